@@ -1,0 +1,233 @@
+"""The session's one ordered stream of events.
+
+``emit`` numbers an event and queues it; a writer commits what is queued in one go, folds it into the view and then
+publishes it, so that nobody sees what a crash could take back. Each :class:`Subscription` is a cursor over the log
+with a small buffer: one that does not keep up loses no durable event (it is caught up from the store), and its
+deltas are merged.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Hashable
+from dataclasses import replace
+from typing import get_args
+
+from deputy_agents.errors import StoreError
+from deputy_agents.event import (
+    Activity,
+    Body,
+    Derived,
+    Durable,
+    Event,
+    MessageAdded,
+    MessageDelta,
+    SessionStatus,
+    ThoughtDelta,
+)
+from deputy_agents.message import Message
+from deputy_agents.ports import Clock, HistoryRecord, Store
+from deputy_agents.view import View
+
+logger = logging.getLogger(__name__)
+
+BUFFER = 2048
+"""Events that wait for one subscriber in memory; beyond it the store is read."""
+PAGE = 512
+
+_DURABLE = get_args(Durable)
+_DERIVED = get_args(Derived)
+
+
+class EventLog:
+    """Numbers, commits, folds and publishes the events of one session."""
+
+    def __init__(self, session_id: str, store: Store, clock: Clock, view: View) -> None:
+        self.session_id = session_id
+        self.view = view
+        self.failed: StoreError | None = None
+        self._store = store
+        self._clock = clock
+        self._seq = view.last_seq
+        self._agent_seq: defaultdict[tuple[str | None, int | None], int] = defaultdict(int)
+        self._queued: list[Event] = []
+        self._history: list[HistoryRecord] = []
+        self._wake = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._subscriptions: set[Subscription] = set()
+        self._counts: SessionStatus | None = None
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last published event."""
+        return self.view.last_seq
+
+    def emit(self, body: Body, agent_id: str | None = None, run: int | None = None) -> None:
+        """Queues ``body``; never blocks. What is queued is bounded by what the agents' open effects can say before
+        they wait for :meth:`flush`, as each does before it asks a model."""
+        event = Event(self.session_id, self._clock.time(), body, agent_id, run)
+        if isinstance(body, _DURABLE):
+            self._seq += 1
+            self._agent_seq[agent_id, run] += 1
+            event = replace(event, seq=self._seq, agent_seq=self._agent_seq[agent_id, run])
+        self._queued.append(event)
+        self._stir()
+
+    def record(self, agent_id: str, message: Message) -> None:
+        """Queues a message of an agent's model history; it is committed with the events around it."""
+        self._history.append(HistoryRecord(agent_id, message))
+        self._stir()
+
+    async def flush(self) -> None:
+        """Returns when all that was emitted before is committed and published."""
+        await self._settled.wait()
+
+    async def run(self) -> None:
+        """The writer; runs until it is cancelled."""
+        while True:
+            await self._wake.wait()
+            await self._drain()
+
+    async def close(self) -> None:
+        """Commits what is left and ends all subscriptions."""
+        await self._drain()
+        for subscription in list(self._subscriptions):
+            subscription.close()
+
+    def subscribe(self, after: int | None = None) -> "Subscription":
+        """Durable events numbered above ``after`` (default: from now on), and lossy ones from now on."""
+        subscription = Subscription(self, self.last_seq if after is None else after)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: "Subscription") -> None:
+        self._subscriptions.discard(subscription)
+
+    async def read(self, after: int, limit: int) -> list[Event]:
+        return list(await self._store.events(self.session_id, after, limit))
+
+    def _stir(self) -> None:
+        self._settled.clear()
+        self._wake.set()
+
+    async def _drain(self) -> None:
+        while self._queued or self._history:
+            events, self._queued = self._queued, []
+            history, self._history = self._history, []
+            await self._commit([event for event in events if event.seq is not None], history)
+            for event in events:
+                self._publish(event)
+            self._publish_counts()
+        self._wake.clear()
+        self._settled.set()
+
+    async def _commit(self, events: list[Event], history: list[HistoryRecord]) -> None:
+        if self.failed is not None or not (events or history):
+            return
+        try:
+            await self._store.append(self.session_id, events, history)
+        except StoreError as error:
+            # The agents go on; what follows lives in this process alone, and the session says so.
+            self.failed = error
+            logger.error("session %s is no longer stored: %s", self.session_id, error)
+
+    def _publish_counts(self) -> None:
+        counts = self.view.status()
+        if counts != self._counts:
+            self._counts = counts
+            self._publish(Event(self.session_id, self._clock.time(), counts))
+
+    def _publish(self, event: Event) -> None:
+        if event.seq is None:
+            event = replace(event, after_seq=self.last_seq)
+        self.view.apply(event)
+        for subscription in tuple(self._subscriptions):
+            subscription.offer(event)
+
+
+class Subscription:
+    """An async iterator over a session's events. Close it when done."""
+
+    def __init__(self, log: EventLog, after: int) -> None:
+        self._log = log
+        self._cursor = after
+        self._behind = after < log.last_seq
+        self._items: OrderedDict[Hashable, Event] = OrderedDict()
+        self._wake = asyncio.Event()
+        self._closed = False
+
+    @property
+    def delivered(self) -> int:
+        """The number of the last durable event handed out."""
+        return self._cursor
+
+    def offer(self, event: Event) -> None:
+        """Takes a published event; never blocks."""
+        key = _key(event)
+        if event.seq is not None:
+            if not self._behind:
+                self._items[key] = event
+                if len(self._items) > BUFFER:
+                    self._fall_behind()
+        elif isinstance(event.body, MessageDelta | ThoughtDelta) and (queued := self._items.get(key)) is not None:
+            self._items[key] = _merged(queued, event.body)
+        else:
+            self._items.pop(key, None)
+            self._items[key] = event
+        self._wake.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._wake.set()
+        self._log.unsubscribe(self)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self._events()
+
+    async def _events(self) -> AsyncIterator[Event]:
+        while True:
+            while self._behind:
+                for event in await self._log.read(self._cursor, PAGE):
+                    yield self._taken(event)
+                self._behind = self._cursor < self._log.last_seq
+            if self._items:
+                _, event = self._items.popitem(last=False)
+                yield self._taken(event)
+            elif self._closed:
+                return
+            else:
+                self._wake.clear()
+                await self._wake.wait()
+
+    def _taken(self, event: Event) -> Event:
+        if event.seq is not None:
+            self._cursor = event.seq
+            if isinstance(event.body, MessageAdded):
+                # Its deltas, if any still wait, would now be told twice.
+                self._items.pop((MessageDelta, event.body.message_id), None)
+        return event
+
+    def _fall_behind(self) -> None:
+        self._behind = True
+        for key in [key for key, event in self._items.items() if event.seq is not None]:
+            del self._items[key]
+
+
+def _key(event: Event) -> Hashable:
+    """What a newer event of the same key replaces, or is merged with."""
+    match event.body:
+        case MessageDelta(message_id) | ThoughtDelta(message_id):
+            return type(event.body), message_id
+        case Activity():
+            return Activity, event.agent_id
+        case body if isinstance(body, _DERIVED):
+            return type(body)
+        case _:
+            return event.seq
+
+
+def _merged(queued: Event, body: MessageDelta | ThoughtDelta) -> Event:
+    earlier = queued.body
+    text = earlier.text + body.text if isinstance(earlier, MessageDelta | ThoughtDelta) else body.text
+    return replace(queued, body=replace(body, text=text))

@@ -1,0 +1,1 @@
+"""Language models behind the port :class:`deputy_agents.ports.Model`: a service, an offline one, a scripted one."""

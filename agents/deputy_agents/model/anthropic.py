@@ -1,0 +1,190 @@
+"""The Anthropic Messages API, at any base URL, through the official SDK.
+
+The SDK takes about a second to import, so that happens at the first request, in a thread. Of the SDK, the client
+and its raw events are used: its own gathering of events fails on tool input that is no JSON, hides input that was
+cut, and costs twice the time. It never retries; that is the business of those who can show it.
+"""
+
+import gc
+import ipaddress
+import json
+import sys
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.to_thread
+
+from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.model.failure import failure, service_failure
+from deputy_agents.model.messages_answer import Answer, Json, as_json, as_text
+from deputy_agents.model.messages_request import to_params
+from deputy_agents.ports import ModelEvent, ModelRequest
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic, AsyncStream
+
+_PUBLIC_URL = "https://api.anthropic.com"
+_CONNECT_TIMEOUT = 10.0
+_DRAIN_TIMEOUT = 1.0
+_SWITCH_INTERVAL = 0.001
+
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where and as whom to ask. ``key`` and ``token`` are never shown; at most one of them is needed.
+    ``idle_timeout`` bounds the silence of an open answer, in seconds."""
+
+    base_url: str = _PUBLIC_URL
+    key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    idle_timeout: float = 120
+
+    @property
+    def credential(self) -> str | None:
+        return self.key or self.token
+
+    @property
+    def is_loopback(self) -> bool:
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+
+
+class AnthropicModel:
+    """A :class:`deputy_agents.ports.Model` for all models of one endpoint. It holds connections, no conversation.
+
+    Close the iterator of :meth:`stream` (``contextlib.aclosing``) when leaving it early; a cancelled task need not.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._client: AsyncAnthropic | None = None
+        self._connecting = anyio.Lock()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        _check(self._endpoint.credential)
+        answer = Answer()
+        try:
+            events = await self._open(request)
+            async with events:
+                raw = events.raw_events(events.response)
+                async for sent in raw:
+                    if (part := answer.take(_event(sent.data))) is not None:
+                        yield part
+                    if answer.stopped:
+                        break
+                # Only a body that was read to its end leaves a connection that can be used again.
+                with suppress(Exception), anyio.move_on_after(_DRAIN_TIMEOUT):
+                    async for _ in raw:
+                        pass
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the SDK and its HTTP client raise more than they declare
+            # Without the cause: the texts of some hold the key.
+            raise _told(error, self._endpoint) from None
+        if (reply := answer.reply()) is None:
+            raise failure(ModelErrorKind.CUT_STREAM)
+        yield reply
+
+    async def aclose(self) -> None:
+        """Closes all connections; requests that still run fail."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _open(self, request: ModelRequest) -> "AsyncStream[object]":
+        client = await self._connected()
+        from anthropic import AsyncStream
+
+        return await client.post(
+            "/v1/messages", cast_to=object, body=to_params(request), stream=True, stream_cls=AsyncStream[object]
+        )
+
+    async def _connected(self) -> "AsyncAnthropic":
+        async with self._connecting:
+            if self._client is None:
+                self._client = await anyio.to_thread.run_sync(_build, self._endpoint, abandon_on_cancel=True)
+            return self._client
+
+
+def _check(credential: str | None) -> None:
+    if not credential:
+        raise failure(ModelErrorKind.NOT_CONFIGURED)
+    if not (credential.isascii() and credential.isprintable()):
+        raise failure(ModelErrorKind.AUTHENTICATION, "it has characters that cannot be sent")
+
+
+def _build(endpoint: Endpoint) -> "AsyncAnthropic":
+    """Imports the SDK and builds a client, in a thread. Collections and long slices of this thread would stall the
+    event loop, so the one is put off and the other cut short."""
+    with _loading:
+        collects, interval = gc.isenabled(), sys.getswitchinterval()
+        gc.disable()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        try:
+            return _client(endpoint)
+        finally:
+            sys.setswitchinterval(interval)
+            if collects:
+                gc.enable()
+
+
+def _client(endpoint: Endpoint) -> "AsyncAnthropic":
+    import anthropic
+    import httpx2
+
+    timeout = httpx2.Timeout(endpoint.idle_timeout, connect=_CONNECT_TIMEOUT)
+    client = anthropic.AsyncAnthropic(
+        base_url=endpoint.base_url,
+        # An explicit credential also keeps the SDK from looking for profiles; it takes only one.
+        api_key=endpoint.key or None,
+        auth_token=None if endpoint.key else endpoint.token,
+        max_retries=0,
+        timeout=timeout,
+        # A proxy of the environment cannot reach this machine's own servers.
+        http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False) if endpoint.is_loopback else None,
+    )
+    client.platform_headers()  # reads files, once
+    return client
+
+
+def _event(data: str) -> Json:
+    event = as_json(json.loads(data) if data else None)
+    if event.get("type") == "error":
+        error = as_json(event.get("error"))
+        raise service_failure(as_text(error.get("type")), as_text(error.get("message")))
+    return event
+
+
+def _told(error: Exception, endpoint: Endpoint) -> ModelError:
+    """What the SDK or its HTTP client raised, as a :class:`ModelError`."""
+    import anthropic
+    import httpx2
+
+    match error:
+        case anthropic.APIStatusError():
+            detail = error.api_message or ("" if isinstance(error.body, dict) else error.response.reason_phrase)
+            return service_failure(error.type, detail, status=error.status_code, headers=error.response.headers)
+        case anthropic.APITimeoutError() | httpx2.TimeoutException():
+            return failure(ModelErrorKind.TIMEOUT)
+        case anthropic.APIConnectionError():
+            return failure(ModelErrorKind.CONNECTION, _safe(error.__cause__ or error, endpoint))
+        case httpx2.HTTPError() | UnicodeDecodeError() | json.JSONDecodeError():
+            return failure(ModelErrorKind.CUT_STREAM)
+        case _:
+            return failure(ModelErrorKind.UNKNOWN, _safe(error, endpoint))
+
+
+def _safe(error: BaseException, endpoint: Endpoint) -> str:
+    """The text of ``error`` without the credential."""
+    text = str(error) or type(error).__name__
+    return text.replace(endpoint.credential or text, "***")

@@ -1,0 +1,140 @@
+"""What can go wrong with a model service, told as :class:`ModelError`: its kind, whether to try again and when, and
+what the user can do."""
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from deputy_agents.errors import ModelError, ModelErrorKind
+
+_CHECK_KEY = "Check ANTHROPIC_API_KEY."
+_CHECK_URL = "Check the network and the setting `baseUrl` (or ANTHROPIC_BASE_URL)."
+_CHECK_MODEL = "Check the setting `model` (or DEPUTY_MODEL) and the setting `baseUrl`."
+_DETAIL_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    sentence: str
+    retryable: bool
+    action: str = "Try again later."
+
+
+_CASES = {
+    ModelErrorKind.RATE_LIMITED: _Case("The model service limits the rate of requests", True),
+    ModelErrorKind.OVERLOADED: _Case("The model service is overloaded", True),
+    ModelErrorKind.SERVER: _Case("The model service failed", True),
+    ModelErrorKind.CONNECTION: _Case("The model service cannot be reached", True, _CHECK_URL),
+    ModelErrorKind.TIMEOUT: _Case("The model service did not answer in time", True, _CHECK_URL),
+    ModelErrorKind.CUT_STREAM: _Case("The answer of the model was cut off", True),
+    ModelErrorKind.AUTHENTICATION: _Case("The model service refused the key", False, _CHECK_KEY),
+    ModelErrorKind.PERMISSION: _Case("The key does not allow this request", False, "Check the rights of your key."),
+    ModelErrorKind.NOT_FOUND: _Case("The model service does not know this model or address", False, _CHECK_MODEL),
+    ModelErrorKind.INVALID_REQUEST: _Case("The model service refused the request as invalid", False, _CHECK_MODEL),
+    ModelErrorKind.CONTEXT_WINDOW: _Case(
+        "The conversation is too long for the model", False, "Start a new session, or choose another model."
+    ),
+    ModelErrorKind.TOO_LARGE: _Case("The request is too large", False, "Start a new session, or attach less."),
+    ModelErrorKind.NOT_CONFIGURED: _Case(
+        "No key for the model service is set",
+        False,
+        "Set ANTHROPIC_API_KEY (any value will do for a local server), or set the model to `offline`.",
+    ),
+    ModelErrorKind.REFUSAL: _Case("The model declined to answer", False, "Ask in another way."),
+    ModelErrorKind.MAX_TOKENS: _Case("The answer reached its limit of tokens", False, "Ask for less at a time."),
+    ModelErrorKind.UNKNOWN: _Case("The request to the model failed", False, _CHECK_URL),
+}
+
+_BY_TYPE = {
+    "invalid_request_error": ModelErrorKind.INVALID_REQUEST,
+    "authentication_error": ModelErrorKind.AUTHENTICATION,
+    "billing_error": ModelErrorKind.PERMISSION,
+    "permission_error": ModelErrorKind.PERMISSION,
+    "not_found_error": ModelErrorKind.NOT_FOUND,
+    "request_too_large": ModelErrorKind.TOO_LARGE,
+    "rate_limit_error": ModelErrorKind.RATE_LIMITED,
+    "timeout_error": ModelErrorKind.TIMEOUT,
+    "api_error": ModelErrorKind.SERVER,
+    "overloaded_error": ModelErrorKind.OVERLOADED,
+}
+
+_BY_STATUS = {
+    400: ModelErrorKind.INVALID_REQUEST,
+    401: ModelErrorKind.AUTHENTICATION,
+    402: ModelErrorKind.PERMISSION,
+    403: ModelErrorKind.PERMISSION,
+    404: ModelErrorKind.NOT_FOUND,
+    408: ModelErrorKind.TIMEOUT,
+    409: ModelErrorKind.SERVER,
+    413: ModelErrorKind.TOO_LARGE,
+    422: ModelErrorKind.INVALID_REQUEST,
+    429: ModelErrorKind.RATE_LIMITED,
+    504: ModelErrorKind.TIMEOUT,
+    529: ModelErrorKind.OVERLOADED,
+}
+
+# The service has no code of its own for this; other servers that speak the API say it in other words.
+_TOO_LONG = re.compile(r"prompt is too long|context (window|length|limit|size)|maximum context", re.IGNORECASE)
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+def failure(kind: ModelErrorKind, detail: str = "", *, retry_after: float | None = None) -> ModelError:
+    """The error of a kind; ``detail`` is what the service or the network said, cleaned and bounded here."""
+    case = _CASES[kind]
+    detail = _UNPRINTABLE.sub(" ", detail).strip()[:_DETAIL_LENGTH]
+    message = f"{case.sentence}: {detail}" if detail else f"{case.sentence}."
+    return ModelError(message, kind, retryable=case.retryable, retry_after=retry_after, action=case.action)
+
+
+def service_failure(
+    type_: str | None, detail: str, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> ModelError:
+    """The error of an answer of the service. ``type_`` is its own word for it and wins over the ``status``, as an
+    error in the middle of a stream comes with status 200."""
+    headers = headers or {}
+    error = failure(_kind(type_, detail, status), detail, retry_after=retry_after(headers))
+    # The service knows best: a spent budget is a 429 that no waiting mends.
+    match headers.get("x-should-retry"):
+        case "true":
+            error.retryable = True
+        case "false":
+            error.retryable = False
+        case _:
+            pass
+    return error
+
+
+def _kind(type_: str | None, detail: str, status: int) -> ModelErrorKind:
+    fallback = ModelErrorKind.SERVER if status >= 500 else ModelErrorKind.UNKNOWN
+    kind = _BY_TYPE.get(type_ or "") or _BY_STATUS.get(status, fallback)
+    # 413 and 529 come with types that say less than they do.
+    if status in (413, 529):
+        kind = _BY_STATUS[status]
+    if kind in (ModelErrorKind.INVALID_REQUEST, ModelErrorKind.TOO_LARGE) and _TOO_LONG.search(detail):
+        return ModelErrorKind.CONTEXT_WINDOW
+    return kind
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The wait that an answer asks for, in seconds: from ``retry-after-ms``, or ``retry-after`` as seconds or as an
+    HTTP date. ``None`` when it says nothing that can be used."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None

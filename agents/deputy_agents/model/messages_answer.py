@@ -1,0 +1,194 @@
+"""The event stream of the Messages API, gathered into a :class:`Reply`.
+
+Events are plain dicts as they came. What is new or strange in them is passed over, never raised: a stream that
+makes no whole message is noticed by :meth:`Answer.reply` alone.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+from deputy_agents.ids import new_id
+from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolUse, Usage
+from deputy_agents.ports import TextPart, ThinkingPart
+
+Json: TypeAlias = Mapping[str, object]
+
+_NONE: Json = {}
+
+STOP_REASONS = {
+    "end_turn": StopReason.END_TURN,
+    "tool_use": StopReason.TOOL_USE,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "stop_sequence": StopReason.STOP_SEQUENCE,
+    "pause_turn": StopReason.PAUSE_TURN,
+    "refusal": StopReason.REFUSAL,
+    "model_context_window_exceeded": StopReason.CONTEXT_WINDOW,
+}
+
+_COUNTERS = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "cache_read_input_tokens": "cache_read_tokens",
+    "cache_creation_input_tokens": "cache_write_tokens",
+}
+
+
+def as_json(value: object) -> Json:
+    """``value`` if it is an object, else an empty one."""
+    return cast("Json", value) if isinstance(value, dict) else _NONE
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def whole_characters(text: str) -> str:
+    """``text`` without half characters: pairs of surrogates are joined, lone ones replaced, as neither can be
+    encoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+@dataclass(slots=True)
+class _Open:
+    """A content block that still grows: ``parts`` of its text or JSON, and what its opening event said."""
+
+    kind: str
+    start: Json
+    parts: list[str] = field(default_factory=list[str])
+    signature: str = ""
+
+    @property
+    def text(self) -> str:
+        return whole_characters("".join(self.parts))
+
+
+class Answer:
+    """Gathers one answer. Feed every event to :meth:`take`, then ask for :meth:`reply`."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[object, _Open] = {}
+        self._usage: dict[str, int] = {}
+        self._stop_reason = ""
+        self._stopped = False
+
+    @property
+    def stopped(self) -> bool:
+        """The answer is complete; nothing that follows counts."""
+        return self._stopped
+
+    def take(self, event: Json) -> TextPart | ThinkingPart | None:
+        """Takes one event in; what can be shown of it at once comes back."""
+        match event.get("type"):
+            case "content_block_delta":
+                return self._delta(event.get("index"), as_json(event.get("delta")))
+            case "content_block_start":
+                return self._start(event.get("index"), as_json(event.get("content_block")))
+            case "message_start":
+                self._count(as_json(as_json(event.get("message")).get("usage")))
+            case "message_delta":
+                self._stop_reason = as_text(as_json(event.get("delta")).get("stop_reason")) or self._stop_reason
+                self._count(as_json(event.get("usage")))
+            case "message_stop":
+                self._stopped = True
+            case _:
+                pass
+        return None
+
+    def reply(self) -> Reply | None:
+        """The whole answer, or ``None`` when the stream ended before it was complete."""
+        if not self._stopped:
+            return None
+        message = Message("assistant", tuple(self._content()))
+        return Reply(message, STOP_REASONS.get(self._stop_reason, StopReason.OTHER), Usage(**self._usage))
+
+    def _start(self, index: object, block: Json) -> TextPart | ThinkingPart | None:
+        opened = self._blocks[index] = _Open(as_text(block.get("type")), block)
+        opened.signature = as_text(block.get("signature"))
+        return self._grow(opened, as_text(block.get("text")) or as_text(block.get("thinking")))
+
+    def _delta(self, index: object, delta: Json) -> TextPart | ThinkingPart | None:
+        if (opened := self._blocks.get(index)) is None:
+            return None
+        match delta.get("type"):
+            case "text_delta":
+                return self._grow(opened, as_text(delta.get("text")))
+            case "thinking_delta":
+                return self._grow(opened, as_text(delta.get("thinking")))
+            case "input_json_delta":
+                opened.parts.append(as_text(delta.get("partial_json")))
+            case "signature_delta":
+                opened.signature += as_text(delta.get("signature"))
+            case _:
+                pass
+        return None
+
+    @staticmethod
+    def _grow(opened: _Open, text: str) -> TextPart | ThinkingPart | None:
+        if not text:
+            return None
+        opened.parts.append(text)
+        match opened.kind:
+            case "text":
+                return TextPart(whole_characters(text))
+            case "thinking":
+                return ThinkingPart(whole_characters(text))
+            case _:
+                return None
+
+    def _count(self, usage: Json) -> None:
+        """Later figures are cumulative and replace earlier ones; a server may leave out what did not change."""
+        for theirs, ours in _COUNTERS.items():
+            if isinstance(count := usage.get(theirs), int):
+                self._usage[ours] = count
+
+    def _content(self) -> list[Block]:
+        content: list[Block] = []
+        ids: set[str] = set()
+        for opened in self._blocks.values():
+            match opened.kind:
+                case "text":
+                    content += [Text(opened.text)] if opened.text else []
+                case "thinking":
+                    content.append(Thinking(opened.text, opened.signature or None))
+                case "redacted_thinking":
+                    content.append(Thinking("", redacted=as_text(opened.start.get("data"))))
+                case "tool_use":
+                    content.append(_tool_use(opened, ids))
+                case _:
+                    pass
+        return content
+
+
+def _tool_use(opened: _Open, ids: set[str]) -> ToolUse:
+    tool_id = as_text(opened.start.get("id"))
+    if not tool_id or tool_id in ids:
+        # Some servers number carelessly; the history would be refused for it for ever after.
+        tool_id = f"toolu_{new_id()}"
+    ids.add(tool_id)
+    name = as_text(opened.start.get("name")) or "unnamed"
+    raw = "".join(opened.parts)
+    if not raw.strip():
+        return ToolUse(tool_id, name, dict(as_json(opened.start.get("input"))))
+    try:
+        return ToolUse(tool_id, name, _object(raw))
+    except (ValueError, RecursionError) as error:
+        return ToolUse(tool_id, name, error=f"The input was no valid JSON object: {error}")
+
+
+def _object(raw: str) -> dict[str, object]:
+    value: object = json.loads(raw, parse_constant=_refuse_constant)
+    if not isinstance(value, dict):
+        raise ValueError(f"got {type(value).__name__}")
+    # Half a character inside would make every later request impossible to encode.
+    json.dumps(value, ensure_ascii=False).encode()
+    return cast("dict[str, object]", value)
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not allowed in JSON")

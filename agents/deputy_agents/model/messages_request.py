@@ -1,0 +1,96 @@
+"""A :class:`ModelRequest` as parameters of the Messages API.
+
+The conversion is a pure function of the request, down to the order of the keys: a later request of the same
+conversation begins with the same bytes, so that the provider's prompt cache hits.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from deputy_agents.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.ports import ModelRequest
+
+Param: TypeAlias = dict[str, object]
+
+_CACHED: Param = {"type": "ephemeral"}
+_NO_OUTPUT = "(no output)"
+"""The API refuses an empty error result, and models read nothing in an empty one."""
+
+
+def to_params(request: ModelRequest) -> Param:
+    """The body of ``POST /v1/messages``, streaming.
+
+    Cache breakpoints stand on the last tool, the system text, and the last block of the last two user messages:
+    one finds what the previous request wrote, one writes for the next.
+    """
+    params: Param = {"model": request.model, "max_tokens": request.max_tokens, "stream": True}
+    if request.temperature is not None:
+        params["temperature"] = request.temperature
+    if tools := _tools(request):
+        tools[-1]["cache_control"] = _CACHED
+        params["tools"] = tools
+    if request.system.strip():
+        params["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
+    turns = _turns(request.messages)
+    for _, blocks in [turn for turn in turns if turn[0] == "user"][-2:]:
+        blocks[-1]["cache_control"] = _CACHED
+    params["messages"] = [{"role": role, "content": blocks} for role, blocks in turns]
+    return params
+
+
+def _tools(request: ModelRequest) -> list[Param]:
+    specs = sorted(request.tools, key=lambda spec: spec.name)
+    return [
+        {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)} for spec in specs
+    ]
+
+
+def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Param]]]:
+    """Roles alternate, no turn is empty, and results come first in theirs."""
+    turns: list[tuple[str, list[Param]]] = []
+    for message in messages:
+        blocks = [param for block in message.content for param in _block(block)]
+        if not blocks:
+            continue
+        if turns and turns[-1][0] == message.role:
+            turns[-1][1].extend(blocks)
+        else:
+            turns.append((message.role, blocks))
+    for _, blocks in turns:
+        blocks.sort(key=lambda block: block["type"] != "tool_result")
+    return turns
+
+
+def _block(block: Block) -> Iterator[Param]:
+    """The block as the API takes it, or nothing when it would refuse it."""
+    match block:
+        case Text(text):
+            if text.strip():
+                yield {"type": "text", "text": text}
+        case Image():
+            yield _image(block)
+        case Thinking(redacted=str(data)):
+            yield {"type": "redacted_thinking", "data": data}
+        case Thinking(thinking, str(signature)):
+            yield {"type": "thinking", "thinking": thinking, "signature": signature}
+        case Thinking():
+            return
+        case ToolUse():
+            yield {"type": "tool_use", "id": block.id, "name": block.name, "input": dict(block.input)}
+        case ToolResult():
+            yield _result(block)
+
+
+def _image(image: Image) -> Param:
+    source = {"type": "base64", "media_type": image.media_type, "data": image.data}
+    return {"type": "image", "source": source}
+
+
+def _result(result: ToolResult) -> Param:
+    text = result.content if result.content.strip() else ""
+    content: object = text or _NO_OUTPUT
+    if result.images:
+        parts: list[Param] = [{"type": "text", "text": text}] if text else []
+        content = parts + [_image(image) for image in result.images]
+    param: Param = {"type": "tool_result", "tool_use_id": result.tool_use_id, "content": content}
+    return {**param, "is_error": True} if result.is_error else param

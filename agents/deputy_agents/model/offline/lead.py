@@ -1,0 +1,107 @@
+"""How the offline model leads: it hands the work to children and puts together what they found."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from deputy_agents.message import ToolUse
+from deputy_agents.model.offline.replace import edit_instructions
+from deputy_agents.model.offline.search import (
+    ASIDE,
+    DEFINITIONS,
+    DOCUMENTATION,
+    ENTRY_POINTS,
+    LAYOUT,
+    USAGES,
+    search_instructions,
+)
+from deputy_agents.model.offline.turn import Call, Move, Turn, use
+from deputy_agents.model.offline.words import Replacement, keywords
+
+INTRODUCTION = (
+    "I am Deputy's offline model: I follow fixed rules and understand no language. Ask where or how something is done "
+    "in this workspace, and several sub-agents search for its words; or ask me to "
+    '`replace "old text" with "new text" in path`. For real answers, set ANTHROPIC_API_KEY or the setting `model`.'
+)
+
+_REFERENCE = re.compile(r"`([^`\s:]+):\d+(?:-\d+)?`")
+_BEYOND = re.compile(
+    r"\W*(please\s+|can you\s+|could you\s+)*(add|build|create|delete|fix|implement|improve|make|move|optimi[sz]e|"
+    r"refactor|remove|run|update|write)\b",
+    re.IGNORECASE,
+)
+_OVERVIEW = re.compile(
+    r"\b(architecture|overview|structure|layout|organi[sz]ed|project|repo(sitory)?)\b", re.IGNORECASE
+)
+_MAX_QUESTION = 500
+_MAX_BULLETS = 6
+_MAX_LINES = 12
+
+
+def lead_step(turn: Turn, wanted: Replacement | None) -> Move:
+    """Sends children off in one round, and answers from their results in the next."""
+    if turn.rounds == 0:
+        children = (_editor(wanted),) if wanted else _searchers(turn.task)
+        many = f"{len(children)} sub-agents look" if len(children) > 1 else "A sub-agent looks"
+        return Move(f"{many} into this, by fixed rules (offline model).", children)
+    results = turn.made("spawn_agent")
+    if wanted:
+        return Move(_edited(results))
+    return Move(_found(turn.task, results))
+
+
+def _editor(wanted: Replacement) -> ToolUse:
+    return use("spawn_agent", instructions=edit_instructions(wanted), mode="default")
+
+
+def _searchers(question: str) -> tuple[ToolUse, ...]:
+    words = keywords(question)
+    if words:
+        angles = [DEFINITIONS, USAGES, ASIDE]
+        angles += [LAYOUT] if _OVERVIEW.search(question) else []
+    else:
+        angles = [LAYOUT, DOCUMENTATION, ENTRY_POINTS]
+    short = question[:_MAX_QUESTION]
+    return tuple(
+        use("spawn_agent", instructions=search_instructions(angle, words, short), mode="read_only") for angle in angles
+    )
+
+
+def _edited(results: Sequence[Call]) -> str:
+    if not results:
+        return "The sub-agent gave no result, so I do not know whether anything was changed."
+    return "\n\n".join(
+        f"The sub-agent did not finish: {call.result}" if call.is_error else call.result for call in results
+    )
+
+
+def _found(question: str, results: Sequence[Call]) -> str:
+    if not results:
+        return f"No sub-agent gave a result. {INTRODUCTION}"
+    words = ", ".join(f"`{word}`" for word in keywords(question))
+    looked = f"searched for {words}" if words else "looked around the workspace"
+    opening = f"I am rule-based (the offline model) and {looked}; I do not understand what I found."
+    if _BEYOND.match(question):
+        opening += " I can only search, and replace one text with another: this request needs a language model."
+    sections = [_section(call) for call in results]
+    return "\n\n".join([opening, *sections, *_advice(results)])
+
+
+def _section(call: Call) -> str:
+    title = call.text("instructions").partition(" of ")[0] or "Result"
+    lines = call.result.strip().splitlines()
+    if call.is_error:
+        return f"### {title}\nNot finished: {lines[0] if lines else 'no reason given'}"
+    bullets = [line for line in lines if line.startswith("- ")]
+    if not bullets:
+        return "\n".join([f"### {title}", *(lines[:_MAX_LINES] or ["No answer."])])
+    caution = lines[:1] if lines[0].startswith("Nothing") else []
+    return "\n".join([f"### {title}", *caution, *bullets[:_MAX_BULLETS]])
+
+
+def _advice(results: Sequence[Call]) -> list[str]:
+    named = Counter(path for call in results if not call.is_error for path in _REFERENCE.findall(call.result))
+    if not named:
+        return []
+    path, count = named.most_common(1)[0]
+    return [f"Start with `{path}`, which was named most often ({count} times)."] if count > 1 else []

@@ -1,0 +1,237 @@
+"""How the offline model answers a question itself: search, read around the best places, cite them."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from deputy_agents.message import ToolUse
+from deputy_agents.model.offline.turn import Call, Hit, Move, Turn, hits_of, names_of, numbered_lines, use
+from deputy_agents.model.offline.words import escaped, keywords, loosened, quoted
+
+RULE_BASED = "rule-based search, no language model"
+
+_DEFINES = (
+    r"\b(class|def|fn|func|function|struct|enum|interface|trait|type|const|let|var|val|module|namespace|macro)\s+\w*"
+)
+_DEFINITION = re.compile(
+    r"\s*(@|(?:async |export |public |static |pub )*(class|def|fn|func|function|struct|enum|type)\b)"
+)
+_ASSIGNS = r"^\s*(export\s+|public\s+|static\s+|final\s+|self\.)*\w*"
+_DOCS = "*.{md,rst,txt,adoc}"
+_MANIFESTS = "{pyproject.toml,setup.py,package.json,Cargo.toml,go.mod,Makefile,pom.xml,build.gradle,CMakeLists.txt}"
+_ENTRY = r"__main__|\bfn main\b|\bfunc main\b|\bint main\b|\bdef main\b|\bpublic static void main\b|createServer\("
+_ASIDE = re.compile(r"(^|/)(tests?|specs?|docs?|examples?)(/|$)|test|spec|\.(md|rst|txt|adoc)$", re.IGNORECASE)
+_NOISE = re.compile(r"\.(lock|svg|map|snap|csv|min\.\w+)$|(^|/)(dist|build|vendor|node_modules)/|-lock\.json$")
+
+_MAX_READS = 3
+_MAX_CITED = 8
+_MAX_LISTED = 20
+_BEFORE, _WINDOW = 2, 12
+_QUOTE_LENGTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Angle:
+    """One way to look at a question: ``title`` opens the instructions, ``task`` says the rest, ``first`` makes the
+    first searches, and ``fits`` prefers some hits to others."""
+
+    title: str
+    task: str
+    first: Callable[[Sequence[str]], Iterable[ToolUse]]
+    fits: Callable[[Hit], bool] = lambda hit: True
+
+
+def _alternatives(words: Sequence[str]) -> str:
+    return "(" + "|".join(escaped(word) for word in words) + ")"
+
+
+def _definitions(words: Sequence[str]) -> Iterable[ToolUse]:
+    either = _alternatives(words)
+    yield use("grep", pattern=rf"(?i){_DEFINES}{either}")
+    yield use("grep", pattern=rf"(?i){_ASSIGNS}{either}\w*\s*(:[^=]+)?=[^=]")
+
+
+def _usages(words: Sequence[str]) -> Iterable[ToolUse]:
+    yield use("grep", pattern=rf"(?i){_alternatives(words)}")
+
+
+def _tests_and_docs(words: Sequence[str]) -> Iterable[ToolUse]:
+    for files in ("*test*", "**/tests/**", _DOCS):
+        yield use("grep", pattern=rf"(?i){_alternatives(words)}", glob=files)
+
+
+def _anywhere(words: Sequence[str]) -> Iterable[ToolUse]:
+    yield from _definitions(words)
+    yield from _usages(words)
+
+
+def _layout(_words: Sequence[str]) -> Iterable[ToolUse]:
+    yield use("list_dir", path=".")
+    yield use("glob", pattern=f"**/{_MANIFESTS}")
+
+
+def _documentation(_words: Sequence[str]) -> Iterable[ToolUse]:
+    yield use("grep", pattern=r"^#{1,2} \S", glob="*.md")
+
+
+def _entry_points(_words: Sequence[str]) -> Iterable[ToolUse]:
+    yield use("grep", pattern=_ENTRY)
+
+
+def _in_code(hit: Hit) -> bool:
+    return _ASIDE.search(hit.path) is None
+
+
+def _uses(hit: Hit) -> bool:
+    return _in_code(hit) and _DEFINITION.match(hit.text) is None
+
+
+def _in_readme(hit: Hit) -> bool:
+    return "readme" in hit.path.casefold()
+
+
+DEFINITIONS = Angle("Definitions", "Find where these are defined.", _definitions, _in_code)
+USAGES = Angle("Usages", "Find where these are used or called.", _usages, _uses)
+ASIDE = Angle(
+    "Tests and docs", "Find tests and documentation that mention these.", _tests_and_docs, lambda hit: not _in_code(hit)
+)
+LAYOUT = Angle("Layout", "List what the workspace is made of.", _layout)
+DOCUMENTATION = Angle("Documentation", "Find what the workspace says about itself.", _documentation, _in_readme)
+ENTRY_POINTS = Angle("Entry points", "Find where the program starts.", _entry_points, _in_code)
+_GENERAL = Angle("Places", "", _anywhere, _in_code)
+_ANGLES = (DEFINITIONS, USAGES, ASIDE, LAYOUT, DOCUMENTATION, ENTRY_POINTS)
+
+
+def search_instructions(angle: Angle, words: Sequence[str], question: str) -> str:
+    """What a child is told, in words that :func:`search_step` understands."""
+    about = ", ".join(f'"{word}"' for word in words) or "the workspace"
+    return f"{angle.title} of {about}. {angle.task} Cite files with line ranges.\n\nThe question: {question}"
+
+
+def search_step(turn: Turn) -> Move:
+    """The next step of a search; each is made once."""
+    angle, words = _aim(turn.task)
+    hits = _ranked(turn, angle, words)
+    if turn.rounds == 0:
+        steps = _allowed(turn, angle.first(words))
+    elif turn.rounds == 1 and not hits and angle is not LAYOUT:
+        steps = _allowed(turn, _wider(words))
+    elif not turn.made("read_file"):
+        steps = _allowed(turn, _reads(turn, hits))
+    else:
+        steps = ()
+    if steps:
+        return Move(_announcement(steps, words), steps)
+    return Move(_answer(turn, angle, words, hits))
+
+
+def _aim(task: str) -> tuple[Angle, tuple[str, ...]]:
+    """What to look for, and the words: those of another agent's rules, or of anybody."""
+    line = task.partition("\n")[0]
+    for angle in _ANGLES:
+        if line.startswith(f"{angle.title} of "):
+            return angle, quoted(line)
+    words = keywords(task)
+    return (_GENERAL if words else LAYOUT), words
+
+
+def _allowed(turn: Turn, steps: Iterable[ToolUse]) -> tuple[ToolUse, ...]:
+    return tuple(step for step in steps if step.name in turn.tools)
+
+
+def _announcement(steps: Sequence[ToolUse], words: Sequence[str]) -> str:
+    if steps[0].name == "read_file":
+        return "Reading the best places."
+    about = ", ".join(f"`{word}`" for word in words)
+    return f"Searching for {about}." if about else "Looking around."
+
+
+def _wider(words: Sequence[str]) -> Iterable[ToolUse]:
+    if stems := loosened(tuple(words)):
+        yield use("grep", pattern=rf"(?i){_alternatives(stems)}")
+        for stem in stems[:2]:
+            yield use("glob", pattern=f"**/*{stem}*")
+    yield use("list_dir", path=".")
+
+
+def _reads(turn: Turn, hits: Sequence[Hit]) -> Iterable[ToolUse]:
+    best = list({hit.path: hit for hit in reversed(hits)}.values())[::-1]
+    for hit in best[:_MAX_READS]:
+        yield use("read_file", path=hit.path, offset=max(1, hit.line - _BEFORE), limit=_WINDOW)
+    if not best:
+        found = [name for call in turn.made("glob") for name in names_of(call)]
+        for path in found[:_MAX_READS]:
+            yield use("read_file", path=path, offset=1, limit=_WINDOW)
+
+
+def _ranked(turn: Turn, angle: Angle, words: Sequence[str]) -> list[Hit]:
+    """All hits, the best first: one that fits the angle, in a file that speaks of more of the words."""
+    hits = list(dict.fromkeys(hit for call in turn.made("grep") for hit in hits_of(call)))
+    spoken: dict[str, set[str]] = {}
+    for hit in hits:
+        spoken.setdefault(hit.path, set()).update(_spoken(f"{hit.path} {hit.text}", words))
+
+    def rank(hit: Hit) -> tuple[bool, bool, int, int]:
+        here = sum(re.search(rf"\b{re.escape(word)}\b", hit.text, re.IGNORECASE) is not None for word in words)
+        return _NOISE.search(hit.path) is not None, not angle.fits(hit), -here, -len(spoken[hit.path])
+
+    return sorted(hits, key=rank)
+
+
+def _spoken(text: str, words: Sequence[str]) -> set[str]:
+    text = text.casefold()
+    return {word for word in words if word.casefold() in text}
+
+
+# -- the answer ----------------------------------------------------------------------------------------------------
+
+
+def _answer(turn: Turn, angle: Angle, words: Sequence[str], hits: Sequence[Hit]) -> str:
+    about = ", ".join(f"`{word}`" for word in words) or "the workspace"
+    cited = _cited(turn, hits)
+    listing = _listing(turn)
+    if not turn.calls:
+        return "I have no tool to search with, so I cannot answer."
+    if angle is LAYOUT:
+        return "\n".join([f"Layout of the workspace ({RULE_BASED}):", f"- {listing}", *cited])
+    if cited:
+        opening = f"Nothing found for {about} itself, but for parts of it" if listing else f"{angle.title} for {about}"
+        return "\n".join([f"{opening} ({RULE_BASED}):", "", *cited])
+    failed = next((call.result.partition("\n")[0] for call in turn.made("grep") if call.is_error), "")
+    reason = f" The search failed: {failed}" if failed else ""
+    return f"{angle.title} for {about}: nothing found ({RULE_BASED}).{reason} {listing}".rstrip()
+
+
+def _cited(turn: Turn, hits: Sequence[Hit]) -> list[str]:
+    by_line = {(hit.path, hit.line): hit for hit in hits}
+    lines: list[str] = []
+    covered: set[tuple[str, int]] = set()
+    for call in turn.made("read_file"):
+        path, text = call.text("path"), numbered_lines(call)
+        if not text:
+            continue
+        start, end = min(text), max(text)
+        inside = [by_line[path, line] for line in text if (path, line) in by_line]
+        covered.update((hit.path, hit.line) for hit in inside)
+        quote = inside[0].text if inside else next(filter(str.strip, text.values()), "")
+        lines.append(_bullet(f"{path}:{start}-{end}", quote))
+    rest = [hit for hit in hits if (hit.path, hit.line) not in covered]
+    lines += [_bullet(f"{hit.path}:{hit.line}", hit.text) for hit in rest[: _MAX_CITED - len(lines)]]
+    return lines
+
+
+def _bullet(reference: str, quote: str) -> str:
+    quote = quote.strip().replace("`", "'")
+    quote = quote if len(quote) <= _QUOTE_LENGTH else quote[:_QUOTE_LENGTH].rstrip() + "…"
+    return f"- `{reference}` — `{quote}`" if quote else f"- `{reference}`"
+
+
+def _listing(turn: Turn) -> str:
+    listed: list[Call] = turn.made("list_dir")
+    if not listed:
+        return ""
+    names = names_of(listed[-1])
+    if not names:
+        return "The workspace is empty."
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return "At its top level are " + ", ".join(f"`{name}`" for name in names[:_MAX_LISTED]) + f"{more}."

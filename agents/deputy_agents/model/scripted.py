@@ -1,0 +1,87 @@
+"""A model that says what a script tells it to, for tests and for trying things out.
+
+::
+
+    def script(request: ModelRequest) -> Scripted:
+        if tool_results(request):
+            return say("It says hello.")
+        return call("read_file", path="hello.txt")
+
+    model = ScriptedModel(script)
+"""
+
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import TypeAlias
+
+import anyio.lowlevel
+
+from deputy_agents.ids import new_id
+from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart
+
+Scripted: TypeAlias = Reply | Sequence[ModelEvent] | AsyncIterator[ModelEvent]
+"""A whole reply, whose parts are then made from it; or all events, the last of them the reply."""
+
+Script: TypeAlias = Callable[[ModelRequest], Scripted | Awaitable[Scripted]]
+"""What to answer; it may wait, and it may raise ModelError."""
+
+
+class ScriptedModel:
+    """A :class:`deputy_agents.ports.Model` that plays ``script``. ``requests`` keeps what it was asked, in order."""
+
+    def __init__(self, script: Script) -> None:
+        self.requests: list[ModelRequest] = []
+        self._script = script
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        self.requests.append(request)
+        await anyio.lowlevel.checkpoint()
+        scripted = self._script(request)
+        if inspect.isawaitable(scripted):
+            scripted = await scripted
+        if isinstance(scripted, AsyncIterator):
+            async for event in scripted:
+                yield event
+            return
+        for event in _events(scripted) if isinstance(scripted, Reply) else scripted:
+            yield event
+
+
+def say(text: str, stop_reason: StopReason = StopReason.END_TURN, usage: Usage = Usage()) -> Reply:  # noqa: B008 - frozen
+    """A reply of text alone."""
+    return Reply(Message("assistant", (Text(text),) if text else ()), stop_reason, usage)
+
+
+def use(name: str, /, **input: object) -> ToolUse:
+    """One tool call with an id of its own, for :func:`calls`."""
+    return ToolUse(f"toolu_{new_id()}", name, input)
+
+
+def call(name: str, /, **input: object) -> Reply:
+    """A reply that calls one tool."""
+    return calls([use(name, **input)])
+
+
+def calls(uses: Sequence[ToolUse], text: str = "") -> Reply:
+    """A reply that calls several tools at once, after some ``text``."""
+    content: tuple[Block, ...] = (Text(text), *uses) if text else tuple(uses)
+    return Reply(Message("assistant", content), StopReason.TOOL_USE)
+
+
+def tool_results(request: ModelRequest) -> tuple[ToolResult, ...]:
+    """The tool results in the last message of ``request``: empty when it is the user who spoke last."""
+    last = request.messages[-1] if request.messages else Message("user", ())
+    return tuple(block for block in last.content if isinstance(block, ToolResult))
+
+
+def _events(reply: Reply) -> Iterator[ModelEvent]:
+    for block in reply.message.content:
+        match block:
+            case Text(text):
+                yield TextPart(text)
+            case Thinking(thinking) if thinking:
+                yield ThinkingPart(thinking)
+            case _:
+                pass
+    yield reply

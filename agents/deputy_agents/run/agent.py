@@ -1,0 +1,105 @@
+"""One agent as the runtime holds it, and what the runtime needs of its session."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from deputy_agents.definition import Definition
+from deputy_agents.event import AgentInfo, AgentRef, Body
+from deputy_agents.inbox import Inbox
+from deputy_agents.log import EventLog
+from deputy_agents.message import Message, Usage
+from deputy_agents.outcome import CancelReason, Ending
+from deputy_agents.permission.decide import Policy, Rule
+from deputy_agents.ports import Clock, Model
+from deputy_agents.run.effect import FinishTurn
+from deputy_agents.run.state import Context
+from deputy_agents.settings import Settings
+from deputy_agents.tool.base import ReadMarks, Tool
+from deputy_agents.tool.delegate import Door, SpawnSpec
+from deputy_agents.workspace import Workspace
+
+AnyTool: TypeAlias = Tool | Door
+
+
+@dataclass(slots=True)
+class Agent:
+    """Identity, means and memory of one agent. ``history`` is what its model has been told."""
+
+    info: AgentInfo
+    ref: AgentRef
+    definition: Definition
+    cwd: Path
+    system: str
+    tools: Mapping[str, AnyTool]
+    context: Context
+    run: int = 1
+    parent: "Agent | None" = None
+    history: list[Message] = field(default_factory=list[Message])
+    marks: ReadMarks = field(default_factory=ReadMarks)
+    usage: Usage = field(default_factory=Usage)
+    tool_calls: int = 0
+    call_ids: set[str] = field(default_factory=set[str])
+
+    @property
+    def id(self) -> str:
+        return self.info.agent_id
+
+    @property
+    def is_child(self) -> bool:
+        return self.info.parent_id is not None
+
+    def title(self, text: str) -> str:
+        """``text`` as people see it: a child's calls are headed by its label."""
+        return f"[{self.info.label}] {text}" if self.is_child else text
+
+
+class Host(Protocol):
+    """What a driver asks of its session. All of it returns at once."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def log(self) -> EventLog: ...
+    @property
+    def inbox(self) -> Inbox: ...
+    @property
+    def workspace(self) -> Workspace: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def settings(self) -> Settings: ...
+
+    def model(self, agent: Agent) -> Model: ...
+
+    def policy(self, agent: Agent) -> Policy:
+        """The policy that holds for ``agent`` now."""
+        ...
+
+    def remember(self, rules: Sequence[Rule]) -> None:
+        """Adds rules for the rest of the session."""
+        ...
+
+    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[str, ...]:
+        """Accepts the children of a door and returns their ids in order; they start by themselves.
+
+        Raises:
+            ToolError: one cannot be accepted; then none is.
+        """
+        ...
+
+    def cancel_children(self, agent_ids: Sequence[str], reason: CancelReason) -> None:
+        """Begins to cancel; each child's end comes back as an input of its parent."""
+        ...
+
+    def turn_finished(self, agent: Agent, finish: FinishTurn) -> None: ...
+
+    def run_ended(self, agent: Agent, ending: Ending) -> None:
+        """The machine of a child has come to its end; its tasks may still be closing."""
+        ...
+
+
+def say(host: Host, agent: Agent, body: Body) -> None:
+    """Emits an event of ``agent``."""
+    host.log.emit(body, agent.id, agent.run)

@@ -1,0 +1,20 @@
+"""How long to wait before a model request is repeated, and how that is said."""
+
+from collections.abc import Callable
+
+from deputy_agents.settings import RetrySettings
+
+
+def delay(settings: RetrySettings, attempt: int, retry_after: float | None, random: Callable[[], float]) -> float:
+    """Seconds before ``attempt`` (2 is the first repeat): what the server asked for, else exponential with full
+    jitter in its upper half. ``random`` gives numbers in [0, 1)."""
+    if retry_after is not None:
+        return retry_after + random() * settings.base
+    ceiling = min(settings.cap, settings.base * 2.0 ** (attempt - 2))
+    return ceiling * (0.5 + random() / 2)
+
+
+def announcement(kind: str, seconds: float, attempt: int, attempts: int) -> str:
+    """``rate limited, retrying in 4 s (2/8)``."""
+    shown = f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"
+    return f"{kind.replace('_', ' ')}, retrying in {shown} s ({attempt}/{attempts})"

@@ -1,0 +1,373 @@
+"""Performs the effects of one agent's machine and feeds back what comes of them.
+
+The driver holds no rules of its own: what happens next is decided by ``transition`` alone. Every effect under way
+has a cancel scope and is answered once; an answer whose effect is no longer outstanding is logged and dropped, so that
+a late duplicate never reaches the machine.
+"""
+
+import logging
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from deputy_agents.errors import DeputyError, InvalidTransition, ModelError, ModelErrorKind
+from deputy_agents.event import (
+    Activity,
+    CallStatus,
+    MessageAdded,
+    MessageDelta,
+    StatusChanged,
+    ThoughtDelta,
+    ToolCallUpdated,
+    UsageChanged,
+)
+from deputy_agents.ids import new_id
+from deputy_agents.message import Message, Reply, ToolUse
+from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
+from deputy_agents.ports import ModelRequest, TextPart, ThinkingPart
+from deputy_agents.run import backoff
+from deputy_agents.run.agent import Agent, Host, say
+from deputy_agents.run.deadline import Deadline
+from deputy_agents.run.effect import (
+    Abort,
+    AppendMessage,
+    AskUser,
+    CallsDecided,
+    CancelSubAgents,
+    DecideCalls,
+    Effect,
+    FinishTurn,
+    Input,
+    ModelFailed,
+    ModelReplied,
+    NotifyParent,
+    QuestionAnswered,
+    Refused,
+    ReportCall,
+    RequestModel,
+    RetryDue,
+    RunTool,
+    ScheduleRetry,
+    SpawnAgents,
+    SpawnAgentsComplete,
+    Stopped,
+    ToolCompleted,
+    UserPrompt,
+)
+from deputy_agents.run.gatekeeper import Gatekeeper
+from deputy_agents.run.state import Asking, AwaitingSubAgents, EffectId, Running, State, ToolExecuting
+from deputy_agents.run.stream import Stream
+from deputy_agents.run.transition import transition
+from deputy_agents.slots import Slot
+from deputy_agents.text import clean
+from deputy_agents.tool.base import Tool
+from deputy_agents.tool.delegate import Door
+
+logger = logging.getLogger(__name__)
+
+_CLOSED = (CallStatus.COMPLETED, CallStatus.FAILED, CallStatus.CANCELLED)
+
+
+class Driver:
+    """Runs one agent. ``slot`` and ``deadline`` bound a child; the primary has neither."""
+
+    def __init__(self, agent: Agent, host: Host, slot: Slot | None = None, deadline: Deadline | None = None) -> None:
+        self.agent = agent
+        self.state = State()
+        self._host = host
+        self._slot = slot
+        self._deadline = deadline
+        self._gate = Gatekeeper(agent, host)
+        self._inputs: deque[Input] = deque()
+        self._feeding = False
+        self._open: dict[EffectId, anyio.CancelScope] = {}
+        self._streaming: EffectId | None = None
+        self._stream = Stream()
+        self._round_began = 0.0
+        self._ended = anyio.Event()
+        self._tasks: TaskGroup
+
+    async def run(self, first: UserPrompt | None = None) -> None:
+        """Serves the machine until it has ended (a child) or the scope around is cancelled (the primary). ``first``
+        is fed as soon as the slot may run."""
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                if first is not None:
+                    self._tasks.start_soon(self._begin, first)
+                await self._ended.wait()
+                self._tasks.cancel_scope.cancel()
+        except Exception:
+            logger.exception("agent %s broke down", self.agent.id)
+            if not self._ended.is_set():
+                self._finish(Failed(FailureReason.RUNTIME_ERROR, "an internal error ended it", self.state.last_text))
+        finally:
+            if self._deadline is not None:
+                self._deadline.rest()
+
+    def feed(self, input: Input) -> None:
+        """Gives the machine its next input, now or behind those that are being handled."""
+        self._inputs.append(input)
+        if self._feeding:
+            return
+        self._feeding = True
+        try:
+            while self._inputs:
+                self._step(self._inputs.popleft())
+        finally:
+            self._feeding = False
+
+    def force(self) -> None:
+        """Stops waiting for effects that were aborted and do not end: each counts as stopped."""
+        for effect in tuple(self._open):
+            logger.warning("agent %s: effect %d did not stop in time", self.agent.id, effect)
+            self.feed(Stopped(effect))
+
+    async def _begin(self, first: UserPrompt) -> None:
+        if self._slot is not None:
+            await self._slot.hold()
+        if not self.state.ended:
+            self.feed(first)
+
+    # -- the machine -----------------------------------------------------------------------------------------------
+
+    def _step(self, input: Input) -> None:
+        effect: EffectId | None = getattr(input, "effect", None)
+        if effect is not None and self._open.pop(effect, None) is None:
+            logger.warning("agent %s: %s of effect %d came late", self.agent.id, type(input).__name__, effect)
+            return
+        try:
+            self.state, effects = transition(self.state, self.agent.context, input)
+        except InvalidTransition as error:
+            if effect is not None:
+                raise
+            logger.warning("agent %s: %s", self.agent.id, error)
+            return
+        for wanted in effects:
+            self._perform(wanted)
+        self._mind_the_clock()
+
+    def _perform(self, effect: Effect) -> None:  # noqa: C901 (one arm for each effect)
+        match effect:
+            case AppendMessage(message, shown):
+                self._append(message, shown)
+            case RequestModel():
+                self._start(effect.id, lambda: self._request(effect), self._model_broke)
+            case ScheduleRetry():
+                self._start(effect.id, lambda: self._wait_to_retry(effect), self._model_broke)
+            case DecideCalls():
+                self._start(effect.id, lambda: self._decide(effect), self._gate_broke(effect))
+            case AskUser():
+                self._start(effect.id, lambda: self._ask(effect), _question_broke)
+            case RunTool():
+                self._start(effect.id, lambda: self._run_tool(effect), _tool_broke)
+            case SpawnAgents():
+                self._spawn(effect)
+            case Abort(ids):
+                for scope in [self._open[effect_id] for effect_id in ids if effect_id in self._open]:
+                    scope.cancel()
+            case CancelSubAgents(ids, reason):
+                self._host.cancel_children(ids, reason)
+            case ReportCall():
+                self._report(effect)
+            case FinishTurn():
+                self._host.turn_finished(self.agent, effect)
+            case NotifyParent(ending):
+                self._finish(ending)
+
+    def _finish(self, ending: Ending) -> None:
+        self._host.run_ended(self.agent, ending)
+        self._ended.set()
+
+    def _start(
+        self, effect: EffectId, work: Callable[[], Awaitable[Input]], broke: Callable[[EffectId], Input]
+    ) -> None:
+        scope = self._open[effect] = anyio.CancelScope()
+        self._tasks.start_soon(self._carry_out, effect, scope, work, broke)
+
+    async def _carry_out(
+        self,
+        effect: EffectId,
+        scope: anyio.CancelScope,
+        work: Callable[[], Awaitable[Input]],
+        broke: Callable[[EffectId], Input],
+    ) -> None:
+        input: Input | None = None
+        with scope:
+            try:
+                input = await work()
+            except Exception:
+                logger.exception("agent %s: effect %d broke", self.agent.id, effect)
+                input = broke(effect)
+        if input is None:
+            input = Stopped(effect, self._stream.partial() if effect == self._streaming else None)
+        self.feed(input)
+
+    def _mind_the_clock(self) -> None:
+        """Gives the slot away while everything waits for others, and stops the clock while it waits for the user."""
+        phase = self.state.phase
+        progress = [call.progress for call in phase.calls] if isinstance(phase, ToolExecuting) else []
+        works = any(isinstance(step, Running) for step in progress)
+        asks = any(isinstance(step, Asking) for step in progress)
+        if self._slot is not None and (isinstance(phase, AwaitingSubAgents) or (asks and not works)):
+            self._slot.give_away()
+        if self._deadline is not None:
+            if self.state.ended or (asks and not works):
+                self._deadline.rest()
+            elif self._slot is None or not self._slot.queued:
+                self._deadline.run()
+
+    # -- the model -------------------------------------------------------------------------------------------------
+
+    def _append(self, message: Message, shown: str) -> None:
+        message = message if message.id else replace(message, id=new_id())
+        self.agent.history.append(message)
+        self._host.log.record(self.agent.id, message)
+        if shown.strip():
+            say(self._host, self.agent, MessageAdded(message.id, message.role, clean(shown)))
+
+    async def _request(self, effect: RequestModel) -> Input:
+        if effect.attempt == 1:
+            self._stream = Stream()
+            self._round_began = self._host.clock.monotonic()
+        else:
+            self._stream.restart()
+        self._streaming = effect.id
+        # What was said so far is on disk and on its way before anything new is asked.
+        await self._host.log.flush()
+        await self._hold_slot()
+        try:
+            return await self._listen(effect)
+        except ModelError as error:
+            return self._failed(effect, error)
+
+    async def _listen(self, effect: RequestModel) -> Input:
+        reply: Reply | None = None
+        async for part in self._host.model(self.agent).stream(self._model_request()):
+            match part:
+                case TextPart(text):
+                    if new := clean(self._stream.add(text)):
+                        say(self._host, self.agent, MessageDelta(self._stream.message_id, new))
+                case ThinkingPart(text):
+                    say(self._host, self.agent, ThoughtDelta(self._stream.message_id, clean(text)))
+                case Reply():
+                    reply = part
+        if reply is not None:
+            return self._replied(effect, reply)
+        raise ModelError("The model's answer broke off.", ModelErrorKind.CUT_STREAM, retryable=True)
+
+    def _model_request(self) -> ModelRequest:
+        agent = self.agent
+        return ModelRequest(
+            model=agent.info.model,
+            system=agent.system,
+            messages=tuple(agent.history),
+            tools=tuple(tool.spec for tool in agent.tools.values()),
+            max_tokens=self._host.settings.max_tokens,
+            temperature=agent.definition.temperature,
+            session_id=self._host.session_id,
+            agent_id=agent.id,
+            depth=agent.info.depth,
+        )
+
+    def _replied(self, effect: RequestModel, reply: Reply) -> Input:
+        self.agent.usage += reply.usage
+        say(self._host, self.agent, UsageChanged(self.agent.usage))
+        message = replace(self._with_own_ids(reply.message), id=self._stream.message_id)
+        return ModelReplied(effect.id, replace(reply, message=message))
+
+    def _with_own_ids(self, message: Message) -> Message:
+        """Names every tool call apart within the agent: some servers count from one again in each reply."""
+        content = list(message.content)
+        for index, block in enumerate(content):
+            if isinstance(block, ToolUse):
+                name, copy = block.id, 1
+                while not name or name in self.agent.call_ids:
+                    copy += 1
+                    name = f"{block.id}-{copy}"
+                self.agent.call_ids.add(name)
+                content[index] = replace(block, id=name)
+        return replace(message, content=tuple(content))
+
+    def _failed(self, effect: RequestModel, error: ModelError) -> ModelFailed:
+        settings = self._host.settings.retry
+        waited = self._host.clock.monotonic() - self._round_began
+        retryable = error.retryable and waited < settings.total
+        if error.retry_after is not None and error.retry_after > settings.retry_after_cap:
+            retryable = False
+        return ModelFailed(
+            effect.id, error.kind.value, str(error), retryable, error.retry_after, error.action, self._stream.partial()
+        )
+
+    def _model_broke(self, effect: EffectId) -> Input:
+        text = "An internal error ended the model request; the log has the details."
+        return ModelFailed(effect, ModelErrorKind.UNKNOWN.value, text, partial=self._stream.partial())
+
+    async def _wait_to_retry(self, effect: ScheduleRetry) -> Input:
+        settings = self._host.settings.retry
+        seconds = backoff.delay(settings, effect.attempt, effect.retry_after, random.random)
+        detail = backoff.announcement(effect.kind, seconds, effect.attempt, self.agent.context.attempts)
+        say(self._host, self.agent, StatusChanged(AgentStatus.RUNNING, detail=detail))
+        await self._host.clock.sleep(seconds)
+        say(self._host, self.agent, StatusChanged(AgentStatus.RUNNING))
+        return RetryDue(effect.id)
+
+    async def _hold_slot(self) -> None:
+        if self._slot is not None:
+            await self._slot.hold()
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    async def _decide(self, effect: DecideCalls) -> Input:
+        return CallsDecided(effect.id, await self._gate.decide(effect.calls))
+
+    def _gate_broke(self, effect: DecideCalls) -> Callable[[EffectId], Input]:
+        refused = Refused("Not run: an internal error kept the permission gate from deciding.")
+        return lambda effect_id: CallsDecided(effect_id, {use.id: refused for use in effect.calls})
+
+    async def _ask(self, effect: AskUser) -> Input:
+        return QuestionAnswered(effect.id, await self._gate.ask(effect.use))
+
+    async def _run_tool(self, effect: RunTool) -> Input:
+        await self._hold_slot()
+        try:
+            tool, args = self._gate.take(effect.use)
+            output = await cast("Tool", tool).run(args, self._gate.context())
+        except DeputyError as error:
+            return ToolCompleted(effect.id, str(error), is_error=True)
+        return ToolCompleted(effect.id, output.content or "(nothing)", output.is_error, output.images)
+
+    def _spawn(self, effect: SpawnAgents) -> None:
+        self._open[effect.id] = anyio.CancelScope()
+        try:
+            tool, args = self._gate.take(effect.use)
+            door = cast("Door", tool)
+            ids = self._host.spawn(self.agent, effect.use.id, door.children(args, self._gate.context()))
+        except DeputyError as error:
+            self.feed(ToolCompleted(effect.id, str(error), is_error=True))
+        else:
+            self.feed(SpawnAgentsComplete(effect.id, effect.use.id, ids, door.style))
+
+    def _report(self, report: ReportCall) -> None:
+        content = clean(report.content) if report.content is not None else None
+        say(self._host, self.agent, ToolCallUpdated(report.use.id, report.status, content))
+        if report.status not in _CLOSED:
+            say(self._host, self.agent, Activity(_activity(report.use), self.agent.tool_calls))
+
+
+def _question_broke(effect: EffectId) -> Input:
+    return QuestionAnswered(effect, Refused("Not run: an internal error kept the question from the user."))
+
+
+def _tool_broke(effect: EffectId) -> Input:
+    return ToolCompleted(effect, "An internal error ended this tool; it may have taken effect in part.", is_error=True)
+
+
+def _activity(use: ToolUse) -> str:
+    """``grep retry``: the tool and the first thing that it was given."""
+    target = next((value for value in use.input.values() if isinstance(value, str)), "")
+    return clean(f"{use.name} {' '.join(target.split())[:80]}".strip())

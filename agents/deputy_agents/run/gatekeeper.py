@@ -1,0 +1,207 @@
+"""Decides about the calls of one model reply: validates, looks at what each would do, asks the gate, words the
+questions, and turns answers into verdicts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from deputy_agents.errors import ToolError
+from deputy_agents.event import (
+    Batch,
+    CallStatus,
+    DiffPreview,
+    Option,
+    OptionKind,
+    Question,
+    ResolvedBy,
+    ToolCallStarted,
+    ToolKind,
+)
+from deputy_agents.ids import new_id
+from deputy_agents.inbox import Resolution
+from deputy_agents.message import ToolUse
+from deputy_agents.permission.decide import AccessRequest, Action, Decision, Effect, Rule, decide, decide_all
+from deputy_agents.permission.rule import lasting_rule, rule_text
+from deputy_agents.run.agent import Agent, AnyTool, Host, say
+from deputy_agents.run.effect import Allowed, NeedsAnswer, Refused, Verdict
+from deputy_agents.text import visible
+from deputy_agents.tool.base import Prepared, ToolContext
+
+
+@dataclass(slots=True)
+class _Asked:
+    question: Question
+    access: tuple[AccessRequest, ...]
+    """The parts of the call that the gate asks about: what a lasting answer is about."""
+
+
+@dataclass(slots=True)
+class Gatekeeper:
+    """The gate as one agent meets it."""
+
+    agent: Agent
+    host: Host
+    _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
+    _cleared: dict[str, tuple[AnyTool, Any]] = field(default_factory=dict[str, tuple[AnyTool, Any]])
+
+    async def decide(self, calls: Sequence[ToolUse]) -> Mapping[str, Verdict]:
+        """A verdict for every call, in order, before any of them runs. Each preview assumes those before it."""
+        proposed: dict[Path, str] = {}
+        verdicts: dict[str, Verdict] = {}
+        for use in calls:
+            verdicts[use.id] = await self._judge(use, proposed)
+        self._number_batch([use.id for use in calls if isinstance(verdicts[use.id], NeedsAnswer)])
+        return verdicts
+
+    async def ask(self, use: ToolUse) -> Allowed | Refused:
+        """Puts the question about ``use`` to the user and waits for the answer."""
+        asked = self._asked.pop(use.id)
+        resolution = await self.host.inbox.ask(asked.question, self.agent.run)
+        return await self._verdict(use, asked, resolution)
+
+    def take(self, use: ToolUse) -> tuple[AnyTool, Any]:
+        """The tool of a call that was let through, with the very input that the gate has looked at."""
+        return self._cleared.pop(use.id)
+
+    def context(self, proposed: Mapping[Path, str] | None = None) -> ToolContext:
+        """What a tool of this agent may use."""
+        agent = self.agent
+        return ToolContext(
+            self.host.workspace, agent.cwd, agent.info.label, agent.marks, dict(proposed or {}), self._may_read
+        )
+
+    # -- deciding --------------------------------------------------------------------------------------------------
+
+    def _may_read(self, subject: str) -> bool:
+        request = AccessRequest("read_file", Action.READ, subject)
+        return decide(self.host.policy(self.agent), request).effect is Effect.ALLOW
+
+    def _tool(self, use: ToolUse) -> AnyTool:
+        tool = self.agent.tools.get(use.name)
+        if tool is None:
+            raise ToolError(f"There is no tool {use.name!r} here. Tools: {', '.join(sorted(self.agent.tools))}.")
+        if use.error:
+            raise ToolError(f"The input was no valid JSON object ({use.error}). Send the call again, complete.")
+        return tool
+
+    async def _prepare(self, use: ToolUse, tool: AnyTool, proposed: Mapping[Path, str] | None = None) -> Prepared:
+        args = tool.parse(use.input)
+        prepared = await tool.prepare(args, self.context(proposed))
+        self._cleared[use.id] = tool, args
+        return prepared
+
+    async def _judge(self, use: ToolUse, proposed: dict[Path, str]) -> Verdict:
+        kind = ToolKind.OTHER
+        try:
+            tool = self._tool(use)
+            kind = tool.kind
+            prepared = await self._prepare(use, tool, proposed)
+        except ToolError as error:
+            self._announce(use, kind, None)
+            return Refused(str(error))
+        self._announce(use, kind, prepared)
+        decision = decide_all(self.host.policy(self.agent), prepared.access)
+        match decision.effect:
+            case Effect.DENY:
+                return Refused(f"Denied: {decision.reason}")
+            case Effect.ASK:
+                self._asked[use.id] = self._asking(use, tool, prepared, decision)
+                verdict: Verdict = NeedsAnswer()
+            case Effect.ALLOW:
+                verdict = Allowed()
+        if isinstance(preview := prepared.preview, DiffPreview):
+            proposed[Path(preview.path)] = preview.new_text
+        return verdict
+
+    def _announce(self, use: ToolUse, kind: ToolKind, prepared: Prepared | None) -> None:
+        self.agent.tool_calls += 1
+        title = self.agent.title(_title(use.name, prepared))
+        locations = prepared.locations if prepared else ()
+        say(
+            self.host,
+            self.agent,
+            ToolCallStarted(use.id, use.name, title, kind, CallStatus.PENDING, use.input, locations),
+        )
+
+    def _asking(self, use: ToolUse, tool: AnyTool, prepared: Prepared, decision: Decision) -> _Asked:
+        policy = self.host.policy(self.agent)
+        access = tuple(part for part in prepared.access if decide(policy, part).effect is Effect.ASK)
+        question = Question(
+            request_id=new_id(),
+            agent=self.agent.ref,
+            batch=Batch("", 0, 1),
+            tool_call_id=use.id,
+            title=self.agent.title(_title(use.name, prepared)),
+            tool=use.name,
+            kind=tool.kind,
+            input=use.input,
+            locations=prepared.locations,
+            options=_options(access),
+            preview=prepared.preview,
+            reason=decision.reason,
+        )
+        return _Asked(question, access)
+
+    def _number_batch(self, ids: Sequence[str]) -> None:
+        batch = new_id()
+        for index, use_id in enumerate(ids):
+            asked = self._asked[use_id]
+            asked.question = replace(asked.question, batch=Batch(batch, index, len(ids)))
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    async def _verdict(self, use: ToolUse, asked: _Asked, resolution: Resolution) -> Allowed | Refused:
+        option = resolution.option
+        if option is None:
+            return Refused(_NOT_ANSWERED[resolution.by])
+        if option.kind in _LASTING:
+            self.host.remember(_rules(asked.access, option.kind))
+        if not option.kind.allows:
+            said = f" They say: {resolution.feedback}" if resolution.feedback else ""
+            return Refused(f"Denied by the user.{said}")
+        if resolution.input is None:
+            return Allowed()
+        return await self._edited(replace(use, input=resolution.input))
+
+    async def _edited(self, use: ToolUse) -> Allowed | Refused:
+        """The user changed the input: it is validated and decided again; what asks now counts as answered."""
+        try:
+            prepared = await self._prepare(use, self._tool(use))
+        except ToolError as error:
+            return Refused(f"Not run: the user approved it with a changed input that does not work: {error}")
+        decision = decide_all(self.host.policy(self.agent), prepared.access)
+        if decision.effect is Effect.DENY:
+            return Refused(f"Denied: {decision.reason}")
+        return Allowed(use.input)
+
+
+_NOT_ANSWERED = {
+    ResolvedBy.DISMISSED: "Not run: the question to the user was dismissed without an answer, which is no consent.",
+    ResolvedBy.UNREACHABLE: "Not run: this needs the user's approval, and no connected client can ask for it.",
+    ResolvedBy.CANCELLED: "Not run: the question to the user was withdrawn.",
+    ResolvedBy.RULE: "Denied by a rule.",
+    ResolvedBy.USER: "Denied by the user.",
+}
+_LASTING = (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS)
+
+
+def _title(tool: str, prepared: Prepared | None) -> str:
+    return f"{tool}({visible(prepared.target)})" if prepared else f"{tool}()"
+
+
+def _rules(access: Sequence[AccessRequest], kind: OptionKind) -> tuple[Rule, ...]:
+    effect = Effect.ALLOW if kind.allows else Effect.DENY
+    return tuple(lasting_rule(part, effect) for part in access)
+
+
+def _options(access: Sequence[AccessRequest]) -> tuple[Option, ...]:
+    """Approve or deny, now or for the session; a lasting answer spells out the rule that it adds."""
+    about = ", ".join(visible(rule_text(rule)) for rule in _rules(access, OptionKind.ALLOW_ALWAYS))
+    names = {
+        OptionKind.ALLOW_ONCE: "Approve",
+        OptionKind.ALLOW_ALWAYS: f"Always allow: {about}",
+        OptionKind.REJECT_ONCE: "Deny",
+        OptionKind.REJECT_ALWAYS: f"Always deny: {about}",
+    }
+    return tuple(Option(kind.value, name, kind) for kind, name in names.items())

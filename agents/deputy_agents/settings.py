@@ -1,0 +1,68 @@
+"""Settings of the core, as plain values; front ends validate what users wrote and build these.
+
+Times are in seconds, sizes in bytes of UTF-8 unless said otherwise.
+"""
+
+from dataclasses import dataclass, field
+
+from deputy_agents.definition import PermissionMode
+from deputy_agents.permission.decide import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Limits of sub-agents. ``enabled=False`` removes every tool that starts one."""
+
+    enabled: bool = True
+    max_parallel: int = 16
+    max_parallel_per_parent: int = 8
+    queue: int = 64
+    max_depth: int = 1
+    parallel_writers: bool = False
+    timeout: float = 15 * 60
+    wake_on_task_end: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionSettings:
+    """``rules`` come from the user's and the workspace's settings. ``reconnect_grace`` is how long a question waits
+    for a client that can ask it, where clients may come back."""
+
+    rules: tuple[Rule, ...] = ()
+    reconnect_grace: float = 60
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """Repeats of a failed model request: at most ``attempts`` in all, waits from ``base`` doubling up to ``cap``."""
+
+    attempts: int = 8
+    base: float = 0.5
+    cap: float = 30
+    retry_after_cap: float = 120
+    total: float = 10 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of what is passed on. What is cut says so, and how to read on."""
+
+    result_bytes: int = 16 * 1024
+    tool_output_bytes: int = 64 * 1024
+    prompt_queue: int = 32
+    turn_iterations: int = 100
+    cancel_grace: float = 3
+    """How long a cancelled agent may take to stop before it is ended by force."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    model: str = "offline"
+    small_model: str | None = None
+    permission_mode: PermissionMode = PermissionMode.DEFAULT
+    trusted: bool = True
+    max_tokens: int = 16_384
+    agents: AgentSettings = field(default_factory=AgentSettings)
+    permissions: PermissionSettings = field(default_factory=PermissionSettings)
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    limits: Limits = field(default_factory=Limits)

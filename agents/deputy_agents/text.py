@@ -1,0 +1,54 @@
+"""Small operations on text that people or models will read."""
+
+import re
+import unicodedata
+
+LABEL_LENGTH = 30
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def visible(text: str) -> str:
+    """``text`` with control, format and other unseen characters escaped, so that what is approved is what is seen.
+
+    Line ends too: the answer is one line. Letters, signs and plain spaces stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_visible, text))
+
+
+def _visible(char: str) -> str:
+    category = unicodedata.category(char)
+    if category[0] != "C" and category not in ("Zl", "Zp"):
+        return char
+    return _SHORT.get(char) or f"\\u{{{ord(char):x}}}"
+
+
+def cut(text: str, limit: int) -> str:
+    """At most ``limit`` characters of ``text``, the cut marked by ``…``."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def clean(text: str) -> str:
+    """``text`` without terminal escape sequences and control characters; tabs and line ends stay."""
+    return _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+
+
+def label_of(text: str) -> str:
+    """The name that people see of an agent: the first non-empty line, white space collapsed, at most 30 characters
+    with the ``…`` of a cut included."""
+    line = next((line for line in clean(text).splitlines() if line.strip()), "")
+    return cut(" ".join(line.split()), LABEL_LENGTH)
+
+
+def bounded(text: str, limit: int, how_to_read_on: str) -> tuple[str, bool]:
+    """``text`` cut to ``limit`` bytes of UTF-8 with a marker that says so and how to read on; and whether it was."""
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= limit:
+        return text, False
+    kept = data[:limit].decode("utf-8", "ignore")
+    return f"{kept}\n\n[cut: {len(data) - limit} of {len(data)} bytes are missing; {how_to_read_on}]", True

@@ -1,0 +1,82 @@
+"""What a tool is to the runtime.
+
+A call passes three steps. ``parse`` validates the model's input. ``prepare`` looks, without changing anything, at
+what the call would do: its title, places, preview, and what the gate must decide about. ``run`` does it, and
+checks again what may have changed since.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from deputy_agents.event import Location, Preview, ToolKind
+from deputy_agents.message import Image
+from deputy_agents.permission.decide import AccessRequest
+from deputy_agents.ports import ToolSpec
+from deputy_agents.workspace import Workspace
+
+
+@dataclass(slots=True)
+class ReadMarks:
+    """Which files one agent has read, with the text that it saw. An existing file can be changed only by an agent
+    that has read it, and only while it still is as it was read."""
+
+    seen: dict[Path, str] = field(default_factory=dict[Path, str])
+    """Absolute path to a digest of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a call may use. ``label`` names the agent in edits that the user sees."""
+
+    workspace: Workspace
+    cwd: Path
+    label: str
+    marks: ReadMarks
+    proposed: Mapping[Path, str] = field(default_factory=dict[Path, str])
+    """Texts that earlier calls of the same model response propose: a preview assumes them."""
+    may_read: Callable[[str], bool] = lambda _: True
+    """Whether the gate lets the agent read the file of this subject unasked: a search leaves the others out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a call would do. ``target`` is the part in the parentheses of ``tool(target)``."""
+
+    target: str
+    access: Sequence[AccessRequest]
+    locations: tuple[Location, ...] = ()
+    preview: Preview | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The result that the model reads; ``content`` is already bounded."""
+
+    content: str
+    is_error: bool = False
+    images: tuple[Image, ...] = ()
+    locations: tuple[Location, ...] | None = None
+
+
+class Tool(Protocol):
+    """One tool. ``args`` is what ``parse`` returned; nothing else looks into it."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def kind(self) -> ToolKind: ...
+
+    def parse(self, input: Mapping[str, object]) -> Any:
+        """Raises ToolError, naming the field, when the input does not fit."""
+        ...
+
+    async def prepare(self, args: Any, context: ToolContext) -> Prepared:
+        """Raises ToolError when the call cannot work (no such file, text not found, not read before)."""
+        ...
+
+    async def run(self, args: Any, context: ToolContext) -> ToolOutput:
+        """Raises ToolError when it cannot do what was asked."""
+        ...

@@ -1,0 +1,129 @@
+"""Looking at files and folders: ``read_file`` and ``list_dir``."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from deputy_agents.disk import Entry
+from deputy_agents.errors import ToolError
+from deputy_agents.event import Location, ToolKind
+from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.text import cut, visible
+from deputy_agents.tool.args import ArgsTool, PathArgs
+from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.workspace import PathKind, Place, digest
+
+MAX_LINES = 2000
+MAX_LINE_CHARS = 2000
+MAX_CHARS = 60_000
+MAX_ENTRIES = 500
+
+
+class ReadFileArgs(PathArgs):
+    path: Annotated[str, Field(description="File to read, relative to the root or absolute.")]
+    offset: Annotated[int, Field(ge=1, description="First line to read, counted from 1.")] = 1
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES, description="How many lines to read.")] = MAX_LINES
+
+
+class ListDirArgs(PathArgs):
+    path: Annotated[str, Field(description="Folder to list, relative to the root or absolute.")]
+
+
+class ReadFile(ArgsTool[ReadFileArgs]):
+    """Numbered lines of a text file, as the user sees it. Marks the file as read by the agent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "read_file",
+            ToolKind.READ,
+            ReadFileArgs,
+            "Reads a text file. The answer has numbered lines; a long file is cut, and the cut says how to read on. "
+            "A file must be read before it can be changed.",
+        )
+
+    async def prepare(self, args: ReadFileArgs, context: ToolContext) -> Prepared:
+        place = await args.look(context)
+        shown = context.workspace.shown(place, context.cwd)
+        if not context.workspace.has(place):
+            raise ToolError(f"There is no file {shown}.")
+        location = Location(str(place.path), args.offset if args.offset > 1 else None)
+        return Prepared(shown, [read_request(self.name, place)], (location,))
+
+    async def run(self, args: ReadFileArgs, context: ToolContext) -> ToolOutput:
+        place = await args.use(context)
+        shown = context.workspace.shown(place, context.cwd)
+        file = await context.workspace.read(place)
+        if file is None:
+            raise ToolError(f"There is no file {shown}.")
+        content, last = _page(lines_of(file.text), args, shown)
+        context.marks.seen[place.path] = digest(file.text)
+        note = "" if file.exact else "[not UTF-8: the bytes that are no text are shown as \ufffd]\n"
+        return ToolOutput(note + content, locations=(Location(str(place.path), args.offset, last),) if last else None)
+
+
+class ListDir(ArgsTool[ListDirArgs]):
+    """The names in one folder."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "list_dir",
+            ToolKind.READ,
+            ListDirArgs,
+            "Lists a folder, sorted by name: name/ is a folder, name@ a link. What .gitignore excludes is left out.",
+        )
+
+    async def prepare(self, args: ListDirArgs, context: ToolContext) -> Prepared:
+        place = await args.look(context)
+        request = AccessRequest(self.name, Action.READ, place.subject)
+        return Prepared(context.workspace.shown(place, context.cwd), [request], (Location(str(place.path)),))
+
+    async def run(self, args: ListDirArgs, context: ToolContext) -> ToolOutput:
+        place = await args.use(context)
+        if place.kind is PathKind.FILE:
+            raise ToolError(f"{context.workspace.shown(place, context.cwd)} is a file; use read_file.")
+        return ToolOutput(_listing(await context.workspace.entries(place)))
+
+
+def read_request(tool: str, place: Place) -> AccessRequest:
+    """What the gate must decide before the file at ``place`` is read."""
+    return AccessRequest(tool, Action.READ_SECRET if place.secret else Action.READ, place.subject)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of ``text`` without their ends, numbered as editors do: a last empty one does not count."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines[:-1] if not lines[-1] else lines
+
+
+def _page(lines: Sequence[str], args: ReadFileArgs, shown: str) -> tuple[str, int | None]:
+    """The numbered lines that were asked for and fit, and the number of the last one."""
+    if not lines:
+        return f"[{shown} is empty]", None
+    if args.offset > len(lines):
+        raise ToolError(f"offset: {shown} has only {len(lines)} lines.")
+    page: list[str] = []
+    room = MAX_CHARS
+    for number, line in enumerate(lines[args.offset - 1 : args.offset - 1 + args.limit], args.offset):
+        entry = f"{number:>6}\t{_cut_line(line)}"
+        room -= len(entry) + 1
+        if room < 0:
+            break
+        page.append(entry)
+    last = args.offset + len(page) - 1
+    if last < len(lines):
+        page.append(f"[lines {args.offset} to {last} of {len(lines)}; read on with offset {last + 1}]")
+    return "\n".join(page), last
+
+
+def _cut_line(line: str) -> str:
+    return line if len(line) <= MAX_LINE_CHARS else f"{line[:MAX_LINE_CHARS]} [cut: {len(line)} characters]"
+
+
+def _listing(entries: Sequence[Entry]) -> str:
+    if not entries:
+        return "[empty folder]"
+    names = [cut(visible(entry.name), 255) + entry.mark for entry in entries[:MAX_ENTRIES]]
+    if len(entries) > MAX_ENTRIES:
+        names.append(f"[{MAX_ENTRIES} of {len(entries)} names; use glob to find the others]")
+    return "\n".join(names)

@@ -1,0 +1,57 @@
+"""How a child reports its end: ``submit_result`` and ``submit_error``.
+
+The state machine takes a valid report as the ending of the run, so these tools are validated and never run.
+"""
+
+from typing import Annotated, NoReturn, TypeVar
+
+from pydantic import Field
+
+from deputy_agents.errors import ToolError
+from deputy_agents.event import ToolKind
+from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.tool.args import Args, ArgsTool
+from deputy_agents.tool.base import Prepared, ToolContext
+
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+
+
+class SubmitResultArgs(Args):
+    result: Annotated[Text, Field(description="The final answer, complete: nothing else reaches the parent.")]
+
+
+class SubmitErrorArgs(Args):
+    error: Annotated[Text, Field(description="Why the task cannot be done, and what was tried.")]
+
+
+R = TypeVar("R", SubmitResultArgs, SubmitErrorArgs)
+
+
+class _Report(ArgsTool[R]):
+    async def prepare(self, args: R, context: ToolContext) -> Prepared:
+        del args, context
+        return Prepared("", (AccessRequest(self.name, Action.SESSION, ""),))
+
+    async def run(self, args: R, context: ToolContext) -> NoReturn:
+        del args, context
+        raise ToolError("A report beside another one has no effect.")
+
+
+class SubmitResult(_Report[SubmitResultArgs]):
+    def __init__(self) -> None:
+        super().__init__(
+            "submit_result",
+            ToolKind.OTHER,
+            SubmitResultArgs,
+            "Submit the final answer to your task and end. Simply answering in text does the same.",
+        )
+
+
+class SubmitError(_Report[SubmitErrorArgs]):
+    def __init__(self) -> None:
+        super().__init__(
+            "submit_error",
+            ToolKind.OTHER,
+            SubmitErrorArgs,
+            "Report that the task cannot be done, and end.",
+        )

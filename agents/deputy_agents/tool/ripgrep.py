@@ -1,0 +1,121 @@
+"""Running ripgrep: found once, fed and read in bounded pieces, killed and reaped whatever happens."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from anyio.abc import ByteReceiveStream, Process
+
+from deputy_agents.errors import ToolError
+from deputy_agents.text import cut, visible
+
+TIMEOUT = 30.0
+"""Seconds of one search; what was found until then is given."""
+
+_MAX_RECORD = 64 * 1024
+_COMMON = (
+    "--no-config",
+    "--no-messages",
+    "--no-ignore-messages",
+    "--no-require-git",
+    "--hidden",
+    "--null",
+    "--color=never",
+    "--sort=path",
+    "--glob=!.git",
+)
+
+
+async def search(
+    options: Sequence[str],
+    operands: Sequence[str],
+    end: bytes,
+    take: Callable[[bytes], bool],
+    *,
+    cwd: str,
+    data: bytes | None,
+) -> bool:
+    """Runs ripgrep in ``cwd`` with ``data`` as its input; hands each record (ended by ``end``) to ``take`` until that
+    is false. True when ripgrep came to its end, false when ``take`` or the clock stopped it.
+
+    Raises:
+        ToolError: ripgrep is missing, or refuses the pattern or glob.
+    """
+    command = [await to_thread.run_sync(_binary), *_COMMON, *options, "--", *operands]
+    with anyio.move_on_after(TIMEOUT):
+        async with _owned(command, cwd, piped=data is not None) as process, anyio.create_task_group() as tasks:
+            tasks.start_soon(_feed, process, data)
+            whole = process.stdout is None or await _each(process.stdout, end, take)
+            tasks.cancel_scope.cancel()
+            if whole and await process.wait() not in (0, 1):
+                raise ToolError(await _complaint(process))
+            return whole
+    return False
+
+
+@cache
+def _binary() -> str:
+    name = "rg.exe" if os.name == "nt" else "rg"
+    near = [Path(sysconfig.get_path("scripts"), name), Path(sys.executable).with_name(name)]
+    with suppress(metadata.PackageNotFoundError):
+        files = metadata.files("ripgrep") or []
+        near += [Path(str(file.locate())) for file in files if file.name == name]
+    for path in near:
+        if os.access(path, os.X_OK):
+            return str(path)
+    if found := shutil.which(name):
+        return found
+    raise ToolError("ripgrep (rg) is missing; install the package ripgrep beside Deputy.")
+
+
+@asynccontextmanager
+async def _owned(command: Sequence[str], cwd: str, *, piped: bool) -> AsyncGenerator[Process]:
+    process = await anyio.open_process(
+        command,
+        stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+        cwd=cwd,
+        # Nothing of the environment but what finds the user's own ignore file.
+        env={name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ},
+    )
+    try:
+        yield process
+    finally:
+        with anyio.CancelScope(shield=True):
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+            await process.aclose()
+
+
+async def _feed(process: Process, data: bytes | None) -> None:
+    if process.stdin is not None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await process.stdin.send(data or b"")
+        await process.stdin.aclose()
+
+
+async def _each(stream: ByteReceiveStream, end: bytes, take: Callable[[bytes], bool]) -> bool:
+    rest = b""
+    async for chunk in stream:
+        *records, rest = (rest + chunk).split(end)
+        if len(rest) > _MAX_RECORD or not all(map(take, records)):
+            return False
+    return True
+
+
+async def _complaint(process: Process) -> str:
+    said = b""
+    if process.stderr is not None:
+        async for chunk in process.stderr:
+            said += chunk
+    text = said.decode(errors="replace").removeprefix("rg: ").strip()
+    return cut("The search failed. " + "\n".join(map(visible, text.splitlines())), 1000)

@@ -1,0 +1,213 @@
+"""Finding files and text with ripgrep: ``glob`` and ``grep``. What the agent may not read is left out."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import Field
+
+from deputy_agents.errors import ToolError
+from deputy_agents.event import Location, ToolKind
+from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.text import cut, visible
+from deputy_agents.tool.args import ArgsTool, PathArgs
+from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.tool.match import last_part, matcher
+from deputy_agents.tool.read import read_request
+from deputy_agents.tool.ripgrep import search
+from deputy_agents.workspace import PathKind, Place, is_secret
+
+MAX_FILES = 500
+MAX_MATCHES = 200
+MAX_CHARS = 40_000
+MAX_COLUMNS = 400
+MAX_LOCATIONS = 50
+
+_GREP = (
+    "--line-number",
+    "--with-filename",
+    "--no-heading",
+    "--crlf",
+    f"--max-columns={MAX_COLUMNS}",
+    "--max-columns-preview",
+    "--max-filesize=10M",
+)
+
+
+class GlobArgs(PathArgs):
+    pattern: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="Glob such as src/**/*.py; without a slash it matches at any depth.",
+        ),
+    ]
+    path: Annotated[str, Field(description="Folder to search.")] = "."
+
+
+class GrepArgs(PathArgs):
+    pattern: Annotated[
+        str, Field(min_length=1, max_length=1000, description="Regular expression (ripgrep's), matched line by line.")
+    ]
+    path: Annotated[str, Field(description="Folder or file to search.")] = "."
+    glob: Annotated[str, Field(max_length=1000, description="Only files that match this glob, such as *.{ts,tsx}.")] = (
+        ""
+    )
+
+
+class Glob(ArgsTool[GlobArgs]):
+    """Paths of files, sorted."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "glob",
+            ToolKind.SEARCH,
+            GlobArgs,
+            "Lists files whose path matches a glob, sorted. What .gitignore excludes is left out.",
+        )
+
+    async def prepare(self, args: GlobArgs, context: ToolContext) -> Prepared:
+        place = await args.look(context)
+        _must_exist(place, context)
+        if place.kind is not PathKind.FOLDER:
+            raise ToolError(f"path: {context.workspace.shown(place, context.cwd)} is no folder.")
+        request = AccessRequest(self.name, Action.READ, place.subject)
+        return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
+
+    async def run(self, args: GlobArgs, context: ToolContext) -> ToolOutput:
+        place = await args.use(context)
+        found = _Found(MAX_FILES)
+        wanted = _wanted(args.pattern, place, context)
+
+        def take(record: bytes) -> bool:
+            path = _path(record)
+            return not wanted(path) or found.add(_shown(path, place, context))
+
+        async with context.workspace.working_directory(place) as cwd:
+            whole = await search(["--files"], [], b"\0", take, cwd=cwd, data=None)
+        return ToolOutput(found.text(whole, "No files match.", "more files match; narrow the pattern or path"))
+
+
+class Grep(ArgsTool[GrepArgs]):
+    """Lines of files that match a regular expression, as ``path:line:text``."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "grep",
+            ToolKind.SEARCH,
+            GrepArgs,
+            "Finds lines that match a regular expression; answers path:line:text. "
+            "What .gitignore excludes, binary files and files that may hold secrets are left out.",
+        )
+
+    async def prepare(self, args: GrepArgs, context: ToolContext) -> Prepared:
+        place = await args.look(context)
+        _must_exist(place, context)
+        request = read_request(self.name, place) if place.kind is PathKind.FILE else _folder_request(self.name, place)
+        return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
+
+    async def run(self, args: GrepArgs, context: ToolContext) -> ToolOutput:
+        place = await args.use(context)
+        found = _Found(MAX_MATCHES)
+        if place.kind is PathKind.FOLDER:
+            whole = await self._in_folder(args, place, context, found)
+        else:
+            whole = await self._in_file(args, place, context, found)
+        return ToolOutput(
+            found.text(whole, "No matches.", "more matches; narrow the pattern, path or glob"),
+            locations=tuple(found.locations),
+        )
+
+    async def _in_folder(self, args: GrepArgs, place: Place, context: ToolContext, found: "_Found") -> bool:
+        wanted = _wanted(args.glob or "**", place, context)
+        sieve = last_part(args.glob)
+        options = [*_GREP, f"--type-add=deputy:{sieve}", "--type=deputy"] if sieve else _GREP
+
+        def take(record: bytes) -> bool:
+            name, _, line = record.partition(b"\0")
+            path = _path(name)
+            return not wanted(path) or _add(found, place.path / path, _shown(path, place, context), line)
+
+        async with context.workspace.working_directory(place) as cwd:
+            return await search(options, [args.pattern, "./"], b"\n", take, cwd=cwd, data=None)
+
+    async def _in_file(self, args: GrepArgs, place: Place, context: ToolContext, found: "_Found") -> bool:
+        """One file goes through the workspace, which looks at open buffers first and follows no link."""
+        file = await context.workspace.read(place)
+        shown = context.workspace.shown(place, context.cwd)
+        if file is None:
+            raise ToolError(f"There is no file {shown}.")
+
+        def take(record: bytes) -> bool:
+            return _add(found, place.path, shown, record.partition(b"\0")[2])
+
+        data = file.text.encode(errors="replace")
+        return await search(_GREP, [args.pattern, "-"], b"\n", take, cwd=str(place.root), data=data)
+
+
+@dataclass(slots=True)
+class _Found:
+    """Result lines, bounded in number and in characters."""
+
+    limit: int
+    lines: list[str] = field(default_factory=list[str])
+    locations: list[Location] = field(default_factory=list[Location])
+    room: int = MAX_CHARS
+
+    def add(self, line: str) -> bool:
+        """Whether there was room for ``line``."""
+        self.room -= len(line) + 1
+        if len(self.lines) >= self.limit or self.room < 0:
+            return False
+        self.lines.append(line)
+        return True
+
+    def text(self, whole: bool, nothing: str, more: str) -> str:
+        if whole:
+            return "\n".join(self.lines) or nothing
+        return "\n".join([*self.lines, f"[cut here: {more}]"])
+
+
+def _add(found: _Found, path: Path, shown: str, line: bytes) -> bool:
+    number, _, text = line.decode(errors="replace").partition(":")
+    if len(found.locations) < MAX_LOCATIONS and number.isdecimal():
+        found.locations.append(Location(str(path), int(number), int(number)))
+    return found.add(f"{shown}:{number}:{text.rstrip()}")
+
+
+def _wanted(glob: str, place: Place, context: ToolContext) -> Callable[[str], bool]:
+    """Which paths, relative to ``place``, belong to the answer."""
+    matched = matcher(glob)
+
+    def wanted(path: str) -> bool:
+        below = str(PurePosixPath(*place.parts, path))
+        return matched(path) and not is_secret(below) and context.may_read(below)
+
+    return wanted
+
+
+def _folder_request(tool: str, place: Place) -> AccessRequest:
+    return AccessRequest(tool, Action.READ, place.subject)
+
+
+def _must_exist(place: Place, context: ToolContext) -> None:
+    if not context.workspace.has(place):
+        raise ToolError(f"path: there is no {context.workspace.shown(place, context.cwd)}.")
+
+
+def _path(record: bytes) -> str:
+    return os.fsdecode(record.removeprefix(b"./")).replace(os.sep, "/")
+
+
+def _shown(path: str, place: Place, context: ToolContext) -> str:
+    whole = place.path / path
+    return visible(str(whole.relative_to(context.cwd) if whole.is_relative_to(context.cwd) else whole))
+
+
+def _target(pattern: str, place: Place, context: ToolContext) -> str:
+    shown = context.workspace.shown(place, context.cwd)
+    short = cut(visible(pattern), 100)
+    return short if shown == "." else f"{short} in {shown}"

@@ -1,0 +1,219 @@
+"""The files that agents may touch: beneath the roots, open buffers first, the disk below them."""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TypeVar
+
+from anyio import to_thread
+
+from deputy_agents import disk
+from deputy_agents.disk import Entry, FileText
+from deputy_agents.errors import OutsideRoots, ToolError
+from deputy_agents.ignore import list_unignored
+from deputy_agents.ports import Buffers
+from deputy_agents.text import visible
+
+_T = TypeVar("_T")
+
+_SECRET_NAMES = (
+    *(".env", ".env.*", "*.env", ".envrc", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.tfvars"),
+    *(".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".htpasswd"),
+    *("credentials", "credentials.json", "credentials.toml", "credentials.y*ml"),
+    *("secrets.json", "secrets.toml", "secrets.y*ml", "service-account*.json"),
+)
+_SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker"})
+_NO_SECRET = (".example", ".sample", ".template", ".dist")
+
+_PROTECTED_FOLDERS = frozenset({".git", ".hg", ".jj", ".deputy", ".claude", ".vscode", ".idea", ".husky"})
+_PROTECTED_NAMES = frozenset({".git", ".envrc", ".mcp.json", ".exrc", ".vimrc", ".nvimrc", ".nvim.lua"})
+
+_NO_FILES = tuple(map(Path, ("/proc", "/sys", "/dev")))
+"""What the kernel shows there is no file of a user, and some of it holds the environment."""
+
+
+class PathKind(Enum):
+    """What stood at a path when it was resolved; good for messages and previews, not for safety."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    MISSING = "missing"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a path led when it was resolved: ``path`` is absolute, without links, and beneath ``root``.
+
+    ``secret`` says that the name by which it was asked for, or the one it leads to, is that of a secret.
+    """
+
+    path: Path
+    root: Path
+    kind: PathKind
+    secret: bool
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Below the root."""
+        return self.path.relative_to(self.root).parts
+
+    @property
+    def subject(self) -> str:
+        """What permission rules match: the path below its root, with forward slashes; the root itself is ``.``"""
+        return "/".join(self.parts) or "."
+
+    @property
+    def protected(self) -> bool:
+        """Whether other programs obey or run the file, as Git does its hooks."""
+        *folders, name = [part.lower() for part in self.parts] or [""]
+        return name in _PROTECTED_NAMES or not _PROTECTED_FOLDERS.isdisjoint(folders)
+
+
+def is_secret(path: Path | str) -> bool:
+    """Whether a file of this name may hold secrets. Only the name counts; pass the part below a root."""
+    *folders, name = [part.lower() for part in Path(path).parts] or [""]
+    if not _SECRET_FOLDERS.isdisjoint(folders):
+        return True
+    return not name.endswith(_NO_SECRET) and any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
+
+
+def digest(text: str) -> str:
+    """A short name for ``text``, equal only for equal texts."""
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+class Workspace:
+    """Reads and writes text files beneath ``roots``, of which the first is the main one.
+
+    The roots are resolved once, in the constructor, which looks at the disk; everything else does so in a worker
+    thread. Open documents of ``buffers`` win over the disk, in reading and in writing.
+    """
+
+    def __init__(self, roots: Sequence[Path], buffers: Buffers | None = None) -> None:
+        self.roots = tuple(Path(os.path.realpath(root)) for root in roots)
+        self._buffers = buffers
+        self._writing: set[Path] = set()
+
+    @classmethod
+    async def open(cls, roots: Sequence[Path], buffers: Buffers | None = None) -> "Workspace":
+        """A workspace, made without blocking the event loop."""
+        return await to_thread.run_sync(cls, roots, buffers)
+
+    async def locate(self, path: str, cwd: Path) -> Place:
+        """Where ``path`` leads now; a relative one starts at ``cwd``. The file need not exist.
+
+        Raises:
+            OutsideRoots: it leads out of every root, through links or otherwise.
+            ToolError: it is no path.
+        """
+        if not path or "\0" in path:
+            raise ToolError("path: must not be empty or hold a null character.")
+        if path.startswith("~"):
+            raise ToolError("path: ~ is not expanded; give a path relative to the root, or an absolute one.")
+        return await to_thread.run_sync(self._resolved, path, cwd)
+
+    async def read(self, place: Place) -> FileText | None:
+        """The text at ``place`` as the user sees it, or ``None`` when there is no file.
+
+        Raises:
+            ToolError: it is no regular file, binary, too large, or cannot be read.
+        """
+        if self._buffers and (buffer := self._buffers.get(place.path)):
+            return FileText(buffer.text)
+        return await _reading(disk.read_text, place.root, _file_parts(place))
+
+    async def write(self, place: Place, text: str, *, expected: str | None, label: str) -> None:
+        """Makes ``text`` the content of the file at ``place``, whose text must be ``expected`` (``None``: there must be
+        none). An open document is changed through the editor, under ``label``; other files atomically on disk.
+
+        Raises:
+            ToolError: the file is not as expected or cannot be written; then nothing has changed.
+        """
+        if place.path in self._writing:
+            raise ToolError(f"{visible(place.subject)} is being changed by another agent; read it again.")
+        self._writing.add(place.path)
+        try:
+            await self._write(place, text, expected, label)
+        finally:
+            self._writing.discard(place.path)
+
+    async def entries(self, place: Place) -> list[Entry]:
+        """What is in the folder at ``place`` and not excluded by ``.gitignore``, sorted by name.
+
+        Raises:
+            ToolError: there is no such folder, or it cannot be read.
+        """
+        return await _reading(list_unignored, place.root, place.parts)
+
+    @asynccontextmanager
+    async def working_directory(self, place: Place) -> AsyncGenerator[str]:
+        """A working directory for a process that is the folder at ``place``, even if another gets its name."""
+        folder = await to_thread.run_sync(disk.open_folder, place.root, place.parts)
+        with folder:
+            yield folder.process_cwd
+
+    def has(self, place: Place) -> bool:
+        """Whether there was something at ``place``, on disk or open in the editor."""
+        return place.kind is not PathKind.MISSING or bool(self._buffers and self._buffers.get(place.path))
+
+    def shown(self, place: Place, cwd: Path) -> str:
+        """How the model names ``place``: relative to ``cwd`` if it is below, else absolute."""
+        return visible(str(place.path.relative_to(cwd) if place.path.is_relative_to(cwd) else place.path))
+
+    async def _write(self, place: Place, text: str, expected: str | None, label: str) -> None:
+        buffer = self._buffers.get(place.path) if self._buffers else None
+        if not self._buffers or not buffer:
+            write = partial(disk.write_text, place.root, _file_parts(place), text, expected=expected)
+            await to_thread.run_sync(write)
+        elif buffer.text != expected:
+            raise ToolError(f"{visible(place.subject)} has changed in the editor since it was read; read it again.")
+        else:
+            await self._buffers.apply(place.path, text, version=buffer.version, label=label)
+
+    def _resolved(self, path: str, cwd: Path) -> Place:
+        asked = Path(os.path.normpath(cwd / path))
+        with disk.explained(asked):
+            real = Path(os.path.realpath(cwd / path))
+            root = self._root_of(real)
+            if root is None:
+                raise OutsideRoots(
+                    f"{visible(path)} is outside the workspace; only files beneath its roots can be used."
+                )
+            secret = is_secret(real.relative_to(root)) or is_secret(asked.name)
+            return Place(real, root, _kind(real), secret)
+
+    def _root_of(self, path: Path) -> Path | None:
+        """The innermost root above ``path``."""
+        above = [root for root in self.roots if path.is_relative_to(root) and not _kernel(path, root)]
+        return max(above, key=lambda root: len(root.parts), default=None)
+
+
+def _kernel(path: Path, root: Path) -> bool:
+    return any(path.is_relative_to(place) and not root.is_relative_to(place) for place in _NO_FILES)
+
+
+def _kind(path: Path) -> PathKind:
+    if not os.path.lexists(path):
+        return PathKind.MISSING
+    if path.is_dir():
+        return PathKind.FOLDER
+    return PathKind.FILE if path.is_file() else PathKind.OTHER
+
+
+def _file_parts(place: Place) -> tuple[str, ...]:
+    if not place.parts:
+        raise ToolError(f"{visible(str(place.path))} is a folder; use list_dir.")
+    return place.parts
+
+
+async def _reading(read: Callable[[Path, Sequence[str]], _T], root: Path, parts: Sequence[str]) -> _T:
+    # A read has no effect, so a cancelled one is left behind: a dead network drive must not hold up the cancelling.
+    return await to_thread.run_sync(read, root, parts, abandon_on_cancel=True)

@@ -1,0 +1,54 @@
+"""The wire contract between Deputy and editors, as code.
+
+Deputy speaks LSP 3.17 and later over stdio, TCP or WebSocket, and adds methods below `deputy/`. Field names are
+camelCase, times are RFC 3339 strings in UTC, ids are opaque strings, and every path is a `file:` URI. Positions and
+ranges are those of LSP, counted from 0 in the position encoding that was negotiated. Where the Agent Client Protocol
+has the concept, names and enum values are its own; the tool status `cancelled` is Deputy's addition.
+
+Unknown fields are ignored, in both directions. Within version 1 fields, methods and enum values may be added, and none
+is renamed or dropped. A field that is absent and one that is `null` mean the same, unless its type names `null`.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from deputy_protocol import agent as agent
+    from deputy_protocol import command as command
+    from deputy_protocol import definition as definition
+    from deputy_protocol import editor as editor
+    from deputy_protocol import event as event
+    from deputy_protocol import metrics as metrics
+    from deputy_protocol import permission as permission
+    from deputy_protocol import process as process
+    from deputy_protocol import rule as rule
+    from deputy_protocol import session as session
+    from deputy_protocol import transcript as transcript
+
+PROTOCOL_VERSION: Final = 1
+"""Sent by both sides in their capabilities; see `capabilities`."""
+
+_RESOURCES = frozenset(
+    {
+        "agent",
+        "command",
+        "definition",
+        "editor",
+        "event",
+        "metrics",
+        "permission",
+        "process",
+        "rule",
+        "session",
+        "transcript",
+    }
+)
+
+
+def __getattr__(name: str) -> ModuleType:
+    # Payloads cost milliseconds to import, and start-up needs only the names in the table of methods: a module comes
+    # when something in it is first asked for.
+    if name in _RESOURCES:
+        return import_module(f"deputy_protocol.{name}")
+    raise AttributeError(name)

@@ -1,0 +1,69 @@
+"""What all payloads share: the model base, the scalar types, and the ways to the wire."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, TypeAlias, cast
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic.alias_generators import to_camel
+
+JsonObject: TypeAlias = Mapping[str, object]
+"""A JSON object whose fields are not Deputy's to name."""
+
+# Enums and sequences are converted when a payload is read; numbers and flags are not, so that "yes" is no flag.
+Flag: TypeAlias = StrictBool
+Count: TypeAlias = Annotated[StrictInt, Field(ge=0)]
+Positive: TypeAlias = Annotated[StrictInt, Field(ge=1)]
+Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+WIRE_CONFIG = ConfigDict(
+    alias_generator=to_camel,
+    validate_by_alias=True,
+    validate_by_name=True,
+    extra="ignore",
+    frozen=True,
+    # Validators are built at first use: most processes need a few of them, and none before `initialize`.
+    defer_build=True,
+)
+
+
+class Wire(BaseModel):
+    """Base of all payloads: built in snake_case, sent in camelCase, immutable, deaf to unknown fields."""
+
+    model_config = WIRE_CONFIG
+
+
+class Params(Wire):
+    """Base of what clients send: a field that is null counts as absent, as some of them have no other way to leave one
+    out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, raw: object) -> object:
+        if not isinstance(raw, dict):
+            return raw
+        fields = cast("dict[str, object]", raw)
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class NoParams(Params):
+    """No fields."""
+
+
+class Empty(Wire):
+    """No fields."""
+
+
+def to_wire(model: BaseModel) -> dict[str, object]:
+    """The JSON object of ``model``. An absent optional field is left out, not sent as null."""
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def to_json(model: BaseModel) -> bytes:
+    """:func:`to_wire` as UTF-8 JSON text, at about a third of the cost of both steps."""
+    return model.__pydantic_serializer__.to_json(model, by_alias=True, exclude_none=True)
+
+
+def rfc3339(seconds: float) -> str:
+    """A time in seconds since the epoch as the wire writes it: ``2026-01-31T09:30:00.250Z``."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -1,0 +1,307 @@
+"""The table of methods and commands: the one source of the schema, the manual and the editors' types.
+
+Payload classes are given as functions, so that reading the table imports none of them (`contract`).
+"""
+
+from typing import Final, TypeAlias
+
+from pydantic import BaseModel
+
+import deputy_protocol as p
+from deputy_protocol.base import Empty, NoParams
+from deputy_protocol.contract import Command, Direction, Notification, Request
+
+Method: TypeAlias = Request[BaseModel, BaseModel] | Notification[BaseModel]
+
+_ASK: Final = Direction.TO_CLIENT
+
+# -- sessions ----------------------------------------------------------------------------------------------------
+
+SESSION_NEW = Request(
+    "deputy/session/new",
+    lambda: p.session.SessionNewParams,
+    lambda: p.session.SessionNewResult,
+    "Opens a session and subscribes the client to it.",
+)
+SESSION_PROMPT = Request(
+    "deputy/session/prompt",
+    lambda: p.session.SessionPromptParams,
+    lambda: p.session.SessionPromptResult,
+    "Starts a turn and answers when it has ended; subscribes the client to the session.",
+)
+SESSION_UNQUEUE = Request(
+    "deputy/session/unqueue",
+    lambda: p.session.SessionUnqueueParams,
+    lambda: p.session.SessionUnqueueResult,
+    "Takes a waiting prompt back, which then answers `cancelled`.",
+)
+SESSION_CANCEL = Request(
+    "deputy/session/cancel",
+    lambda: p.session.SessionParams,
+    lambda: p.agent.CancelledResult,
+    "Stops the turn, the waiting prompts and all agents below, background agents included.",
+)
+SESSION_LIST = Request(
+    "deputy/session/list",
+    lambda: p.session.SessionListParams,
+    lambda: p.session.SessionListResult,
+    "Lists sessions, those of other servers on the same store included, newest first.",
+)
+SESSION_LOAD = Request(
+    "deputy/session/load",
+    lambda: p.session.SessionParams,
+    lambda: p.transcript.SessionLoadResult,
+    "Gives all that is needed to draw a session, and subscribes the client to it.",
+)
+SESSION_UNLOAD = Request(
+    "deputy/session/unload",
+    lambda: p.session.SessionParams,
+    lambda: Empty,
+    "Ends the client's subscription; the session goes on.",
+)
+SESSION_RENAME = Request(
+    "deputy/session/rename",
+    lambda: p.session.SessionRenameParams,
+    lambda: Empty,
+    "Changes a session's title.",
+)
+SESSION_ARCHIVE = Request(
+    "deputy/session/archive",
+    lambda: p.session.SessionArchiveParams,
+    lambda: Empty,
+    "Puts a session into the archive, or takes it out; lists leave archived ones out unless asked.",
+)
+SESSION_DELETE = Request(
+    "deputy/session/delete",
+    lambda: p.session.SessionParams,
+    lambda: Empty,
+    "Cancels a session, then deletes it with its agents.",
+)
+SESSION_EXPORT = Request(
+    "deputy/session/export",
+    lambda: p.session.SessionExportParams,
+    lambda: p.session.SessionExportResult,
+    "Gives a whole session as text.",
+)
+SESSION_SET_PERMISSION_MODE = Request(
+    "deputy/session/setPermissionMode",
+    lambda: p.session.SessionSetPermissionModeParams,
+    lambda: Empty,
+    "Changes the permission mode; open questions are decided anew.",
+)
+SESSION_SET_MODEL = Request(
+    "deputy/session/setModel",
+    lambda: p.session.SessionSetModelParams,
+    lambda: Empty,
+    "Changes the model of the next model requests.",
+)
+
+# -- agents ------------------------------------------------------------------------------------------------------
+
+AGENT_LIST = Request(
+    "deputy/agent/list",
+    lambda: p.session.SessionParams,
+    lambda: p.agent.AgentListResult,
+    "Lists all agents of a session, ended ones included.",
+)
+AGENT_TRANSCRIPT = Request(
+    "deputy/agent/transcript",
+    lambda: p.transcript.AgentTranscriptParams,
+    lambda: p.transcript.AgentTranscriptResult,
+    "Gives the transcript of an agent, or a part of it.",
+)
+AGENT_CANCEL = Request(
+    "deputy/agent/cancel",
+    lambda: p.agent.AgentParams,
+    lambda: p.agent.CancelledResult,
+    "Stops an agent and everything below it, and answers when that has stopped.",
+)
+AGENT_MESSAGE = Request(
+    "deputy/agent/message",
+    lambda: p.agent.AgentMessageParams,
+    lambda: p.agent.AgentMessageResult,
+    "Says something to a running agent; to an idle or ended one it is error -32003.",
+)
+AGENT_REVERT = Request(
+    "deputy/agent/revert",
+    lambda: p.agent.AgentRevertParams,
+    lambda: p.agent.AgentRevertResult,
+    "Takes the edits of an agent back, and leaves alone what was changed since.",
+)
+
+# -- permissions -------------------------------------------------------------------------------------------------
+
+PERMISSION_LIST = Request(
+    "deputy/permission/list",
+    lambda: p.permission.PermissionListParams,
+    lambda: p.permission.PermissionListResult,
+    "Lists the open questions.",
+)
+PERMISSION_ANSWER = Request(
+    "deputy/permission/answer",
+    lambda: p.permission.PermissionAnswerParams,
+    lambda: p.permission.PermissionAnswerResult,
+    "Answers an open question; needs no subscription.",
+)
+PERMISSION_ANSWER_MANY = Request(
+    "deputy/permission/answerMany",
+    lambda: p.permission.PermissionAnswerManyParams,
+    lambda: p.permission.PermissionAnswerManyResult,
+    "Answers several open questions at once.",
+)
+RULE_LIST = Request(
+    "deputy/rule/list",
+    lambda: p.rule.RuleListParams,
+    lambda: p.rule.RuleListResult,
+    "Lists the permission rules of a session.",
+)
+RULE_REMOVE = Request(
+    "deputy/rule/remove",
+    lambda: p.rule.RuleRemoveParams,
+    lambda: p.rule.RuleListResult,
+    "Drops a permission rule, and gives those that are left.",
+)
+
+# -- the rest ----------------------------------------------------------------------------------------------------
+
+DEFINITION_LIST = Request(
+    "deputy/definition/list",
+    lambda: NoParams,
+    lambda: p.definition.DefinitionListResult,
+    "Lists the agent definitions.",
+)
+PROCESS_LIST = Request(
+    "deputy/process/list",
+    lambda: p.session.SessionParams,
+    lambda: p.process.ProcessListResult,
+    "Lists the commands that agents run in the background.",
+)
+PROCESS_STOP = Request(
+    "deputy/process/stop",
+    lambda: p.process.ProcessStopParams,
+    lambda: p.process.ProcessStopResult,
+    "Stops a background command with all its children.",
+)
+METRICS = Request(
+    "deputy/metrics",
+    lambda: NoParams,
+    lambda: p.metrics.MetricsResult,
+    "Gives counters and percentiles of the server.",
+)
+
+# -- server to client --------------------------------------------------------------------------------------------
+
+PERMISSION_REQUEST = Request(
+    "deputy/permission/request",
+    lambda: p.permission.PermissionRequest,
+    lambda: p.permission.PermissionResponse,
+    "Asks the user whether an agent may do something.",
+    _ASK,
+)
+EDITOR_DIAGNOSTICS = Request(
+    "deputy/editor/diagnostics",
+    lambda: p.editor.DiagnosticsParams,
+    lambda: p.editor.DiagnosticsResult,
+    "Asks for the diagnostics that the editor shows; sent to clients that declared `diagnostics`.",
+    _ASK,
+)
+EVENT = Notification(
+    "deputy/event",
+    lambda: p.event.EventParams,
+    "Tells what happened in a session.",
+)
+
+METHODS: Final[tuple[Method, ...]] = (
+    SESSION_NEW,
+    SESSION_PROMPT,
+    SESSION_UNQUEUE,
+    SESSION_CANCEL,
+    SESSION_LIST,
+    SESSION_LOAD,
+    SESSION_UNLOAD,
+    SESSION_RENAME,
+    SESSION_ARCHIVE,
+    SESSION_DELETE,
+    SESSION_EXPORT,
+    SESSION_SET_PERMISSION_MODE,
+    SESSION_SET_MODEL,
+    AGENT_LIST,
+    AGENT_TRANSCRIPT,
+    AGENT_CANCEL,
+    AGENT_MESSAGE,
+    AGENT_REVERT,
+    PERMISSION_LIST,
+    PERMISSION_ANSWER,
+    PERMISSION_ANSWER_MANY,
+    RULE_LIST,
+    RULE_REMOVE,
+    DEFINITION_LIST,
+    PROCESS_LIST,
+    PROCESS_STOP,
+    METRICS,
+    PERMISSION_REQUEST,
+    EDITOR_DIAGNOSTICS,
+    EVENT,
+)
+
+# -- commands ----------------------------------------------------------------------------------------------------
+
+PROMPT_COMMAND = Command(
+    "deputy.prompt",
+    lambda: p.command.PromptArgument,
+    lambda: p.session.SessionNewResult,
+    "Starts a turn and answers at once; the answer of the agent comes by events and documents.",
+)
+NEW_SESSION_COMMAND = Command(
+    "deputy.newSession",
+    lambda: p.session.SessionNewParams,
+    lambda: p.session.SessionNewResult,
+    "Opens a session, as `deputy/session/new` does.",
+)
+CANCEL_AGENT_COMMAND = Command(
+    "deputy.cancelAgent",
+    lambda: p.command.AgentArgument,
+    lambda: p.agent.CancelledResult,
+    "Stops an agent, as `deputy/agent/cancel` does.",
+)
+CANCEL_SESSION_COMMAND = Command(
+    "deputy.cancelSession",
+    lambda: p.session.SessionParams,
+    lambda: p.agent.CancelledResult,
+    "Stops a session, as `deputy/session/cancel` does.",
+)
+LIST_AGENTS_COMMAND = Command(
+    "deputy.listAgents",
+    lambda: p.command.ListAgentsArgument,
+    lambda: p.agent.AgentListResult,
+    "Lists agents, as `deputy/agent/list` does.",
+)
+ANSWER_PERMISSION_COMMAND = Command(
+    "deputy.answerPermission",
+    lambda: p.command.AnswerPermissionArgument,
+    lambda: p.permission.PermissionAnswerResult,
+    "Answers an open question by the id of an option.",
+)
+OPEN_TRANSCRIPT_COMMAND = Command(
+    "deputy.openTranscript",
+    lambda: p.command.AgentArgument,
+    lambda: p.command.OpenTranscriptResult,
+    "Shows the transcript of an agent as a document that is kept up to date.",
+)
+REVERT_AGENT_COMMAND = Command(
+    "deputy.revertAgent",
+    lambda: p.command.AgentArgument,
+    lambda: p.agent.AgentRevertResult,
+    "Takes the edits of an agent back, as `deputy/agent/revert` does.",
+)
+
+COMMANDS: Final[tuple[Command[BaseModel, BaseModel], ...]] = (
+    PROMPT_COMMAND,
+    NEW_SESSION_COMMAND,
+    CANCEL_AGENT_COMMAND,
+    CANCEL_SESSION_COMMAND,
+    LIST_AGENTS_COMMAND,
+    ANSWER_PERMISSION_COMMAND,
+    OPEN_TRANSCRIPT_COMMAND,
+    REVERT_AGENT_COMMAND,
+)

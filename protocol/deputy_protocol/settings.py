@@ -1,0 +1,84 @@
+"""Settings come in `initializationOptions`, and later by `workspace/didChangeConfiguration` in the section `deputy`,
+where each notification holds all of them. A setting that is absent or `null` has its default, and an unknown one is
+ignored. One that does not validate is refused with error -32602 naming it; in a changed configuration it leaves the
+one before in force, with a message to the user. Times are in seconds.
+"""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from deputy_protocol.base import Count, Flag, Number, Params, Positive
+from deputy_protocol.rule import RuleAction
+from deputy_protocol.session import PermissionMode
+
+ENVIRONMENT: Final = {
+    "DEPUTY_MODEL": "The model, where the setting `model` is missing.",
+    "ANTHROPIC_BASE_URL": "Address of the Messages API, where the setting `baseUrl` is missing.",
+    "ANTHROPIC_API_KEY": "Key of the Messages API.",
+    "DEPUTY_STATE": "Folder of the session store and the logs; its files are for their owner alone.",
+}
+"""Environment variables and what they mean."""
+
+
+class AgentSettings(Params):
+    """Limits of sub-agents."""
+
+    enabled: Flag = True
+    """Whether there are sub-agents at all; off, the tools that start them are gone."""
+    max_parallel: Positive = 16
+    """Sub-agents that run at once, in the whole process."""
+    max_parallel_per_parent: Positive = 8
+    """Sub-agents of one parent that run at once."""
+    queue: Count = 64
+    """Sub-agents that may wait for a place; beyond it a start fails with a clear error."""
+    max_depth: Count = 1
+    """Depth of the tree below the primary: at 1 sub-agents start none of their own, at 0 there are none."""
+    parallel_writers: Flag = False
+    """Whether sub-agents of one parent that may change files run at once; off, they run one after the other."""
+    timeout: Annotated[Number, Field(gt=0)] = 900.0
+    """Running time of a sub-agent, in seconds; waiting for the user does not count."""
+    wake_on_task_end: Flag = True
+    """Whether an idle primary gets a turn of its own when a background agent ends; off, the news wait for the next
+    prompt."""
+
+
+class RuleSetting(Params):
+    """A permission rule."""
+
+    tool: str
+    """Name of a tool, or `*`."""
+    pattern: str | None = None
+    """Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when
+    absent."""
+    action: RuleAction
+
+
+class PermissionSettings(Params):
+    """Rules, and what holds while nobody can be asked."""
+
+    rules: tuple[RuleSetting, ...] = ()
+    """Rules for every agent. Deny wins wherever it stands, then ask, then allow."""
+    reconnect_grace: Number = 60.0
+    """Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once."""
+
+
+class Settings(Params):
+    """All settings."""
+
+    model: str | None = None
+    """Name of the model of the primary; `offline` is built in and needs no key. When absent: `DEPUTY_MODEL`, else a
+    model of the Messages API when a key is configured, else `offline`."""
+    small_model: str | None = None
+    """Name of a cheaper model for definitions that ask for one; that of the primary when absent."""
+    base_url: str | None = None
+    """Address of the Messages API, or of a local server that speaks it; `ANTHROPIC_BASE_URL` when absent."""
+    permission_mode: PermissionMode = PermissionMode.DEFAULT
+    """How much is allowed without asking in a new session."""
+    trusted: Flag = True
+    """Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent,
+    and the permission mode is `plan`."""
+    token: str | None = Field(default=None, repr=False)
+    """The token that the server printed or was given; needed in `initializationOptions` over TCP."""
+    agents: AgentSettings = Field(default_factory=AgentSettings)
+    permissions: PermissionSettings = Field(default_factory=PermissionSettings)

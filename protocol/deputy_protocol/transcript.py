@@ -1,0 +1,82 @@
+"""A transcript is the folded form of an agent's events: one entry per message, tool call and child, in its latest
+state. A re-opened session is drawn from it, and goes on with the events after `lastSeq`.
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from deputy_protocol.agent import AgentNode
+from deputy_protocol.base import Count, Params, Positive, Wire
+from deputy_protocol.message import Message
+from deputy_protocol.permission import PermissionRequest
+from deputy_protocol.place import Reference
+from deputy_protocol.session import SessionInfo
+from deputy_protocol.tool import ToolCall
+
+
+class _Entry(Wire):
+    seq: Positive
+    """That of the event that opened it."""
+    agent_id: str
+    run: Positive
+    time: str
+
+
+class MessageEntry(Message, _Entry):
+    """A message."""
+
+    type: Literal["message"] = "message"
+
+
+class ToolCallEntry(ToolCall, _Entry):
+    """A tool call in its latest state."""
+
+    type: Literal["tool_call"] = "tool_call"
+    content: str | None = None
+    """What the agent read of the result, bounded."""
+
+
+class AgentEntry(_Entry):
+    """The block of a child. `agentId` and `run` are the child's."""
+
+    type: Literal["agent"] = "agent"
+    agent: AgentNode
+    tool_call_id: str | None = None
+    """The parent's tool call, to whose block the agent belongs."""
+    result: str | None = None
+    """Its answer, or what it had found, once it has ended."""
+    references: tuple[Reference, ...] | None = None
+
+
+Entry: TypeAlias = Annotated[MessageEntry | ToolCallEntry | AgentEntry, Field(discriminator="type")]
+
+
+class AgentTranscriptParams(Params):
+    """A part of an agent's transcript."""
+
+    session_id: str
+    agent_id: str
+    after: Count = 0
+    """Entries with a greater `seq` only."""
+    limit: Positive | None = None
+
+
+class AgentTranscriptResult(Wire):
+    """Entries in the order of `seq`."""
+
+    entries: tuple[Entry, ...]
+    last_seq: Count
+    """The session's last published `seq`: events after it are news."""
+
+
+class SessionLoadResult(Wire):
+    """Everything that is needed to draw a session. Events with a greater `seq` follow the answer."""
+
+    session: SessionInfo
+    agents: tuple[AgentNode, ...]
+    transcript: tuple[Entry, ...]
+    """The primary's."""
+    permissions: tuple[PermissionRequest, ...]
+    """The open questions; they also come as requests."""
+    last_seq: Count

@@ -1,0 +1,18 @@
+"""The command ``deputy``. Serving is what editors wait for, so it starts without the command line's machinery."""
+
+import sys
+
+
+def main() -> None:
+    """Entry point of ``deputy`` and ``python -m deputy_server``."""
+    if sys.argv[1:2] == ["serve"]:
+        from deputy_server.serve import main as serve
+
+        sys.exit(serve(sys.argv[2:]))
+    from deputy_server.cli import app
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The command line, for people. ``deputy serve`` is in ``__main__`` too, so that editors start without this module."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deputy_server.version import VERSION
+
+app = typer.Typer(
+    name="deputy",
+    help="A coding agent and its sub-agents, run by a language server inside your editor.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"deputy {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def deputy(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A coding agent and its sub-agents, run by a language server inside your editor."""
+
+
+@app.command()
+def serve(
+    stdio: Annotated[bool, typer.Option("--stdio", help="Speak LSP over standard input and output.")] = True,  # noqa: ARG001
+) -> None:
+    """Run the language server. Editors call this.
+
+    Example: `deputy serve --stdio`
+    """
+    from deputy_server.__main__ import main  # it knows how to serve without this module
+
+    raise SystemExit(main(["serve", "--stdio"]))
+
+
+@app.command()
+def demo(
+    prompt: Annotated[
+        str | None, typer.Argument(help="Your own prompt, for the current folder. Without one, a story in three acts.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Model to use; 'offline' needs no key.", envvar=None)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve every question without asking you.")] = False,
+    no_input: Annotated[
+        bool, typer.Option("--no-input", help="Ask nothing: approve in the sample project, deny everywhere else.")
+    ] = False,
+) -> None:
+    """Watch agents work, in this terminal.
+
+    Starts the real server and speaks with it as an editor does: sub-agents in parallel, one of them stopped, an edit
+    that asks first. It needs no key, and changes nothing in your folder unless you give a prompt that asks for a
+    change and approve it.
+
+    Examples: `deputy demo` · `deputy demo "where are retries handled?"` ·
+    `deputy demo --model offline 'replace "colour" with "color" in docs'`
+    """
+    from deputy_server.demo.run import Options, run  # rich and the rest only where they are shown
+
+    raise typer.Exit(run(Options(prompt=prompt, model=model, approve=yes, ask=not no_input), Path.cwd()))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs a command line; ends the process with its exit code."""
+    app(args=arguments, prog_name="deputy")

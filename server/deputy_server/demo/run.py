@@ -1,0 +1,187 @@
+"""The demo as a whole: a real server in a process of its own, a client, a screen, and an end."""
+
+import os
+import shutil
+import signal
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+import anyio
+from rich.console import Console
+from rich.text import Text
+
+from deputy_protocol.agent import AgentStatus
+from deputy_server.demo import draw, keys, sample, story
+from deputy_server.demo.client import Client, ClientError, connect
+from deputy_server.demo.screen import Auto, LiveScreen, PlainScreen, Screen, in_folder
+from deputy_server.demo.session import Sessions, initialize_params, stop_agent
+from deputy_server.demo.view import View
+from deputy_server.version import VERSION
+
+INTERRUPTED = 130
+TURN_TIMEOUT = 900.0
+"""Seconds for a turn in which no person takes part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``approve`` answers every question with yes; ``ask`` is false where nobody is to be asked."""
+
+    prompt: str | None = None
+    model: str | None = None
+    approve: bool = False
+    ask: bool = True
+
+
+def run(options: Options, workspace: Path) -> int:
+    """Plays the demo; the exit code. Everything it makes is in a temporary folder that is gone afterwards."""
+    with TemporaryDirectory(prefix="deputy-demo-") as folder:
+        sample_folder = Path(folder).resolve() / "sample"
+        sample.write(sample_folder)
+        env = {**os.environ, "DEPUTY_STATE": str(Path(folder) / "state")}
+        return anyio.run(_Demo(options, workspace.resolve(), sample_folder, env).play)
+
+
+class _Demo:
+    def __init__(self, options: Options, workspace: Path, sample_folder: Path, env: dict[str, str]) -> None:
+        self._options = options
+        self._workspace = workspace
+        self._sample = sample_folder
+        self._env = env
+        self._console = Console(highlight=False)
+        self._client: Client | None = None
+        self._interrupted = False
+
+    async def play(self) -> int:
+        started, code = monotonic(), INTERRUPTED
+        async with anyio.create_task_group() as tasks:
+            scope = anyio.CancelScope()
+            tasks.start_soon(self._watch_signals, scope)
+            with scope:
+                code = await self._play(started)
+            tasks.cancel_scope.cancel()
+        if self._interrupted:
+            self._console.print("Stopped; the server and all of its agents have ended.")
+            return INTERRUPTED
+        return code
+
+    async def _watch_signals(self, scope: anyio.CancelScope) -> None:
+        """The first signal ends the demo in good order, a second one at once."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                if self._interrupted and self._client is not None:
+                    self._client.kill()
+                self._interrupted = True
+                scope.cancel()
+
+    async def _play(self, started: float) -> int:
+        missed: list[str] = []
+        async with anyio.create_task_group() as tasks:
+            screen = self._screen(lambda agent_id: tasks.start_soon(self._stop, agent_id))
+            self._sessions = Sessions(screen)
+            live = screen.running() if isinstance(screen, LiveScreen) else nullcontext()
+            with live:
+                if isinstance(screen, LiveScreen):
+                    tasks.start_soon(screen.run)
+                await self._perform(screen, missed)
+            tasks.cancel_scope.cancel()
+        self._sum_up(missed, monotonic() - started)
+        return 1 if missed else 0
+
+    def _screen(self, stop_soon: Callable[[str], object]) -> Screen:
+        if keys.available():
+            auto = None if self._options.ask and not self._options.approve else self._auto()
+            return LiveScreen(self._console, stop_soon, auto)
+        self._console.print("No terminal to ask at: questions are answered automatically, and each answer is shown.")
+        return PlainScreen(self._console, self._auto())
+
+    def _auto(self) -> Auto:
+        if self._options.approve:
+            return lambda _: True
+        return in_folder(self._sample)
+
+    async def _perform(self, screen: Screen, missed: list[str]) -> None:
+        """Starts the server, plays, ends the server; adds to ``missed``, in words, what was not seen."""
+        prompted = self._options.prompt is not None
+        folders = {self._workspace.name or "workspace": self._workspace}
+        if not prompted:
+            folders["sample"] = self._sample
+        try:
+            async with connect(
+                [sys.executable, "-m", "deputy_server", "serve", "--stdio"],
+                cwd=self._workspace,
+                env=self._env,
+                handlers={"deputy/permission/request": self._sessions.permission},
+                listen=self._sessions.hear,
+            ) as client:
+                self._client = client
+                await client.request("initialize", initialize_params(folders, self._options.model, VERSION))
+                await client.notify("initialized")
+                asks = isinstance(screen, LiveScreen) and self._options.ask
+                stage = story.Stage(client, self._sessions, screen, None if asks else TURN_TIMEOUT, missed)
+                screen.show(Text.assemble(("Deputy ", "bold"), f"{VERSION} in {self._workspace}"))
+                await self._story(stage)
+        except (ClientError, TimeoutError) as error:
+            missed.append(str(error) or "the server did not answer in time")
+
+    def _story(self, stage: story.Stage) -> Awaitable[None]:
+        if self._options.prompt is not None:
+            return story.one_turn(stage, self._workspace, self._options.prompt)
+        return story.three_acts(stage, self._workspace, self._sample)
+
+    async def _stop(self, agent_id: str) -> None:
+        """Stops a child at the user's key."""
+        session_id = next((id for id, view in self._sessions.views.items() if view.block_of(agent_id)), None)
+        if self._client is not None and session_id is not None:
+            try:
+                await stop_agent(self._client, session_id, agent_id)
+            except (ClientError, TimeoutError) as error:
+                self._console.print(Text(draw.one_line(str(error)), style="red"))
+
+    def _sum_up(self, missed: list[str], seconds: float) -> None:
+        views = list(self._sessions.views.values())
+        for line in summary(views, self._sessions, seconds):
+            self._console.print(Text(line))
+        for line in missed:
+            self._console.print(Text(f"{draw.FAILED} {line}", style="red"))
+        self._console.print(Text("\n".join(next_steps(self._options, views)), style="dim"))
+
+
+def summary(views: list[View], sessions: Sessions, seconds: float) -> list[str]:
+    """What happened, in figures."""
+    blocks = [block for view in views for block in view.blocks]
+    ends = Counter(block.status for block in blocks)
+    kinds = (AgentStatus.COMPLETED, AgentStatus.CANCELLED, AgentStatus.FAILED)
+    ended = ", ".join(f"{ends[status]} {status.value}" for status in kinds if ends[status])
+    used = sum(view.tokens for view in views) + sum(block.tokens for block in blocks)
+    calls = sum(block.call_count for block in blocks)
+    return [
+        "",
+        f"Sub-agents: {len(blocks)}" + (f" ({ended})" if ended else "") + f" · {calls} tool calls · "
+        f"{draw.tokens(used)} tokens · {seconds:.0f} s",
+        f"Questions: {sessions.tally.approved} approved, {sessions.tally.denied} denied",
+    ]
+
+
+def next_steps(options: Options, views: list[View]) -> list[str]:
+    """What a newcomer may want to do now."""
+    me = command_name()
+    steps = ["", f'Next: {me} demo "where are the settings read?"   your own question, on the folder you are in']
+    if options.model is None and any(view.model == "offline" for view in views):
+        steps.append("      export ANTHROPIC_API_KEY=...                   then agents use a real model")
+    steps.append("      docs/protocol.md                               how an editor speaks with the server")
+    return steps
+
+
+def command_name() -> str:
+    """How the user calls this program from here."""
+    found = shutil.which("deputy")
+    if found is not None and Path(found).resolve() == Path(sys.argv[0]).resolve():
+        return "deputy"
+    return os.path.relpath(sys.argv[0])

@@ -1,0 +1,222 @@
+"""Where the demo appears: :class:`LiveScreen` on a terminal with a person at it, :class:`PlainScreen` anywhere else."""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time
+from typing import Protocol
+
+import anyio
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from deputy_protocol.event import (
+    AgentFinished,
+    AgentStarted,
+    Event,
+    MessageAdded,
+    ToolCallStarted,
+)
+from deputy_protocol.message import Role
+from deputy_protocol.permission import OptionKind, PermissionOption, PermissionRequest
+from deputy_server.demo import draw, keys
+from deputy_server.demo.view import Block, View, status_line
+
+Auto = Callable[[PermissionRequest], bool]
+"""Whether to approve, where nobody is asked."""
+KEYS_OF = {
+    OptionKind.ALLOW_ONCE: "y",
+    OptionKind.ALLOW_ALWAYS: "a",
+    OptionKind.REJECT_ONCE: "n",
+    OptionKind.REJECT_ALWAYS: "v",
+}
+FRAMES_PER_SECOND = 10
+
+
+class Screen(Protocol):
+    """What a story needs of a screen."""
+
+    def show(self, what: RenderableType) -> None:
+        """Shows something that stays."""
+        ...
+
+    def update(self, view: View, event: Event | None) -> None:
+        """``view`` is how things are now; ``event``, if any, led to it."""
+        ...
+
+    async def ask(self, question: PermissionRequest) -> PermissionOption | None:
+        """The option chosen, or ``None``. Waits for the person; cancelled when the question is withdrawn."""
+        ...
+
+
+def choose(question: PermissionRequest, approve: bool) -> PermissionOption | None:
+    """The option that says yes or no to this one call."""
+    kind = OptionKind.ALLOW_ONCE if approve else OptionKind.REJECT_ONCE
+    return next((option for option in question.options if option.kind is kind), None)
+
+
+def keys_for(question: PermissionRequest) -> dict[str, PermissionOption]:
+    """Which key chooses which option. Enter and the space bar choose none."""
+    return {KEYS_OF[option.kind]: option for option in question.options}
+
+
+class PlainScreen:
+    """Lines without colour or movement. ``auto`` answers the questions, and each answer is said."""
+
+    def __init__(self, console: Console, auto: Auto) -> None:
+        self._console = console
+        self._auto = auto
+
+    def show(self, what: RenderableType) -> None:
+        self._console.print(what)
+
+    def update(self, view: View, event: Event | None) -> None:
+        if event is not None:
+            for line in _lines(view, event):
+                self._console.print(Text(line))
+
+    async def ask(self, question: PermissionRequest) -> PermissionOption | None:
+        approve = self._auto(question)
+        self._console.print(Text(f"? {draw.one_line(question.title)}"))
+        for line, _ in draw.preview_lines(question):
+            self._console.print(Text(f"    {line}"))
+        self._console.print(Text(f"  nobody is asked here: {'approved' if approve else 'denied'} automatically"))
+        return choose(question, approve)
+
+
+def _lines(view: View, event: Event) -> Iterator[str]:
+    match event:
+        case MessageAdded(role=Role.ASSISTANT) if event.agent_id == view.primary:
+            yield from draw.lines_of(event.text)
+        case AgentStarted() | ToolCallStarted() | AgentFinished():
+            block = view.block_of(event.agent_id)
+            if block is not None:
+                yield _line(block, event)
+                if isinstance(event, AgentFinished):
+                    yield status_line(view)
+        case _:
+            return
+
+
+def _line(block: Block, event: AgentStarted | ToolCallStarted | AgentFinished) -> str:
+    label = f"[{draw.one_line(block.label)}]"
+    match event:
+        case AgentStarted():
+            return f"{draw.RUNNING} {label} {block.definition} {draw.state_of(block)[1]}"
+        case ToolCallStarted():
+            return f"  {label} {draw.one_line(block.calls[-1].title)}"
+        case AgentFinished():
+            icon, word, _ = draw.state_of(block)
+            error = f": {draw.one_line(block.error)}" if block.error else ""
+            return f"{icon} {label} {word} · {draw.figures(block, block.started)}{error}"
+
+
+@dataclass(slots=True)
+class _Asked:
+    question: PermissionRequest
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    choice: PermissionOption | None = None
+
+
+class LiveScreen:
+    """A part of the terminal that moves, under lines that stay. ``auto`` answers questions if given; otherwise keys
+    do. ``stop`` is called with the id of an agent that the user stops."""
+
+    def __init__(self, console: Console, stop: Callable[[str], object], auto: Auto | None) -> None:
+        self._console = console
+        self._stop = stop
+        self._auto = auto
+        self._view = View()
+        self._shown = 0
+        self._asked: list[_Asked] = []
+        self._live = Live(console=console, get_renderable=self._picture, auto_refresh=False, transient=True)
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """The terminal is this screen's from here to the end of the block."""
+        with keys.one_by_one(), self._live:
+            yield
+
+    async def run(self) -> None:
+        """Redraws and reads keys until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._redraw)
+            async for key in keys.pressed():
+                self.press(key)
+
+    async def _redraw(self) -> None:
+        while True:
+            self._live.refresh()
+            await anyio.sleep(1 / FRAMES_PER_SECOND)
+
+    def show(self, what: RenderableType) -> None:
+        self._console.print(what)
+
+    def update(self, view: View, event: Event | None) -> None:
+        if view.primary != self._view.primary:
+            self._shown = 0
+        self._view = view
+        items = list(view.items.values())
+        while self._shown < len(items) and items[self._shown].settled:
+            self._console.print(draw.item(items[self._shown], time()))
+            self._shown += 1
+
+    async def ask(self, question: PermissionRequest) -> PermissionOption | None:
+        if self._auto is not None:
+            approve = self._auto(question)
+            self._console.print(draw.question(question, {}, 0, None))
+            self._console.print(Text("approved" if approve else "denied", style="bold"))
+            return choose(question, approve)
+        asked = _Asked(question)
+        self._asked.append(asked)
+        try:
+            await asked.answered.wait()
+        finally:
+            self._asked.remove(asked)
+        self._console.print(_answered(asked))
+        return asked.choice
+
+    def press(self, key: str) -> None:
+        """What a key does: it answers the first open question, shows it whole, or stops a child."""
+        if self._asked:
+            first = self._asked[0]
+            choice = keys_for(first.question).get(key)
+            if choice is not None and not first.answered.is_set():
+                first.choice = choice
+                first.answered.set()
+            elif key == "?":
+                self._console.print(draw.question(first.question, {}, 0, None))
+        agent = next((agent for agent, own in self._stops().items() if own == key), None)
+        if agent is not None:
+            self._stop(agent)
+
+    def _stops(self) -> dict[str, str]:
+        """The key of each child that can be stopped: the last digit of its place, which never changes."""
+        blocks = enumerate(self._view.blocks, start=1)
+        return {block.agent_id: str(place % 10) for place, block in blocks if not block.settled}
+
+    def _picture(self) -> RenderableType:
+        below = None
+        if self._asked:
+            question = self._asked[0].question
+            room = self._console.height // 2 - 6
+            below = draw.question(question, keys_for(question), len(self._asked) - 1, max(4, room))
+        return draw.live(self._view, self._shown, time(), self._stops(), below, self._console.height)
+
+
+def _answered(asked: _Asked) -> RenderableType:
+    choice = asked.choice.name if asked.choice else "dismissed"
+    return Text.assemble((f"{draw.one_line(asked.question.title)}  ", ""), (draw.one_line(choice), "bold"))
+
+
+def in_folder(folder: Path) -> Auto:
+    """Approves what touches files below ``folder`` alone, and denies everything else."""
+    root = folder.resolve()
+
+    def auto(question: PermissionRequest) -> bool:
+        paths = [Path(draw.path_of(location.uri)).resolve() for location in question.locations]
+        return bool(paths) and all(path.is_relative_to(root) for path in paths)
+
+    return auto

@@ -1,0 +1,25 @@
+"""Handlers of ``deputy/agent/*``."""
+
+from deputy_protocol.agent import AgentListResult, AgentParams, CancelledResult
+from deputy_protocol.session import SessionParams
+from deputy_protocol.transcript import AgentTranscriptParams, AgentTranscriptResult
+from deputy_server import convert
+from deputy_server.lsp.connection import Connection
+
+
+async def list_agents(connection: Connection, params: SessionParams) -> AgentListResult:
+    nodes = connection.app.runtime.session(params.session_id).agents()
+    return AgentListResult(agents=tuple(map(convert.agent_node, nodes)))
+
+
+async def transcript(connection: Connection, params: AgentTranscriptParams) -> AgentTranscriptResult:
+    session = connection.app.runtime.session(params.session_id)
+    entries, last_seq = await session.transcript(params.agent_id, params.after, params.limit)
+    return AgentTranscriptResult(entries=tuple(map(convert.entry, entries)), last_seq=last_seq)
+
+
+async def cancel(connection: Connection, params: AgentParams) -> CancelledResult:
+    session = connection.app.runtime.session(params.session_id)
+    cancelled = await session.cancel_agent(params.agent_id)
+    await connection.flush(session)
+    return CancelledResult(cancelled=cancelled)

@@ -1,0 +1,98 @@
+"""What a client says about itself in ``initialize``.
+
+Read by hand and leniently: a capability that is missing or of an unexpected shape counts as not there, and never
+costs the user the server. (It is also much faster than structuring all of LSP's capabilities, most of which no
+agent needs.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.uris import from_fs_path, to_fs_path
+
+from deputy_protocol.capabilities import ClientCapabilities
+from deputy_protocol.capabilities import read_client as read_deputy
+from deputy_protocol.validate import InvalidParams
+from deputy_server.lsp.json import dig, is_object, items
+
+_ENCODINGS = tuple(kind.value for kind in types.PositionEncodingKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client's identity and abilities. ``process_id`` is the editor's, when it told."""
+
+    name: str = ""
+    process_id: int | None = None
+    folders: tuple[types.WorkspaceFolder, ...] = ()
+    position_encoding: str = types.PositionEncodingKind.Utf16.value
+    work_done_progress: bool = False
+    apply_edit: bool = False
+    document_changes: bool = False
+    deputy: ClientCapabilities | None = None
+    """What it declared of Deputy's own protocol; ``None`` for a plain client."""
+    options: object = None
+    """``initializationOptions`` as they came."""
+
+    @property
+    def events(self) -> bool:
+        """Whether it takes ``deputy/event``."""
+        return self.deputy is not None and self.deputy.events
+
+    @property
+    def permissions(self) -> bool:
+        """Whether it answers ``deputy/permission/request``."""
+        return self.deputy is not None and self.deputy.permissions
+
+
+def read_client(params: object) -> Client:
+    """The client behind the parameters of ``initialize``.
+
+    Raises:
+        InvalidParams: they are no object, or ``capabilities`` is none.
+    """
+    if not is_object(params):
+        raise InvalidParams([("", "an object is needed")])
+    capabilities = dig(params, "capabilities")
+    if not is_object(capabilities):
+        raise InvalidParams([("capabilities", "an object is needed")])
+    pid = dig(params, "processId")
+    name = dig(params, "clientInfo", "name")
+    return Client(
+        name=name if isinstance(name, str) else "",
+        process_id=pid if isinstance(pid, int) and not isinstance(pid, bool) and pid > 0 else None,
+        folders=_folders(params),
+        position_encoding=_encoding(dig(capabilities, "general", "positionEncodings")),
+        work_done_progress=dig(capabilities, "window", "workDoneProgress") is True,
+        apply_edit=dig(capabilities, "workspace", "applyEdit") is True,
+        document_changes=dig(capabilities, "workspace", "workspaceEdit", "documentChanges") is True,
+        deputy=read_deputy(dig(capabilities, "experimental", "deputy")),
+        options=dig(params, "initializationOptions"),
+    )
+
+
+def _encoding(offered: object) -> str:
+    """The first of the client's encodings that is known; LSP's default is UTF-16."""
+    known = (name for name in items(offered) if isinstance(name, str) and name in _ENCODINGS)
+    return next(known, types.PositionEncodingKind.Utf16.value)
+
+
+def _folders(params: object) -> tuple[types.WorkspaceFolder, ...]:
+    """The workspace folders; older clients name one root instead."""
+    listed = [dig(folder, "uri") for folder in items(dig(params, "workspaceFolders"))]
+    uris = [uri for uri in listed or [_root(params)] if isinstance(uri, str)]
+    return tuple(types.WorkspaceFolder(uri, uri.rsplit("/", 1)[-1]) for uri in uris)
+
+
+def _root(params: object) -> object:
+    path = dig(params, "rootPath")
+    return dig(params, "rootUri") or (from_fs_path(path) if isinstance(path, str) else None)
+
+
+def local_paths(uris: Sequence[str]) -> tuple[Path, ...]:
+    """The existing local folders among ``uris``, symlinks resolved, each once."""
+    paths = (to_fs_path(uri) for uri in uris)
+    real = (Path(path).resolve() for path in paths if path)
+    return tuple(dict.fromkeys(path for path in real if path.is_dir()))

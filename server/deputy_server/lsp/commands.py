@@ -1,0 +1,94 @@
+"""The commands of ``workspace/executeCommand``: how a client without any plugin drives Deputy."""
+
+from pathlib import Path
+
+from deputy_agents.event import MessageAdded
+from deputy_agents.message import Text
+from deputy_agents.session import Session, Turn
+from deputy_agents.text import cut
+from deputy_protocol.agent import AgentListResult, CancelledResult
+from deputy_protocol.command import AgentArgument, AnswerPermissionArgument, ListAgentsArgument, PromptArgument
+from deputy_protocol.permission import PermissionAnswerParams, PermissionAnswerResult, SelectedOutcome
+from deputy_protocol.session import SessionNewParams, SessionNewResult
+from deputy_server import convert
+from deputy_server.lsp import permission
+from deputy_server.lsp import session as sessions
+from deputy_server.lsp.connection import Connection
+from deputy_server.lsp.rpc import Answer
+
+_SHOWN = 2000
+"""Characters of an answer that a message shows."""
+
+_ERROR = 1
+
+
+async def prompt(connection: Connection, argument: PromptArgument) -> Answer[SessionNewResult]:
+    """Starts a turn and answers at once."""
+    session, fresh = await _session(connection, argument)
+    feed = connection.subscribe(session, after=0 if fresh else None)
+    words = convert.sound(argument.text)
+    if argument.uri is not None:
+        place = convert.file_words(argument.uri, argument.range, Path(session.record.cwd))
+        words = f"{words}\n\n(about {place})"
+    turn = session.start_turn((Text(words),), origin="command")
+    feed.expect(turn, None)
+    if not connection.client.events:
+        connection.tasks.start_soon(_show_result, connection, session, turn)
+    result = SessionNewResult(session_id=session.id, agent_id=session.primary_id)
+    return Answer(result, lambda: feed.start(connection.tasks))
+
+
+async def _session(connection: Connection, argument: PromptArgument) -> tuple[Session, bool]:
+    """The session that is meant, and whether it is new."""
+    runtime = connection.app.runtime
+    if argument.session_id is not None:
+        return runtime.session(argument.session_id), False
+    folder = _folder(connection, argument.uri)
+    if folder is not None and (latest := connection.latest.get(folder)) is not None:
+        return runtime.session(latest), False
+    return await sessions.open_session(
+        connection, SessionNewParams(cwd=None if folder is None else folder.as_uri())
+    ), True
+
+
+def _folder(connection: Connection, uri: str | None) -> Path | None:
+    """The workspace folder that ``uri`` is in, else the first one."""
+    roots = connection.roots
+    path = None if uri is None or not uri.startswith("file:") else convert.path_of(uri, "uri")
+    inside = (root for root in roots if path is not None and path.is_relative_to(root))
+    return next(inside, roots[0] if roots else Path.cwd().resolve())
+
+
+async def _show_result(connection: Connection, session: Session, turn: Turn) -> None:
+    """Tells a client that takes no events how the turn ended."""
+    result = await turn.result()
+    await connection.flush(session)
+    if result.error is not None:
+        connection.show(f"{result.error.message} {result.error.action}".strip(), _ERROR)
+        return
+    entries, _ = await session.transcript(session.primary_id)
+    answers = [line.body.text for line in entries if isinstance(line.body, MessageAdded)]
+    if answers:
+        connection.show(cut(answers[-1], _SHOWN))
+
+
+async def new_session(connection: Connection, argument: SessionNewParams) -> Answer[SessionNewResult]:
+    return await sessions.new(connection, argument)
+
+
+async def cancel_agent(connection: Connection, argument: AgentArgument) -> CancelledResult:
+    session, agent_id = connection.app.runtime.find_agent(argument.agent_id)
+    cancelled = await session.cancel_agent(agent_id)
+    await connection.flush(session)
+    return CancelledResult(cancelled=cancelled)
+
+
+async def list_agents(connection: Connection, argument: ListAgentsArgument) -> AgentListResult:
+    nodes = [node for session in connection.sessions(argument.session_id) for node in session.agents()]
+    nodes.sort(key=lambda node: (node.started_at, node.info.agent_id))
+    return AgentListResult(agents=tuple(map(convert.agent_node, nodes)))
+
+
+async def answer_permission(connection: Connection, argument: AnswerPermissionArgument) -> PermissionAnswerResult:
+    outcome = SelectedOutcome(option_id=argument.option_id)
+    return await permission.answer(connection, PermissionAnswerParams(request_id=argument.request_id, outcome=outcome))

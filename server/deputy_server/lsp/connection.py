@@ -1,0 +1,85 @@
+"""One client and what belongs to it: its abilities, open documents, subscriptions, questions and progress."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+
+from deputy_agents.session import Session
+from deputy_server.app import App
+from deputy_server.lsp.client import Client, local_paths
+from deputy_server.lsp.documents import Documents
+from deputy_server.lsp.editor import EditorBuffers
+from deputy_server.lsp.progress import ProgressTokens
+from deputy_server.lsp.publish import Feed
+from deputy_server.lsp.questions import ClientQuestioner
+from deputy_server.lsp.rpc import RpcProtocol
+
+_INFO = 3
+
+
+class Connection:
+    """What handlers work with. Made by ``initialize``."""
+
+    def __init__(self, app: App, protocol: RpcProtocol, client: Client, documents: Documents, tasks: TaskGroup) -> None:
+        self.app = app
+        self.protocol = protocol
+        self.client = client
+        self.documents = documents
+        self.tasks = tasks
+        self.tokens = ProgressTokens()
+        self.buffers = EditorBuffers(protocol, documents, client)
+        self.latest: dict[Path, str] = {}
+        """The client's latest session in each folder."""
+        self._feeds: dict[str, Feed] = {}
+        self._questioners: dict[str, ClientQuestioner] = {}
+        self._message_turns = anyio.Lock()
+        self._noticed: set[str] = set()
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The workspace folders that are there now, symlinks resolved."""
+        return local_paths(list(self.documents.folders))
+
+    def sessions(self, session_id: str | None) -> Sequence[Session]:
+        """The session of that id, or all that are live in this process."""
+        runtime = self.app.runtime
+        return runtime.live if session_id is None else (runtime.session(session_id),)
+
+    def subscribe(self, session: Session, *, after: int | None = None) -> Feed:
+        """The client's feed of ``session``, a new one (not started yet) where there is none. From now on the client is
+        asked the session's questions."""
+        if (feed := self._feeds.get(session.id)) is None:
+            feed = Feed(self.protocol, self.client, self.tokens, session, after=after)
+            self._feeds[session.id] = feed
+            questioner = ClientQuestioner(self.protocol, self.client, session.id, self._message_turns)
+            self._questioners[session.id] = questioner
+            session.attach(questioner)
+        return feed
+
+    def unsubscribe(self, session: Session) -> None:
+        """Ends the client's feed of ``session``, if there is one."""
+        if (feed := self._feeds.pop(session.id, None)) is not None:
+            feed.close()
+            session.detach(self._questioners.pop(session.id))
+
+    async def flush(self, session: Session) -> None:
+        """Returns when the client has been sent all that ``session`` has published, if it is subscribed."""
+        if (feed := self._feeds.get(session.id)) is not None:
+            await feed.flush()
+
+    def notice(self, text: str) -> None:
+        """Shows ``text`` to the user, once per connection."""
+        if text not in self._noticed:
+            self._noticed.add(text)
+            self.show(text)
+
+    def show(self, text: str, kind: int = _INFO) -> None:
+        """Shows ``text`` to the user; ``kind`` is LSP's message type."""
+        self.protocol.notify("window/showMessage", {"type": kind, "message": text})
+
+    def close(self) -> None:
+        """The client is gone: it can be told and asked nothing more."""
+        for feed in list(self._feeds.values()):
+            self.unsubscribe(feed.session)

@@ -1,0 +1,112 @@
+"""Open documents, kept exactly as the editor has them.
+
+pygls' documents are the base. What differs: lines end where LSP says that they end (Python's ``splitlines`` also
+splits at form feeds and others, which shifts every edit behind one), positions beyond the end of a line clamp to
+its end, and a change that is not newer than the text it would change is ignored.
+"""
+
+import asyncio
+import logging
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+from pygls.workspace import TextDocument, Workspace
+
+log = logging.getLogger(__name__)
+
+_AFTER_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
+
+
+def lines_of(text: str) -> list[str]:
+    """``text`` in lines with their ends; the last one has none and may be empty."""
+    return _AFTER_LINE_END.split(text)
+
+
+class Document(TextDocument):
+    """An open document."""
+
+    def __init__(self, item: types.TextDocumentItem, workspace: Workspace) -> None:
+        super().__init__(
+            item.uri, item.text, item.version, str(item.language_id), position_codec=workspace.position_codec
+        )
+        path = to_fs_path(item.uri)
+        self.real_path = Path(path).resolve() if path else None
+        """Where it is on disk, symlinks resolved; ``None`` when it is no file (an untitled one, for instance)."""
+
+    @property
+    def lines(self) -> list[str]:
+        return lines_of(self.source)
+
+    def offset_of(self, position: types.Position) -> int:
+        """The index in the text of a position in the client's units."""
+        lines = self.lines
+        if position.line >= len(lines):
+            return len(self.source)
+        line = lines[position.line].rstrip("\r\n")
+        return sum(map(len, lines[: position.line])) + self._column(line, position.character)
+
+    def position_of(self, offset: int) -> types.Position:
+        """The position, in the client's units, of an index in the text."""
+        lines = lines_of(self.source[:offset])
+        return types.Position(len(lines) - 1, self.position_codec.client_num_units(lines[-1]))
+
+    def _column(self, line: str, units: int) -> int:
+        if line.isascii():
+            return min(units, len(line))
+        for index, char in enumerate(line):
+            if units <= 0:
+                return index
+            units -= self.position_codec.client_num_units(char)
+        return len(line)
+
+    def _apply_incremental_change(self, change: types.TextDocumentContentChangePartial) -> None:
+        start, end = self.offset_of(change.range.start), self.offset_of(change.range.end)
+        text = self.source
+        self._source = text[:start] + change.text + text[max(start, end) :]
+
+
+class Documents(Workspace):
+    """All open documents of one client."""
+
+    def __init__(self, folders: tuple[types.WorkspaceFolder, ...], position_encoding: str) -> None:
+        super().__init__(
+            folders[0].uri if folders else None, workspace_folders=folders, position_encoding=position_encoding
+        )
+        self._changed = asyncio.Event()
+
+    def put_text_document(self, text_document: types.TextDocumentItem, notebook_uri: str | None = None) -> None:
+        super().put_text_document(text_document, notebook_uri)
+        self._text_documents[unquote(text_document.uri)] = Document(text_document, self)
+
+    def at(self, path: Path) -> Document | None:
+        """The open document at ``path`` (absolute, symlinks resolved)."""
+        for document in self._text_documents.values():
+            if isinstance(document, Document) and document.real_path == path:
+                return document
+        return None
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Takes a change, unless it is stale or of a document that is not open."""
+        document = self._text_documents.get(unquote(params.text_document.uri))
+        version = params.text_document.version
+        if document is None or (document.version is not None and version <= document.version):
+            log.warning("a change of a document was ignored: it is not open, or has moved on")
+            return
+        for change in params.content_changes:
+            document.apply_change(change)
+        document.version = version
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def newer(self, document: Document, version: int | None, *, timeout: float) -> bool:
+        """Waits until ``document`` has left ``version``; false when it has not within ``timeout`` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                while document.version == version:
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,93 @@
+"""The editor's open documents as the agents' :class:`~deputy_agents.ports.Buffers`."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lsprotocol import types
+
+from deputy_agents.errors import ToolError
+from deputy_agents.ports import Buffer
+from deputy_server.lsp.client import Client
+from deputy_server.lsp.documents import Document, Documents
+from deputy_server.lsp.errors import ClientError, ConnectionLost
+from deputy_server.lsp.json import JsonObject, dig
+from deputy_server.lsp.rpc import RpcProtocol
+
+APPLY_TIMEOUT = 30
+"""Seconds that an editor may take to apply an edit."""
+
+SYNC_TIMEOUT = 1
+"""Seconds after an applied edit within which the editor should tell the new text."""
+
+
+class EditorBuffers:
+    """Reads open documents and changes them through ``workspace/applyEdit``, so that the editor's undo works."""
+
+    def __init__(self, protocol: RpcProtocol, documents: Documents, client: Client) -> None:
+        self._protocol = protocol
+        self._documents = documents
+        self._client = client
+
+    def get(self, path: Path) -> Buffer | None:
+        document = self._documents.at(path)
+        return None if document is None else Buffer(path, document.source, document.version)
+
+    async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
+        """Raises ToolError when the document moved on from ``version`` or the editor does not apply the edit."""
+        document = self._documents.at(path)
+        if document is None or document.version != version:
+            raise ToolError(f"{path.name} has changed in the editor meanwhile. Read it again before editing.")
+        if not self._client.apply_edit:
+            raise ToolError(f"{path.name} is open in an editor that cannot apply edits. Close it, then try again.")
+        if (edit := minimal_edit(document, new_text)) is None:
+            return
+        await self._ask(path, {"label": label, "edit": self._workspace_edit(document, edit)})
+        await self._documents.newer(document, version, timeout=SYNC_TIMEOUT)
+
+    async def _ask(self, path: Path, params: JsonObject) -> None:
+        try:
+            answer = await self._protocol.request(types.WORKSPACE_APPLY_EDIT, params, timeout=APPLY_TIMEOUT)
+        except TimeoutError:
+            raise ToolError(f"The editor did not answer whether it applied the edit to {path.name}.") from None
+        except (ClientError, ConnectionLost):
+            raise ToolError(f"The editor could not apply the edit to {path.name}.") from None
+        if dig(answer, "applied") is not True:
+            reason = dig(answer, "failureReason")
+            detail = f": {reason[:300]}" if isinstance(reason, str) else "."
+            raise ToolError(f"The editor refused the edit to {path.name}{detail}")
+
+    def _workspace_edit(self, document: Document, edit: JsonObject) -> JsonObject:
+        if not self._client.document_changes:
+            return {"changes": {document.uri: [edit]}}
+        identifier = {"uri": document.uri, "version": document.version}
+        return {"documentChanges": [{"textDocument": identifier, "edits": [edit]}]}
+
+
+def minimal_edit(document: Document, new_text: str) -> JsonObject | None:
+    """The one text edit that turns ``document`` into ``new_text``, without the text that both share at either end:
+    cursors and folds there stay as they are. ``None`` when nothing changes."""
+    old_text = document.source
+    if old_text == new_text:
+        return None
+    longest = min(len(old_text), len(new_text))
+    start = _shared(old_text, new_text, longest)
+    end = _shared(reversed(old_text), reversed(new_text), longest - start)
+    # A place between CR and LF is none that an editor knows.
+    if old_text[:start].endswith("\r") or new_text[:start].endswith("\r"):
+        start -= 1
+    if end and old_text[len(old_text) - end] == "\n":
+        end -= 1
+    first, last = document.position_of(start), document.position_of(len(old_text) - end)
+    return {
+        "range": {
+            "start": {"line": first.line, "character": first.character},
+            "end": {"line": last.line, "character": last.character},
+        },
+        "newText": new_text[start : len(new_text) - end],
+    }
+
+
+def _shared(one: Iterable[str], other: Iterable[str], longest: int) -> int:
+    """How many characters both begin with, at most ``longest``."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return min(longest, next((index for index, (a, b) in pairs if a != b), longest))

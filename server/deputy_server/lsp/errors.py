@@ -1,0 +1,80 @@
+"""From exceptions to JSON-RPC errors: the one place where codes are chosen.
+
+::
+
+    Exception
+    ├── RpcError            an answer to the client, with its code
+    ├── ClientError         the client answered a request of ours with an error
+    └── ConnectionLost      the client is gone; nothing can be asked of it
+"""
+
+import logging
+from collections.abc import Mapping
+
+from deputy_agents import errors
+from deputy_protocol.errors import ErrorCode
+from deputy_protocol.validate import InvalidParams
+
+log = logging.getLogger(__name__)
+
+_CODES: tuple[tuple[type[Exception], ErrorCode], ...] = (
+    (InvalidParams, ErrorCode.INVALID_PARAMS),
+    (errors.UnknownSession, ErrorCode.UNKNOWN_SESSION),
+    (errors.UnknownAgent, ErrorCode.UNKNOWN_AGENT),
+    (errors.WrongState, ErrorCode.WRONG_STATE),
+    (errors.InvalidRequest, ErrorCode.INVALID_PARAMS),
+    (errors.NotConfigured, ErrorCode.NOT_CONFIGURED),
+    (errors.Overloaded, ErrorCode.OVERLOADED),
+    (errors.ModelError, ErrorCode.MODEL_FAILURE),
+    (errors.NotAllowed, ErrorCode.NOT_ALLOWED),
+)
+
+
+class RpcError(Exception):
+    """What a client is told instead of a result. ``message`` is fit for a user and free of local paths."""
+
+    def __init__(self, code: ErrorCode, message: str, data: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def to_json(self) -> dict[str, object]:
+        body: dict[str, object] = {"code": int(self.code), "message": self.message}
+        return body if self.data is None else body | {"data": dict(self.data)}
+
+
+class ClientError(Exception):
+    """The client answered with an error; the code says which."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ConnectionLost(Exception):
+    """The client is gone."""
+
+
+def to_rpc_error(error: Exception) -> RpcError:
+    """The answer for ``error``. What was not raised on purpose is logged, and told without detail: its text may
+    hold paths or data that are nobody's business."""
+    if isinstance(error, RpcError):
+        return error
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return RpcError(code, str(error), _data_of(error))
+    log.error("a request failed in an unexpected way", exc_info=error)
+    return RpcError(ErrorCode.INTERNAL_ERROR, "Internal error; the server's log has the details.")
+
+
+def _data_of(error: Exception) -> Mapping[str, object] | None:
+    match error:
+        case InvalidParams():
+            return {"field": error.field, "reason": error.reason}
+        case errors.InvalidRequest() if error.field:
+            return {"field": error.field, "reason": str(error)}
+        case errors.ModelError():
+            return {"kind": error.kind.value, "retryable": error.retryable, "action": error.action}
+        case _:
+            return None

@@ -1,0 +1,83 @@
+"""Putting questions to the user."""
+
+from collections.abc import Sequence
+from difflib import unified_diff
+
+import anyio
+
+from deputy_agents.event import CommandPreview, DiffPreview, Preview, Question, ResolvedBy, TextPreview
+from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.text import cut, visible
+from deputy_protocol.base import to_wire
+from deputy_protocol.errors import ErrorCode
+from deputy_protocol.methods import PERMISSION_REQUEST
+from deputy_protocol.permission import read_choice
+from deputy_server import convert
+from deputy_server.lsp.client import Client
+from deputy_server.lsp.errors import ClientError, ConnectionLost
+from deputy_server.lsp.json import JsonObject, dig
+from deputy_server.lsp.rpc import RpcProtocol
+
+PREVIEW_LINES = 20
+"""Lines of a preview that a plain message shows."""
+
+_LINE_WIDTH = 200
+_WARNING = 2
+
+
+class ClientQuestioner:
+    """Puts the questions of one session to one client: as requests that name the asking agent where the client knows
+    them, else as plain message requests, one at a time."""
+
+    def __init__(self, protocol: RpcProtocol, client: Client, session_id: str, turns: anyio.Lock) -> None:
+        self._protocol = protocol
+        self._client = client
+        self._session_id = session_id
+        self._turns = turns
+        """Shared by all sessions of the client; a lock serves in the order of asking."""
+
+    async def ask(self, question: Question) -> Answer:
+        try:
+            return await (self._request(question) if self._client.permissions else self._message(question))
+        except ClientError as error:
+            gone = error.code == ErrorCode.METHOD_NOT_FOUND
+            return Dismissed(ResolvedBy.UNREACHABLE) if gone else Dismissed()
+        except ConnectionLost:
+            return Dismissed(ResolvedBy.UNREACHABLE)
+
+    async def _request(self, question: Question) -> Answer:
+        params = to_wire(convert.permission_request(self._session_id, question))
+        choice = read_choice(await self._protocol.request(PERMISSION_REQUEST.name, params, timeout=None))
+        return Dismissed() if choice is None else convert.answer(choice)
+
+    async def _message(self, question: Question) -> Answer:
+        async with self._turns:
+            params = message_request(question)
+            chosen = dig(await self._protocol.request("window/showMessageRequest", params, timeout=None), "title")
+        ids = [option.option_id for option in question.options if option.name == chosen]
+        return Selected(ids[0]) if len(ids) == 1 else Dismissed()
+
+
+def message_request(question: Question) -> JsonObject:
+    """A question as ``window/showMessageRequest``, its actions named exactly as the options."""
+    lines = [visible(question.title), *_preview_lines(question.preview)]
+    shown = [cut(line, _LINE_WIDTH) for line in lines[: PREVIEW_LINES + 1]]
+    more = len(lines) - len(shown)
+    return {
+        "type": _WARNING,
+        "message": "\n".join([*shown, f"… {more} more lines"] if more else shown),
+        "actions": [{"title": option.name} for option in question.options],
+    }
+
+
+def _preview_lines(preview: Preview | None) -> Sequence[str]:
+    match preview:
+        case DiffPreview(old_text=old_text, new_text=new_text):
+            old, new = (old_text or "").splitlines(), new_text.splitlines()
+            return [visible(line) for line in unified_diff(old, new, n=1, lineterm="")][2:]
+        case CommandPreview(command=command, cwd=cwd):
+            return [f"$ {visible(command)}", f"in {visible(cwd)}"]
+        case TextPreview(text=text):
+            return [visible(line) for line in text.splitlines()]
+        case None:
+            return []

@@ -1,0 +1,310 @@
+"""JSON-RPC as Deputy speaks it, on top of pygls.
+
+pygls gives the language server: documents, workspace folders, features, capabilities. This module replaces how
+messages get in and out of it. Every request is answered exactly once; parameters of ``deputy/*`` reach their
+handler as they came, to be validated there once; requests run as owned tasks that ``$/cancelRequest`` really
+cancels; requests to the client can be withdrawn.
+"""
+
+import asyncio
+import inspect
+import itertools
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar, cast
+
+import anyio
+from anyio.abc import TaskGroup
+from cattrs import Converter
+from lsprotocol import types
+from pygls.exceptions import JsonRpcMethodNotFound
+from pygls.protocol import LanguageServerProtocol
+from pygls.server import JsonRPCServer
+
+from deputy_protocol.errors import ErrorCode
+from deputy_server.lsp.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
+from deputy_server.lsp.json import JsonObject, dig, is_object
+from deputy_server.lsp.stream import Fault
+from deputy_server.lsp.writer import Writer
+
+log = logging.getLogger(__name__)
+
+RequestId: TypeAlias = str | int
+R = TypeVar("R")
+
+MAX_REQUESTS = 1024
+"""Requests of one client that may be open at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[R]):
+    """A result, and what is to happen right after it has been sent: events must not overtake the answer that tells
+    which session they belong to."""
+
+    result: R
+    then: Callable[[], None] = lambda: None
+
+
+RequestHandler: TypeAlias = Callable[[object], Awaitable[object]]
+
+
+class Phase(Enum):
+    """Where the connection is in its life."""
+
+    NEW = auto()
+    READY = auto()
+    SHUT_DOWN = auto()
+
+
+class RpcProtocol(LanguageServerProtocol):
+    """One connection. Call :meth:`connect` before anything else."""
+
+    def __init__(self, server: JsonRPCServer, converter: Converter) -> None:
+        super().__init__(cast(Any, server), converter)
+        self.methods: dict[str, RequestHandler] = {}
+        self.phase = Phase.NEW
+        self.ready = asyncio.Event()
+        self.exit_code: int | None = None
+        self._inflight: dict[RequestId, anyio.CancelScope] = {}
+        self._idle = asyncio.Event()
+        self._asked: dict[RequestId, asyncio.Future[object]] = {}
+        self._ids = itertools.count(1)
+
+    def connect(self, out: Writer, tasks: TaskGroup) -> None:
+        """Gives the connection its writer and the task group in which requests run."""
+        self.out = out
+        self.tasks = tasks
+
+    # -- coming in -----------------------------------------------------------------------------------------------
+
+    def receive(self, body: bytes) -> None:
+        """Takes one message. Never raises and never blocks; requests go on in tasks of their own."""
+        try:
+            message: object = json.loads(body, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            self._refuse(None, ErrorCode.PARSE_ERROR, "The message is not valid JSON.")
+            return
+        fields = message if is_object(message) else {}
+        match fields.get("method"), "id" in fields:
+            case str(method), True:
+                self._receive_request(fields["id"], method, fields)
+            case str(method), False:
+                self._receive_notification(method, fields.get("params"))
+            case None, True if "method" not in fields:
+                self._receive_response(fields["id"], fields)
+            case _:
+                self._refuse(
+                    fields.get("id"), ErrorCode.INVALID_REQUEST, "A message needs a method, or an id and a result."
+                )
+
+    def receive_fault(self, fault: Fault) -> None:
+        """Answers what could not even be read."""
+        match fault:
+            case Fault.TOO_LARGE:
+                self._refuse(None, ErrorCode.INVALID_REQUEST, "The message is too large.")
+            case Fault.BAD_HEADER:
+                self._refuse(None, ErrorCode.PARSE_ERROR, "A message needs a proper Content-Length header.")
+
+    def _receive_request(self, request_id: object, method: str, fields: JsonObject) -> None:
+        params = fields.get("params")
+        if not _is_id(request_id):
+            self._refuse(None, ErrorCode.INVALID_REQUEST, "A request's id must be a string or a whole number.")
+        elif (error := self._untimely(method, fields)) is not None:
+            self._send_error(request_id, error)
+        elif request_id in self._inflight:
+            self._refuse(request_id, ErrorCode.INVALID_REQUEST, "A request with this id is still open.")
+        elif method == types.INITIALIZE:
+            self._initialize(request_id, params)
+        elif len(self._inflight) >= MAX_REQUESTS:
+            self._refuse(request_id, ErrorCode.OVERLOADED, "Too many requests are open; wait for some answers.")
+        elif (handler := self._handler(method)) is None:
+            self._refuse(request_id, ErrorCode.METHOD_NOT_FOUND, f"Unknown method {method[:100]}.")
+        else:
+            # The scope exists from now on: a cancel may be the very next message.
+            scope = self._inflight[request_id] = anyio.CancelScope()
+            self.tasks.start_soon(self._answer, request_id, scope, handler, params)
+
+    def _untimely(self, method: str, fields: JsonObject) -> RpcError | None:
+        if fields.get("jsonrpc") != self.VERSION:
+            return RpcError(ErrorCode.INVALID_REQUEST, 'A request needs "jsonrpc": "2.0".')
+        match self.phase:
+            case Phase.NEW if method != types.INITIALIZE:
+                return RpcError(ErrorCode.NOT_INITIALIZED, "Send initialize first.")
+            case Phase.READY if method == types.INITIALIZE:
+                return RpcError(ErrorCode.INVALID_REQUEST, "The server is initialized already.")
+            case Phase.SHUT_DOWN:
+                return RpcError(ErrorCode.INVALID_REQUEST, "The server is shutting down.")
+            case _:
+                return None
+
+    def _handler(self, method: str) -> RequestHandler | None:
+        if method != types.SHUTDOWN:
+            return self.methods.get(method)
+        self.phase = Phase.SHUT_DOWN
+        return self._shut_down
+
+    def _initialize(self, request_id: RequestId, params: object) -> None:
+        try:
+            result = self.initialize(params)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the request gets its answer
+            self._send_error(request_id, to_rpc_error(error))
+        else:
+            self.phase = Phase.READY
+            self.ready.set()
+            self._send_result(request_id, result)
+
+    def initialize(self, params: object) -> object:
+        """The result of ``initialize``. Raises RpcError when it is refused."""
+        raise NotImplementedError
+
+    async def _answer(
+        self, request_id: RequestId, scope: anyio.CancelScope, handler: RequestHandler, params: object
+    ) -> None:
+        outcome: object = None
+        try:
+            with scope:
+                outcome = await _outcome(handler, params)
+        finally:
+            del self._inflight[request_id]
+            self._idle.set()
+        if scope.cancelled_caught:
+            outcome = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
+        if isinstance(outcome, RpcError):
+            self._send_error(request_id, outcome)
+            return
+        answer = cast(Answer[object], outcome) if isinstance(outcome, Answer) else Answer(outcome)
+        try:
+            self._send_result(request_id, answer.result)
+        except (TypeError, ValueError, AttributeError) as error:
+            # It is no JSON: nothing has been sent yet.
+            self._send_error(request_id, to_rpc_error(error))
+        else:
+            answer.then()
+
+    async def _shut_down(self, _params: object) -> None:
+        await self.settle(but=1)
+
+    async def settle(self, *, but: int = 0, grace: float = 5) -> None:
+        """Cancels every open request but the last ``but`` ones and waits, at most ``grace`` seconds, until they have
+        been answered."""
+        open_scopes = list(self._inflight.values())
+        for scope in open_scopes[: len(open_scopes) - but]:
+            scope.cancel()
+        with anyio.move_on_after(grace):
+            while len(self._inflight) > but:
+                self._idle.clear()
+                await self._idle.wait()
+
+    def _receive_notification(self, method: str, params: object) -> None:
+        match method:
+            case types.EXIT:
+                self.exit_code = 0 if self.phase is Phase.SHUT_DOWN else 1
+            case types.CANCEL_REQUEST:
+                self._cancel(params)
+            case _ if self.phase is Phase.READY:
+                self._notified(method, params)
+            case _:
+                log.warning("a notification came before initialize or after shutdown")
+
+    def _cancel(self, params: object) -> None:
+        request_id = dig(params, "id")
+        if _is_id(request_id) and (scope := self._inflight.get(request_id)):
+            scope.cancel()
+
+    def _notified(self, method: str, params: object) -> None:
+        """Hands a notification, typed, to pygls' feature and to the project's. One that does not fit is dropped, as
+        nobody waits for an answer."""
+        kind = self.get_message_type(method)
+        if kind is None:
+            return
+        try:
+            message = self._converter.structure({"jsonrpc": self.VERSION, "method": method, "params": params}, kind)
+            self._run_feature(self._get_handler(method)(message.params))
+        except JsonRpcMethodNotFound:
+            pass
+        except Exception as error:  # noqa: BLE001 - of cattrs, pygls or a feature: none may end the connection
+            log.warning("a %s notification was dropped: %s", method, type(error).__name__)
+
+    def _run_feature(self, started: object) -> None:
+        """pygls' own features are generators that yield the project's. They are run here, as pygls itself would keep
+        a future of every notification for ever."""
+        if inspect.isgenerator(started):
+            for feature, args, _ in cast(Iterable[tuple[Callable[..., object], tuple[object, ...], None]], started):
+                feature(*args)
+
+    def _receive_response(self, request_id: object, fields: JsonObject) -> None:
+        future = self._asked.pop(request_id, None) if _is_id(request_id) else None
+        if future is None or future.done():
+            log.debug("an answer came late, twice, or to nothing that was asked")
+        elif (error := fields.get("error")) is None:
+            future.set_result(fields.get("result"))
+        else:
+            code = dig(error, "code")
+            future.set_exception(ClientError(code if isinstance(code, int) else 0, str(dig(error, "message"))[:500]))
+
+    # -- going out -----------------------------------------------------------------------------------------------
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Queues one message. A connection that is gone takes it silently: its end is noticed elsewhere."""
+        body = json.dumps(message, separators=(",", ":"), default=self._serialize_message).encode()
+        self.out.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    def notify(self, method: str, params: Any | None = None) -> None:
+        """Sends a notification; ``params`` is plain JSON data or an lsprotocol value."""
+        self.send({"jsonrpc": self.VERSION, "method": method, "params": params})
+
+    async def request(self, method: str, params: Mapping[str, object], *, timeout: float | None) -> object:
+        """Asks the client and waits for its plain JSON answer, at most ``timeout`` seconds (``None``: a person is
+        asked, who may take long). An answer that is no longer wanted is withdrawn with ``$/cancelRequest``.
+
+        Raises:
+            TimeoutError: no answer in time.
+            ClientError: the client answered with an error.
+            ConnectionLost: the client is gone.
+        """
+        if self.out.closed:
+            raise ConnectionLost
+        request_id = f"deputy-{next(self._ids)}"
+        future = self._asked[request_id] = asyncio.get_running_loop().create_future()
+        try:
+            self.send({"jsonrpc": self.VERSION, "id": request_id, "method": method, "params": params})
+            with anyio.fail_after(timeout):
+                return await future
+        finally:
+            if self._asked.pop(request_id, None) is not None:
+                self.notify(types.CANCEL_REQUEST, {"id": request_id})
+
+    def disconnect(self) -> None:
+        """Ends what waits for the client: it is gone."""
+        asked, self._asked = self._asked, {}
+        for future in asked.values():
+            if not future.done():
+                future.set_exception(ConnectionLost())
+
+    def _send_result(self, request_id: RequestId, result: object) -> None:
+        self.send({"jsonrpc": self.VERSION, "id": request_id, "result": result})
+
+    def _send_error(self, request_id: RequestId | None, error: RpcError) -> None:
+        self.send({"jsonrpc": self.VERSION, "id": request_id, "error": error.to_json()})
+
+    def _refuse(self, request_id: object, code: ErrorCode, message: str) -> None:
+        self._send_error(request_id if _is_id(request_id) else None, RpcError(code, message))
+
+
+async def _outcome(handler: RequestHandler, params: object) -> object:
+    """What ``handler`` returns, or the error that tells the client what it raised."""
+    try:
+        return await handler(params)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the request gets its answer
+        return to_rpc_error(error)
+
+
+def _is_id(value: object) -> TypeGuard[RequestId]:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")

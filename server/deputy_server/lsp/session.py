@@ -1,0 +1,162 @@
+"""Handlers of ``deputy/session/*``."""
+
+import os
+from pathlib import Path
+
+import anyio
+
+from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
+from deputy_agents.event import TurnError
+from deputy_agents.ports import SessionRecord
+from deputy_agents.session import Session, Turn
+from deputy_protocol.agent import CancelledResult
+from deputy_protocol.base import Empty
+from deputy_protocol.session import (
+    SessionInfo,
+    SessionListParams,
+    SessionListResult,
+    SessionNewParams,
+    SessionNewResult,
+    SessionParams,
+    SessionPromptParams,
+    SessionPromptResult,
+    StopReason,
+)
+from deputy_protocol.transcript import SessionLoadResult
+from deputy_server import convert
+from deputy_server.lsp.connection import Connection
+from deputy_server.lsp.rpc import Answer
+
+PAGE = 100
+"""Sessions of one part of a list, where the client names no limit."""
+
+
+async def open_session(connection: Connection, params: SessionNewParams) -> Session:
+    """A new session of the client, not yet subscribed to.
+
+    Raises:
+        InvalidRequest: ``cwd`` is no folder.
+    """
+    cwd, roots = _places(connection, params.cwd)
+    session = await connection.app.runtime.new_session(
+        cwd=cwd,
+        roots=roots,
+        buffers=connection.buffers,
+        title=params.title,
+        model=params.model,
+        permission_mode=convert.permission_mode(params.permission_mode),
+    )
+    connection.latest[cwd] = session.id
+    if connection.app.notice and params.model is None:
+        connection.notice(connection.app.notice)
+    return session
+
+
+def _places(connection: Connection, cwd_uri: str | None) -> tuple[Path, tuple[Path, ...]]:
+    """The folder and the roots of a new session. A folder outside of the workspace is a workspace of its own."""
+    folders = connection.roots
+    cwd = folders[0] if folders else Path(os.getcwd()).resolve()
+    if cwd_uri is not None:
+        cwd = convert.path_of(cwd_uri, "cwd")
+        if not cwd.is_dir():
+            raise InvalidRequest("cwd: there is no such folder.", "cwd")
+    inside = any(cwd.is_relative_to(folder) for folder in folders)
+    return cwd, folders if inside else (cwd,)
+
+
+async def new(connection: Connection, params: SessionNewParams) -> Answer[SessionNewResult]:
+    session = await open_session(connection, params)
+    feed = connection.subscribe(session, after=0)
+    result = SessionNewResult(session_id=session.id, agent_id=session.primary_id)
+    return Answer(result, lambda: feed.start(connection.tasks))
+
+
+async def prompt(connection: Connection, params: SessionPromptParams) -> SessionPromptResult:
+    session = connection.app.runtime.session(params.session_id)
+    feed = connection.subscribe(session)
+    feed.start(connection.tasks)
+    blocks = convert.blocks(params.prompt, Path(session.record.cwd))
+    turn = session.start_turn(blocks, queue=params.queue)
+    feed.expect(turn, params.work_done_token)
+    result = await _result(turn)
+    await feed.flush()
+    return result
+
+
+async def _result(turn: Turn) -> SessionPromptResult:
+    """How the turn ended. A cancelled request ends the turn, and still answers how that went."""
+    try:
+        result = await turn.result()
+    except anyio.get_cancelled_exc_class():
+        turn.cancel()
+        with anyio.CancelScope(shield=True):
+            result = await turn.result()
+    if result.error is not None:
+        raise failure(result.error)
+    return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=convert.usage(result.usage))
+
+
+def failure(error: TurnError) -> ModelError:
+    """What ended a turn, as an error."""
+    kind = ModelErrorKind(error.kind) if error.kind in list(ModelErrorKind) else ModelErrorKind.UNKNOWN
+    return ModelError(error.message, kind, retryable=error.retryable, action=error.action)
+
+
+async def cancel(connection: Connection, params: SessionParams) -> CancelledResult:
+    session = connection.app.runtime.session(params.session_id)
+    cancelled = await session.cancel()
+    await connection.flush(session)
+    return CancelledResult(cancelled=cancelled)
+
+
+async def load(connection: Connection, params: SessionParams) -> Answer[SessionLoadResult]:
+    session = connection.app.runtime.session(params.session_id)
+    connection.unsubscribe(session)
+    entries, last_seq = await session.transcript(session.primary_id)
+    feed = connection.subscribe(session, after=last_seq)
+    result = SessionLoadResult(
+        session=convert.session_info(session.record),
+        agents=tuple(map(convert.agent_node, session.agents())),
+        transcript=tuple(map(convert.entry, entries)),
+        permissions=tuple(convert.permission_request(session.id, question) for question in session.questions()),
+        last_seq=last_seq,
+    )
+    return Answer(result, lambda: feed.start(connection.tasks))
+
+
+async def unload(connection: Connection, params: SessionParams) -> Empty:
+    connection.unsubscribe(connection.app.runtime.session(params.session_id))
+    return Empty()
+
+
+async def list_sessions(connection: Connection, params: SessionListParams) -> SessionListResult:
+    cwd = None if params.cwd is None else str(convert.path_of(params.cwd, "cwd"))
+    records = [
+        record
+        for record in await connection.app.runtime.sessions(cwd)
+        if params.include_archived or not record.archived
+    ]
+    start = _after(records, params.cursor)
+    end = start + (params.limit or PAGE)
+    page = records[start:end]
+    infos = [info for record in page for info in _with_children(connection, record, params.include_children)]
+    following = page[-1].session_id if page and end < len(records) else None
+    return SessionListResult(sessions=tuple(infos), next_cursor=following)
+
+
+def _after(records: list[SessionRecord], cursor: str | None) -> int:
+    """The index of the first session after the one that ``cursor`` names."""
+    if cursor is None:
+        return 0
+    for index, record in enumerate(records):
+        if record.session_id == cursor:
+            return index + 1
+    raise InvalidRequest("cursor: the list has changed; ask for it from the start.", "cursor")
+
+
+def _with_children(connection: Connection, record: SessionRecord, wanted: bool) -> list[SessionInfo]:
+    info = convert.session_info(record)
+    if not wanted:
+        return [info]
+    nodes = connection.app.runtime.session(record.session_id).agents()
+    return [info, *(convert.child_info(record, node) for node in nodes if node.info.parent_id is not None)]

@@ -1,0 +1,112 @@
+"""The table of handlers: which function serves which method of the contract.
+
+Parameters are validated here, once; what a handler returns becomes JSON here.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel
+
+from deputy_protocol import methods
+from deputy_protocol.base import to_wire
+from deputy_protocol.contract import Command, Request
+from deputy_protocol.errors import ErrorCode
+from deputy_protocol.validate import InvalidParams
+from deputy_server.lsp import agent, commands, permission, session
+from deputy_server.lsp.connection import Connection
+from deputy_server.lsp.errors import RpcError
+from deputy_server.lsp.json import is_object, items
+from deputy_server.lsp.rpc import Answer, RequestHandler
+
+P = TypeVar("P", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel)
+
+Bound: TypeAlias = Callable[[Connection], RequestHandler]
+"""A handler that still needs its connection."""
+
+
+def _serve(request: Request[P, R], handler: Callable[[Connection, P], Awaitable[R | Answer[R]]]) -> tuple[str, Bound]:
+    """Binds ``handler`` to a request of the table; the types of both must agree."""
+
+    def bind(connection: Connection) -> RequestHandler:
+        async def served(raw: object) -> object:
+            return _plain(await handler(connection, request.parse(raw)))
+
+        return served
+
+    return request.name, bind
+
+
+def _command(command: Command[P, R], handler: Callable[[Connection, P], Awaitable[R | Answer[R]]]) -> tuple[str, Bound]:
+    """Binds ``handler`` to a command of the table."""
+
+    def bind(connection: Connection) -> RequestHandler:
+        async def served(arguments: object) -> object:
+            return _plain(await handler(connection, command.parse(items(arguments))))
+
+        return served
+
+    return command.name, bind
+
+
+def _plain(result: BaseModel | Answer[R]) -> object:
+    if isinstance(result, Answer):
+        return replace(cast(Answer[object], result), result=to_wire(result.result))
+    return to_wire(result)
+
+
+REQUESTS: dict[str, Bound] = dict(
+    (
+        _serve(methods.SESSION_NEW, session.new),
+        _serve(methods.SESSION_PROMPT, session.prompt),
+        _serve(methods.SESSION_UNQUEUE, session.unqueue),
+        _serve(methods.SESSION_CANCEL, session.cancel),
+        _serve(methods.SESSION_LIST, session.list_sessions),
+        _serve(methods.SESSION_LOAD, session.load),
+        _serve(methods.SESSION_UNLOAD, session.unload),
+        _serve(methods.AGENT_LIST, agent.list_agents),
+        _serve(methods.AGENT_TRANSCRIPT, agent.transcript),
+        _serve(methods.AGENT_CANCEL, agent.cancel),
+        _serve(methods.PERMISSION_LIST, permission.list_questions),
+        _serve(methods.PERMISSION_ANSWER, permission.answer),
+    )
+)
+
+COMMANDS: dict[str, Bound] = dict(
+    (
+        _command(methods.PROMPT_COMMAND, commands.prompt),
+        _command(methods.NEW_SESSION_COMMAND, commands.new_session),
+        _command(methods.CANCEL_AGENT_COMMAND, commands.cancel_agent),
+        _command(methods.CANCEL_SESSION_COMMAND, session.cancel),
+        _command(methods.LIST_AGENTS_COMMAND, commands.list_agents),
+        _command(methods.ANSWER_PERMISSION_COMMAND, commands.answer_permission),
+    )
+)
+
+SENT = (methods.PERMISSION_REQUEST.name, methods.EVENT.name)
+"""Methods below ``deputy/`` that the server sends."""
+
+
+def bind_all(connection: Connection) -> dict[str, RequestHandler]:
+    """All request handlers of one connection, by method."""
+    bound = {name: bind(connection) for name, bind in REQUESTS.items()}
+    own_commands = {name: bind(connection) for name, bind in COMMANDS.items()}
+
+    async def execute_command(raw: object) -> object:
+        params = raw if is_object(raw) else {}
+        name = params.get("command")
+        if not isinstance(name, str):
+            raise InvalidParams([("command", "a string is needed")])
+        if (command := own_commands.get(name)) is None:
+            raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"Unknown command {name[:100]}.")
+        return await command(_arguments(params.get("arguments")))
+
+    return bound | {"workspace/executeCommand": execute_command}
+
+
+def _arguments(raw: object) -> object:
+    if raw is not None and not isinstance(raw, list):
+        raise InvalidParams([("arguments", "an array is needed")])
+    return cast(object, raw)

@@ -1,0 +1,475 @@
+"""The Anthropic adapter against a loopback server that speaks the Messages API."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.message import Image, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.model.anthropic import AnthropicModel, Endpoint
+from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec
+from tests.support.messages_api import (
+    Fault,
+    MessagesApi,
+    Play,
+    Script,
+    call,
+    calls,
+    event,
+    failing,
+    frames,
+    messages_api,
+    redacted,
+    say,
+    text,
+    think,
+)
+
+KEY = "sk-secret-key"
+
+
+def user(words: str) -> Message:
+    return Message("user", (Text(words),))
+
+
+def request(*messages: Message, tools: tuple[ToolSpec, ...] = (), system: str = "Be brief.") -> ModelRequest:
+    return ModelRequest("any-model", system, messages or (user("hello"),), tools)
+
+
+@asynccontextmanager
+async def served(script: Script, idle_timeout: float = 5) -> AsyncGenerator[tuple[AnthropicModel, MessagesApi]]:
+    async with asyncio.timeout(20), messages_api(script) as api:
+        model = AnthropicModel(Endpoint(api.url, KEY, idle_timeout=idle_timeout))
+        try:
+            yield model, api
+        finally:
+            await model.aclose()
+
+
+async def collect(model: AnthropicModel, asked: ModelRequest | None = None) -> list[ModelEvent]:
+    async with aclosing(model.stream(asked or request())) as events:
+        return [event async for event in events]
+
+
+async def replied(play: Play, asked: ModelRequest | None = None) -> Reply:
+    async with served(lambda body, n: play) as (model, api):
+        events = await collect(model, asked)
+        assert api.violations == []
+    assert isinstance(events[-1], Reply)
+    return events[-1]
+
+
+async def failed(play: Play, idle_timeout: float = 5) -> ModelError:
+    async with served(lambda body, n: play, idle_timeout) as (model, _):
+        with pytest.raises(ModelError) as caught:
+            await collect(model)
+    return caught.value
+
+
+# -- answers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_text_comes_in_parts_and_then_whole() -> None:
+    async with served(lambda body, n: say("Hello there", piece=4)) as (model, api):
+        events = await collect(model)
+    reply = Reply(Message("assistant", (Text("Hello there"),)), StopReason.END_TURN, Usage(10, 5))
+    assert events == [TextPart("Hell"), TextPart("o th"), TextPart("ere"), reply]
+    assert api.violations == []
+
+
+@pytest.mark.asyncio
+async def test_thinking_keeps_its_signature_and_redacted_data_and_both_go_back_unchanged() -> None:
+    play = Play((think("Hmm, let me see", "U0lH"), redacted("ZW5j"), text("Yes.")), piece=5)
+    async with served(lambda body, n: play) as (model, api):
+        events = await collect(model)
+        assert isinstance(reply := events[-1], Reply)
+        await collect(model, request(user("hello"), reply.message, user("And?")))
+    assert [event for event in events if isinstance(event, ThinkingPart)] == [
+        ThinkingPart("Hmm, "),
+        ThinkingPart("let m"),
+        ThinkingPart("e see"),
+    ]
+    assert reply.message.content == (
+        Thinking("Hmm, let me see", "U0lH"),
+        Thinking("", redacted="ZW5j"),
+        Text("Yes."),
+    )
+    assert api.violations == []
+    assert api.bodies[1]["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "Hmm, let me see", "signature": "U0lH"},
+        {"type": "redacted_thinking", "data": "ZW5j"},
+        {"type": "text", "text": "Yes."},
+    ]
+
+
+@pytest.mark.asyncio
+async def test_tool_calls_are_gathered_from_pieces_of_json() -> None:
+    reply = await replied(calls(text("Look."), call("grep", id="a", pattern="x"), call("list_dir", id="b"), piece=3))
+    assert reply.stop_reason is StopReason.TOOL_USE
+    assert reply.message.content == (
+        Text("Look."),
+        ToolUse("a", "grep", {"pattern": "x"}),
+        ToolUse("b", "list_dir", {}),
+    )
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("json_text", "stop_reason"),
+    [
+        ('{"command": "l\\q"}', "tool_use"),
+        ('{"command": "rm -rf /nonexistent', "max_tokens"),
+        ("[1, 2]", "tool_use"),
+        ('{"n": NaN}', "tool_use"),
+        ('{"half": "\\ud83d"}', "tool_use"),
+        ("[" * 100_000, "tool_use"),
+    ],
+)
+async def test_tool_input_that_is_no_json_object_is_an_error_of_the_call(json_text: str, stop_reason: str) -> None:
+    reply = await replied(calls(call("shell", id="a", json_text=json_text), stop_reason=stop_reason))
+    assert isinstance(use := reply.message.content[0], ToolUse)
+    assert use.error is not None
+    assert (use.id, use.name, use.input) == ("a", "shell", {})
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("end_turn", StopReason.END_TURN),
+        ("max_tokens", StopReason.MAX_TOKENS),
+        ("stop_sequence", StopReason.STOP_SEQUENCE),
+        ("pause_turn", StopReason.PAUSE_TURN),
+        ("refusal", StopReason.REFUSAL),
+        ("model_context_window_exceeded", StopReason.CONTEXT_WINDOW),
+        ("something_new", StopReason.OTHER),
+    ],
+)
+async def test_every_stop_reason_has_a_meaning(said: str, meant: StopReason) -> None:
+    assert (await replied(say("x", stop_reason=said))).stop_reason is meant
+
+
+@pytest.mark.asyncio
+async def test_usage_counts_the_cache_and_later_figures_win() -> None:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 7, "output_tokens": 1}
+    reply = await replied(say("x", usage=usage, final_usage={"input_tokens": 4, "output_tokens": 9}))
+    assert reply.usage == Usage(4, 9, cache_read_tokens=100, cache_write_tokens=7)
+
+
+@pytest.mark.asyncio
+async def test_characters_that_are_split_between_packets_arrive_whole() -> None:
+    raw = b"".join(frames(say("Grüße 👋"), "m")).replace(b"\\u00fc", "ü".encode()).replace(b"\\u00df", "ß".encode())
+    assert (await replied(Play(raw=raw, chunk=1))).message.content == (Text("Grüße 👋"),)
+
+
+@pytest.mark.asyncio
+async def test_half_characters_are_joined_or_replaced() -> None:
+    def delta(words: str) -> bytes:
+        return event("content_block_delta", index=0, delta={"type": "text_delta", "text": words})
+
+    opening, *_, closing, stop = frames(say(""), "m")
+    begin = event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+    raw = opening + begin + delta("a\ud83d") + delta("\udc4b\ud83d") + closing + stop
+    (block,) = (await replied(Play(raw=raw))).message.content
+    assert block == Text("a👋�")
+
+
+@pytest.mark.asyncio
+async def test_unknown_events_blocks_and_deltas_are_passed_over() -> None:
+    known = list(frames(say("ok"), "m"))
+    strange = [
+        event("some_future_event", x=1),
+        event("content_block_start", index=7, content_block={"type": "server_tool_use", "id": "s", "name": "web"}),
+        event("content_block_delta", index=7, delta={"type": "future_delta", "y": []}),
+        event("content_block_delta", index=99, delta={"type": "text_delta", "text": "lost"}),
+        b"event: message_delta\ndata: [1]\n\n",
+        b": a comment\n\n",
+    ]
+    reply = await replied(Play(raw=known[0] + b"".join(strange) + b"".join(known[1:])))
+    assert reply.message.content == (Text("ok"),)
+
+
+@pytest.mark.asyncio
+async def test_a_huge_delta_is_taken() -> None:
+    words = "x" * 3_000_000
+    assert (await replied(say(words))).message.content == (Text(words),)
+
+
+@pytest.mark.asyncio
+async def test_calls_that_share_an_id_are_told_apart() -> None:
+    reply = await replied(calls(call("a", id="same"), call("b", id="same")))
+    first, second = (block.id for block in reply.message.content if isinstance(block, ToolUse))
+    assert first != second
+
+
+# -- requests ------------------------------------------------------------------------------------------------------
+
+GREP = ToolSpec("grep", "Search.", {"type": "object", "properties": {"pattern": {"type": "string"}}})
+READ = ToolSpec("read_file", "Read.", {"type": "object", "properties": {}})
+CACHED = {"type": "ephemeral"}
+
+
+@pytest.mark.asyncio
+async def test_a_history_becomes_a_request_that_the_api_accepts() -> None:
+    history = (
+        user("Find it."),
+        Message("assistant", (Thinking("unsigned"), Text(" \n"), ToolUse("a", "grep", {"pattern": "x"}), ToolUse("b", "shell"))),
+        Message("user", (Text("By the way"), ToolResult("a", "", is_error=True), ToolResult("b", "ok", images=(Image("image/png", "aGk="),)))),
+        Message("user", (Text("steer"),)),
+        Message("assistant", (Text("   "),)),
+        user("more"),
+    )  # fmt: skip
+    async with served(lambda body, n: say("done")) as (model, api):
+        await collect(model, request(*history, tools=(READ, GREP)))
+    assert api.violations == []
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    assert api.bodies[0] == {
+        "model": "any-model",
+        "max_tokens": 8192,
+        "stream": True,
+        "tools": [
+            {"name": "grep", "description": "Search.", "input_schema": GREP.input_schema},
+            {"name": "read_file", "description": "Read.", "input_schema": READ.input_schema, "cache_control": CACHED},
+        ],
+        "system": [{"type": "text", "text": "Be brief.", "cache_control": CACHED}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Find it.", "cache_control": CACHED}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "tool_use", "id": "a", "name": "grep", "input": {"pattern": "x"}},
+                    {"type": "tool_use", "id": "b", "name": "shell", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "a", "content": "(no output)", "is_error": True},
+                    {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "ok"}, image]},
+                    {"type": "text", "text": "By the way"},
+                    {"type": "text", "text": "steer"},
+                    {"type": "text", "text": "more", "cache_control": CACHED},
+                ],
+            },
+        ],
+    }
+
+
+@pytest.mark.asyncio
+async def test_the_credential_travels_and_connections_are_used_again() -> None:
+    async with served(lambda body, n: say("ok")) as (model, api):
+        for _ in range(3):
+            await collect(model)
+        assert len(api.connections) == 1
+        assert {received.headers["authorization"] for received in api.requests} == {f"Bearer {KEY}"}
+        assert {received.path for received in api.requests} == {"/v1/messages"}
+
+
+@pytest.mark.asyncio
+async def test_a_proxy_of_the_environment_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert (await replied(say("direct"))).message.content == (Text("direct"),)
+
+
+@pytest.mark.asyncio
+async def test_many_streams_run_at_once_over_one_adapter() -> None:
+    gate = asyncio.Event()
+    async with served(lambda body, n: say("ok", gate=gate)) as (model, api), asyncio.TaskGroup() as group:
+        tasks = [group.create_task(collect(model)) for _ in range(16)]
+        await api.until(lambda: len(api.requests) == 16)
+        gate.set()
+    assert all(isinstance(task.result()[-1], Reply) for task in tasks)
+
+
+# -- failures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("status", "type_", "message", "kind", "retryable"),
+    [
+        (429, "rate_limit_error", "slow down", ModelErrorKind.RATE_LIMITED, True),
+        (529, "overloaded_error", "Overloaded", ModelErrorKind.OVERLOADED, True),
+        (529, "api_error", "Overloaded", ModelErrorKind.OVERLOADED, True),
+        (500, "api_error", "oops", ModelErrorKind.SERVER, True),
+        (502, "", "bad gateway", ModelErrorKind.SERVER, True),
+        (504, "timeout_error", "late", ModelErrorKind.TIMEOUT, True),
+        (400, "invalid_request_error", "max_tokens: too large", ModelErrorKind.INVALID_REQUEST, False),
+        (400, "invalid_request_error", "prompt is too long: 9 > 8", ModelErrorKind.CONTEXT_WINDOW, False),
+        (401, "authentication_error", "invalid key", ModelErrorKind.AUTHENTICATION, False),
+        (402, "billing_error", "no credit", ModelErrorKind.PERMISSION, False),
+        (403, "permission_error", "not yours", ModelErrorKind.PERMISSION, False),
+        (404, "not_found_error", "model: any-model", ModelErrorKind.NOT_FOUND, False),
+        (413, "request_too_large", "too large", ModelErrorKind.TOO_LARGE, False),
+        (418, "teapot", "tea", ModelErrorKind.UNKNOWN, False),
+    ],
+)
+async def test_every_refusal_has_its_kind(
+    status: int, type_: str, message: str, kind: ModelErrorKind, retryable: bool
+) -> None:
+    error = await failed(failing(status, type_, message))
+    assert (error.kind, error.retryable) == (kind, retryable)
+    assert message in str(error)
+    assert error.action
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry_after": "2"}, 2),
+        ({"retry_after": "1.5"}, 1.5),
+        ({"retry_after": "2", "retry_after_ms": "250"}, 0.25),
+        ({"retry_after": "soon"}, None),
+        ({"retry_after": "-3"}, None),
+        ({"retry_after": "inf"}, None),
+        ({"retry_after": "Mon, 01 Jan 2001 00:00:00 GMT"}, 0),
+    ],
+)
+async def test_the_wait_that_the_service_asks_for_is_passed_on(headers: dict[str, str], seconds: float | None) -> None:
+    assert (await failed(failing(429, "rate_limit_error", **headers))).retry_after == seconds
+
+
+@pytest.mark.asyncio
+async def test_a_wait_can_be_a_date() -> None:
+    date = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    wait = (await failed(failing(529, "overloaded_error", retry_after=date))).retry_after
+    assert wait is not None
+    assert 3000 < wait <= 3600
+
+
+@pytest.mark.asyncio
+async def test_the_service_says_whether_to_try_again() -> None:
+    error = await failed(failing(429, "rate_limit_error", "budget spent", x_should_retry="false"))
+    assert (error.kind, error.retryable) == (ModelErrorKind.RATE_LIMITED, False)
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_repeated_by_the_adapter() -> None:
+    async with served(lambda body, n: failing(529, "overloaded_error")) as (model, api):
+        with pytest.raises(ModelError):
+            await collect(model)
+        assert len(api.requests) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (Fault.CLOSE_BEFORE_HEADERS, ModelErrorKind.CONNECTION),
+        (Fault.CUT, ModelErrorKind.CUT_STREAM),
+        (Fault.RESET, ModelErrorKind.CUT_STREAM),
+        (Fault.NO_STOP, ModelErrorKind.CUT_STREAM),
+        (Fault.ERROR_EVENT, ModelErrorKind.OVERLOADED),
+    ],
+)
+async def test_a_broken_answer_can_be_tried_again(fault: Fault, kind: ModelErrorKind) -> None:
+    error = await failed(say("half an answer", piece=4, fault=fault, after=2))
+    assert (error.kind, error.retryable) == (kind, True)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("fault", [Fault.STALL_BEFORE_HEADERS, Fault.STALL])
+async def test_silence_ends_after_the_idle_time(fault: Fault) -> None:
+    error = await failed(say("half an answer", piece=4, fault=fault), idle_timeout=0.2)
+    assert (error.kind, error.retryable) == (ModelErrorKind.TIMEOUT, True)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"<html>not the API</html>",
+        b"event: message_start\ndata: {oops\n\n",
+        b"event: content_block_delta\ndata: \xff\xfe\n\n",
+    ],
+)
+async def test_rubbish_in_place_of_a_stream_is_a_cut_stream(raw: bytes) -> None:
+    error = await failed(Play(raw=raw))
+    assert (error.kind, error.retryable) == (ModelErrorKind.CUT_STREAM, True)
+
+
+@pytest.mark.asyncio
+async def test_a_host_that_nobody_answers_on_is_a_connection_error() -> None:
+    model = AnthropicModel(Endpoint("http://127.0.0.1:9", KEY))
+    with pytest.raises(ModelError) as caught:
+        await collect(model)
+    await model.aclose()
+    assert (caught.value.kind, caught.value.retryable) == (ModelErrorKind.CONNECTION, True)
+    assert "baseUrl" in caught.value.action
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("base_url", ["not a url", "ftp://127.0.0.1", "http://", "http://[::bad"])
+async def test_an_impossible_base_url_is_told(base_url: str) -> None:
+    model = AnthropicModel(Endpoint(base_url, KEY))
+    with pytest.raises(ModelError) as caught:
+        await collect(model)
+    await model.aclose()
+    assert "baseUrl" in caught.value.action
+
+
+@pytest.mark.asyncio
+async def test_a_missing_key_is_told_before_anything_is_loaded() -> None:
+    with pytest.raises(ModelError) as caught:
+        await collect(AnthropicModel(Endpoint("http://127.0.0.1:9")))
+    assert caught.value.kind is ModelErrorKind.NOT_CONFIGURED
+    assert "ANTHROPIC_API_KEY" in caught.value.action
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("key", ["sk-line\nbreak", "sk-ünïcode"])
+async def test_a_key_that_cannot_be_sent_is_an_error_that_does_not_show_it(key: str) -> None:
+    async with served(lambda body, n: say("never")) as (_, api):
+        model = AnthropicModel(Endpoint(api.url, key))
+        with pytest.raises(ModelError) as caught:
+            await collect(model)
+        await model.aclose()
+    shown = f"{caught.value} {caught.value.action} {caught.value.__cause__} {model!r} {Endpoint(key=key)!r}"
+    assert "sk-" not in shown
+
+
+# -- leaving early -------------------------------------------------------------------------------------------------
+
+
+async def started(model: AnthropicModel, first: asyncio.Event) -> None:
+    async for _ in model.stream(request()):
+        first.set()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "play", [say("x" * 10, piece=1, fault=Fault.STALL), say("x", fault=Fault.STALL_BEFORE_HEADERS)]
+)
+async def test_cancelling_closes_the_connection(play: Play) -> None:
+    async with served(lambda body, n: play, idle_timeout=60) as (model, api):
+        task = asyncio.create_task(started(model, asyncio.Event()))
+        await api.until(lambda: len(api.requests) == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await api.until(lambda: api.requests[0].left_early)
+        assert not api.connections
+
+
+@pytest.mark.asyncio
+async def test_closing_the_iterator_closes_the_connection() -> None:
+    async with served(lambda body, n: say("x" * 10, piece=1, fault=Fault.STALL), idle_timeout=60) as (model, api):
+        events = model.stream(request())
+        assert isinstance(await anext(events), TextPart)
+        await events.aclose()
+        await api.until(lambda: api.requests[0].left_early)
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_keeps_a_finished_answer_open_is_not_waited_for() -> None:
+    async with served(lambda body, n: say("ok", fault=Fault.LINGER)) as (model, _):
+        assert isinstance((await collect(model))[-1], Reply)

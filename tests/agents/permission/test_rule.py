@@ -1,0 +1,75 @@
+"""What rules match, and their text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_agents.errors import InvalidRequest
+from deputy_agents.permission.decide import AccessRequest, Action, Effect, Rule
+from deputy_agents.permission.rule import lasting_rule, matches, parse_rule, rule_text
+
+names = st.text(min_size=1, max_size=20)
+tricky = st.text(alphabet="a*?[]{}()\\/!\n.", min_size=1, max_size=8)
+
+
+def hits(pattern: str, subject: str, action: Action = Action.EDIT) -> bool:
+    return matches(Rule("r", "edit_file", Effect.ALLOW, pattern), AccessRequest("edit_file", action, subject))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("src/**", ["src/a", "src/a/b.py"], ["src", "lib/src/a"]),
+        ("*.py", ["a.py", ".py"], ["src/a.py", "a.pyc", "a.py\n"]),
+        ("**/*.py", ["a.py", "src/a.py", "src/deep/a.py"], ["a.txt"]),
+        ("src/**/a", ["src/a", "src/x/y/a"], ["src/ba", "srca"]),
+        ("a**/b", ["ax/b", "a/b", "axx/y/b"], ["ab"]),
+        (".env", [".env"], ["x/.env", "xenv"]),
+        ("?.md", ["a.md"], ["ab.md", "/.md"]),
+        (r"\*.py", ["*.py"], ["a.py"]),
+        ("a[b]", ["a[b]"], ["ab"]),
+        ("**", ["a", "a/b", "."], []),
+        ("a\\", ["a\\"], ["a"]),
+    ],
+)
+def test_patterns_of_paths(pattern: str, yes: list[str], no: list[str]) -> None:
+    assert [subject for subject in yes if not hits(pattern, subject)] == []
+    assert [subject for subject in no if hits(pattern, subject)] == []
+
+
+def test_in_a_command_a_star_matches_slashes_too() -> None:
+    assert hits("git diff *", "git diff src/a.py", Action.EXECUTE)
+    assert not hits("git diff *", "git difftool x", Action.EXECUTE)
+
+
+@given(tricky, tricky)
+def test_a_remembered_answer_is_about_one_subject_only(one: str, other: str) -> None:
+    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, one), Effect.ALLOW)
+    assert matches(rule, AccessRequest("edit_file", Action.EDIT, one))
+    assert matches(rule, AccessRequest("edit_file", Action.EDIT, other)) is (one == other)
+    assert not matches(rule, AccessRequest("write_file", Action.EDIT, one))
+
+
+@given(names)
+def test_the_text_of_a_rule_reads_back_as_the_same_rule(subject: str) -> None:
+    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, subject), Effect.DENY)
+    back = parse_rule(rule_text(rule), Effect.DENY)
+    assert (back.tool, back.pattern, back.effect) == (rule.tool, rule.pattern, rule.effect)
+
+
+def test_the_text_of_a_remembered_answer_is_the_tool_and_the_path() -> None:
+    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, "src/lib.rs"), Effect.ALLOW)
+    assert rule_text(rule) == "edit_file(src/lib.rs)"
+    assert rule.source == "session"
+
+
+def test_a_rule_without_a_pattern_is_about_everything_that_its_tool_does() -> None:
+    rule = parse_rule(" edit_file ", Effect.ASK, "settings")
+    assert (rule.tool, rule.pattern, rule.source, rule_text(rule)) == ("edit_file", None, "settings", "edit_file")
+    assert matches(parse_rule("*", Effect.DENY), AccessRequest("anything", Action.FETCH, "example.com"))
+
+
+@pytest.mark.parametrize("text", ["", "edit_file(", "edit_file()", "edit file(x)", "(x)", "a(b)c"])
+def test_what_is_no_rule_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="write tool or tool"):
+        parse_rule(text, Effect.ALLOW)

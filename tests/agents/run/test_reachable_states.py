@@ -1,0 +1,152 @@
+"""Every course of a small world, one by one: what cannot be reached here is not declared, and what is declared is
+reached."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product
+
+import pytest
+
+from deputy_agents.message import Message, Reply, StopReason, Text, ToolUse
+from deputy_agents.outcome import CancelReason, Completed, Outcome
+from deputy_agents.run.effect import (
+    Allowed,
+    AskUser,
+    BackgroundEnded,
+    CallsDecided,
+    DecideCalls,
+    Input,
+    ModelFailed,
+    ModelReplied,
+    NeedsAnswer,
+    QuestionAnswered,
+    Refused,
+    RequestModel,
+    RetryDue,
+    RunTool,
+    ScheduleRetry,
+    SpawnAgents,
+    SpawnAgentsComplete,
+    Steered,
+    Stopped,
+    SubAgentResult,
+    ToolCompleted,
+    UserCancel,
+    Verdict,
+)
+from deputy_agents.run.state import Cancelling, EffectId, Idle, LlmRequesting, Phase
+from deputy_agents.run.transition import TABLE
+from tests.support.machine import Pending, World, agent, user
+
+ONE_ROUND: Sequence[Sequence[str]] = (
+    [],
+    ["look", "edit"],
+    ["edit", "ask"],
+    ["ask_all"],
+    ["look", "submit_result"],
+    ["submit_error"],
+)
+TWO_ROUNDS: Sequence[Sequence[str]] = ([], ["edit"], ["ask"])
+"""Calls of a reply; what runs beside what is known from one round, and two show that a run goes on."""
+VERDICTS: Sequence[Verdict] = (Allowed(), NeedsAnswer(), Refused("Denied."))
+
+
+def replies(world: World, effect: EffectId) -> Iterator[Input]:
+    for names in ONE_ROUND if world.context.max_iterations == 1 else TWO_ROUNDS:
+        uses = [
+            ToolUse(f"call_{len(world.history)}_{index}", name, {"result": "found", "error": "lost"})
+            for index, name in enumerate(names)
+        ]
+        message = Message("assistant", (Text("so far"), *uses))
+        yield ModelReplied(effect, Reply(message, StopReason.TOOL_USE if uses else StopReason.END_TURN))
+    yield ModelReplied(effect, Reply(Message("assistant", ()), StopReason.PAUSE_TURN))
+    yield ModelFailed(effect, "overloaded", "try later", retryable=True)
+    yield ModelFailed(effect, "authentication", "no")
+
+
+def answers(world: World, pending: Pending) -> Iterator[Input]:
+    match pending:
+        case RequestModel(id):
+            yield from replies(world, id)
+        case ScheduleRetry(id):
+            yield RetryDue(id)
+        case DecideCalls(id, calls):
+            for verdicts in product(VERDICTS, repeat=len(calls)):
+                yield CallsDecided(id, {use.id: verdict for use, verdict in zip(calls, verdicts, strict=True)})
+        case AskUser(id):
+            yield QuestionAnswered(id, Allowed())
+            yield QuestionAnswered(id, Refused("Denied."))
+        case RunTool(id):
+            yield ToolCompleted(id, "ok")
+        case SpawnAgents(id, use):
+            wanted = (f"{use.id}.1", f"{use.id}.2") if use.name == "ask_all" else (f"{use.id}.1",)
+            yield SpawnAgentsComplete(id, use.id, wanted, "aggregate")
+            yield SpawnAgentsComplete(id, use.id, wanted, immediate="Started.")
+            yield ToolCompleted(id, "The queue is full.", is_error=True)
+
+
+def inputs(world: World) -> Iterator[Input]:
+    """Every kind of input that is legal in this world, with the contents that make a difference."""
+    phase = world.state.phase
+    for pending in world.under_way.values():
+        yield from answers(world, pending)
+        if isinstance(phase, Cancelling):
+            yield Stopped(pending.id)
+    for agent_id in sorted(world.children):
+        yield SubAgentResult(Outcome(agent_id, Completed("found")))
+    if not world.turns and not world.state.ended:
+        yield user("go")
+    if not world.at_rest or (world.context.is_child and not world.turns and not world.state.ended):
+        yield UserCancel(CancelReason.USER)
+    if world.context.is_child and not world.state.ended:
+        yield UserCancel(CancelReason.TIMEOUT)
+    yield from notes(world)
+
+
+def notes(world: World) -> Iterator[Input]:
+    """One at most; in longer runs only during a request, which keeps the number of worlds small."""
+    phase = world.state.phase
+    if world.state.notes or world.state.ended:
+        return
+    if world.context.max_iterations == 1 or isinstance(phase, LlmRequesting):
+        yield BackgroundEnded("a child has ended")
+        if not isinstance(phase, Idle):
+            yield Steered("and this")
+
+
+Step = tuple[type[Phase], type[Input], type[Phase]]
+
+
+@cache
+def explored(child: bool, rounds: int) -> tuple[frozenset[Step], int]:
+    """Every step between worlds that differ, and the number of these; each step was checked by :class:`World`."""
+    waiting = [World(agent(child=child, max_iterations=rounds, attempts=2 if rounds == 1 else 1))]
+    seen = {repr(waiting[0])}
+    steps: set[Step] = set()
+    while waiting:
+        world = waiting.pop()
+        for input in inputs(world):
+            later = world.after(input)
+            steps.add((type(world.state.phase), type(input), type(later.state.phase)))
+            if (name := repr(later)) not in seen:
+                seen.add(name)
+                waiting.append(later)
+    return frozenset(steps), len(seen)
+
+
+def all_steps() -> frozenset[Step]:
+    return frozenset(step for child in (False, True) for rounds in (1, 2) for step in explored(child, rounds)[0])
+
+
+@pytest.mark.requirement("X13")
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("child", [False, True], ids=["primary", "child"])
+def test_from_every_state_each_call_gets_one_result_and_the_history_stays_valid(child: bool, rounds: int) -> None:
+    _, worlds = explored(child, rounds)
+    assert worlds > 1000
+
+
+@pytest.mark.requirement("D1")
+def test_the_table_declares_every_target_that_is_reached_and_no_other() -> None:
+    declared = {(phase, input, target) for (phase, input), row in TABLE.items() for target in row.to}
+    assert all_steps() == declared

@@ -1,0 +1,105 @@
+"""The table of methods holds every name that clients rely on."""
+
+from typing import Any
+
+import pytest
+
+from deputy_protocol.contract import Direction, Notification
+from deputy_protocol.errors import ErrorCode
+from deputy_protocol.methods import COMMANDS, METHODS
+from deputy_protocol.schema import document
+from tests.protocol import contract_names as names
+
+CONTRACT = document()
+TYPES: dict[str, Any] = CONTRACT["$defs"]
+
+
+def assert_has(schema: dict[str, Any], fields: str) -> None:
+    """``schema`` has the named fields; those without ``?`` are required, those with it are not."""
+    required = set(schema.get("required", ()))
+    for field in fields.split():
+        name = field.removesuffix("?")
+        assert name in schema.get("properties", {}), name
+        assert (name in required) is not field.endswith("?"), field
+
+
+def resolve(reference: dict[str, str]) -> dict[str, Any]:
+    return TYPES[reference["$ref"].rpartition("/")[2]]
+
+
+def test_every_method_of_the_contract_is_in_the_table_once() -> None:
+    assert sorted(method.name for method in METHODS) == sorted({*names.PARAMS_AND_RESULTS, *names.NOTIFICATIONS})
+
+
+def test_every_command_of_the_contract_is_in_the_table_once() -> None:
+    assert sorted(command.name for command in COMMANDS) == sorted(names.COMMANDS)
+
+
+def test_methods_are_sent_by_the_side_that_the_contract_says() -> None:
+    sent = {method.name for method in METHODS if method.direction is Direction.TO_CLIENT}
+    assert sent == names.SENT_BY_SERVER
+    assert {method.name for method in METHODS if isinstance(method, Notification)} == names.NOTIFICATIONS
+
+
+@pytest.mark.parametrize("name", names.PARAMS_AND_RESULTS)
+def test_a_method_has_the_fields_of_the_contract(name: str) -> None:
+    params, result = names.PARAMS_AND_RESULTS[name]
+    entry = CONTRACT["methods"][name]
+    assert_has(resolve(entry["params"]), params)
+    assert_has(resolve(entry["result"]), result)
+
+
+@pytest.mark.parametrize("name", names.COMMANDS)
+def test_a_command_has_the_fields_of_the_contract(name: str) -> None:
+    argument, result = names.COMMANDS[name]
+    entry = CONTRACT["commands"][name]
+    assert_has(resolve(entry["argument"]), argument)
+    assert_has(resolve(entry["result"]), result)
+
+
+def test_every_event_type_of_the_contract_exists_with_its_fields() -> None:
+    mapping = {tag: resolve({"$ref": ref}) for tag, ref in TYPES["EventParams"]["discriminator"]["mapping"].items()}
+    assert set(mapping) == set(names.EVENTS)
+    for tag, fields in names.EVENTS.items():
+        assert_has(mapping[tag], fields)
+
+
+def test_only_durable_events_are_numbered() -> None:
+    for tag, ref in TYPES["EventParams"]["discriminator"]["mapping"].items():
+        fields = set(resolve({"$ref": ref})["properties"])
+        assert (
+            ("seq" in fields)
+            is ("agentSeq" in fields)
+            is ("afterSeq" not in fields)
+            is ("seq" in names.EVENTS[tag].split())
+        )
+
+
+@pytest.mark.parametrize("name", names.TYPES)
+def test_a_type_has_the_fields_of_the_contract(name: str) -> None:
+    assert_has(TYPES[name], names.TYPES[name])
+
+
+@pytest.mark.parametrize("name", names.ENUMS)
+def test_an_enumeration_has_the_values_of_the_contract(name: str) -> None:
+    assert set(names.ENUMS[name].split()) <= set(TYPES[name]["enum"])
+
+
+def test_error_codes_are_those_of_the_contract() -> None:
+    assert {code.name: code.value for code in ErrorCode}.items() >= names.ERRORS.items()
+    assert len({code.value for code in ErrorCode}) == len(ErrorCode)
+
+
+def test_everything_in_the_contract_is_described_by_a_sentence() -> None:
+    entries = {**CONTRACT["methods"], **CONTRACT["commands"], **CONTRACT["errors"], **TYPES}
+    assert [name for name, entry in entries.items() if not entry["description"].endswith(".")] == []
+
+
+@pytest.mark.parametrize("section", ["Settings", "AgentSettings", "PermissionSettings", "RuleSetting"])
+def test_every_setting_is_described_and_says_its_default(section: str) -> None:
+    for name, shape in TYPES[section]["properties"].items():
+        if shape.get("$ref", "").endswith("Settings"):
+            continue
+        optional_without_default = {"model", "smallModel", "baseUrl", "token", "pattern", "tool", "action"}
+        assert "default" in shape or name in optional_without_default, name
+        assert "description" in shape or name == "action", name

@@ -1,0 +1,177 @@
+"""The demo as a newcomer runs it: a process, the real server below it, with and without a terminal."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+DEMO = [sys.executable, "-m", "deputy_server", "demo"]
+PATIENCE = 50
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    (workspace / "main.py").write_text('"""Starts here."""\n\n\ndef main() -> None:\n    print("colour")\n')
+    (workspace / "test_main.py").write_text("def test_main() -> None:\n    assert True\n")
+    (workspace / "errors.py").write_text("class Failure(Exception):\n    pass\n")
+    return workspace
+
+
+@pytest.fixture(autouse=True)
+def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The demo's temporary files go here, and must be gone when it has ended."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DEMO, *arguments],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def test_without_a_terminal_three_acts_run_by_themselves_and_leave_the_folder_as_it_was(project: Path) -> None:
+    before = contents(project)
+    ended = run(cwd=project)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "questions are answered automatically" in ended.stdout
+    assert "approved automatically" in ended.stdout
+    assert re.search(r"⊘ \[.*\] cancelled", ended.stdout)
+    assert re.search(r"✓ \[.*\] completed", ended.stdout)
+    assert "hello.py: changed, as approved" in ended.stdout
+    assert contents(project) == before
+
+
+def test_with_a_prompt_and_nobody_to_ask_an_edit_is_shown_and_denied(project: Path) -> None:
+    before = contents(project)
+    ended = run('replace "colour" with "color"', cwd=project)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert 'print("color")' in ended.stdout
+    assert "denied automatically" in ended.stdout
+    assert contents(project) == before
+
+
+def test_yes_in_advance_approves(project: Path) -> None:
+    ended = run("--yes", 'replace "colour" with "color"', cwd=project)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert 'print("color")' in (project / "main.py").read_text()
+
+
+class Terminal:
+    """The other end of a pseudo-terminal, with a person's patience."""
+
+    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._master = master
+        self._seen = ""
+
+    def wait_for(self, pattern: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not re.search(pattern, self._seen):
+            ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{pattern!r} did not appear in:\n{self._seen}"
+            self._seen += _ESCAPES.sub("", self._read())
+        self._seen = self._seen[re.search(pattern, self._seen).end() :]  # type: ignore[union-attr]
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def end(self) -> int:
+        """Reads on until the demo has ended; its exit code."""
+        while text := self._read():
+            self._seen += _ESCAPES.sub("", text)
+        return self.process.wait(PATIENCE)
+
+    @property
+    def rest(self) -> str:
+        return self._seen
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._master, 65536).decode(errors="replace")
+        except OSError:  # Linux says so when the other end is closed
+            return ""
+
+
+@contextmanager
+def terminal(*arguments: str, cwd: Path) -> Iterator[Terminal]:
+    master, slave = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
+    process = subprocess.Popen(
+        [*DEMO, *arguments], cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        os.close(master)
+
+
+def test_at_a_terminal_the_user_is_asked_and_a_key_answers(project: Path) -> None:
+    with terminal('replace "colour" with "color"', cwd=project) as person:
+        person.wait_for(r"\] edit_file\(main\.py\)")
+        person.wait_for(r"1 waiting for you")
+        assert 'print("colour")' in (project / "main.py").read_text()
+        person.press("\r y")
+        assert person.end() == 0
+    assert 'print("color")' in (project / "main.py").read_text()
+
+
+def test_a_denied_edit_changes_nothing(project: Path) -> None:
+    before = contents(project)
+    with terminal('replace "colour" with "color"', cwd=project) as person:
+        person.wait_for(r"1 waiting for you")
+        person.press("n")
+        assert person.end() == 0
+        assert "0 approved, 1 denied" in person.rest
+    assert contents(project) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_question_is_open_ends_everything(project: Path, number: signal.Signals) -> None:
+    before = contents(project)
+    with terminal('replace "colour" with "color"', cwd=project) as person:
+        person.wait_for(r"1 waiting for you")
+        below = psutil.Process(person.process.pid).children(recursive=True)
+        assert below
+        person.process.send_signal(number)
+        assert person.end() == 130
+        assert "all of its agents have ended" in person.rest
+        assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
+    assert contents(project) == before
+
+
+def test_the_version_and_the_commands_are_told() -> None:
+    command = [sys.executable, "-m", "deputy_server"]
+    told = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert re.fullmatch(r"deputy \d+\.\d+\.\d+\n", told.stdout)
+    shown = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    assert "serve" in shown
+    assert "demo" in shown

@@ -1,0 +1,143 @@
+"""What the demo draws, as text."""
+
+from functools import reduce
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console, RenderableType
+
+from deputy_protocol.event import EventParams
+from deputy_protocol.permission import PermissionRequest
+from deputy_server.demo import draw
+from deputy_server.demo.screen import choose, in_folder, keys_for
+from deputy_server.demo.view import View, fold
+from tests.server.demo import events as make
+
+
+def drawn(what: RenderableType, width: int = 80) -> list[str]:
+    out = StringIO()
+    Console(file=out, width=width, color_system=None).print(what)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def view_of(*raw: dict[str, object]) -> View:
+    return reduce(fold, (EventParams.model_validate(event).root for event in raw), View())
+
+
+def asked(**fields: object) -> PermissionRequest:
+    return PermissionRequest.model_validate({**make.question("c", "q"), **fields})
+
+
+def test_a_block_says_who_does_what_in_which_state_and_how_to_stop_it() -> None:
+    view = view_of(
+        make.primary(),
+        make.started("c", "find callers"),
+        make.call("c", "1", "[find callers] grep(retry)"),
+        make.update("c", "1", "completed"),
+        make.call("c", "2", "[find callers] read_file(a.py)"),
+    )
+    assert drawn(draw.live(view, 0, make.at(12), {"c": "1"}, None, 40)) == [
+        "⟳ find callers  general  running                       12 s · 2 calls  [1: stop]",
+        "    ✓ grep(retry)",
+        "    ⟳ read_file(a.py)",
+        "Agents: 1 primary, 1 running, 0 finished",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "icon", "word"),
+    [
+        ([make.started("c", "x", status="pending", queue=2)], "…", "queued, place 2"),
+        ([make.started("c", "x"), make.asked("c", "q")], "?", "waiting for you"),
+        ([make.started("c", "x"), make.finished("c", "completed")], "✓", "completed"),
+        ([make.started("c", "x"), make.finished("c", "failed", reason="timed_out")], "✗", "failed: timed out"),
+        ([make.started("c", "x"), make.finished("c", "cancelled")], "⊘", "cancelled"),
+    ],
+)
+def test_every_state_has_an_icon_and_a_word(events: list[dict[str, object]], icon: str, word: str) -> None:
+    (block,) = view_of(make.primary(), *events).blocks
+    assert draw.state_of(block)[:2] == (icon, word)
+
+
+def test_blocks_fold_when_the_screen_is_too_low_for_all_of_them() -> None:
+    starts = [make.started(f"c{n}", f"task {n}") for n in range(6)]
+    calls = [make.call(f"c{n}", f"{n}-{i}", "grep(x)") for n in range(6) for i in range(4)]
+    picture = drawn(draw.live(view_of(make.primary(), *starts, *calls), 0, make.at(1), {}, None, 12))
+    assert len(picture) == 7
+
+
+def test_a_question_shows_who_asks_the_diff_and_the_keys() -> None:
+    question = asked()
+    picture = "\n".join(drawn(draw.question(question, keys_for(question), 1, 20)))
+    for part in (
+        "[x] edit_file(a.py)",
+        "/project/a.py",
+        "-a",
+        "+b",
+        "y Approve",
+        "n Deny",
+        "1 of 1 · 1 more behind it",
+    ):
+        assert part in picture
+
+
+def test_a_long_diff_is_cut_and_says_so() -> None:
+    new = "".join(f"line {n}\n" for n in range(50))
+    preview = {"type": "diff", "uri": "file:///p/a", "oldText": None, "newText": new}
+    picture = "\n".join(drawn(draw.question(asked(preview=preview), {}, 0, 10)))
+    assert "line 40" not in picture
+    assert "more lines, ? shows all" in picture
+
+
+def test_characters_that_hide_or_move_text_are_shown_escaped() -> None:
+    preview = {"type": "command", "command": "rm \u202ex\x1b[2K # ok\r#", "cwd": "file:///p"}
+    shown = "\n".join(line for line, _ in draw.preview_lines(asked(preview=preview)))
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert "\r" not in shown
+    assert "202e" in shown
+
+
+def test_a_title_cannot_smuggle_in_escape_sequences() -> None:
+    picture = "\n".join(drawn(draw.question(asked(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
+    assert "\x1b" not in picture
+    assert "evil" in picture
+
+
+def test_line_ends_that_a_file_has_everywhere_are_not_noise_in_its_diff() -> None:
+    preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\r\nb\r\n", "newText": "a\r\nc\r\n"}
+    lines = [line for line, _ in draw.preview_lines(asked(preview=preview))]
+    assert lines[-3:] == ["-b", "+c", " "]
+
+
+def test_a_line_end_that_changes_is_seen() -> None:
+    preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\nb\n", "newText": "a\r\nb\n"}
+    assert "+a\\r" in [line for line, _ in draw.preview_lines(asked(preview=preview))]
+
+
+def test_enter_and_space_choose_nothing() -> None:
+    assert {"\r", "\n", " "} & keys_for(asked()).keys() == set()
+
+
+def test_an_automatic_yes_or_no_is_for_one_call_only() -> None:
+    yes, no = choose(asked(), approve=True), choose(asked(), approve=False)
+    assert yes is not None
+    assert no is not None
+    assert (yes.option_id, no.option_id) == ("yes", "no")
+
+
+def test_where_nobody_is_asked_only_the_sample_project_may_change(workspace: Path) -> None:
+    auto = in_folder(workspace)
+    (workspace / "link").symlink_to("/etc")
+    inside = asked(locations=[{"uri": (workspace / "a.py").as_uri()}])
+    outside = asked(locations=[{"uri": (workspace.parent / "b.py").as_uri()}])
+    through_link = asked(locations=[{"uri": (workspace / "link" / "passwd").as_uri()}])
+    climbing = asked(locations=[{"uri": f"{workspace.as_uri()}/../b.py"}])
+    assert [auto(question) for question in (inside, outside, through_link, climbing, asked(locations=[]))] == [
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]

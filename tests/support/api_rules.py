@@ -1,0 +1,186 @@
+"""What the Messages API demands of a request, as far as Deputy could break it.
+
+:func:`broken_rules` looks at one request alone and names every rule that it breaks, in sentences; an empty list
+means that the real service would take it.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+Json = Mapping[str, Any]
+
+_TOOL_ID = re.compile(r"^[a-zA-Z0-9_-]+$")
+_TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,128}$")
+_MAX_CACHE_BREAKPOINTS = 4
+_BLOCKS = {
+    "user": {"text", "image", "tool_result"},
+    "assistant": {"text", "tool_use", "thinking", "redacted_thinking"},
+}
+
+
+def broken_rules(headers: Mapping[str, str], body: Json) -> list[str]:
+    """Every rule that a ``POST /v1/messages`` with these headers (lower-case names) and this body breaks."""
+    return [*_head(headers, body), *_tools(body), *_messages(body), *_cache(body)]
+
+
+def _head(headers: Mapping[str, str], body: Json) -> Iterator[str]:
+    if "anthropic-version" not in headers:
+        yield "anthropic-version: header is required"
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield "model: a name is required"
+    max_tokens = body.get("max_tokens")
+    if not isinstance(max_tokens, int) or max_tokens < 1:
+        yield "max_tokens: a positive integer is required"
+    system = body.get("system", "x")
+    texts = [system] if isinstance(system, str) else [block.get("text") for block in system]
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        yield "system: text must be non-empty"
+
+
+def _tools(body: Json) -> Iterator[str]:
+    names: set[str] = set()
+    for index, tool in enumerate(body.get("tools", [])):
+        name = tool.get("name")
+        if not isinstance(name, str) or not _TOOL_NAME.match(name):
+            yield f"tools.{index}.name: invalid"
+        elif name in names:
+            yield "tools: names must be unique"
+        else:
+            names.add(name)
+        if tool.get("input_schema", {}).get("type") != "object":
+            yield f"tools.{index}.input_schema.type: must be object"
+
+
+def _messages(body: Json) -> Iterator[str]:
+    messages: Sequence[Json] = body.get("messages") or []
+    if not messages:
+        yield "messages: at least one message is required"
+        return
+    if messages[0].get("role") != "user":
+        yield "messages: first message must use the user role"
+    seen: set[str] = set()
+    previous: Json = {}
+    for index, message in enumerate(messages):
+        role = message.get("role")
+        if role not in _BLOCKS:
+            yield f"messages.{index}.role: unknown role {role!r}"
+            continue
+        if role == previous.get("role"):
+            yield f"messages.{index}: roles must alternate"
+        blocks = blocks_of(message)
+        if not blocks:
+            yield f"messages.{index}: content must be non-empty"
+        for place, block in enumerate(blocks):
+            yield from _block(f"messages.{index}.content.{place}", role, block)
+        yield from _ids(index, blocks, seen)
+        yield from _answers(index, blocks_of(previous) if previous.get("role") == "assistant" else [], blocks)
+        previous = message
+    yield from _ending(messages[-1], len(messages) - 1)
+
+
+def blocks_of(message: Json) -> list[Json]:
+    """The content blocks of a message; a plain string counts as one text block."""
+    content: Any = message.get("content") or []
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _block(where: str, role: str, block: Json) -> Iterator[str]:
+    kind = block.get("type")
+    if kind not in _BLOCKS[role]:
+        yield f"{where}: a {kind} block is not allowed in a message of the {role}"
+        return
+    yield from _CHECKS[kind](where, block)
+
+
+def _text(where: str, block: Json) -> Iterator[str]:
+    if not str(block.get("text", "")).strip():
+        yield f"{where}: text content blocks must contain non-whitespace text"
+
+
+def _thinking(where: str, block: Json) -> Iterator[str]:
+    if not block.get("signature"):
+        yield f"{where}.thinking.signature: field required"
+
+
+def _redacted(where: str, block: Json) -> Iterator[str]:
+    if not block.get("data"):
+        yield f"{where}.redacted_thinking.data: field required"
+
+
+def _use(where: str, block: Json) -> Iterator[str]:
+    if not isinstance(block.get("input"), dict):
+        yield f"{where}.tool_use.input: input should be an object"
+
+
+def _result(where: str, block: Json) -> Iterator[str]:
+    content = block.get("content")
+    if block.get("is_error") and not content:
+        yield f"{where}: content cannot be empty if is_error is true"
+    if isinstance(content, list):
+        parts: list[Json] = list(content)  # pyright: ignore[reportUnknownArgumentType]
+        for part in parts:
+            check = _image if part.get("type") == "image" else _text
+            yield from check(f"{where}.content", part)
+
+
+def _image(where: str, block: Json) -> Iterator[str]:
+    source = block.get("source", {})
+    if source.get("type") != "base64" or not source.get("data") or not source.get("media_type"):
+        yield f"{where}.image.source: a base64 source is required"
+
+
+_CHECKS: Mapping[str, Callable[[str, Json], Iterator[str]]] = {
+    "text": _text,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+    "tool_use": _use,
+    "tool_result": _result,
+    "image": _image,
+}
+
+
+def _ids(index: int, blocks: Sequence[Json], seen: set[str]) -> Iterator[str]:
+    for block in blocks:
+        if block.get("type") != "tool_use":
+            continue
+        tool_id = str(block.get("id", ""))
+        if not _TOOL_ID.match(tool_id):
+            yield f"messages.{index}: tool_use.id {tool_id!r} does not match the pattern"
+        if tool_id in seen:
+            yield f"messages.{index}: tool_use ids must be unique"
+        seen.add(tool_id)
+
+
+def _answers(index: int, asked_in: Sequence[Json], blocks: Sequence[Json]) -> Iterator[str]:
+    """Each tool_use is answered directly after by exactly one tool_result, before anything else."""
+    asked = [block["id"] for block in asked_in if block.get("type") == "tool_use"]
+    kinds = [block.get("type") for block in blocks]
+    given = [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
+    for tool_id in asked:
+        if given.count(tool_id) != 1:
+            yield f"messages.{index}: tool_use {tool_id} has {given.count(tool_id)} tool_result blocks directly after"
+    for tool_id in given:
+        if tool_id not in asked:
+            yield f"messages.{index}: unexpected tool_use_id {tool_id} in tool_result blocks"
+    if "tool_result" in kinds[len(given) :]:
+        yield f"messages.{index}: tool_result blocks must come first"
+
+
+def _ending(last: Json, index: int) -> Iterator[str]:
+    if last.get("role") == "assistant" and any(block.get("type") == "tool_use" for block in blocks_of(last)):
+        yield f"messages.{index}: tool_use without a tool_result directly after"
+
+
+def _cache(body: Json) -> Iterator[str]:
+    system = body.get("system", "")
+    blocks: list[Json] = [] if isinstance(system, str) else list(system)
+    blocks += body.get("tools", [])
+    messages: Sequence[Json] = body.get("messages") or []
+    for message in messages:
+        blocks += blocks_of(message)
+    marked = [block for block in blocks if "cache_control" in block]
+    if len(marked) > _MAX_CACHE_BREAKPOINTS:
+        yield f"cache_control: at most {_MAX_CACHE_BREAKPOINTS} blocks, found {len(marked)}"
+    if any(block.get("type") in ("thinking", "redacted_thinking") for block in marked):
+        yield "cache_control: not allowed on thinking"

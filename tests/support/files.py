@@ -1,0 +1,82 @@
+"""An agent's hands on a folder: tools called as the driver calls them, and an editor with open documents."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deputy_agents.errors import ToolError
+from deputy_agents.permission.decide import AccessRequest
+from deputy_agents.ports import Buffer
+from deputy_agents.tool.base import Prepared, ReadMarks, Tool, ToolContext, ToolOutput
+from deputy_agents.tool.registry import Registry, file_tools
+from deputy_agents.workspace import Workspace
+
+
+@dataclass
+class OpenDocuments:
+    """Stands in for an editor. ``applied`` lists the labels of the edits that it made."""
+
+    open: dict[Path, Buffer] = field(default_factory=dict[Path, Buffer])
+    applied: list[str] = field(default_factory=list[str])
+
+    def show(self, path: Path, text: str, version: int = 1) -> None:
+        self.open[path] = Buffer(path, text, version)
+
+    def get(self, path: Path) -> Buffer | None:
+        return self.open.get(path)
+
+    async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
+        if self.open[path].version != version:
+            raise ToolError("The document moved on.")
+        self.show(path, new_text, (version or 0) + 1)
+        self.applied.append(label)
+
+
+@dataclass
+class Hands:
+    """One agent in ``root``."""
+
+    root: Path
+    workspace: Workspace
+    documents: OpenDocuments
+    context: ToolContext
+    tools: Registry = field(default_factory=lambda: Registry(file_tools()))
+
+    async def prepare(self, name: str, **input: object) -> Prepared:
+        tool = self.tools[name]
+        return await tool.prepare(tool.parse(input), self.context)
+
+    async def access(self, name: str, **input: object) -> list[AccessRequest]:
+        return list((await self.prepare(name, **input)).access)
+
+    async def call(self, name: str, **input: object) -> ToolOutput:
+        """Prepares and runs."""
+        return await (await self.ready(name, input)).run()
+
+    async def text(self, name: str, **input: object) -> str:
+        return (await self.call(name, **input)).content
+
+    async def ready(self, name: str, input: Mapping[str, object]) -> "Ready":
+        """A call that the gate has just allowed: anything may happen before it runs."""
+        tool = self.tools[name]
+        args = tool.parse(input)
+        return Ready(tool, args, self.context, await tool.prepare(args, self.context))
+
+
+@dataclass
+class Ready:
+    tool: Tool
+    args: object
+    context: ToolContext
+    prepared: Prepared
+
+    async def run(self) -> ToolOutput:
+        return await self.tool.run(self.args, self.context)
+
+
+def hands_on(root: Path) -> Hands:
+    """An agent labelled ``worker`` in ``root``, with nothing read and no document open."""
+    documents = OpenDocuments()
+    workspace = Workspace([root], documents)
+    context = ToolContext(workspace, workspace.roots[0], "worker", ReadMarks())
+    return Hands(workspace.roots[0], workspace, documents, context)

@@ -1,0 +1,303 @@
+"""A world around one machine: it performs nothing, remembers what is under way, and checks every step.
+
+:class:`World` is a value. ``after(input)`` is the world one step later; it raises ``AssertionError`` when the step
+breaks a law of the machine, whatever the input. Inputs are the caller's; :func:`plain_answer` gives the dullest ones.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from deputy_agents.event import CallStatus
+from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult
+from deputy_agents.outcome import Cancelled, CancelReason, Completed, Outcome
+from deputy_agents.run.effect import (
+    Abort,
+    Allowed,
+    AppendMessage,
+    AskUser,
+    CallsDecided,
+    CancelSubAgents,
+    DecideCalls,
+    Effect,
+    FinishTurn,
+    Input,
+    ModelReplied,
+    NotifyParent,
+    QuestionAnswered,
+    ReportCall,
+    RequestModel,
+    RetryDue,
+    RunTool,
+    ScheduleRetry,
+    SpawnAgents,
+    SpawnAgentsComplete,
+    Stopped,
+    SubAgentResult,
+    ToolCompleted,
+    UserCancel,
+    UserPrompt,
+)
+from deputy_agents.run.state import (
+    Asking,
+    AwaitingSubAgents,
+    Call,
+    CallKind,
+    Cancelling,
+    Children,
+    Context,
+    Done,
+    EffectId,
+    Idle,
+    LlmRequesting,
+    Phase,
+    RetryWaiting,
+    Running,
+    State,
+    ToolExecuting,
+    Waiting,
+)
+from deputy_agents.run.transition import transition
+from tests.support.history_rules import broken_history_rules
+
+Pending: TypeAlias = RequestModel | ScheduleRetry | DecideCalls | AskUser | RunTool | SpawnAgents
+"""An effect that waits for its answer."""
+Answer: TypeAlias = (
+    ModelReplied | RetryDue | CallsDecided | QuestionAnswered | ToolCompleted | SpawnAgentsComplete | Stopped
+)
+
+DOORS = frozenset({"ask", "ask_all"})
+LOOKS = frozenset({"look", "peek"})
+REPORTS = frozenset({"submit_result", "submit_error"})
+
+
+def agent(*, child: bool = False, max_iterations: int = 50, attempts: int = 8) -> Context:
+    """An agent that has two doors, two concurrent tools, and for everything else exclusive ones."""
+    tools = DOORS | LOOKS | {"edit", "write"} | (REPORTS if child else frozenset[str]())
+    return Context(child, DOORS, LOOKS, max_iterations, attempts, tools)
+
+
+def user(text: str) -> UserPrompt:
+    return UserPrompt(Message("user", (Text(text),)), text)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """``under_way`` holds the effects without an answer, ``children`` those of waiting doors, ``told`` the children
+    that were asked to stop, ``results`` what was reported of the calls of this round."""
+
+    context: Context = field(default_factory=agent)
+    state: State = field(default_factory=State)
+    under_way: Mapping[EffectId, Pending] = field(default_factory=dict[EffectId, Pending])
+    children: frozenset[str] = frozenset()
+    told: frozenset[str] = frozenset()
+    history: tuple[Message, ...] = ()
+    results: Mapping[str, str] = field(default_factory=dict[str, str])
+    turns: int = 0
+    ends: int = 0
+
+    @property
+    def at_rest(self) -> bool:
+        """Nothing happens by itself: the primary waits for a prompt, or the run is over."""
+        return isinstance(self.state.phase, Idle) or self.state.ended
+
+    def after(self, input: Input) -> "World":
+        state, effects = transition(self.state, self.context, input)
+        _check_calls(self.state.phase, state.phase)
+        later = self._answered(input)
+        _check_ids(self.state, state, effects)
+        for effect in effects:
+            later = later._performed(effect)
+        later = replace(later, state=state)
+        _check_cancel(later, input, effects, self.state.phase)
+        _check_whole(later)
+        return later
+
+    def _answered(self, input: Input) -> "World":
+        match input:
+            case UserPrompt():
+                return replace(self, turns=self.turns + 1)
+            case SubAgentResult(outcome):
+                assert outcome.agent_id in self.children
+                return replace(self, children=self.children - {outcome.agent_id})
+            case _ if (effect := getattr(input, "effect", None)) is not None:
+                assert effect in self.under_way
+                left = {id: pending for id, pending in self.under_way.items() if id != effect}
+                opened = isinstance(input, SpawnAgentsComplete) and input.immediate is None
+                born = input.agent_ids if isinstance(input, SpawnAgentsComplete) and opened else ()
+                return replace(self, under_way=left, children=self.children.union(born))
+            case _:
+                return self
+
+    def _performed(self, effect: Effect) -> "World":
+        match effect:
+            case AppendMessage(message):
+                return self._appended(message)
+            case ReportCall(use, _, str(content)):
+                assert use.id not in self.results, "a call has one result"
+                return replace(self, results={**self.results, use.id: content})
+            case ReportCall(_, status):
+                assert status is CallStatus.IN_PROGRESS
+                return self
+            case CancelSubAgents(ids):
+                return replace(self, told=self.told.union(ids))
+            case Abort():
+                return self
+            case FinishTurn() | NotifyParent():
+                assert isinstance(effect, NotifyParent) == self.context.is_child
+                return replace(self, ends=self.ends + 1)
+            case _:
+                if isinstance(effect, RequestModel):
+                    assert broken_history_rules(self.history) == []
+                return replace(self, under_way={**self.under_way, effect.id: effect})
+
+    def _appended(self, message: Message) -> "World":
+        results = [block for block in message.content if isinstance(block, ToolResult)]
+        if not results:
+            return replace(self, history=(*self.history, message))
+        assert {result.tool_use_id: result.content for result in results} == self.results, "told as it is sent"
+        return replace(self, history=(*self.history, message), results={})
+
+
+# -- laws --------------------------------------------------------------------------------------------------------
+
+
+def calls_of(phase: Phase) -> tuple[Call, ...]:
+    return phase.calls if isinstance(phase, ToolExecuting | AwaitingSubAgents | Cancelling) else ()
+
+
+def _check_ids(before: State, after: State, effects: tuple[Effect, ...]) -> None:
+    """Every id is given out once, and in order."""
+    given = [id for effect in effects if (id := getattr(effect, "id", None)) is not None]
+    assert given == list(range(before.next_effect, after.next_effect))
+
+
+def _check_calls(before: Phase, after: Phase) -> None:
+    """Children are conserved, fewer wait and more have ended; what is done stays as it is."""
+    earlier = {call.use.id: call.progress for call in calls_of(before)}
+    for call in calls_of(after):
+        was, now = earlier.get(call.use.id), call.progress
+        if isinstance(now, Children):
+            ended = tuple(outcome.agent_id for outcome in now.completed)
+            assert len(now.pending) + len(ended) == len(now.order)
+            assert {*now.pending, *ended} == {*now.order}
+            assert now.pending, "a door without children under way is done"
+        if isinstance(was, Children) and isinstance(now, Children):
+            assert now.order == was.order
+            assert {*now.pending} <= {*was.pending}
+            assert now.completed[: len(was.completed)] == was.completed
+        if isinstance(was, Done):
+            assert now == was
+
+
+def _check_cancel(world: World, input: Input, effects: tuple[Effect, ...], before: Phase) -> None:
+    """A first cancel stops exactly what is under way; nobody else stops anything, save children that come late."""
+    aborted = [effect.ids for effect in effects if isinstance(effect, Abort)]
+    begun = isinstance(input, UserCancel) and not isinstance(before, Idle | Cancelling)
+    assert aborted == ([frozenset(world.under_way)] if begun and world.under_way else [])
+    if isinstance(world.state.phase, Cancelling):
+        assert world.children <= world.told
+    else:
+        assert not any(isinstance(effect, CancelSubAgents) for effect in effects)
+
+
+def _check_whole(world: World) -> None:
+    phase = world.state.phase
+    assert _known(phase) == (frozenset(world.under_way), world.children), "the state knows what is under way"
+    assert world.at_rest == (not world.under_way and not world.children), "only rest waits for nothing"
+    running = not world.at_rest
+    assert world.turns - world.ends == (1 if running else 0) or _never_started(world)
+    if world.at_rest:
+        assert world.results == {}
+        assert not world.history or broken_history_rules(world.history) == []
+    calls = calls_of(phase)
+    open_calls = [call for call in calls if call.open]
+    if isinstance(phase, ToolExecuting):
+        assert any(not isinstance(call.progress, Children) for call in open_calls)
+    if isinstance(phase, AwaitingSubAgents):
+        assert all(isinstance(call.progress, Children) for call in open_calls)
+    if isinstance(phase, ToolExecuting) and phase.deciding is None:
+        _check_order(calls)
+
+
+def _never_started(world: World) -> bool:
+    """A child that ended before its first message."""
+    return world.state.ended and world.turns == 0 and world.ends == 1
+
+
+def _known(phase: Phase) -> tuple[frozenset[EffectId], frozenset[str]]:
+    """The effects and children that the state holds to be under way."""
+    calls = calls_of(phase)
+    children = frozenset(id for call in calls if isinstance(call.progress, Children) for id in call.progress.pending)
+    match phase:
+        case LlmRequesting(effect=effect) | RetryWaiting(effect=effect):
+            return frozenset({effect}), children
+        case ToolExecuting(deciding=int(effect)):
+            return frozenset({effect}), children
+        case Cancelling(outstanding=outstanding):
+            return outstanding, children
+        case _:
+            return frozenset(
+                call.progress.effect for call in calls if isinstance(call.progress, Asking | Running)
+            ), children
+
+
+def _check_order(calls: tuple[Call, ...]) -> None:
+    """Exactly those run whose turn it is."""
+    before: list[Call] = []
+    for call in calls:
+        in_the_way = [other for other in before if call.kind is CallKind.EXCLUSIVE or other.kind is CallKind.EXCLUSIVE]
+        free = call.kind is CallKind.DOOR or not in_the_way
+        match call.progress:
+            case Running():
+                assert free
+            case Waiting(ready):
+                assert ready
+                assert not free
+            case _:
+                pass
+        if call.open and call.kind is not CallKind.DOOR:
+            before.append(call)
+
+
+# -- the dullest course ------------------------------------------------------------------------------------------
+
+
+def plain_answer(effect: Pending) -> Answer:
+    match effect:
+        case RequestModel(id):
+            return ModelReplied(id, Reply(Message("assistant", (Text("done"),)), StopReason.END_TURN))
+        case ScheduleRetry(id):
+            return RetryDue(id)
+        case DecideCalls(id, calls):
+            return CallsDecided(id, {use.id: Allowed() for use in calls})
+        case AskUser(id):
+            return QuestionAnswered(id, Allowed())
+        case RunTool(id):
+            return ToolCompleted(id, "ok")
+        case SpawnAgents(id, use):
+            return SpawnAgentsComplete(id, use.id, (f"{use.id}.child",))
+
+
+def steps_to_rest(world: World) -> Iterator[World]:
+    """Everything under way ends well, the model has nothing more to do."""
+    while not world.at_rest:
+        if world.under_way:
+            world = world.after(plain_answer(world.under_way[min(world.under_way)]))
+        else:
+            world = world.after(SubAgentResult(Outcome(min(world.children), Completed("found"))))
+        yield world
+
+
+def steps_of_cancel(world: World, reason: CancelReason) -> Iterator[World]:
+    """Everything under way is stopped, and each acknowledges."""
+    if world.at_rest and not (world.context.is_child and isinstance(world.state.phase, Idle)):
+        return
+    world = world.after(UserCancel(reason))
+    yield world
+    while not world.at_rest:
+        if world.under_way:
+            world = world.after(Stopped(min(world.under_way)))
+        else:
+            world = world.after(SubAgentResult(Outcome(min(world.children), Cancelled(CancelReason.PARENT))))
+        yield world

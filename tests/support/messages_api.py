@@ -1,0 +1,467 @@
+"""A loopback server that speaks the Messages API: what a script says, with every way in which the real one fails.
+
+In a test::
+
+    async with messages_api(lambda body, n: Play(text("hello"))) as api:
+        ...  # point a client at api.url, look at api.requests and api.violations
+
+As a process, for driving a program from outside (prints its URL as the first line of stdout)::
+
+    python tests/support/messages_api.py --port 0 --script path/to/file.py:function
+
+A script is called with the request's JSON and the number of the request (from 0), and returns, or awaits, a
+:class:`Play`. A request that breaks the rules of the API is answered 400 as the real service would, and remembered.
+"""
+
+import argparse
+import asyncio
+import importlib.util
+import inspect
+import itertools
+import json
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any, TypeAlias
+
+if __package__ in (None, ""):  # run as a script
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.support.api_rules import broken_rules
+
+Json: TypeAlias = dict[str, Any]
+Block: TypeAlias = Mapping[str, Any]
+
+_ids = itertools.count(1)
+
+
+class Fault(Enum):
+    """How an answer goes wrong. Those of a stream strike after ``Play.after`` deltas."""
+
+    CLOSE_BEFORE_HEADERS = auto()
+    STALL_BEFORE_HEADERS = auto()
+    CUT = auto()
+    """The connection ends in the middle of the body."""
+    RESET = auto()
+    NO_STOP = auto()
+    """The body ends properly, but without ``message_stop``."""
+    STALL = auto()
+    ERROR_EVENT = auto()
+    LINGER = auto()
+    """Everything is sent, but the body does not end."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """One answer.
+
+    ``blocks`` come from :func:`text`, :func:`think` and :func:`call`. ``first_byte`` and ``gap`` are seconds before
+    the headers and between deltas, ``piece`` the characters per delta (0: one delta per block). A ``status`` other
+    than 200 answers with ``error`` (type, message) instead. ``gate`` is waited for before the headers, ``hold`` in the
+    place where a fault would strike. ``raw`` replaces the whole event stream; ``chunk`` cuts it into that many
+    bytes per write, to split characters.
+    """
+
+    blocks: Sequence[Block] = ()
+    stop_reason: str | None = None
+    first_byte: float = 0
+    gap: float = 0
+    piece: int = 0
+    status: int = 200
+    error: tuple[str, str] = ("api_error", "Internal server error")
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    fault: Fault | None = None
+    after: int = 1
+    gate: asyncio.Event | None = None
+    hold: asyncio.Event | None = None
+    raw: bytes | None = None
+    chunk: int = 0
+    usage: Mapping[str, int] = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 1})
+    final_usage: Mapping[str, int] = field(default_factory=lambda: {"output_tokens": 5})
+
+
+Script: TypeAlias = Callable[[Json, int], Play | Awaitable[Play]]
+
+
+def text(words: str) -> Block:
+    return {"type": "text", "text": words}
+
+
+def think(words: str, signature: str = "c2lnbmF0dXJl") -> Block:
+    return {"type": "thinking", "thinking": words, "signature": signature}
+
+
+def redacted(data: str) -> Block:
+    return {"type": "redacted_thinking", "data": data}
+
+
+def call(name: str, *, id: str | None = None, json_text: str | None = None, **input: Any) -> Block:
+    """A tool call; ``json_text`` is sent as its input instead, valid or not."""
+    return {
+        "type": "tool_use",
+        "id": id or f"toolu_{next(_ids):06d}",
+        "name": name,
+        "json": json.dumps(input) if json_text is None else json_text,
+    }
+
+
+def say(words: str, **how: Any) -> Play:
+    return Play((text(words),), **how)
+
+
+def calls(*blocks: Block, **how: Any) -> Play:
+    return Play(blocks, **how)
+
+
+def failing(status: int, kind: str, message: str = "", **headers: str) -> Play:
+    """An answer with an HTTP error; header names are written with underscores."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Play(status=status, error=(kind, message or kind), headers=named)
+
+
+def event(kind: str, **data: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
+
+
+# -- the event stream of a play ------------------------------------------------------------------------------------
+
+
+def frames(play: Play, model: str) -> Iterator[bytes]:
+    """The whole event stream of ``play``; each delta is one frame."""
+    yield event("message_start", message=_message(play, model, content=[])) + event("ping")
+    for index, block in enumerate(play.blocks):
+        yield from _block_frames(index, block, play.piece)
+    delta = {"stop_reason": stop_reason_of(play), "stop_sequence": None}
+    yield event("message_delta", delta=delta, usage=dict(play.final_usage))
+    yield event("message_stop")
+
+
+def stop_reason_of(play: Play) -> str:
+    called = any(block["type"] == "tool_use" for block in play.blocks)
+    return play.stop_reason or ("tool_use" if called else "end_turn")
+
+
+def _block_frames(index: int, block: Block, piece: int) -> Iterator[bytes]:
+    opening: Json
+    match block["type"]:
+        case "text":
+            opening, deltas = {"type": "text", "text": ""}, _deltas("text_delta", "text", block["text"], piece)
+        case "thinking":
+            opening = {"type": "thinking", "thinking": "", "signature": ""}
+            signature = [{"type": "signature_delta", "signature": block["signature"]}] if block["signature"] else []
+            deltas = [*_deltas("thinking_delta", "thinking", block["thinking"], piece), *signature]
+        case "tool_use":
+            opening = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
+            deltas = _deltas("input_json_delta", "partial_json", block["json"], piece)
+        case _:
+            opening, deltas = dict(block), []
+    yield event("content_block_start", index=index, content_block=opening)
+    for delta in deltas:
+        yield event("content_block_delta", index=index, delta=delta)
+    yield event("content_block_stop", index=index)
+
+
+def _deltas(kind: str, key: str, value: str, piece: int) -> list[Json]:
+    size = piece or max(1, len(value))
+    return [{"type": kind, key: value[at : at + size]} for at in range(0, len(value), size)]
+
+
+def _message(play: Play, model: str, content: list[Json]) -> Json:
+    return {
+        "id": f"msg_{next(_ids):06d}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": dict(play.usage),
+    }
+
+
+def _whole(play: Play, model: str) -> Json:
+    content = [
+        {"type": "tool_use", "id": block["id"], "name": block["name"], "input": json.loads(block["json"])}
+        if block["type"] == "tool_use"
+        else dict(block)
+        for block in play.blocks
+    ]
+    return {**_message(play, model, content), "stop_reason": stop_reason_of(play)}
+
+
+# -- the server ----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Received:
+    """A request as it came. Times are of ``time.monotonic``; header names are in lower case."""
+
+    number: int
+    path: str
+    headers: Mapping[str, str]
+    body: Json
+    at: float
+    ended_at: float | None = None
+    left_early: bool = False
+    """The client closed the connection before the answer was complete."""
+
+
+class MessagesApi:
+    """The running server. ``url`` is for a client's base URL, ``violations`` the rules broken so far."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.url = ""
+        self.requests: list[Received] = []
+        self.violations: list[str] = []
+        self.connections: set[_Connection] = set()
+        self.streams = 0
+        self.peak = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def bodies(self) -> list[Json]:
+        return [received.body for received in self.requests]
+
+    def changed(self) -> None:
+        """Wakes those who wait in :meth:`until`."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until ``holds()``, which is asked again whenever something happened here."""
+        while not holds():
+            await self._changed.wait()
+
+    async def answer(self, connection: "_Connection", received: Received) -> None:
+        if received.path.startswith("/_"):
+            connection.send_json(200, {"violations": self.violations, "requests": self.bodies})
+            return
+        if not _has_key(received.headers):
+            connection.send_error(401, "authentication_error", "a key is required")
+            return
+        if received.path.startswith("/v1/messages/count_tokens"):
+            connection.send_json(200, {"input_tokens": max(1, len(json.dumps(received.body)) // 4)})
+            return
+        broken = broken_rules(received.headers, received.body)
+        self.violations += broken
+        if broken:
+            connection.send_error(400, "invalid_request_error", broken[0])
+            return
+        played = self.script(received.body, received.number)
+        await connection.play(await played if inspect.isawaitable(played) else played, received.body)
+
+
+def _has_key(headers: Mapping[str, str]) -> bool:
+    return bool(headers.get("x-api-key") or headers.get("authorization"))
+
+
+class _Connection(asyncio.Protocol):
+    """One connection. A request in work is a task, cancelled when the client goes."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, api: MessagesApi) -> None:
+        self.api = api
+        self.buffer = bytearray()
+        self.task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.api.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.api.connections.discard(self)
+        if self.task is not None:
+            self.task.cancel()
+        self.api.changed()
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, blank, rest = bytes(self.buffer).partition(b"\r\n\r\n")
+        if not blank or (self.task is not None and not self.task.done()):
+            return
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", 0))
+        if len(rest) < length:
+            return
+        del self.buffer[: len(head) + len(blank) + length]
+        received = Received(
+            number=len(self.api.requests),
+            path=first.split()[1],
+            headers=headers,
+            body=json.loads(rest[:length]) if length else {},
+            at=time.monotonic(),
+        )
+        if not received.path.startswith("/_"):
+            self.api.requests.append(received)
+            self.api.changed()
+        self.task = asyncio.create_task(self._serve(received))
+
+    async def _serve(self, received: Received) -> None:
+        try:
+            await self.api.answer(self, received)
+        except asyncio.CancelledError:
+            received.left_early = True
+        except Exception as error:  # noqa: BLE001 - a faulty script must not leave its client waiting
+            self.api.violations.append(f"script: {error!r}")
+            self.send_error(500, "api_error", "The script failed.")
+        finally:
+            received.ended_at = time.monotonic()
+            self.api.changed()
+
+    def send_error(self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        self.send_json(status, {"type": "error", "error": {"type": kind, "message": message}}, headers)
+
+    def send_json(self, status: int, body: Json, headers: Mapping[str, str] | None = None) -> None:
+        data = json.dumps(body).encode()
+        lines = [
+            f"HTTP/1.1 {status} Answer",
+            "content-type: application/json",
+            "request-id: req_test",
+            f"content-length: {len(data)}",
+            *(f"{name}: {value}" for name, value in (headers or {}).items()),
+        ]
+        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
+
+    async def play(self, play: Play, body: Json) -> None:
+        if play.gate is not None:
+            await play.gate.wait()
+        if play.first_byte:
+            await asyncio.sleep(play.first_byte)
+        if play.fault is Fault.CLOSE_BEFORE_HEADERS:
+            self.transport.abort()
+            return
+        if play.fault is Fault.STALL_BEFORE_HEADERS:
+            await asyncio.Event().wait()
+        if play.status != 200:
+            self.send_error(play.status, *play.error, play.headers)
+        elif not body.get("stream"):
+            self.send_json(200, _whole(play, body["model"]), play.headers)
+        else:
+            await self._stream(play, body["model"])
+
+    async def _stream(self, play: Play, model: str) -> None:
+        self.api.streams += 1
+        self.api.peak = max(self.api.peak, self.api.streams)
+        try:
+            self.transport.write(
+                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+                b"request-id: req_test\r\ntransfer-encoding: chunked\r\n\r\n"
+            )
+            if await self._events(play, model):
+                if play.fault is Fault.LINGER:
+                    await asyncio.Event().wait()
+                self.transport.write(b"0\r\n\r\n")
+        finally:
+            self.api.streams -= 1
+
+    async def _events(self, play: Play, model: str) -> bool:
+        """Sends the body; False when the connection was ended instead."""
+        if play.raw is not None:
+            await self._write(play.raw, play.chunk)
+            return True
+        waiting: list[bytes] = []
+        deltas = 0
+        for frame in frames(play, model):
+            waiting.append(frame)
+            if b"_delta" not in frame:
+                continue
+            deltas += 1
+            if deltas == play.after and (play.hold or play.fault not in (None, Fault.LINGER)):
+                await self._write(b"".join(waiting), play.chunk)
+                waiting.clear()
+                if play.hold is not None:
+                    await play.hold.wait()
+                if play.fault not in (None, Fault.LINGER):
+                    return await self._strike(play.fault)
+            elif play.gap:
+                await self._write(b"".join(waiting), play.chunk)
+                waiting.clear()
+                await asyncio.sleep(play.gap)
+        await self._write(b"".join(waiting), play.chunk)
+        return True
+
+    async def _strike(self, fault: Fault) -> bool:
+        match fault:
+            case Fault.NO_STOP:
+                return True
+            case Fault.ERROR_EVENT:
+                await self._write(event("error", error={"type": "overloaded_error", "message": "Overloaded"}), 0)
+                return True
+            case Fault.STALL:
+                await asyncio.Event().wait()
+            case Fault.RESET:
+                self.transport.abort()
+            case _:
+                self.transport.close()
+        return False
+
+    async def _write(self, data: bytes, chunk: int) -> None:
+        size = chunk or len(data) or 1
+        for at in range(0, len(data), size):
+            part = data[at : at + size]
+            self.transport.write(b"%x\r\n%s\r\n" % (len(part), part))
+            if chunk:
+                await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def messages_api(script: Script, port: int = 0) -> AsyncGenerator[MessagesApi]:
+    """The server, listening on loopback while the block runs."""
+    api = MessagesApi(script)
+    server = await asyncio.get_running_loop().create_server(lambda: _Connection(api), "127.0.0.1", port)
+    api.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield api
+    finally:
+        server.close()
+        for connection in (left := list(api.connections)):
+            connection.transport.abort()
+        await asyncio.gather(*(c.task for c in left if c.task is not None), return_exceptions=True)
+        await server.wait_closed()
+
+
+# -- as a process --------------------------------------------------------------------------------------------------
+
+
+def _load(where: str) -> Script:
+    path, _, name = where.rpartition(":")
+    spec = importlib.util.spec_from_file_location("script", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def _numbered(body: Json, n: int) -> Play:
+    return say(f"Answer {n}.")
+
+
+async def _run(port: int, script: Script) -> None:
+    async with messages_api(script, port) as api:
+        print(api.url, flush=True)
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A loopback server that speaks the Messages API.")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--script", help="FILE.py:FUNCTION; without it every answer is one sentence")
+    options = parser.parse_args()
+    script = _load(options.script) if options.script else _numbered
+    try:
+        asyncio.run(_run(options.port, script))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
