@@ -24,6 +24,7 @@ MAX_BYTES = 10 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _DIR_FD = {os.open, os.stat, os.mkdir, os.unlink, os.link} <= os.supports_dir_fd
+_PROC_FD = "/proc/self/fd" if Path("/proc/self/fd").is_dir() else ""
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
 _READ = (
@@ -75,8 +76,7 @@ class Folder:
     @property
     def process_cwd(self) -> str:
         """A working directory for a child process that is this very folder."""
-        held = f"/proc/self/fd/{self.fd}"
-        return held if self.fd is not None and Path(held).is_dir() else str(self.path)
+        return str(self.path) if self.fd is None or not _PROC_FD else f"{_PROC_FD}/{self.fd}"
 
     def close(self) -> None:
         if self.fd is not None:

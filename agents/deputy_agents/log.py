@@ -162,6 +162,11 @@ class Subscription:
         """The number of the last durable event handed out."""
         return self._cursor
 
+    @property
+    def idle(self) -> bool:
+        """Everything published so far has been handed out."""
+        return not self._items and not self._behind
+
     def offer(self, event: Event) -> None:
         """Takes a published event; never blocks."""
         key = _key(event)

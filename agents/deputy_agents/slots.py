@@ -36,7 +36,7 @@ class Slot:
         self.position: int | None = None
         self._slots = slots
         self._state = _State.QUEUED
-        self._held = anyio.Event()
+        self._changed = anyio.Event()
 
     @property
     def queued(self) -> bool:
@@ -48,12 +48,13 @@ class Slot:
         return self._state is _State.CLOSED
 
     async def hold(self) -> None:
-        """Waits until this slot may run."""
-        if self._state is _State.GIVEN:
-            self._state = _State.RETURNING
-            self._slots.wait_again(self)
-        while self._state is not _State.HELD:
-            await self._held.wait()
+        """Waits until this slot may run, or is closed."""
+        while self._state not in (_State.HELD, _State.CLOSED):
+            if self._state is _State.GIVEN:
+                self._state = _State.RETURNING
+                self._slots.wait_again(self)
+            else:
+                await self._changed.wait()
 
     def give_away(self) -> None:
         """Lets others run while this one only waits."""
@@ -71,30 +72,44 @@ class Slot:
             self._set(_State.CLOSED)
 
     def _set(self, state: _State) -> None:
-        before, self._state = self._state, state
-        self._held = anyio.Event()
+        before = self._state
+        self._enter(state)
         self._slots.left(self, was_held=before is _State.HELD)
 
     def start(self) -> None:
         """For :class:`Slots` alone."""
         first = self.queued
-        self._state = _State.HELD
-        self.position = None
-        self._held.set()
+        self._enter(_State.HELD)
         if first:
             self.moved(self)
+
+    def _enter(self, state: _State) -> None:
+        self._state = state
+        self.position = None
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
 class Slots:
     """The places of one process: ``max_parallel`` in all, ``max_parallel_per_parent`` of one parent."""
 
     def __init__(self, settings: AgentSettings) -> None:
-        self.settings = settings
+        self._settings = settings
         self.running = 0
         self._per_parent: Counter[str] = Counter()
         self._lanes: dict[str, Slot] = {}
         self._returning: list[Slot] = []
         self._queue: list[Slot] = []
+
+    @property
+    def settings(self) -> AgentSettings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: AgentSettings) -> None:
+        """What runs goes on; a higher cap lets the next ones start."""
+        self._settings = settings
+        self._pump()
 
     @property
     def queued(self) -> int:

@@ -93,19 +93,19 @@ def digest(text: str) -> str:
 class Workspace:
     """Reads and writes text files beneath ``roots``, of which the first is the main one.
 
-    The roots are resolved once, in the constructor, which looks at the disk; everything else does so in a worker
-    thread. Open documents of ``buffers`` win over the disk, in reading and in writing.
+    Make it by :meth:`open`. The constructor looks at nothing and expects roots without links: beneath any other no file
+    is found. Open documents of ``buffers`` win over the disk, in reading and in writing.
     """
 
     def __init__(self, roots: Sequence[Path], buffers: Buffers | None = None) -> None:
-        self.roots = tuple(Path(os.path.realpath(root)) for root in roots)
+        self.roots = tuple(roots)
         self._buffers = buffers
         self._writing: set[Path] = set()
 
     @classmethod
     async def open(cls, roots: Sequence[Path], buffers: Buffers | None = None) -> "Workspace":
-        """A workspace, made without blocking the event loop."""
-        return await to_thread.run_sync(cls, roots, buffers)
+        """A workspace at ``roots``, resolved now and once: a root that is swapped for a link later leads nowhere."""
+        return cls(await to_thread.run_sync(_real, roots), buffers)
 
     async def locate(self, path: str, cwd: Path) -> Place:
         """Where ``path`` leads now; a relative one starts at ``cwd``. The file need not exist.
@@ -194,6 +194,10 @@ class Workspace:
         """The innermost root above ``path``."""
         above = [root for root in self.roots if path.is_relative_to(root) and not _kernel(path, root)]
         return max(above, key=lambda root: len(root.parts), default=None)
+
+
+def _real(paths: Sequence[Path]) -> list[Path]:
+    return [Path(os.path.realpath(path)) for path in paths]
 
 
 def _kernel(path: Path, root: Path) -> bool:

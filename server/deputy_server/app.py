@@ -4,12 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Self
 
-from deputy_agents.definition.loader import BUILT_IN
-from deputy_agents.model.choose import OFFLINE, Models, choose_model
+from deputy_agents.model.choose import Models, choose_model
 from deputy_agents.session import Runtime
 from deputy_agents.store.memory import MemoryStore
 from deputy_protocol.settings import Settings
-from deputy_protocol.validate import parse
 from deputy_server import convert
 
 
@@ -28,28 +26,12 @@ class App:
             settings=convert.core_settings(Settings(), choice.name), store=MemoryStore(), models=self._models
         )
 
-    def configure(self, raw: object, *, at: str) -> None:
-        """Puts settings in force, as they came from a client (``None``: none came); ``at`` is their place in the
-        message.
-
-        Raises:
-            InvalidParams: they do not validate; those before stay in force.
-        """
-        settings = parse(Settings, raw, at=at)
+    def configure(self, settings: Settings) -> None:
+        """Puts a client's settings in force."""
         choice = choose_model(settings.model, self._environ)
         self.model, self.notice = choice.name, choice.notice
         self._models.base_url = settings.base_url
         self.runtime.apply_settings(convert.core_settings(settings, choice.name))
-
-    @property
-    def definitions(self) -> tuple[str, ...]:
-        """Names of the agent definitions that there are in any folder."""
-        return BUILT_IN
-
-    @property
-    def model_names(self) -> tuple[str, ...]:
-        """Models to offer; any other name may be asked for as well."""
-        return tuple(dict.fromkeys((self.model, OFFLINE)))
 
     async def __aenter__(self) -> Self:
         await self.runtime.__aenter__()
@@ -57,6 +39,5 @@ class App:
 
     async def __aexit__(self, *raised: object) -> None:
         """Ends every session and closes every connection to a model."""
-        await self.runtime.close()
-        await self.runtime.__aexit__(None, None, None)
+        await self.runtime.__aexit__(*raised)
         await self._models.aclose()

@@ -1,4 +1,4 @@
-"""The command line, for people. ``deputy serve`` is in ``__main__`` too, so that editors start without this module."""
+"""The command line, for people. An editor's ``deputy serve`` goes past it, from ``__main__`` straight to ``serve``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -41,9 +41,9 @@ def serve(
 
     Example: `deputy serve --stdio`
     """
-    from deputy_server.__main__ import main  # it knows how to serve without this module
+    from deputy_server.serve import main as run_server  # what `__main__` calls without coming here
 
-    raise SystemExit(main(["serve", "--stdio"]))
+    raise typer.Exit(run_server(["--stdio"]))
 
 
 @app.command()
@@ -71,8 +71,3 @@ def demo(
     from deputy_server.demo.run import Options, run  # rich and the rest only where they are shown
 
     raise typer.Exit(run(Options(prompt=prompt, model=model, approve=yes, ask=not no_input), Path.cwd()))
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Runs a command line; ends the process with its exit code."""
-    app(args=arguments, prog_name="deputy")

@@ -49,11 +49,6 @@ def contains(whole: Any, part: Any) -> bool:
             return bool(whole == part)
 
 
-def without_nulls(value: Any) -> Any:
-    """Optional open values may be null, which is the same as absent."""
-    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
-
-
 @pytest.mark.parametrize("name", PAYLOADS)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)

@@ -2,7 +2,7 @@
 
 In a test::
 
-    async with messages_api(lambda body, n: Play(text("hello"))) as api:
+    async with messages_api(lambda body, n: say("hello")) as api:
         ...  # point a client at api.url, look at api.requests and api.violations
 
 As a process, for driving a program from outside (prints its URL as the first line of stdout)::
@@ -10,190 +10,30 @@ As a process, for driving a program from outside (prints its URL as the first li
     python tests/support/messages_api.py --port 0 --script path/to/file.py:function
 
 A script is called with the request's JSON and the number of the request (from 0), and returns, or awaits, a
-:class:`Play`. A request that breaks the rules of the API is answered 400 as the real service would, and remembered.
+:class:`tests.support.plays.Play`. A request that breaks the rules of the API is answered 400 as the real service
+would, and remembered.
 """
 
 import argparse
 import asyncio
 import importlib.util
 import inspect
-import itertools
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.api_rules import broken_rules
-
-Json: TypeAlias = dict[str, Any]
-Block: TypeAlias = Mapping[str, Any]
-
-_ids = itertools.count(1)
-
-
-class Fault(Enum):
-    """How an answer goes wrong. Those of a stream strike after ``Play.after`` deltas."""
-
-    CLOSE_BEFORE_HEADERS = auto()
-    STALL_BEFORE_HEADERS = auto()
-    CUT = auto()
-    """The connection ends in the middle of the body."""
-    RESET = auto()
-    NO_STOP = auto()
-    """The body ends properly, but without ``message_stop``."""
-    STALL = auto()
-    ERROR_EVENT = auto()
-    LINGER = auto()
-    """Everything is sent, but the body does not end."""
-
-
-@dataclass(frozen=True)
-class Play:
-    """One answer.
-
-    ``blocks`` come from :func:`text`, :func:`think` and :func:`call`. ``first_byte`` and ``gap`` are seconds before
-    the headers and between deltas, ``piece`` the characters per delta (0: one delta per block). A ``status`` other
-    than 200 answers with ``error`` (type, message) instead. ``gate`` is waited for before the headers, ``hold`` in the
-    place where a fault would strike. ``raw`` replaces the whole event stream; ``chunk`` cuts it into that many
-    bytes per write, to split characters.
-    """
-
-    blocks: Sequence[Block] = ()
-    stop_reason: str | None = None
-    first_byte: float = 0
-    gap: float = 0
-    piece: int = 0
-    status: int = 200
-    error: tuple[str, str] = ("api_error", "Internal server error")
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    fault: Fault | None = None
-    after: int = 1
-    gate: asyncio.Event | None = None
-    hold: asyncio.Event | None = None
-    raw: bytes | None = None
-    chunk: int = 0
-    usage: Mapping[str, int] = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 1})
-    final_usage: Mapping[str, int] = field(default_factory=lambda: {"output_tokens": 5})
-
+from tests.support.plays import Fault, Json, Play, event, frames, say, whole
 
 Script: TypeAlias = Callable[[Json, int], Play | Awaitable[Play]]
-
-
-def text(words: str) -> Block:
-    return {"type": "text", "text": words}
-
-
-def think(words: str, signature: str = "c2lnbmF0dXJl") -> Block:
-    return {"type": "thinking", "thinking": words, "signature": signature}
-
-
-def redacted(data: str) -> Block:
-    return {"type": "redacted_thinking", "data": data}
-
-
-def call(name: str, *, id: str | None = None, json_text: str | None = None, **input: Any) -> Block:
-    """A tool call; ``json_text`` is sent as its input instead, valid or not."""
-    return {
-        "type": "tool_use",
-        "id": id or f"toolu_{next(_ids):06d}",
-        "name": name,
-        "json": json.dumps(input) if json_text is None else json_text,
-    }
-
-
-def say(words: str, **how: Any) -> Play:
-    return Play((text(words),), **how)
-
-
-def calls(*blocks: Block, **how: Any) -> Play:
-    return Play(blocks, **how)
-
-
-def failing(status: int, kind: str, message: str = "", **headers: str) -> Play:
-    """An answer with an HTTP error; header names are written with underscores."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Play(status=status, error=(kind, message or kind), headers=named)
-
-
-def event(kind: str, **data: Any) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
-
-
-# -- the event stream of a play ------------------------------------------------------------------------------------
-
-
-def frames(play: Play, model: str) -> Iterator[bytes]:
-    """The whole event stream of ``play``; each delta is one frame."""
-    yield event("message_start", message=_message(play, model, content=[])) + event("ping")
-    for index, block in enumerate(play.blocks):
-        yield from _block_frames(index, block, play.piece)
-    delta = {"stop_reason": stop_reason_of(play), "stop_sequence": None}
-    yield event("message_delta", delta=delta, usage=dict(play.final_usage))
-    yield event("message_stop")
-
-
-def stop_reason_of(play: Play) -> str:
-    called = any(block["type"] == "tool_use" for block in play.blocks)
-    return play.stop_reason or ("tool_use" if called else "end_turn")
-
-
-def _block_frames(index: int, block: Block, piece: int) -> Iterator[bytes]:
-    opening: Json
-    match block["type"]:
-        case "text":
-            opening, deltas = {"type": "text", "text": ""}, _deltas("text_delta", "text", block["text"], piece)
-        case "thinking":
-            opening = {"type": "thinking", "thinking": "", "signature": ""}
-            signature = [{"type": "signature_delta", "signature": block["signature"]}] if block["signature"] else []
-            deltas = [*_deltas("thinking_delta", "thinking", block["thinking"], piece), *signature]
-        case "tool_use":
-            opening = {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
-            deltas = _deltas("input_json_delta", "partial_json", block["json"], piece)
-        case _:
-            opening, deltas = dict(block), []
-    yield event("content_block_start", index=index, content_block=opening)
-    for delta in deltas:
-        yield event("content_block_delta", index=index, delta=delta)
-    yield event("content_block_stop", index=index)
-
-
-def _deltas(kind: str, key: str, value: str, piece: int) -> list[Json]:
-    size = piece or max(1, len(value))
-    return [{"type": kind, key: value[at : at + size]} for at in range(0, len(value), size)]
-
-
-def _message(play: Play, model: str, content: list[Json]) -> Json:
-    return {
-        "id": f"msg_{next(_ids):06d}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": content,
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": dict(play.usage),
-    }
-
-
-def _whole(play: Play, model: str) -> Json:
-    content = [
-        {"type": "tool_use", "id": block["id"], "name": block["name"], "input": json.loads(block["json"])}
-        if block["type"] == "tool_use"
-        else dict(block)
-        for block in play.blocks
-    ]
-    return {**_message(play, model, content), "stop_reason": stop_reason_of(play)}
-
-
-# -- the server ----------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -343,7 +183,7 @@ class _Connection(asyncio.Protocol):
         if play.status != 200:
             self.send_error(play.status, *play.error, play.headers)
         elif not body.get("stream"):
-            self.send_json(200, _whole(play, body["model"]), play.headers)
+            self.send_json(200, whole(play, body["model"]), play.headers)
         else:
             await self._stream(play, body["model"])
 

@@ -2,9 +2,11 @@
 
 The driver holds no rules of its own: what happens next is decided by ``transition`` alone. Every effect under way
 has a cancel scope and is answered once; an answer whose effect is no longer outstanding is logged and dropped, so that
-a late duplicate never reaches the machine.
+a late duplicate never reaches the machine. Effects are tasks of the session: one that cannot be stopped (a thread that
+hangs in the operating system) holds up nothing but its own end.
 """
 
+import asyncio
 import logging
 import random
 from collections import deque
@@ -15,10 +17,11 @@ from typing import cast
 import anyio
 from anyio.abc import TaskGroup
 
-from deputy_agents.errors import DeputyError, InvalidTransition, ModelError, ModelErrorKind
+from deputy_agents.errors import DeputyError, InvalidTransition, ModelError, ModelErrorKind, NotConfigured
 from deputy_agents.event import (
     Activity,
     CallStatus,
+    Location,
     MessageAdded,
     MessageDelta,
     StatusChanged,
@@ -27,6 +30,7 @@ from deputy_agents.event import (
     UsageChanged,
 )
 from deputy_agents.ids import new_id
+from deputy_agents.inbox import is_stray_cancel
 from deputy_agents.message import Message, Reply, ToolUse
 from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
 from deputy_agents.ports import ModelRequest, TextPart, ThinkingPart
@@ -76,10 +80,18 @@ _CLOSED = (CallStatus.COMPLETED, CallStatus.FAILED, CallStatus.CANCELLED)
 class Driver:
     """Runs one agent. ``slot`` and ``deadline`` bound a child; the primary has neither."""
 
-    def __init__(self, agent: Agent, host: Host, slot: Slot | None = None, deadline: Deadline | None = None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        host: Host,
+        tasks: TaskGroup,
+        slot: Slot | None = None,
+        deadline: Deadline | None = None,
+    ) -> None:
         self.agent = agent
         self.state = State()
         self._host = host
+        self._tasks = tasks
         self._slot = slot
         self._deadline = deadline
         self._gate = Gatekeeper(agent, host)
@@ -89,28 +101,29 @@ class Driver:
         self._streaming: EffectId | None = None
         self._stream = Stream()
         self._round_began = 0.0
+        self._places: dict[str, tuple[Location, ...]] = {}
         self._ended = anyio.Event()
-        self._tasks: TaskGroup
+        self._fault: Exception | None = None
 
     async def run(self, first: UserPrompt | None = None) -> None:
-        """Serves the machine until it has ended (a child) or the scope around is cancelled (the primary). ``first``
-        is fed as soon as the slot may run."""
+        """Returns when the machine has ended (a child); the primary's never does. ``first`` is fed as soon as the slot
+        may run.
+
+        Raises:
+            Exception: the fault of the program that broke the primary; a child's ends as its failure.
+        """
         try:
-            async with anyio.create_task_group() as self._tasks:
-                if first is not None:
-                    self._tasks.start_soon(self._begin, first)
-                await self._ended.wait()
-                self._tasks.cancel_scope.cancel()
-        except Exception:
-            logger.exception("agent %s broke down", self.agent.id)
-            if not self._ended.is_set():
-                self._finish(Failed(FailureReason.RUNTIME_ERROR, "an internal error ended it", self.state.last_text))
+            if first is not None:
+                self._tasks.start_soon(self._begin, first)
+            await self._ended.wait()
+            if self._fault is not None:
+                raise self._fault
         finally:
             if self._deadline is not None:
                 self._deadline.rest()
 
     def feed(self, input: Input) -> None:
-        """Gives the machine its next input, now or behind those that are being handled."""
+        """Gives the machine its next input, now or behind those that are being handled. Never raises."""
         self._inputs.append(input)
         if self._feeding:
             return
@@ -118,6 +131,9 @@ class Driver:
         try:
             while self._inputs:
                 self._step(self._inputs.popleft())
+        except Exception as fault:
+            logger.exception("agent %s broke down", self.agent.id)
+            self._break_down(fault)
         finally:
             self._feeding = False
 
@@ -128,17 +144,28 @@ class Driver:
             self.feed(Stopped(effect))
 
     async def _begin(self, first: UserPrompt) -> None:
-        if self._slot is not None:
-            await self._slot.hold()
-        if not self.state.ended:
+        await self._hold_slot()
+        if not self._ended.is_set():
             self.feed(first)
+
+    def _break_down(self, fault: Exception) -> None:
+        """A fault of the program ends this agent alone; the primary's ends its session."""
+        for scope in self._open.values():
+            scope.cancel()
+        self._open.clear()
+        self._inputs.clear()
+        if self.agent.is_child:
+            self._finish(Failed(FailureReason.RUNTIME_ERROR, "an internal error ended it", self.state.last_text))
+        else:
+            self._fault = fault
+            self._ended.set()
 
     # -- the machine -----------------------------------------------------------------------------------------------
 
     def _step(self, input: Input) -> None:
         effect: EffectId | None = getattr(input, "effect", None)
-        if effect is not None and self._open.pop(effect, None) is None:
-            logger.warning("agent %s: %s of effect %d came late", self.agent.id, type(input).__name__, effect)
+        if self._ended.is_set() or (effect is not None and self._open.pop(effect, None) is None):
+            logger.warning("agent %s: %s of effect %s came late", self.agent.id, type(input).__name__, effect)
             return
         try:
             self.state, effects = transition(self.state, self.agent.context, input)
@@ -158,7 +185,7 @@ class Driver:
             case RequestModel():
                 self._start(effect.id, lambda: self._request(effect), self._model_broke)
             case ScheduleRetry():
-                self._start(effect.id, lambda: self._wait_to_retry(effect), self._model_broke)
+                self._start(effect.id, lambda: self._wait_to_retry(effect), RetryDue)
             case DecideCalls():
                 self._start(effect.id, lambda: self._decide(effect), self._gate_broke(effect))
             case AskUser():
@@ -200,7 +227,9 @@ class Driver:
         with scope:
             try:
                 input = await work()
-            except Exception:
+            except (Exception, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and not is_stray_cancel():
+                    raise
                 logger.exception("agent %s: effect %d broke", self.agent.id, effect)
                 input = broke(effect)
         if input is None:
@@ -244,13 +273,15 @@ class Driver:
             return await self._listen(effect)
         except ModelError as error:
             return self._failed(effect, error)
+        except NotConfigured as error:
+            return self._failed(effect, ModelError(str(error), ModelErrorKind.NOT_CONFIGURED))
 
     async def _listen(self, effect: RequestModel) -> Input:
         reply: Reply | None = None
         async for part in self._host.model(self.agent).stream(self._model_request()):
             match part:
                 case TextPart(text):
-                    if new := clean(self._stream.add(text)):
+                    if new := self._stream.add(text):
                         say(self._host, self.agent, MessageDelta(self._stream.message_id, new))
                 case ThinkingPart(text):
                     say(self._host, self.agent, ThoughtDelta(self._stream.message_id, clean(text)))
@@ -309,6 +340,7 @@ class Driver:
 
     async def _wait_to_retry(self, effect: ScheduleRetry) -> Input:
         settings = self._host.settings.retry
+        self._streaming = effect.id  # what was shown of the message must outlive a cancel in this wait
         seconds = backoff.delay(settings, effect.attempt, effect.retry_after, random.random)
         detail = backoff.announcement(effect.kind, seconds, effect.attempt, self.agent.context.attempts)
         say(self._host, self.agent, StatusChanged(AgentStatus.RUNNING, detail=detail))
@@ -339,6 +371,8 @@ class Driver:
             output = await cast("Tool", tool).run(args, self._gate.context())
         except DeputyError as error:
             return ToolCompleted(effect.id, str(error), is_error=True)
+        if output.locations is not None:
+            self._places[effect.use.id] = output.locations
         return ToolCompleted(effect.id, output.content or "(nothing)", output.is_error, output.images)
 
     def _spawn(self, effect: SpawnAgents) -> None:
@@ -349,12 +383,17 @@ class Driver:
             ids = self._host.spawn(self.agent, effect.use.id, door.children(args, self._gate.context()))
         except DeputyError as error:
             self.feed(ToolCompleted(effect.id, str(error), is_error=True))
+        except Exception:
+            logger.exception("agent %s: the door %s broke", self.agent.id, effect.use.name)
+            self.feed(_tool_broke(effect.id))
         else:
             self.feed(SpawnAgentsComplete(effect.id, effect.use.id, ids, door.style))
 
     def _report(self, report: ReportCall) -> None:
+        self._gate.announce(report.use)
         content = clean(report.content) if report.content is not None else None
-        say(self._host, self.agent, ToolCallUpdated(report.use.id, report.status, content))
+        places = self._places.pop(report.use.id, None)
+        say(self._host, self.agent, ToolCallUpdated(report.use.id, report.status, content, places))
         if report.status not in _CLOSED:
             say(self._host, self.agent, Activity(_activity(report.use), self.agent.tool_calls))
 

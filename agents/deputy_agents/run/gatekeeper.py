@@ -1,6 +1,7 @@
 """Decides about the calls of one model reply: validates, looks at what each would do, asks the gate, words the
 questions, and turns answers into verdicts."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from deputy_agents.run.effect import Allowed, NeedsAnswer, Refused, Verdict
 from deputy_agents.text import visible
 from deputy_agents.tool.base import Prepared, ToolContext
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class _Asked:
@@ -44,9 +47,12 @@ class Gatekeeper:
     host: Host
     _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
     _cleared: dict[str, tuple[AnyTool, Any]] = field(default_factory=dict[str, tuple[AnyTool, Any]])
+    _announced: set[str] = field(default_factory=set[str])
 
     async def decide(self, calls: Sequence[ToolUse]) -> Mapping[str, Verdict]:
         """A verdict for every call, in order, before any of them runs. Each preview assumes those before it."""
+        self._asked.clear()
+        self._cleared.clear()
         proposed: dict[Path, str] = {}
         verdicts: dict[str, Verdict] = {}
         for use in calls:
@@ -92,15 +98,17 @@ class Gatekeeper:
         return prepared
 
     async def _judge(self, use: ToolUse, proposed: dict[Path, str]) -> Verdict:
-        kind = ToolKind.OTHER
         try:
             tool = self._tool(use)
-            kind = tool.kind
             prepared = await self._prepare(use, tool, proposed)
         except ToolError as error:
-            self._announce(use, kind, None)
+            self.announce(use)
             return Refused(str(error))
-        self._announce(use, kind, prepared)
+        except Exception:
+            logger.exception("agent %s: call %s cannot be judged", self.agent.id, use.id)
+            self.announce(use)
+            return Refused("Not run: an internal error kept the permission gate from deciding.")
+        self.announce(use, prepared)
         decision = decide_all(self.host.policy(self.agent), prepared.access)
         match decision.effect:
             case Effect.DENY:
@@ -114,8 +122,14 @@ class Gatekeeper:
             proposed[Path(preview.path)] = preview.new_text
         return verdict
 
-    def _announce(self, use: ToolUse, kind: ToolKind, prepared: Prepared | None) -> None:
+    def announce(self, use: ToolUse, prepared: Prepared | None = None) -> None:
+        """Tells people of a call, once and before anything else of it."""
+        if use.id in self._announced:
+            return
+        self._announced.add(use.id)
         self.agent.tool_calls += 1
+        tool = self.agent.tools.get(use.name)
+        kind = tool.kind if tool else ToolKind.OTHER
         title = self.agent.title(_title(use.name, prepared))
         locations = prepared.locations if prepared else ()
         say(

@@ -36,7 +36,7 @@ class SpawnSpec:
 
     @property
     def first_message(self) -> str:
-        if not self.context:
+        if not self.context or not self.context.strip():
             return self.task
         return f"{self.task}\n\nContext from the agent that delegates this:\n{self.context}"
 
@@ -64,7 +64,7 @@ class Door(Protocol):
 
 class SpawnAgentArgs(Args):
     instructions: Annotated[
-        str, Field(min_length=1, description="The whole task. The sub-agent sees nothing of this conversation.")
+        str, Field(pattern=r"\S", description="The whole task. The sub-agent sees nothing of this conversation.")
     ]
     context: Annotated[
         str, Field(description="What the sub-agent has to know beside its task: findings, decisions, names.")
@@ -106,7 +106,7 @@ class SpawnAgent(ArgsTool[SpawnAgentArgs]):
                 definition="general",
                 access=Access(args.mode),
                 cwd=context.cwd,
-                context=args.context or None,
+                context=args.context,
                 timeout=args.timeout,
             ),
         )

@@ -30,10 +30,11 @@ def matcher(glob: str) -> Callable[[str], bool]:
 def last_part(glob: str) -> str | None:
     """A glob over bare names that every match of ``glob`` satisfies, if there is one: a cheap first sieve."""
     name = glob.rsplit("/", 1)[-1]
-    if glob.startswith("!") or "**" in name or name.count("{") != name.count("}") or not name:
+    if glob.startswith("!") or "**" in name or ":" in name or name.count("{") != name.count("}"):
         return None
-    # A name without wildcard may be that of a folder, whose files match, too.
-    return name if re.search(r"[*?\[{]", name) and "." in name else None
+    # Files below a folder that matches belong to the answer, and only names with a dot and a wildcard are hardly
+    # ever a folder's.
+    return name if re.search(r"[*?].*\.|\..*[*?]", name) else None
 
 
 def branches(glob: str) -> list[str]:

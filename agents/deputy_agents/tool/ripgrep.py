@@ -1,6 +1,7 @@
 """Running ripgrep: found once, fed and read in bounded pieces, killed and reaped whatever happens."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,12 @@ from deputy_agents.text import cut, visible
 TIMEOUT = 30.0
 """Seconds of one search; what was found until then is given."""
 
+NAMES = re.compile(rb"([^\0]+)\0")
+"""Records of ``--files``: a path."""
+
+LINES = re.compile(rb'(?:[^\0]*\(found "\\0" byte around offset \d+\)\n)?([^\0]+)\0(\d+):([^\n]*)\n')
+"""Records of a search: path, line number, text. A remark about a binary file may stand before the next record."""
+
 _MAX_RECORD = 64 * 1024
 _COMMON = (
     "--no-config",
@@ -38,24 +45,27 @@ _COMMON = (
 async def search(
     options: Sequence[str],
     operands: Sequence[str],
-    end: bytes,
-    take: Callable[[bytes], bool],
+    record: re.Pattern[bytes],
+    take: Callable[[re.Match[bytes]], bool],
     *,
     cwd: str,
     data: bytes | None,
 ) -> bool:
-    """Runs ripgrep in ``cwd`` with ``data`` as its input; hands each record (ended by ``end``) to ``take`` until that
-    is false. True when ripgrep came to its end, false when ``take`` or the clock stopped it.
+    """Runs ripgrep in ``cwd`` with ``data`` as its input; hands each ``record`` of its answer to ``take`` until that is
+    false. True when ripgrep came to its end, false when ``take`` or the clock stopped it.
 
     Raises:
         ToolError: ripgrep is missing, or refuses the pattern or glob.
     """
     command = [await to_thread.run_sync(_binary), *_COMMON, *options, "--", *operands]
     with anyio.move_on_after(TIMEOUT):
-        async with _owned(command, cwd, piped=data is not None) as process, anyio.create_task_group() as tasks:
-            tasks.start_soon(_feed, process, data)
-            whole = process.stdout is None or await _each(process.stdout, end, take)
-            tasks.cancel_scope.cancel()
+        async with _owned(command, cwd, piped=data is not None) as process:
+            whole = True
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_feed, process, data)
+                if process.stdout is not None and not await _each(process.stdout, record, take):
+                    whole = False
+                    tasks.cancel_scope.cancel()
             if whole and await process.wait() not in (0, 1):
                 raise ToolError(await _complaint(process))
             return whole
@@ -103,11 +113,17 @@ async def _feed(process: Process, data: bytes | None) -> None:
         await process.stdin.aclose()
 
 
-async def _each(stream: ByteReceiveStream, end: bytes, take: Callable[[bytes], bool]) -> bool:
+async def _each(stream: ByteReceiveStream, record: re.Pattern[bytes], take: Callable[[re.Match[bytes]], bool]) -> bool:
     rest = b""
     async for chunk in stream:
-        *records, rest = (rest + chunk).split(end)
-        if len(rest) > _MAX_RECORD or not all(map(take, records)):
+        rest += chunk
+        end = 0
+        for found in record.finditer(rest):
+            end = found.end()
+            if not take(found):
+                return False
+        rest = rest[end:]
+        if len(rest) > _MAX_RECORD:
             return False
     return True
 

@@ -1,6 +1,7 @@
 """Finding files and text with ripgrep: ``glob`` and ``grep``. What the agent may not read is left out."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -16,7 +17,7 @@ from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.match import last_part, matcher
 from deputy_agents.tool.read import read_request
-from deputy_agents.tool.ripgrep import search
+from deputy_agents.tool.ripgrep import LINES, NAMES, search
 from deputy_agents.workspace import PathKind, Place, is_secret
 
 MAX_FILES = 500
@@ -82,12 +83,12 @@ class Glob(ArgsTool[GlobArgs]):
         found = _Found(MAX_FILES)
         wanted = _wanted(args.pattern, place, context)
 
-        def take(record: bytes) -> bool:
-            path = _path(record)
+        def take(record: re.Match[bytes]) -> bool:
+            path = _path(record[1])
             return not wanted(path) or found.add(_shown(path, place, context))
 
         async with context.workspace.working_directory(place) as cwd:
-            whole = await search(["--files"], [], b"\0", take, cwd=cwd, data=None)
+            whole = await search(["--files"], [], NAMES, take, cwd=cwd, data=None)
         return ToolOutput(found.text(whole, "No files match.", "more files match; narrow the pattern or path"))
 
 
@@ -126,13 +127,12 @@ class Grep(ArgsTool[GrepArgs]):
         sieve = last_part(args.glob)
         options = [*_GREP, f"--type-add=deputy:{sieve}", "--type=deputy"] if sieve else _GREP
 
-        def take(record: bytes) -> bool:
-            name, _, line = record.partition(b"\0")
-            path = _path(name)
-            return not wanted(path) or _add(found, place.path / path, _shown(path, place, context), line)
+        def take(record: re.Match[bytes]) -> bool:
+            path = _path(record[1])
+            return not wanted(path) or found.match(place.path / path, _shown(path, place, context), record)
 
         async with context.workspace.working_directory(place) as cwd:
-            return await search(options, [args.pattern, "./"], b"\n", take, cwd=cwd, data=None)
+            return await search(options, [args.pattern, "./"], LINES, take, cwd=cwd, data=None)
 
     async def _in_file(self, args: GrepArgs, place: Place, context: ToolContext, found: "_Found") -> bool:
         """One file goes through the workspace, which looks at open buffers first and follows no link."""
@@ -141,11 +141,11 @@ class Grep(ArgsTool[GrepArgs]):
         if file is None:
             raise ToolError(f"There is no file {shown}.")
 
-        def take(record: bytes) -> bool:
-            return _add(found, place.path, shown, record.partition(b"\0")[2])
+        def take(record: re.Match[bytes]) -> bool:
+            return found.match(place.path, shown, record)
 
         data = file.text.encode(errors="replace")
-        return await search(_GREP, [args.pattern, "-"], b"\n", take, cwd=str(place.root), data=data)
+        return await search(_GREP, [args.pattern, "-"], LINES, take, cwd=str(place.root), data=data)
 
 
 @dataclass(slots=True)
@@ -165,17 +165,17 @@ class _Found:
         self.lines.append(line)
         return True
 
+    def match(self, path: Path, shown: str, record: re.Match[bytes]) -> bool:
+        """Adds a matching line; false when there was no room."""
+        number, text = int(record[2]), record[3].decode(errors="replace").rstrip()
+        if len(self.locations) < MAX_LOCATIONS:
+            self.locations.append(Location(str(path), number, number))
+        return self.add(f"{shown}:{number}:{text}")
+
     def text(self, whole: bool, nothing: str, more: str) -> str:
         if whole:
             return "\n".join(self.lines) or nothing
         return "\n".join([*self.lines, f"[cut here: {more}]"])
-
-
-def _add(found: _Found, path: Path, shown: str, line: bytes) -> bool:
-    number, _, text = line.decode(errors="replace").partition(":")
-    if len(found.locations) < MAX_LOCATIONS and number.isdecimal():
-        found.locations.append(Location(str(path), int(number), int(number)))
-    return found.add(f"{shown}:{number}:{text.rstrip()}")
 
 
 def _wanted(glob: str, place: Place, context: ToolContext) -> Callable[[str], bool]:

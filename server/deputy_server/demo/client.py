@@ -9,7 +9,6 @@ Errors::
 
 import json
 import os
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,7 +29,8 @@ Listener: TypeAlias = Callable[[str, JsonObject], None]
 MAX_HEADER = 4 * 1024
 MAX_BODY = 64 * 1024 * 1024
 MAX_OUTGOING = 256
-LOG_LINES = 20
+LOG_KEPT = 2000
+"""Characters of the end of the server's log that an error shows."""
 ANSWER_TIMEOUT = 30.0
 """Seconds to wait for an answer that no person and no model has a part in."""
 STOP_TIMEOUT = 5.0
@@ -77,7 +77,7 @@ class Client:
         self._ids = count(1)
         self._pending: dict[int, _Pending] = {}
         self._answering: dict[object, anyio.CancelScope] = {}
-        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._log = ""
         self._log_ended = anyio.Event()
         self._gone = anyio.Event()
         self._outbox, self._outgoing = anyio.create_memory_object_stream[bytes](MAX_OUTGOING)
@@ -133,7 +133,7 @@ class Client:
 
     def _farewell(self) -> ServerGone:
         code = self._process.returncode
-        log = "".join(f"\n  {line}" for line in self._log)
+        log = "".join(f"\n  {line}" for line in self._log.splitlines())
         return ServerGone(f"the server ended{'' if code is None else f' with code {code}'}{log and ':' + log}")
 
     async def _send(self, message: JsonObject) -> None:
@@ -163,7 +163,7 @@ class Client:
     async def _keep_log(self, stderr: ByteReceiveStream) -> None:
         try:
             async for text in TextReceiveStream(stderr, errors="replace"):
-                self._log.extend(text.splitlines())
+                self._log = (self._log + text)[-LOG_KEPT:]
         except anyio.ClosedResourceError:
             pass
         finally:
@@ -177,7 +177,7 @@ class Client:
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass
         except (anyio.DelimiterNotFound, ValueError) as error:
-            self._log.append(f"(the server sent what is no message: {error})")
+            self._log += f"\n(the server sent what is no message: {error})"
         finally:
             # The reason is in the log, which may come a moment later.
             with anyio.move_on_after(1):

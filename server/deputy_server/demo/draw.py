@@ -159,6 +159,8 @@ def diff_lines(preview: DiffPreview) -> list[str]:
     old, new = preview.old_text or "", preview.new_text
     if all(text.count("\n") == text.count("\r\n") for text in (old, new)):
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
+    if new.endswith("\n") and (not old or old.endswith("\n")):
+        old, new = old.removesuffix("\n"), new.removesuffix("\n")
     before, after = lines_of(old) if old else [], lines_of(new)
     return list(unified_diff(before, after, lineterm="", n=2))[2:]
 

@@ -98,7 +98,9 @@ class _Demo:
         if keys.available():
             auto = None if self._options.ask and not self._options.approve else self._auto()
             return LiveScreen(self._console, stop_soon, auto)
-        self._console.print("No terminal to ask at: questions are answered automatically, and each answer is shown.")
+        self._console.print(
+            "No terminal to ask at: questions are answered automatically, and each answer is shown.", soft_wrap=True
+        )
         return PlainScreen(self._console, self._auto())
 
     def _auto(self) -> Auto:
@@ -128,7 +130,7 @@ class _Demo:
                 screen.show(Text.assemble(("Deputy ", "bold"), f"{VERSION} in {self._workspace}"))
                 await self._story(stage)
         except (ClientError, TimeoutError) as error:
-            missed.append(str(error) or "the server did not answer in time")
+            missed.append("\n".join(draw.lines_of(str(error))) or "the server did not answer in time")
 
     def _story(self, stage: story.Stage) -> Awaitable[None]:
         if self._options.prompt is not None:
@@ -146,11 +148,9 @@ class _Demo:
 
     def _sum_up(self, missed: list[str], seconds: float) -> None:
         views = list(self._sessions.views.values())
-        for line in summary(views, self._sessions, seconds):
-            self._console.print(Text(line))
-        for line in missed:
-            self._console.print(Text(f"{draw.FAILED} {line}", style="red"))
-        self._console.print(Text("\n".join(next_steps(self._options, views)), style="dim"))
+        lines = [*summary(views, self._sessions, seconds), *(f"{draw.FAILED} {line}" for line in missed)]
+        hints = ["docs/troubleshooting.md may help."] if missed else next_steps(self._options, views)
+        self._console.print(Text("\n".join(["", *lines, "", *hints])), soft_wrap=True)
 
 
 def summary(views: list[View], sessions: Sessions, seconds: float) -> list[str]:
@@ -161,27 +161,29 @@ def summary(views: list[View], sessions: Sessions, seconds: float) -> list[str]:
     ended = ", ".join(f"{ends[status]} {status.value}" for status in kinds if ends[status])
     used = sum(view.tokens for view in views) + sum(block.tokens for block in blocks)
     calls = sum(block.call_count for block in blocks)
+    children = f"{len(blocks)}{ended and f' ({ended})'}"
     return [
-        "",
-        f"Sub-agents: {len(blocks)}" + (f" ({ended})" if ended else "") + f" · {calls} tool calls · "
-        f"{draw.tokens(used)} tokens · {seconds:.0f} s",
-        f"Questions: {sessions.tally.approved} approved, {sessions.tally.denied} denied",
+        f"Sub-agents: {children} · {calls} tool calls · {draw.tokens(used)} tokens · {seconds:.0f} s",
+        f"Questions:  {sessions.tally.approved} approved, {sessions.tally.denied} denied",
     ]
 
 
 def next_steps(options: Options, views: list[View]) -> list[str]:
     """What a newcomer may want to do now."""
-    me = command_name()
-    steps = ["", f'Next: {me} demo "where are the settings read?"   your own question, on the folder you are in']
+    steps = [(f'{command_name()} demo "where are the settings read?"', "your own question, on the folder you are in")]
     if options.model is None and any(view.model == "offline" for view in views):
-        steps.append("      export ANTHROPIC_API_KEY=...                   then agents use a real model")
-    steps.append("      docs/protocol.md                               how an editor speaks with the server")
-    return steps
+        steps.append(("export ANTHROPIC_API_KEY=...", "then agents use a real model"))
+    steps.append(("docs/protocol.md", "how an editor speaks with the server"))
+    width = max(len(step) for step, _ in steps)
+    return ["Next:", *(f"  {step:<{width}}   {purpose}" for step, purpose in steps)]
 
 
 def command_name() -> str:
     """How the user calls this program from here."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m deputy_server"
     found = shutil.which("deputy")
-    if found is not None and Path(found).resolve() == Path(sys.argv[0]).resolve():
+    if found is not None and Path(found).resolve() == called.resolve():
         return "deputy"
-    return os.path.relpath(sys.argv[0])
+    return os.path.relpath(called)

@@ -70,19 +70,19 @@ class PlainScreen:
         self._auto = auto
 
     def show(self, what: RenderableType) -> None:
-        self._console.print(what)
+        self._console.print(what, soft_wrap=True)
 
     def update(self, view: View, event: Event | None) -> None:
         if event is not None:
             for line in _lines(view, event):
-                self._console.print(Text(line))
+                self.show(Text(line))
 
     async def ask(self, question: PermissionRequest) -> PermissionOption | None:
         approve = self._auto(question)
-        self._console.print(Text(f"? {draw.one_line(question.title)}"))
+        self.show(Text(f"? {draw.one_line(question.title)}"))
         for line, _ in draw.preview_lines(question):
-            self._console.print(Text(f"    {line}"))
-        self._console.print(Text(f"  nobody is asked here: {'approved' if approve else 'denied'} automatically"))
+            self.show(Text(f"    {line}"))
+        self.show(Text(f"  nobody is asked here: {'approved' if approve else 'denied'} automatically"))
         return choose(question, approve)
 
 

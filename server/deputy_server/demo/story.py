@@ -9,13 +9,15 @@ from rich.text import Text
 
 from deputy_protocol.agent import AgentStatus
 from deputy_server.demo import draw, sample
-from deputy_server.demo.client import Client, ClientError
+from deputy_server.demo.client import ANSWER_TIMEOUT, Client, ClientError
 from deputy_server.demo.screen import Screen
 from deputy_server.demo.session import Sessions, open_session, prompt, stop_agent
 from deputy_server.demo.view import Block, View
 
-QUESTION = "Where does this project start, and how is it tested? Let two or three sub-agents look in parallel."
-SECOND_QUESTION = "Which files handle errors, and how? Let two or three sub-agents look in parallel."
+QUESTION = "Where is the main entry point, and which tests cover it?"
+SECOND_QUESTION = "Where are errors raised, and who handles them?"
+ON_ITS_OWN = " Let two or three sub-agents look at different sides of it in parallel."
+"""What the offline model does anyway, and another one when told to."""
 GOOD_ENDS = frozenset({"end_turn", "max_tokens"})
 
 
@@ -59,19 +61,22 @@ async def one_turn(stage: Stage, workspace: Path, text: str) -> None:
 async def three_acts(stage: Stage, workspace: Path, sample_folder: Path) -> None:
     """Children in parallel, one of them stopped, and an edit that asks first."""
     session_id = await open_session(stage.client, workspace)
+    with anyio.fail_after(ANSWER_TIMEOUT):
+        model = (await stage.sessions.until(session_id, lambda view: view.primary is not None)).model
+    hint = "" if model == "offline" else ON_ITS_OWN
     stage.screen.show(draw.heading("1 of 3 · a question: sub-agents look at it in parallel"))
-    await stage.turn(session_id, QUESTION)
+    await stage.turn(session_id, QUESTION + hint)
     stage.expect(len(stage.view(session_id).blocks) >= 2, "the question was not shared among sub-agents")
 
     stage.screen.show(draw.heading("2 of 3 · one sub-agent is stopped, the others go on"))
-    await _stop_one(stage, session_id)
+    await _stop_one(stage, session_id, SECOND_QUESTION + hint)
 
     stage.screen.show(draw.heading("3 of 3 · an edit asks first, and says who asks"))
     stage.screen.show(Text("On a sample project in a temporary folder: your files stay as they are.", style="dim"))
     await _edit(stage, sample_folder)
 
 
-async def _stop_one(stage: Stage, session_id: str) -> None:
+async def _stop_one(stage: Stage, session_id: str, text: str) -> None:
     earlier = len(stage.view(session_id).blocks)
 
     def own(view: View) -> tuple[Block, ...]:
@@ -79,7 +84,7 @@ async def _stop_one(stage: Stage, session_id: str) -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_last, stage, session_id, own)
-        await stage.turn(session_id, SECOND_QUESTION)
+        await stage.turn(session_id, text)
         tasks.cancel_scope.cancel()
     ends = {block.status for block in own(stage.view(session_id))}
     stage.expect(AgentStatus.CANCELLED in ends, "no sub-agent was stopped: each had ended before")

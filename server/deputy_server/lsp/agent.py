@@ -14,7 +14,7 @@ async def list_agents(connection: Connection, params: SessionParams) -> AgentLis
 
 async def transcript(connection: Connection, params: AgentTranscriptParams) -> AgentTranscriptResult:
     session = connection.app.runtime.session(params.session_id)
-    entries, last_seq = await session.transcript(params.agent_id, params.after, params.limit)
+    entries, last_seq = session.transcript(params.agent_id, params.after, params.limit)
     return AgentTranscriptResult(entries=tuple(map(convert.entry, entries)), last_seq=last_seq)
 
 

@@ -44,14 +44,12 @@ async def _session(connection: Connection, argument: PromptArgument) -> tuple[Se
     if argument.session_id is not None:
         return runtime.session(argument.session_id), False
     folder = _folder(connection, argument.uri)
-    if folder is not None and (latest := connection.latest.get(folder)) is not None:
+    if (latest := connection.latest.get(folder)) is not None:
         return runtime.session(latest), False
-    return await sessions.open_session(
-        connection, SessionNewParams(cwd=None if folder is None else folder.as_uri())
-    ), True
+    return await sessions.open_session(connection, SessionNewParams(cwd=folder.as_uri())), True
 
 
-def _folder(connection: Connection, uri: str | None) -> Path | None:
+def _folder(connection: Connection, uri: str | None) -> Path:
     """The workspace folder that ``uri`` is in, else the first one."""
     roots = connection.roots
     path = None if uri is None or not uri.startswith("file:") else convert.path_of(uri, "uri")
@@ -66,7 +64,7 @@ async def _show_result(connection: Connection, session: Session, turn: Turn) -> 
     if result.error is not None:
         connection.show(f"{result.error.message} {result.error.action}".strip(), _ERROR)
         return
-    entries, _ = await session.transcript(session.primary_id)
+    entries, _ = session.transcript(session.primary_id)
     answers = [line.body.text for line in entries if isinstance(line.body, MessageAdded)]
     if answers:
         connection.show(cut(answers[-1], _SHOWN))
@@ -77,8 +75,8 @@ async def new_session(connection: Connection, argument: SessionNewParams) -> Ans
 
 
 async def cancel_agent(connection: Connection, argument: AgentArgument) -> CancelledResult:
-    session, agent_id = connection.app.runtime.find_agent(argument.agent_id)
-    cancelled = await session.cancel_agent(agent_id)
+    session = connection.app.runtime.find_agent(argument.agent_id)
+    cancelled = await session.cancel_agent(argument.agent_id)
     await connection.flush(session)
     return CancelledResult(cancelled=cancelled)
 

@@ -45,7 +45,7 @@ class Connection:
     def sessions(self, session_id: str | None) -> Sequence[Session]:
         """The session of that id, or all that are live in this process."""
         runtime = self.app.runtime
-        return runtime.live if session_id is None else (runtime.session(session_id),)
+        return runtime.live() if session_id is None else (runtime.session(session_id),)
 
     def subscribe(self, session: Session, *, after: int | None = None) -> Feed:
         """The client's feed of ``session``, a new one (not started yet) where there is none. From now on the client is

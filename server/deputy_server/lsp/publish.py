@@ -63,7 +63,7 @@ class Feed:
         self._tasks: TaskGroup | None = None
         self._deltas = Pace(DELTA_INTERVAL, self._tell, _joined)
         self._activities: dict[str, Pace[Event]] = {}
-        self._turns: dict[str, tuple[Token | None, Callable[[], None]]] = {}
+        self._turns: dict[str, tuple[Turn, Token | None]] = {}
         self._progress: dict[str, Progress] = {}
         self._creating = 0
         self._in_hand = False
@@ -83,8 +83,8 @@ class Feed:
             pace.close()
 
     def expect(self, turn: Turn, token: Token | None) -> None:
-        """Names the progress token that the client gave for ``turn``, and how the turn is cancelled."""
-        self._turns[turn.turn_id] = token, turn.cancel
+        """Names the progress token that the client gave for ``turn``, if it did."""
+        self._turns[turn.turn_id] = turn, token
 
     async def flush(self) -> None:
         """Returns when the client has been sent everything that the session has published. A client that does not
@@ -119,8 +119,9 @@ class Feed:
 
     def _before(self, event: Event) -> None:
         """No activity of a run may follow its end."""
-        if isinstance(event.body, AgentFinished | TurnFinished) and event.agent_id is not None:
-            if (pace := self._activities.pop(event.agent_id, None)) is not None:
+        if isinstance(event.body, AgentFinished | TurnFinished):
+            pace = self._activities.pop(event.agent_id or "", None)
+            if pace is not None:
                 pace.close()
 
     def _pace_of(self, agent_id: str) -> Pace[Event]:
@@ -166,10 +167,16 @@ class Feed:
         self._begin(info, child_token(info.agent_id, run), cancel, tasks)
 
     def _begin_turn(self, agent_id: str, turn_id: str, tasks: TaskGroup) -> None:
-        info = self._info(agent_id)
-        if info is None:
+        turn, token = self._turns.get(turn_id, (None, None))
+
+        def cancel() -> None:
+            if turn is None:
+                tasks.start_soon(self.session.cancel_turn)
+            else:
+                tasks.start_soon(cancel_turn, self.session, turn)
+
+        if (info := self._info(agent_id)) is None:
             return
-        token, cancel = self._turns.get(turn_id, (None, lambda: tasks.start_soon(self.session.cancel)))
         if token is None:
             self._begin(info, turn_token(agent_id, turn_id), cancel, tasks)
         else:
@@ -198,6 +205,12 @@ class Feed:
         return next((node.info for node in self.session.agents() if node.info.agent_id == agent_id), None)
 
 
+async def cancel_turn(session: Session, turn: Turn) -> None:
+    """Ends ``turn`` and no other: takes it back while it waits, stops it while it runs."""
+    if turn.outcome is None and not session.unqueue(turn.turn_id):
+        await session.cancel_turn()
+
+
 def _title(info: AgentInfo) -> str:
     return f"{info.definition}: {info.label}"
 
@@ -211,5 +224,5 @@ def _joined(earlier: Event, later: Event) -> Event:
             return later
 
 
-def _later(earlier: Event, later: Event) -> Event:
+def _later(_earlier: Event, later: Event) -> Event:
     return later

@@ -40,7 +40,7 @@ class ClientQuestioner:
         try:
             return await (self._request(question) if self._client.permissions else self._message(question))
         except ClientError as error:
-            gone = error.code == ErrorCode.METHOD_NOT_FOUND
+            gone = error.code == ErrorCode.METHOD_NOT_FOUND.value
             return Dismissed(ResolvedBy.UNREACHABLE) if gone else Dismissed()
         except ConnectionLost:
             return Dismissed(ResolvedBy.UNREACHABLE)

@@ -1,89 +1,146 @@
 """The language server: what pygls keeps of a client, and Deputy's own connection beside it."""
 
+import os
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
 from cattrs import Converter
 from lsprotocol import types
 from lsprotocol.converters import get_converter
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import lsp_method
+from pygls.server import JsonRPCServer
 
 from deputy_protocol import PROTOCOL_VERSION
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ModelInfo, ServerCapabilities
-from deputy_protocol.validate import InvalidParams
-from deputy_server.app import App
-from deputy_server.lsp.client import read_client
-from deputy_server.lsp.connection import Connection
+from deputy_protocol.validate import InvalidParams, parse
+from deputy_server.host import Host
+from deputy_server.lsp.client import Client, read_client
 from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.json import JsonObject, dig
-from deputy_server.lsp.rpc import RpcProtocol
-from deputy_server.lsp.wire import COMMANDS, REQUESTS, SENT, bind_all
+from deputy_server.lsp.rpc import RequestHandler, RpcProtocol
+from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT
 from deputy_server.version import VERSION
 
-_WARNING = 2
+if TYPE_CHECKING:
+    from deputy_protocol.settings import Settings
+    from deputy_server.lsp.connection import Connection
+
+_OFFLINE = "offline"
+_DEFINITIONS = ("primary", "general")
 
 
 class DeputyProtocol(RpcProtocol):
-    """The protocol of one client, from ``initialize`` on."""
+    """The protocol of one client, from ``initialize`` on. It answers that by itself; what serves the other requests
+    is loaded right after."""
 
-    app: App
-    connection: Connection | None = None
+    host: Host
+    documents: Documents
+    connection: "Connection | None" = None
+    settings: "Settings | None" = None
+
+    def __init__(self, server: JsonRPCServer, converter: Converter) -> None:
+        super().__init__(server, converter)
+        self._opened = anyio.Event()
 
     def initialize(self, params: object) -> JsonObject:
         client = read_client(params)
-        self.app.configure(client.options, at="initializationOptions")
-        documents = self._workspace = Documents(client.folders, client.position_encoding)
-        self.connection = Connection(self.app, self, client, documents, self.tasks)
-        self.methods = bind_all(self.connection)
+        if client.options is not None:
+            self.settings = _settings(client.options, "initializationOptions")
+        self.documents = self._workspace = Documents(client.folders, client.position_encoding)
+        served = (*(request.name for request in REQUESTS), types.WORKSPACE_EXECUTE_COMMAND)
+        self.methods = {name: self._when_open(name) for name in served}
+        self.tasks.start_soon(self._open, client)
         return {
             "capabilities": self._capabilities(client.position_encoding),
             "serverInfo": {"name": self.server_info.name, "version": self.server_info.version},
         }
 
+    async def _open(self, client: Client) -> None:
+        app = await self.host.app()
+        from deputy_protocol.settings import Settings
+        from deputy_server.lsp.connection import Connection
+        from deputy_server.lsp.wire import bind_all
+
+        app.configure(self.settings or Settings())
+        self.connection = Connection(app, self, client, self.documents, self.tasks)
+        self.methods = bind_all(self.connection)
+        self._opened.set()
+
+    def _when_open(self, method: str) -> RequestHandler:
+        async def serve(params: object) -> object:
+            await self._opened.wait()
+            return await self.methods[method](params)
+
+        return serve
+
+    def configure(self, raw: object) -> None:
+        """Takes changed settings; those that do not validate change nothing, and the user is told."""
+        try:
+            self.settings = _settings(raw, "deputy")
+        except InvalidParams as error:
+            text = f"Deputy keeps its settings as they were: {error}"
+            self.notify(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Warning.value, "message": text})
+        else:
+            if self.connection is not None:
+                self.connection.app.configure(self.settings)
+
     def _capabilities(self, position_encoding: str) -> JsonObject:
+        named = self.settings.model if self.settings else None
+        models = dict.fromkeys(name for name in (named, os.environ.get("DEPUTY_MODEL"), _OFFLINE) if name)
         deputy = ServerCapabilities(
             protocol_version=PROTOCOL_VERSION,
-            methods=(*REQUESTS, *SENT),
-            definitions=self.app.definitions,
-            models=tuple(ModelInfo(id=name, name=name) for name in self.app.model_names),
+            methods=tuple(method.name for method in (*REQUESTS, *SENT)),
+            definitions=_DEFINITIONS,
+            models=tuple(ModelInfo(id=name, name=name) for name in models),
         )
         return {
             "positionEncoding": position_encoding,
             "textDocumentSync": {"openClose": True, "change": types.TextDocumentSyncKind.Incremental.value},
-            "executeCommandProvider": {"commands": list(COMMANDS)},
+            "executeCommandProvider": {"commands": [command.name for command in COMMANDS]},
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
             "experimental": {"deputy": to_wire(deputy)},
         }
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
-        if self.connection is not None:
-            self.connection.documents.change(params)
+    def lsp_text_document__did_change(
+        self, params: types.DidChangeTextDocumentParams
+    ) -> Generator[Any, Any, None]:  # pygls' features are generators of further ones; here there are none
+        self.documents.change(params)
+        yield from ()
 
 
 class DeputyServer(LanguageServer):
     """A pygls server of one connection."""
 
-    protocol: DeputyProtocol
+    def __init__(self, host: Host) -> None:
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
+            "deputy", VERSION, protocol_cls=DeputyProtocol, converter_factory=_converter
+        )
+        self.rpc = cast(DeputyProtocol, self.protocol)
+        self.rpc.host = host
+        self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(_configure)
+        self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(_cancel_progress)
 
-    def __init__(self, app: App) -> None:
-        super().__init__("deputy", VERSION, protocol_cls=DeputyProtocol, converter_factory=_converter)
-        self.protocol.app = app
-        self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(self._configure)
-        self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(self._cancel_progress)
 
-    def _configure(self, params: types.DidChangeConfigurationParams) -> None:
-        connection = self.protocol.connection
-        settings = dig(params.settings, "deputy")
-        if connection is None or settings is None:
-            return
-        try:
-            connection.app.configure(settings, at="deputy")
-        except InvalidParams as error:
-            connection.show(f"Deputy keeps its settings as they were: {error}", _WARNING)
+def _configure(ls: DeputyServer, params: types.DidChangeConfigurationParams) -> None:
+    settings = dig(params.settings, "deputy")
+    if settings is not None:
+        ls.rpc.configure(settings)
 
-    def _cancel_progress(self, params: types.WorkDoneProgressCancelParams) -> None:
-        if self.protocol.connection is not None:
-            self.protocol.connection.tokens.cancelled(params.token)
+
+def _cancel_progress(ls: DeputyServer, params: types.WorkDoneProgressCancelParams) -> None:
+    if ls.rpc.connection is not None:
+        ls.rpc.connection.tokens.cancelled(params.token)
+
+
+def _settings(raw: object, at: str) -> "Settings":
+    """Settings as a client sent them, validated. Loaded when there are some, which most starts do not have."""
+    from deputy_protocol.settings import Settings
+
+    return parse(Settings, raw, at=at)
 
 
 def _converter() -> Converter:

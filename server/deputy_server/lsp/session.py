@@ -1,14 +1,14 @@
 """Handlers of ``deputy/session/*``."""
 
-import os
 from pathlib import Path
 
 import anyio
 
 from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
 from deputy_agents.event import TurnError
+from deputy_agents.message import Usage
 from deputy_agents.ports import SessionRecord
-from deputy_agents.session import Session, Turn
+from deputy_agents.session import Session, Turn, TurnResult
 from deputy_protocol.agent import CancelledResult
 from deputy_protocol.base import Empty
 from deputy_protocol.session import (
@@ -20,12 +20,18 @@ from deputy_protocol.session import (
     SessionParams,
     SessionPromptParams,
     SessionPromptResult,
+    SessionUnqueueParams,
+    SessionUnqueueResult,
     StopReason,
 )
 from deputy_protocol.transcript import SessionLoadResult
 from deputy_server import convert
 from deputy_server.lsp.connection import Connection
+from deputy_server.lsp.publish import cancel_turn
 from deputy_server.lsp.rpc import Answer
+
+CANCEL_GRACE = 10
+"""Seconds that a cancelled prompt waits for its turn to stop; the core forces it well before."""
 
 PAGE = 100
 """Sessions of one part of a list, where the client names no limit."""
@@ -55,7 +61,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
 def _places(connection: Connection, cwd_uri: str | None) -> tuple[Path, tuple[Path, ...]]:
     """The folder and the roots of a new session. A folder outside of the workspace is a workspace of its own."""
     folders = connection.roots
-    cwd = folders[0] if folders else Path(os.getcwd()).resolve()
+    cwd = folders[0] if folders else Path.cwd().resolve()
     if cwd_uri is not None:
         cwd = convert.path_of(cwd_uri, "cwd")
         if not cwd.is_dir():
@@ -78,18 +84,24 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     blocks = convert.blocks(params.prompt, Path(session.record.cwd))
     turn = session.start_turn(blocks, queue=params.queue)
     feed.expect(turn, params.work_done_token)
-    result = await _result(turn)
+    result = await _result(session, turn)
     await feed.flush()
     return result
 
 
-async def _result(turn: Turn) -> SessionPromptResult:
+async def unqueue(connection: Connection, params: SessionUnqueueParams) -> SessionUnqueueResult:
+    session = connection.app.runtime.session(params.session_id)
+    return SessionUnqueueResult(removed=session.unqueue(params.prompt_id))
+
+
+async def _result(session: Session, turn: Turn) -> SessionPromptResult:
     """How the turn ended. A cancelled request ends the turn, and still answers how that went."""
     try:
         result = await turn.result()
     except anyio.get_cancelled_exc_class():
-        turn.cancel()
-        with anyio.CancelScope(shield=True):
+        result = TurnResult("cancelled", Usage())
+        with anyio.move_on_after(CANCEL_GRACE, shield=True):
+            await cancel_turn(session, turn)
             result = await turn.result()
     if result.error is not None:
         raise failure(result.error)
@@ -112,7 +124,7 @@ async def cancel(connection: Connection, params: SessionParams) -> CancelledResu
 async def load(connection: Connection, params: SessionParams) -> Answer[SessionLoadResult]:
     session = connection.app.runtime.session(params.session_id)
     connection.unsubscribe(session)
-    entries, last_seq = await session.transcript(session.primary_id)
+    entries, last_seq = session.transcript(session.primary_id)
     feed = connection.subscribe(session, after=last_seq)
     result = SessionLoadResult(
         session=convert.session_info(session.record),

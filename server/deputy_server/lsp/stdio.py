@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from deputy_server.app import App
+from deputy_server.host import Host
 from deputy_server.lsp.logs import log_to
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
 from deputy_server.lsp.stream import Fault, Frames, new_reader
@@ -39,14 +39,17 @@ _CHUNK = 2**16
 async def serve() -> int:
     """Serves until the connection ends; the exit code of the process."""
     stdin, stdout = claim_stdio()
+    code = 1
     out, errors = Writer(stdout), log_to(os.dup(2))
     try:
-        async with App() as app, anyio.create_task_group() as tasks:
-            server = DeputyServer(app)
-            server.protocol.connect(out, tasks)
-            code = await _until_the_end(server.protocol, await _open(stdin), out)
+        async with anyio.create_task_group() as tasks:
+            host = Host()
+            tasks.start_soon(host.run)
+            protocol = DeputyServer(host).rpc
+            protocol.connect(out, tasks)
+            code = await _until_the_end(protocol, await _open(stdin), out)
             _end_by_force_after(FORCE_AFTER, code)
-            await _wind_up(server.protocol)
+            await _wind_up(protocol)
             tasks.cancel_scope.cancel()
     finally:
         await out.close(FLUSH_GRACE)
@@ -107,7 +110,7 @@ async def _editor_dies(protocol: DeputyProtocol) -> int:
         # Not told, or the editor's number means nothing here, as it does from inside a container.
         await anyio.sleep_forever()
     else:
-        while _is_alive(pid):
+        while _is_alive(pid):  # noqa: ASYNC110 - a process that is no child tells nobody of its end
             await anyio.sleep(WATCH_INTERVAL)
     return 0
 

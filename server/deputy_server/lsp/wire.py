@@ -85,9 +85,6 @@ COMMANDS: dict[str, Bound] = dict(
     )
 )
 
-SENT = (methods.PERMISSION_REQUEST.name, methods.EVENT.name)
-"""Methods below ``deputy/`` that the server sends."""
-
 
 def bind_all(connection: Connection) -> dict[str, RequestHandler]:
     """All request handlers of one connection, by method."""

@@ -12,22 +12,8 @@ from deputy_agents.errors import ModelError, ModelErrorKind
 from deputy_agents.message import Image, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
 from deputy_agents.model.anthropic import AnthropicModel, Endpoint
 from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec
-from tests.support.messages_api import (
-    Fault,
-    MessagesApi,
-    Play,
-    Script,
-    call,
-    calls,
-    event,
-    failing,
-    frames,
-    messages_api,
-    redacted,
-    say,
-    text,
-    think,
-)
+from tests.support.messages_api import MessagesApi, Script, messages_api
+from tests.support.plays import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
 
 KEY = "sk-secret-key"
 
@@ -87,7 +73,8 @@ async def test_thinking_keeps_its_signature_and_redacted_data_and_both_go_back_u
     play = Play((think("Hmm, let me see", "U0lH"), redacted("ZW5j"), text("Yes.")), piece=5)
     async with served(lambda body, n: play) as (model, api):
         events = await collect(model)
-        assert isinstance(reply := events[-1], Reply)
+        reply = events[-1]
+        assert isinstance(reply, Reply)
         await collect(model, request(user("hello"), reply.message, user("And?")))
     assert [event for event in events if isinstance(event, ThinkingPart)] == [
         ThinkingPart("Hmm, "),
@@ -132,7 +119,8 @@ async def test_tool_calls_are_gathered_from_pieces_of_json() -> None:
 )
 async def test_tool_input_that_is_no_json_object_is_an_error_of_the_call(json_text: str, stop_reason: str) -> None:
     reply = await replied(calls(call("shell", id="a", json_text=json_text), stop_reason=stop_reason))
-    assert isinstance(use := reply.message.content[0], ToolUse)
+    use = reply.message.content[0]
+    assert isinstance(use, ToolUse)
     assert use.error is not None
     assert (use.id, use.name, use.input) == ("a", "shell", {})
 
@@ -218,12 +206,22 @@ CACHED = {"type": "ephemeral"}
 async def test_a_history_becomes_a_request_that_the_api_accepts() -> None:
     history = (
         user("Find it."),
-        Message("assistant", (Thinking("unsigned"), Text(" \n"), ToolUse("a", "grep", {"pattern": "x"}), ToolUse("b", "shell"))),
-        Message("user", (Text("By the way"), ToolResult("a", "", is_error=True), ToolResult("b", "ok", images=(Image("image/png", "aGk="),)))),
+        Message(
+            "assistant",
+            (Thinking("unsigned"), Text(" \n"), ToolUse("a", "grep", {"pattern": "x"}), ToolUse("b", "shell")),
+        ),
+        Message(
+            "user",
+            (
+                Text("By the way"),
+                ToolResult("a", "", is_error=True),
+                ToolResult("b", "ok", images=(Image("image/png", "aGk="),)),
+            ),
+        ),
         Message("user", (Text("steer"),)),
         Message("assistant", (Text("   "),)),
         user("more"),
-    )  # fmt: skip
+    )
     async with served(lambda body, n: say("done")) as (model, api):
         await collect(model, request(*history, tools=(READ, GREP)))
     assert api.violations == []

@@ -41,7 +41,6 @@ def rule(effect: Effect, tool: str = "edit_file", pattern: str | None = None) ->
     return Rule("r", tool, effect, pattern)
 
 
-@pytest.mark.requirement("E14")
 @given(policies, policies, requests)
 def test_a_child_is_never_allowed_more_than_its_parent(child: Policy, parent: Policy, request: AccessRequest) -> None:
     assert strictness(meet(child, parent), request) >= strictness(parent, request)

@@ -108,7 +108,12 @@ def test_a_title_cannot_smuggle_in_escape_sequences() -> None:
 def test_line_ends_that_a_file_has_everywhere_are_not_noise_in_its_diff() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\r\nb\r\n", "newText": "a\r\nc\r\n"}
     lines = [line for line, _ in draw.preview_lines(asked(preview=preview))]
-    assert lines[-3:] == ["-b", "+c", " "]
+    assert lines[-2:] == ["-b", "+c"]
+
+
+def test_a_last_line_end_that_goes_is_seen() -> None:
+    preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\n", "newText": "a"}
+    assert [line for line, _ in draw.preview_lines(asked(preview=preview))][-1] == "-"
 
 
 def test_a_line_end_that_changes_is_seen() -> None:

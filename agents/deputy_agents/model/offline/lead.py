@@ -1,7 +1,6 @@
 """How the offline model leads: it hands the work to children and puts together what they found."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from deputy_agents.message import ToolUse
@@ -24,7 +23,7 @@ INTRODUCTION = (
     '`replace "old text" with "new text" in path`. For real answers, set ANTHROPIC_API_KEY or the setting `model`.'
 )
 
-_REFERENCE = re.compile(r"`([^`\s:]+):\d+(?:-\d+)?`")
+_REFERENCE = re.compile(r"`[^`\s:]+:\d+(?:-\d+)?`")
 _BEYOND = re.compile(
     r"\W*(please\s+|can you\s+|could you\s+)*(add|build|create|delete|fix|implement|improve|make|move|optimi[sz]e|"
     r"refactor|remove|run|update|write)\b",
@@ -100,8 +99,6 @@ def _section(call: Call) -> str:
 
 
 def _advice(results: Sequence[Call]) -> list[str]:
-    named = Counter(path for call in results if not call.is_error for path in _REFERENCE.findall(call.result))
-    if not named:
-        return []
-    path, count = named.most_common(1)[0]
-    return [f"Start with `{path}`, which was named most often ({count} times)."] if count > 1 else []
+    cited = (_REFERENCE.search(call.result) for call in results if not call.is_error)
+    best = next(filter(None, cited), None)
+    return [f"Start with {best[0]}."] if best else []

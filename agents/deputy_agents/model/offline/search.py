@@ -16,6 +16,7 @@ _DEFINES = (
 _DEFINITION = re.compile(
     r"\s*(@|(?:async |export |public |static |pub )*(class|def|fn|func|function|struct|enum|type)\b)"
 )
+_IMPORT = re.compile(r"\s*(from|import|use|using|require|include|#include)\b")
 _ASSIGNS = r"^\s*(export\s+|public\s+|static\s+|final\s+|self\.)*\w*"
 _DOCS = "*.{md,rst,txt,adoc}"
 _MANIFESTS = "{pyproject.toml,setup.py,package.json,Cargo.toml,go.mod,Makefile,pom.xml,build.gradle,CMakeLists.txt}"
@@ -82,15 +83,19 @@ def _in_code(hit: Hit) -> bool:
     return _ASIDE.search(hit.path) is None
 
 
+def _defines(hit: Hit) -> bool:
+    return _in_code(hit) and _DEFINITION.match(hit.text) is not None
+
+
 def _uses(hit: Hit) -> bool:
-    return _in_code(hit) and _DEFINITION.match(hit.text) is None
+    return _in_code(hit) and _DEFINITION.match(hit.text) is None and _IMPORT.match(hit.text) is None
 
 
 def _in_readme(hit: Hit) -> bool:
     return "readme" in hit.path.casefold()
 
 
-DEFINITIONS = Angle("Definitions", "Find where these are defined.", _definitions, _in_code)
+DEFINITIONS = Angle("Definitions", "Find where these are defined.", _definitions, _defines)
 USAGES = Angle("Usages", "Find where these are used or called.", _usages, _uses)
 ASIDE = Angle(
     "Tests and docs", "Find tests and documentation that mention these.", _tests_and_docs, lambda hit: not _in_code(hit)

@@ -1,0 +1,61 @@
+"""Which model is used, and where its adapter comes from."""
+
+import subprocess
+import sys
+
+import pytest
+
+from deputy_agents.model.choose import DEFAULT_MODEL, ModelChoice, Models, choose_model, endpoint_of
+from deputy_agents.model.offline import OfflineModel
+
+
+@pytest.mark.parametrize(
+    ("setting", "environ", "name"),
+    [
+        ("my-model", {"DEPUTY_MODEL": "other", "ANTHROPIC_API_KEY": "k"}, "my-model"),
+        (" ", {"DEPUTY_MODEL": "other", "ANTHROPIC_API_KEY": "k"}, "other"),
+        (None, {"ANTHROPIC_API_KEY": "k"}, DEFAULT_MODEL),
+        (None, {"ANTHROPIC_AUTH_TOKEN": "t"}, DEFAULT_MODEL),
+        ("offline", {"ANTHROPIC_API_KEY": "k"}, "offline"),
+    ],
+)
+def test_a_named_model_wins_then_the_environment_then_a_key(
+    setting: str | None, environ: dict[str, str], name: str
+) -> None:
+    assert choose_model(setting, environ) == ModelChoice(name)
+
+
+@pytest.mark.requirement("X18")
+@pytest.mark.parametrize("environ", [{}, {"ANTHROPIC_API_KEY": "  "}])
+def test_with_nothing_configured_the_offline_model_is_used_and_says_so(environ: dict[str, str]) -> None:
+    choice = choose_model(None, environ)
+    assert choice.name == "offline"
+    assert choice.notice is not None
+    assert "ANTHROPIC_API_KEY" in choice.notice
+
+
+def test_the_setting_of_the_address_wins_over_the_environment() -> None:
+    environ = {"ANTHROPIC_BASE_URL": "http://env", "ANTHROPIC_API_KEY": " key "}
+    assert endpoint_of(environ, "http://setting").base_url == "http://setting"
+    assert endpoint_of(environ).base_url == "http://env"
+    assert endpoint_of(environ).key == "key"
+    assert endpoint_of({}).base_url.startswith("https://")
+
+
+@pytest.mark.asyncio
+async def test_all_models_of_an_endpoint_share_one_adapter() -> None:
+    models = Models({"ANTHROPIC_API_KEY": "k"}, base_url="http://127.0.0.1:9")
+    first = models("one")
+    assert models("two") is first
+    assert isinstance(models("offline"), OfflineModel)
+    models.base_url = "http://127.0.0.1:10"
+    assert models("one") is not first
+    await models.aclose()
+
+
+def test_choosing_a_model_loads_no_sdk() -> None:
+    code = (
+        "import sys; from deputy_agents.model.choose import Models; Models({'ANTHROPIC_API_KEY': 'k'})('m');"
+        "assert not {'anthropic', 'httpx2'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

@@ -1,0 +1,304 @@
+"""The offline model over a real folder, with stand-ins for the tools."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult, ToolUse, text_of, tool_uses
+from deputy_agents.model.offline import OfflineModel
+from deputy_agents.model.offline.words import Replacement, is_greeting, keywords, loosened, replacement
+from deputy_agents.ports import ModelRequest, TextPart
+from tests.support.file_tools import EDITING, LEADING, READING, FileTools, ask, run_agent, specs
+
+MODEL = OfflineModel(think=0, pace=0)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {
+        "README.md": "# Shop\n\nSells things. The retryPolicy is explained here.\n",
+        "src/retry.py": (
+            "import time\n\n\nclass RetryPolicy:\n    limit = 3\n\n    def wait(self):\n        return self.limit\n"
+        ),
+        "src/shop.py": "from src.retry import RetryPolicy\n\npolicy = RetryPolicy()\nprint(policy.wait())\n",
+        "tests/test_retry.py": "def test_retry_policy():\n    assert RetryPolicy().wait() == 3\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+async def answer(root: Path, task: str, names: tuple[str, ...] = LEADING, tools: FileTools | None = None) -> str:
+    return text_of((await run_agent(MODEL, task, tools or FileTools(root), names))[-1])
+
+
+async def first_reply(task: str, names: tuple[str, ...] = LEADING) -> Reply:
+    return await ask(MODEL, ModelRequest("offline", "", (Message("user", (Text(task),)),), specs(*names)))
+
+
+# -- leading -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("X18")
+@pytest.mark.parametrize(
+    "question", ["Where is RetryPolicy used?", "What does this project do?", "Describe the repo: retries"]
+)
+async def test_a_question_becomes_two_to_four_read_only_children_in_one_response(question: str) -> None:
+    reply = await first_reply(question)
+    uses = tool_uses(reply.message)
+    assert reply.stop_reason is StopReason.TOOL_USE
+    assert 2 <= len(uses) <= 4
+    assert {(use.name, use.input["mode"]) for use in uses} == {("spawn_agent", "read_only")}
+    assert len({str(use.input["instructions"])[:30] for use in uses}) == len(uses)
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("X18")
+async def test_the_answer_cites_what_the_children_found_and_says_that_it_is_rule_based(project: Path) -> None:
+    said = await answer(project, "Where is RetryPolicy defined and used?")
+    assert "rule-based" in said
+    for reference in ("`src/retry.py:2-8`", "`src/shop.py:1-4`", "`tests/test_retry.py:", "`README.md:"):
+        assert reference in said
+    assert "`class RetryPolicy:`" in said
+
+
+@pytest.mark.asyncio
+async def test_nothing_found_is_said_with_what_there_is(project: Path) -> None:
+    said = await answer(project, "Where is the Zyzzyva?")
+    assert "nothing found" in said
+    assert "`README.md`, `src/`, `tests/`" in said
+
+
+@pytest.mark.asyncio
+async def test_parts_of_a_name_are_searched_when_the_name_is_nowhere(project: Path) -> None:
+    said = await answer(project, "Where is retryPolicyFactory?")
+    assert "Nothing found for `retryPolicyFactory` itself, but for parts of it" in said
+    assert "src/retry.py" in said
+
+
+@pytest.mark.asyncio
+async def test_an_overview_shows_layout_and_documentation(project: Path) -> None:
+    said = await answer(project, "What is this project?")
+    assert "`README.md`, `src/`, `tests/`" in said
+    assert "`README.md:1-3` — `# Shop`" in said
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("task", ["Where is x?", "What does this project do?", 'replace "a" with "b"'])
+async def test_an_empty_workspace_is_no_trouble(tmp_path: Path, task: str) -> None:
+    said = await answer(tmp_path, task)
+    assert "empty" in said or "nothing to change" in said or "nothing found" in said
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("task", ["hello", "Thanks!", "help"])
+async def test_a_greeting_is_answered_with_what_can_be_asked(task: str) -> None:
+    reply = await first_reply(task)
+    assert not tool_uses(reply.message)
+    assert "offline model" in text_of(reply.message)
+
+
+@pytest.mark.asyncio
+async def test_a_child_that_was_cancelled_is_told_and_the_others_count(project: Path) -> None:
+    def refuse(use: ToolUse) -> str | None:
+        cancelled = use.name == "spawn_agent" and str(use.input["instructions"]).startswith("Usages")
+        return "Sub-agent cancelled by user." if cancelled else None
+
+    said = await answer(project, "Where is RetryPolicy?", tools=FileTools(project, refuse))
+    assert "### Usages\nNot finished: Sub-agent cancelled by user." in said
+    assert "src/retry.py" in said
+
+
+@pytest.mark.asyncio
+async def test_what_rules_cannot_do_is_admitted(project: Path) -> None:
+    assert "needs a language model" in await answer(project, "Refactor the RetryPolicy")
+
+
+@pytest.mark.asyncio
+async def test_a_second_question_is_a_new_task(project: Path) -> None:
+    tools = FileTools(project)
+    history = await run_agent(MODEL, "Where is RetryPolicy?", tools, LEADING)
+    messages = await run_agent(MODEL, "Where is Sells?", tools, LEADING, history)
+    assert "`Sells`" in text_of(messages[-1])
+
+
+# -- replacing -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("X18")
+async def test_a_replacement_is_one_default_child_that_edits_every_file(project: Path) -> None:
+    (use,) = tool_uses((await first_reply('replace "limit" with "maximum"')).message)
+    assert (use.name, use.input["mode"]) == ("spawn_agent", "default")
+    said = await answer(project, 'replace "limit" with "maximum"')
+    assert "1 of 1 files changed" in said
+    assert "`src/retry.py:5` (also lines 8) — changed" in said
+    assert "limit" not in (project / "src/retry.py").read_text()
+
+
+@pytest.mark.asyncio
+async def test_all_edits_are_proposed_in_one_response(project: Path) -> None:
+    messages = await run_agent(MODEL, "rename RetryPolicy to Policy", FileTools(project), EDITING)
+    per_response = [[use.name for use in tool_uses(message)] for message in messages if message.role == "assistant"]
+    assert per_response == [["grep"], ["read_file"] * 3, ["edit_file"] * 3, []]
+
+
+@pytest.mark.asyncio
+async def test_a_denied_edit_is_reported_and_the_others_are_made(project: Path) -> None:
+    def refuse(use: ToolUse) -> str | None:
+        return "Denied by the user." if use.name == "edit_file" and use.input["path"] == "src/shop.py" else None
+
+    said = await answer(project, "rename RetryPolicy to Policy", tools=FileTools(project, refuse))
+    assert "2 of 3 files changed" in said
+    assert "`src/shop.py:1` (also lines 3) — not changed: Denied by the user." in said
+    assert "RetryPolicy" in (project / "src/shop.py").read_text()
+
+
+@pytest.mark.asyncio
+async def test_a_rename_leaves_longer_names_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("foo = 1\nfoobar = 2\nprint(foo)\nprint(foobar)\n")
+    await answer(tmp_path, "rename foo to qux")
+    assert (tmp_path / "a.py").read_text() == "qux = 1\nfoobar = 2\nprint(qux)\nprint(foobar)\n"
+
+
+@pytest.mark.asyncio
+async def test_a_path_confines_a_replacement(project: Path) -> None:
+    await answer(project, "replace RetryPolicy with Policy in src/shop.py.")
+    assert "RetryPolicy" not in (project / "src/shop.py").read_text()
+    assert "RetryPolicy" in (project / "src/retry.py").read_text()
+
+
+@pytest.mark.asyncio
+async def test_a_path_that_does_not_exist_is_told(project: Path) -> None:
+    assert "There is no file or folder nowhere.py" in await answer(project, "replace a with b in nowhere.py")
+
+
+@pytest.mark.asyncio
+async def test_special_characters_are_replaced_literally(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a.b(c)* \\1 x\na+b\n")
+    await answer(tmp_path, 'replace "a.b(c)* \\\\1" with "[\\\\g<0>]"')
+    assert (tmp_path / "a.txt").read_text() == "[\\g<0>] x\na+b\n"
+
+
+@pytest.mark.asyncio
+async def test_without_a_tool_to_edit_the_places_are_listed(project: Path) -> None:
+    said = await answer(project, "rename RetryPolicy to Policy", READING)
+    assert "no tool to edit" in said
+    assert "`src/retry.py:4`" in said
+
+
+# -- any request at all --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("names", [(), ("grep",), ("read_file",), ("list_dir",), ("edit_file",), ("glob", "list_dir")])
+@pytest.mark.parametrize("task", ["Where is RetryPolicy?", "What is this?", "replace a with b"])
+async def test_missing_tools_end_in_an_answer(project: Path, names: tuple[str, ...], task: str) -> None:
+    assert await answer(project, task, names)
+
+
+blocks = st.one_of(
+    st.builds(Text, st.text(max_size=40)),
+    st.builds(ToolUse, st.sampled_from("ab"), st.sampled_from(["grep", "read_file", "spawn_agent", "edit_file", "?"])),
+    st.builds(ToolResult, st.sampled_from("ab"), st.text(max_size=40) | st.just("a.py:1:x"), st.booleans()),
+)
+histories = st.lists(
+    st.builds(Message, st.sampled_from(["user", "assistant"]), st.lists(blocks, max_size=3).map(tuple)), max_size=8
+).map(tuple)
+tool_sets = st.lists(st.sampled_from(LEADING), unique=True)
+
+
+@pytest.mark.asyncio
+@given(history=histories, names=tool_sets)
+async def test_any_history_gets_an_answer_that_uses_only_the_tools_on_offer(
+    history: tuple[Message, ...], names: list[str]
+) -> None:
+    reply = await ask(MODEL, ModelRequest("offline", "", history, specs(*names)))
+    uses = tool_uses(reply.message)
+    assert text_of(reply.message)
+    assert {use.name for use in uses} <= set(names)
+    assert (reply.stop_reason is StopReason.TOOL_USE) == bool(uses)
+
+
+@pytest.mark.asyncio
+async def test_rounds_are_bounded_even_when_results_never_come() -> None:
+    messages = [Message("user", (Text("replace a with b"),))]
+    for _ in range(20):
+        reply = await ask(MODEL, ModelRequest("offline", "", tuple(messages), specs(*EDITING)))
+        messages += [reply.message, Message("user", ())]
+    assert not tool_uses(messages[-2])
+
+
+@pytest.mark.asyncio
+async def test_the_parts_add_up_to_the_reply() -> None:
+    asked = ModelRequest("offline", "", (Message("user", (Text("hello"),)),))
+    *parts, reply = [event async for event in MODEL.stream(asked)]
+    assert isinstance(reply, Reply)
+    assert len(parts) > 5
+    assert "".join(part.text for part in parts if isinstance(part, TextPart)) == text_of(reply.message)
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "wanted"),
+    [
+        ('replace "a b" with "c" in src/x.py', Replacement("a b", "c", "src/x.py")),
+        (
+            "Could you please replace all occurrences of colour with color in the whole project?",
+            Replacement("colour", "color"),
+        ),
+        ("rename the function foo_bar to baz everywhere.", Replacement("foo_bar", "baz", whole_words=True)),
+        ("change `x.y` to `z` in the file src/a.py", Replacement("x.y", "z", "src/a.py")),
+        ('substitute "b" for "a"', Replacement("a", "b")),
+        ("use logging instead of print in app.py", Replacement("print", "logging", "app.py")),
+        ("I want you to rename Foo to Bar in src.", Replacement("Foo", "Bar", "src", whole_words=True)),
+        ("replace 'x' with ''", Replacement("x", "")),
+        ("What do I need to change to make it faster?", None),
+        ("How is the cache replaced with a new one?", None),
+        ("rename a to a", None),
+        ("replace", None),
+    ],
+)
+def test_replacements_are_understood_in_several_phrasings(task: str, wanted: Replacement | None) -> None:
+    assert replacement(task) == wanted
+
+
+printable = st.text(
+    st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=30
+)
+
+
+@given(old=printable, new=printable, path=st.none() | printable)
+def test_a_replacement_survives_being_handed_on_in_words(old: str, new: str, path: str | None) -> None:
+    wanted = Replacement(old, new, path)
+    if old != new:
+        assert replacement(f"{wanted}.") == wanted
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ("How does the state machine handle cancel?", ("machine", "cancel", "state")),
+        ("Where is `parseConfig` called, and what does max_retries do?", ("parseConfig", "max_retries")),
+        ("What does this project do?", ()),
+        ("decides, decided, decide", ("decide",)),
+        ("wo ist die Größe", ("Größe", "die", "ist")),
+    ],
+)
+def test_keywords_are_what_a_question_is_about(task: str, words: tuple[str, ...]) -> None:
+    assert set(keywords(task)) == set(words)
+
+
+def test_names_are_loosened_to_their_parts() -> None:
+    assert loosened(("parseConfigFiles", "max_retries")) == ("parse", "Config", "max", "retr")
+
+
+def test_a_question_is_no_greeting() -> None:
+    assert is_greeting("  ")
+    assert not is_greeting("help me understand the parser of the lexer")

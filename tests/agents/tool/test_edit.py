@@ -1,0 +1,252 @@
+# ruff: noqa: ASYNC240 - the disk is the subject of these tests
+"""``edit_file`` and ``write_file``."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_agents.errors import ToolError
+from deputy_agents.event import DiffPreview, Location, ToolKind
+from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.tool.edit import EditFile, EditFileArgs
+from tests.support.files import Hands, hands_on
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def file(workspace: Path) -> Path:
+    path = workspace / "src/lib.rs"
+    path.parent.mkdir()
+    path.write_text("fn one() {}\nfn two() {}\nfn three() {}\n")
+    return path
+
+
+@pytest.fixture
+def hands(workspace: Path) -> Hands:
+    return hands_on(workspace)
+
+
+async def having_read(hands: Hands, path: str = "src/lib.rs") -> Hands:
+    await hands.call("read_file", path=path)
+    return hands
+
+
+@pytest.mark.requirement("A5")
+async def test_an_edit_shows_what_it_would_do_and_asks(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    prepared = await hands.prepare("edit_file", path="src/lib.rs", old_string="two", new_string="deux")
+    before = file.read_text()
+    assert prepared.target == "src/lib.rs"
+    assert list(prepared.access) == [AccessRequest("edit_file", Action.EDIT, "src/lib.rs")]
+    assert prepared.locations == (Location(str(file), 2, 2),)
+    assert prepared.preview == DiffPreview(str(file), before, before.replace("two", "deux"))
+    assert hands.tools["edit_file"].kind is hands.tools["write_file"].kind is ToolKind.EDIT
+
+
+async def test_an_edit_replaces_the_text_and_tells_the_lines(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    output = await hands.call("edit_file", path="src/lib.rs", old_string="two() {}", new_string="two() {\n}")
+    assert file.read_text() == "fn one() {}\nfn two() {\n}\nfn three() {}\n"
+    assert output.content == "Changed src/lib.rs: lines 2-3."
+    assert output.locations == (Location(str(file), 2, 3),)
+
+
+async def test_edits_may_follow_each_other_without_reading_again(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    await hands.call("edit_file", path="src/lib.rs", old_string="one", new_string="1")
+    await hands.call("edit_file", path="src/lib.rs", old_string="two", new_string="2")
+    assert file.read_text() == "fn 1() {}\nfn 2() {}\nfn three() {}\n"
+
+
+async def test_every_occurrence_can_be_replaced(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    output = await hands.call("edit_file", path="src/lib.rs", old_string="{}\n", new_string="{\n}\n", replace_all=True)
+    assert file.read_text() == "fn one() {\n}\nfn two() {\n}\nfn three() {\n}\n"
+    assert output.content == "Changed src/lib.rs: lines 1-2, 3-4, 5-6."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("fn", "fun", r"src/lib.rs: old_string occurs 3 times \(lines 1, 2, 3\); make it unique, or set replace_all"),
+        ("fn two() {\n", "x", r"not found. Line 2 is the nearest: fn two\(\) \{\}"),
+        ("fn two() {}\nfn 3() {}", "x", "Line 2 differs from it in white space or in the lines after it"),
+        ("    fn two() {}", "x", "Line 2 differs from it in white space"),
+        ("zzzzzzzzzzzz", "x", r"old_string was not found\.$"),
+        ("two", "two", "the same as the old one"),
+        ("", "x", "old_string: "),
+    ],
+)
+async def test_an_edit_that_does_not_fit_is_refused_with_a_hint(
+    file: Path, hands: Hands, old: str, new: str, says: str
+) -> None:
+    await having_read(hands)
+    before = file.read_text()
+    with pytest.raises(ToolError, match=says):
+        await hands.call("edit_file", path="src/lib.rs", old_string=old, new_string=new)
+    assert file.read_text() == before
+
+
+async def test_a_file_that_was_not_read_cannot_be_changed(file: Path, hands: Hands) -> None:
+    calls = ("edit_file", {"old_string": "one", "new_string": "1"}), ("write_file", {"content": "x"})
+    for name, input in calls:
+        with pytest.raises(ToolError, match=r"src/lib\.rs has not been read yet; use read_file first"):
+            await hands.call(name, path="src/lib.rs", **input)
+    other = hands_on(file.parents[1])
+    await having_read(other)
+    with pytest.raises(ToolError, match="not been read"):
+        await hands.call("write_file", path="src/lib.rs", content="x")
+
+
+async def test_nothing_of_a_file_that_was_not_read_is_told(workspace: Path, hands: Hands) -> None:
+    (workspace / ".env").write_text("TOKEN=hunter2\n")
+    with pytest.raises(ToolError) as refused:
+        await hands.call("edit_file", path=".env", old_string="TOKEN=hunter", new_string="x")
+    assert "hunter2" not in str(refused.value)
+
+
+async def test_a_file_that_changed_since_it_was_read_cannot_be_changed(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    ready = await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "one", "new_string": "1"})
+    file.write_text("fn one() {} // typed by the user\n")
+    for call in (ready.run(), hands.call("write_file", path="src/lib.rs", content="x")):
+        with pytest.raises(ToolError, match="has changed since you read it; read it again"):
+            await call
+    assert file.read_text() == "fn one() {} // typed by the user\n"
+
+
+async def test_a_file_swapped_for_a_link_before_an_edit_runs_is_not_followed(
+    file: Path, hands: Hands, tmp_path: Path
+) -> None:
+    await having_read(hands)
+    ready = await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "one", "new_string": "1"})
+    (tmp_path / "outside").write_text(file.read_text())
+    file.unlink()
+    file.symlink_to(tmp_path / "outside")
+    with pytest.raises(ToolError, match="outside the workspace"):
+        await ready.run()
+    file.unlink()
+    (file.parent / "other.rs").write_text("fn one() {}\nfn two() {}\nfn three() {}\n")
+    file.symlink_to("other.rs")
+    with pytest.raises(ToolError, match="leads to another file"):
+        await ready.run()
+    assert "fn one" in (tmp_path / "outside").read_text()
+    assert "fn one" in (file.parent / "other.rs").read_text()
+
+
+async def test_each_preview_assumes_the_proposals_before_it(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    hands.context = replace(hands.context, proposed={file: "fn uno() {}\n", file.with_name("new.rs"): "a\n"})
+    second = await hands.prepare("edit_file", path="src/lib.rs", old_string="uno", new_string="1")
+    assert second.preview == DiffPreview(str(file), "fn uno() {}\n", "fn 1() {}\n")
+    of_new = await hands.prepare("edit_file", path="src/new.rs", old_string="a", new_string="b")
+    assert of_new.preview == DiffPreview(str(file.with_name("new.rs")), "a\n", "b\n")
+
+
+async def test_an_edit_that_builds_on_a_refused_one_does_not_run(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    hands.context = replace(hands.context, proposed={file: "fn uno() {}\n"})
+    ready = await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "uno", "new_string": "1"})
+    with pytest.raises(ToolError, match="not found"):
+        await ready.run()
+
+
+async def test_a_new_file_may_be_written_unread_and_then_changed(workspace: Path, hands: Hands) -> None:
+    prepared = await hands.prepare("write_file", path="a/b.txt", content="one\n")
+    assert prepared.preview == DiffPreview(str(workspace / "a/b.txt"), None, "one\n")
+    assert not (workspace / "a").exists()
+    assert await hands.text("write_file", path="a/b.txt", content="one\n") == "Created a/b.txt: line 1."
+    await hands.call("edit_file", path="a/b.txt", old_string="one", new_string="two")
+    assert (workspace / "a/b.txt").read_text() == "two\n"
+    assert await hands.text("write_file", path="empty", content="") == "Created empty: no lines."
+
+
+async def test_a_file_that_appeared_meanwhile_is_not_overwritten(workspace: Path, hands: Hands) -> None:
+    ready = await hands.ready("write_file", {"path": "a.txt", "content": "mine"})
+    (workspace / "a.txt").write_text("of somebody else")
+    with pytest.raises(ToolError, match="has not been read yet"):
+        await ready.run()
+    assert (workspace / "a.txt").read_text() == "of somebody else"
+
+
+async def test_an_existing_file_that_was_read_can_be_written_anew(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    assert await hands.text("write_file", path="src/lib.rs", content="x\ny\n") == "Changed src/lib.rs: lines 1-2."
+    assert file.read_text() == "x\ny\n"
+
+
+async def test_line_ends_and_byte_order_mark_stay(workspace: Path, hands: Hands) -> None:
+    path = workspace / "dos.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
+    await having_read(hands, "dos.txt")
+    await hands.call("edit_file", path="dos.txt", old_string="one\ntwo", new_string="1\n2")
+    assert path.read_bytes() == b"\xef\xbb\xbf1\r\n2\r\nthree\r\n"
+    await hands.call("write_file", path="dos.txt", content="a\nb\n")
+    assert path.read_bytes() == b"\xef\xbb\xbfa\r\nb\r\n"
+
+
+async def test_lines_that_are_not_edited_keep_their_own_ends(workspace: Path, hands: Hands) -> None:
+    path = workspace / "mixed.txt"
+    path.write_bytes(b"one\r\ntwo\nthree\nfour\n")
+    await having_read(hands, "mixed.txt")
+    await hands.call("edit_file", path="mixed.txt", old_string="three\nfour", new_string="3\n4")
+    assert path.read_bytes() == b"one\r\ntwo\n3\n4\n"
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "\n", "\r\n", "$", "\\1"]), max_size=12).map("".join),
+    st.sampled_from(["a", "b", "\n", "a\nb", "$", "\\1"]),
+    st.sampled_from(["", "x", "\\1", "x\ny"]),
+)
+async def test_replacing_all_is_what_it_would_be_without_line_ends_in_the_way(text: str, old: str, new: str) -> None:
+    args = EditFileArgs(path="p", old_string=old, new_string=new, replace_all=True)
+    plain = text.replace("\r\n", "\n")
+    if old not in plain:
+        with pytest.raises(ToolError, match="not found"):
+            EditFile.change(args, text)
+        return
+    change = EditFile.change(args, text)
+    assert change.text.replace("\r\n", "\n") == plain.replace(old, new)
+    assert len(change.old) == len(change.new) == plain.count(old)
+
+
+async def test_an_open_document_is_edited_in_the_editor_under_the_agents_name(file: Path, hands: Hands) -> None:
+    hands.documents.show(file, "fn typed() {}\n", version=3)
+    await having_read(hands)
+    await hands.call("edit_file", path="src/lib.rs", old_string="typed", new_string="edited")
+    assert hands.documents.open[file].text == "fn edited() {}\n"
+    assert hands.documents.applied == ["worker: edit_file(src/lib.rs)"]
+    assert "one" in file.read_text()
+
+
+async def test_a_file_that_is_no_text_is_not_changed(workspace: Path, hands: Hands) -> None:
+    (workspace / "latin.txt").write_bytes(b"caf\xe9\n")
+    await having_read(hands, "latin.txt")
+    for name, input in (("edit_file", {"old_string": "caf", "new_string": "x"}), ("write_file", {"content": "x"})):
+        with pytest.raises(ToolError, match="not UTF-8"):
+            await hands.call(name, path="latin.txt", **input)
+    assert (workspace / "latin.txt").read_bytes() == b"caf\xe9\n"
+
+
+async def test_changing_a_file_that_other_programs_obey_asks_for_more_than_an_edit(
+    workspace: Path, hands: Hands
+) -> None:
+    (workspace / ".git/hooks").mkdir(parents=True)
+    access = await hands.access("write_file", path=".git/hooks/pre-commit", content="#!/bin/sh\n")
+    assert access == [AccessRequest("write_file", Action.EDIT_PROTECTED, ".git/hooks/pre-commit")]
+    assert (await hands.access("write_file", path=".env", content="A=1"))[0].action is Action.EDIT
+
+
+async def test_a_name_that_would_mislead_is_shown_escaped(hands: Hands) -> None:
+    prepared = await hands.prepare("write_file", path="a\u202e\nb.txt", content="x")
+    assert prepared.target == "a\\u{202e}\\nb.txt"
+    assert prepared.access[0].subject == "a\u202e\nb.txt"
+
+
+async def test_an_edit_of_what_is_not_there_says_how_to_make_it(hands: Hands) -> None:
+    with pytest.raises(ToolError, match=r"none.txt: there is no such file; write_file makes one"):
+        await hands.call("edit_file", path="none.txt", old_string="a", new_string="b")

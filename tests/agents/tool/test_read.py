@@ -1,0 +1,167 @@
+"""``read_file`` and ``list_dir``."""
+
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.errors import OutsideRoots, ToolError
+from deputy_agents.event import Location, ToolKind
+from deputy_agents.permission.decide import AccessRequest, Action
+from tests.support.files import hands_on
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_file_is_read_with_numbered_lines(workspace: Path) -> None:
+    (workspace / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\nthree \x0c x")
+    hands = hands_on(workspace)
+    output = await hands.call("read_file", path="a.txt")
+    assert output.content == "     1\tone\n     2\t\n     3\tthree \x0c x"
+    assert output.locations == (Location(str(workspace / "a.txt"), 1, 3),)
+    assert not output.is_error
+
+
+@pytest.mark.requirement("A5")
+async def test_reading_asks_for_leave_to_read_that_file(workspace: Path) -> None:
+    (workspace / "src").mkdir()
+    (workspace / "src/a.py").touch()
+    hands = hands_on(workspace)
+    prepared = await hands.prepare("read_file", path=str(workspace / "src/a.py"), offset=3)
+    assert prepared.target == "src/a.py"
+    assert list(prepared.access) == [AccessRequest("read_file", Action.READ, "src/a.py")]
+    assert prepared.locations == (Location(str(workspace / "src/a.py"), 3),)
+    assert hands.tools["read_file"].kind is ToolKind.READ
+
+
+async def test_a_secret_asks_for_more_than_leave_to_read(workspace: Path) -> None:
+    (workspace / ".env").touch()
+    (workspace / "harmless").symlink_to(".env")
+    hands = hands_on(workspace)
+    for path in (".env", "harmless"):
+        assert await hands.access("read_file", path=path) == [AccessRequest("read_file", Action.READ_SECRET, ".env")]
+
+
+async def test_a_long_file_is_cut_and_says_how_to_read_on(workspace: Path) -> None:
+    (workspace / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 2502)))
+    hands = hands_on(workspace)
+    first = (await hands.text("read_file", path="long.txt")).splitlines()
+    assert first[-1] == "[lines 1 to 2000 of 2501; read on with offset 2001]"
+    assert (await hands.text("read_file", path="long.txt", offset=2001)).splitlines()[-1] == "  2501\tline 2501"
+    part = await hands.text("read_file", path="long.txt", offset=10, limit=2)
+    assert part == "    10\tline 10\n    11\tline 11\n[lines 10 to 11 of 2501; read on with offset 12]"
+
+
+async def test_an_answer_is_bounded_whatever_the_lines_are_like(workspace: Path) -> None:
+    (workspace / "wide.txt").write_text(("x" * 5000 + "\n") * 500)
+    text = await hands_on(workspace).text("read_file", path="wide.txt")
+    assert len(text) < 62_000
+    assert text.splitlines()[0].endswith("x [cut: 5000 characters]")
+    assert "read on with offset" in text.splitlines()[-1]
+
+
+async def test_an_empty_file_says_so(workspace: Path) -> None:
+    (workspace / "empty").touch()
+    hands = hands_on(workspace)
+    assert await hands.text("read_file", path="empty") == "[empty is empty]"
+    assert hands.context.marks.seen.keys() == {workspace / "empty"}
+
+
+async def test_bytes_that_are_no_text_are_announced(workspace: Path) -> None:
+    (workspace / "latin.txt").write_bytes(b"caf\xe9")
+    text = await hands_on(workspace).text("read_file", path="latin.txt")
+    assert text == "[not UTF-8: the bytes that are no text are shown as \ufffd]\n     1\tcaf\ufffd"
+
+
+async def test_an_open_document_is_read_as_the_user_sees_it(workspace: Path) -> None:
+    hands = hands_on(workspace)
+    hands.documents.show(workspace / "unsaved.txt", "typed")
+    assert await hands.text("read_file", path="unsaved.txt") == "     1\ttyped"
+
+
+@pytest.mark.parametrize(
+    ("input", "says"),
+    [
+        ({}, "path: field required"),
+        ({"path": "a", "ofset": 1}, "ofset: there is no such field, only path, offset, limit"),
+        ({"path": "a", "offset": 0}, "offset: "),
+        ({"path": "a", "limit": "many"}, "limit: "),
+        ({"path": 7}, "path: "),
+        ({"path": "none.txt"}, "There is no file none.txt"),
+        ({"path": "a.txt", "offset": 3}, "offset: a.txt has only 1 lines"),
+        ({"path": "folder"}, "use list_dir"),
+    ],
+)
+async def test_wrong_input_names_what_is_wrong(workspace: Path, input: dict[str, object], says: str) -> None:
+    (workspace / "a.txt").write_text("one")
+    (workspace / "folder").mkdir()
+    with pytest.raises(ToolError, match=says):
+        await hands_on(workspace).call("read_file", **input)
+
+
+async def test_null_counts_as_left_out(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one")
+    assert await hands_on(workspace).text("read_file", path="a.txt", offset=None, limit=None) == "     1\tone"
+
+
+@pytest.mark.parametrize("name", ["read_file", "list_dir", "glob", "grep", "edit_file", "write_file"])
+async def test_no_file_tool_leaves_the_workspace(workspace: Path, name: str) -> None:
+    (workspace / "link").symlink_to("/etc")
+    extra = {
+        "glob": {"pattern": "*"},
+        "grep": {"pattern": "root"},
+        "edit_file": {"old_string": "root", "new_string": "x"},
+        "write_file": {"content": "x"},
+    }.get(name, {})
+    for path in ("/etc/hostname", "../x", "link/hostname", "link"):
+        with pytest.raises(OutsideRoots, match="outside the workspace"):
+            await hands_on(workspace).call(name, path=path, **extra)
+
+
+async def test_what_the_gate_decided_about_is_what_is_read(workspace: Path) -> None:
+    (workspace / "plain.txt").write_text("plain")
+    (workspace / ".env").write_text("TOKEN=1")
+    (workspace / "alias").symlink_to("plain.txt")
+    ready = await hands_on(workspace).ready("read_file", {"path": "alias"})
+    (workspace / "alias").unlink()
+    (workspace / "alias").symlink_to(".env")
+    with pytest.raises(ToolError, match="leads to another file"):
+        await ready.run()
+
+
+async def test_a_folder_is_listed_sorted_and_marked(workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "b.txt").touch()
+    (workspace / "a\nb.txt").touch()
+    (workspace / ".env").touch()
+    (workspace / "link").symlink_to("/etc")
+    (workspace / ".git").mkdir()
+    hands = hands_on(workspace)
+    assert await hands.text("list_dir", path=".") == ".env\na\\nb.txt\nb.txt\nlink@\nsub/"
+    assert await hands.text("list_dir", path="sub") == "[empty folder]"
+    assert await hands.access("list_dir", path="sub") == [AccessRequest("list_dir", Action.READ, "sub")]
+
+
+async def test_a_listing_leaves_out_what_git_ignores(workspace: Path) -> None:
+    for path in ("build/out.o", "src/keep.log", "src/a.log", "src/a.py", "src/gen/x.py", "node_modules/p/i.js"):
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).touch()
+    (workspace / ".gitignore").write_text("build/\n*.log\nnode_modules\n/src/gen/\n")
+    (workspace / "src/.gitignore").write_text("!keep.log\n")
+    hands = hands_on(workspace)
+    assert await hands.text("list_dir", path=".") == ".gitignore\nsrc/"
+    assert await hands.text("list_dir", path="src") == ".gitignore\na.py\nkeep.log"
+    assert await hands.text("list_dir", path="node_modules/p") == "i.js"
+
+
+async def test_a_listing_is_bounded(workspace: Path) -> None:
+    for number in range(510):
+        (workspace / f"{number:03}").touch()
+    lines = (await hands_on(workspace).text("list_dir", path=".")).splitlines()
+    assert lines[-2:] == ["499", "[500 of 510 names; use glob to find the others]"]
+
+
+@pytest.mark.parametrize(("path", "says"), [("a.txt", "use read_file"), ("none", "no such file or folder")])
+async def test_only_folders_are_listed(workspace: Path, path: str, says: str) -> None:
+    (workspace / "a.txt").touch()
+    with pytest.raises(ToolError, match=says):
+        await hands_on(workspace).call("list_dir", path=path)

@@ -1,0 +1,261 @@
+"""``glob`` and ``grep``."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from deputy_agents.errors import ToolError
+from deputy_agents.event import Location
+from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.tool import ripgrep
+from deputy_agents.tool.match import branches, last_part, matcher
+from tests.support.files import Hands, hands_on
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    files = {
+        "README.md": "Needle here\n",
+        "src/app.py": "import os\nneedle = 1\n",
+        "src/deep/util.ts": "const x = 'needle'\n",
+        "src/deep/util.tsx": "needle\n",
+        "src/ignored.py": "needle\n",
+        ".github/ci.yml": "needle: true\n",
+        ".git/config": "needle\n",
+        ".env": "needle=secret\n",
+        "vendor/x.py": "needle\n",
+        ".gitignore": "vendor/\n",
+        "src/.gitignore": "ignored.py\n",
+        "line\nend.txt": "needle\n",
+    }
+    for path, text in files.items():
+        (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / path).write_text(text)
+    (workspace / "bin").write_bytes(b"\0needle")
+    (workspace / "out").symlink_to("/etc")
+    return workspace
+
+
+async def test_a_glob_finds_files_sorted_and_without_what_is_ignored(project: Path) -> None:
+    hands = hands_on(project)
+    assert await hands.text("glob", pattern="*.py") == "src/app.py"
+    assert await hands.text("glob", pattern="src/**/*.{ts,tsx}") == "src/deep/util.ts\nsrc/deep/util.tsx"
+    assert await hands.text("glob", pattern="!*.{py,ts,tsx,md}", path="src") == "src/.gitignore"
+    assert await hands.text("glob", pattern="*.yml") == ".github/ci.yml"
+    assert await hands.text("glob", pattern="*.rb") == "No files match."
+    assert await hands.text("glob", pattern="line*") == "line\\nend.txt"
+
+
+async def test_paths_are_relative_to_the_working_folder_or_absolute(project: Path) -> None:
+    hands = hands_on(project)
+    hands.context = replace(hands.context, cwd=project / "src")
+    assert await hands.text("glob", pattern="*.py") == "app.py"
+    assert await hands.text("grep", pattern="Needle", path="..") == f"{project}/README.md:1:Needle here"
+
+
+async def test_grep_answers_path_line_and_text(project: Path) -> None:
+    hands = hands_on(project)
+    output = await hands.call("grep", pattern=r"^needle", path="src")
+    assert output.content == "src/app.py:2:needle = 1\nsrc/deep/util.tsx:1:needle"
+    assert output.locations == (
+        Location(str(project / "src/app.py"), 2, 2),
+        Location(str(project / "src/deep/util.tsx"), 1, 1),
+    )
+    assert await hands.text("grep", pattern="nowhere") == "No matches."
+
+
+async def test_grep_leaves_out_secrets_ignored_and_binary_files_and_never_follows_links(project: Path) -> None:
+    found = await hands_on(project).text("grep", pattern="(?i)needle|root")
+    assert [line.split(":")[0] for line in found.splitlines()] == [
+        ".github/ci.yml",
+        "README.md",
+        "line\\nend.txt",
+        "src/app.py",
+        "src/deep/util.ts",
+        "src/deep/util.tsx",
+    ]
+
+
+async def test_grep_can_be_narrowed_by_a_glob(project: Path) -> None:
+    hands = hands_on(project)
+    assert await hands.text("grep", pattern="needle", glob="*.py") == "src/app.py:2:needle = 1"
+    assert (
+        await hands.text("grep", pattern="needle", glob="deep/*.ts", path="src")
+        == "src/deep/util.ts:1:const x = 'needle'"
+    )
+    assert "app.py" not in await hands.text("grep", pattern="needle", glob="!*.py", path="src")
+    assert await hands.text("grep", pattern="needle", glob="**/deep/**") == (
+        "src/deep/util.ts:1:const x = 'needle'\nsrc/deep/util.tsx:1:needle"
+    )
+
+
+async def test_searches_leave_out_what_the_agent_may_not_read(project: Path) -> None:
+    hands = hands_on(project)
+
+    def may_read(subject: str) -> bool:
+        return not subject.startswith("src/deep/")
+
+    hands.context = replace(hands.context, may_read=may_read)
+    assert await hands.text("grep", pattern="needle", path="src") == "src/app.py:2:needle = 1"
+    assert await hands.text("glob", pattern="*.ts*") == "No files match."
+
+
+async def test_one_file_is_searched_as_the_user_sees_it(project: Path) -> None:
+    hands = hands_on(project)
+    hands.documents.show(project / "src/app.py", "x\r\nneedle 2\r\n" + "y" * 200_000)
+    assert await hands.text("grep", pattern="needle.*$", path="src/app.py") == "src/app.py:2:needle 2"
+    assert await hands.access("grep", pattern="x", path="src/app.py") == [
+        AccessRequest("grep", Action.READ, "src/app.py")
+    ]
+
+
+async def test_searching_a_secret_by_name_asks_for_more_than_leave_to_read(project: Path) -> None:
+    hands = hands_on(project)
+    assert await hands.access("grep", pattern="x", path=".env") == [AccessRequest("grep", Action.READ_SECRET, ".env")]
+    assert await hands.text("grep", pattern="needle", path=".env") == ".env:1:needle=secret"
+
+
+async def test_the_title_shows_the_pattern_and_the_place(project: Path) -> None:
+    hands = hands_on(project)
+    assert (await hands.prepare("grep", pattern="a\u202eb")).target == "a\\u{202e}b"
+    assert (await hands.prepare("glob", pattern="*.py", path="src")).target == "*.py in src"
+
+
+@pytest.mark.parametrize("pattern", ["--files", "-e", "--pre=sh", "-f/etc/passwd"])
+async def test_a_pattern_is_never_taken_for_an_option(project: Path, pattern: str) -> None:
+    (project / "options.txt").write_text(f"{pattern}\n")
+    found = await hands_on(project).text("grep", pattern=pattern)
+    assert found == f"options.txt:1:{pattern}"
+
+
+async def test_the_users_ripgrep_configuration_has_no_part(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "rc").write_text("--files-with-matches\n--follow\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(project / "rc"))
+    assert await hands_on(project).text("grep", pattern="^needle", path="src/deep") == "src/deep/util.tsx:1:needle"
+
+
+@pytest.mark.parametrize(
+    ("name", "input", "says"),
+    [
+        ("grep", {"pattern": "("}, "unclosed group"),
+        ("grep", {"pattern": "a\nb"}, r"\\n"),
+        ("grep", {"pattern": ""}, "pattern: "),
+        ("grep", {"pattern": "x", "path": "none"}, "path: there is no none"),
+        ("grep", {"pattern": "x", "path": "bin"}, "binary"),
+        ("grep", {"pattern": "x", "glob": "*.[a"}, "glob"),
+        ("glob", {"pattern": "{a,b}" * 7}, "more than 64"),
+        ("glob", {"pattern": "*", "path": "README.md"}, "path: README.md is no folder"),
+        ("glob", {"pattern": "*", "path": "none"}, "path: there is no none"),
+    ],
+)
+async def test_wrong_input_is_told(project: Path, name: str, input: dict[str, object], says: str) -> None:
+    with pytest.raises(ToolError, match=says):
+        await hands_on(project).call(name, **input)
+
+
+async def test_answers_are_bounded(workspace: Path) -> None:
+    (workspace / "many.txt").write_text("needle\n" * 10_000)
+    (workspace / "wide.txt").write_text("needle " + "x" * 1_000_000)
+    for number in range(600):
+        (workspace / f"{number:03}.py").touch()
+    hands = hands_on(workspace)
+    many = (await hands.text("grep", pattern="needle")).splitlines()
+    assert (len(many), many[-1]) == (201, "[cut here: more matches; narrow the pattern, path or glob]")
+    assert len(await hands.text("grep", pattern="needle", path="wide.txt")) < 600
+    files = (await hands.text("glob", pattern="*.py")).splitlines()
+    assert (len(files), files[-1]) == (501, "[cut here: more files match; narrow the pattern or path]")
+
+
+async def test_a_file_that_turns_out_to_be_binary_does_not_garble_the_answer(workspace: Path) -> None:
+    (workspace / "late.txt").write_bytes(b"needle\n" + b"x\n" * 200_000 + b"\0\nneedle\n")
+    (workspace / "z.txt").write_text("needle\n")
+    assert await hands_on(workspace).text("grep", pattern="needle") == "late.txt:1:needle\nz.txt:1:needle"
+
+
+@pytest.fixture
+def endless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A ripgrep that leaves its process id in this file, finds one line, and never ends."""
+    program = tmp_path / "rg"
+    program.write_text(f"#!/bin/sh\necho $$ >'{tmp_path}/pid'\nprintf './a.txt\\0001:found\\n'\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(ripgrep, "_binary", lambda: str(program))
+    return tmp_path / "pid"
+
+
+async def test_a_search_that_is_cancelled_leaves_no_process(workspace: Path, endless: Path) -> None:
+    hands = hands_on(workspace)
+    scope = anyio.CancelScope()
+    on_first_find(hands, scope.cancel)
+    with anyio.fail_after(20), scope:
+        await hands.call("grep", pattern="x")
+    assert scope.cancelled_caught
+    assert not psutil.pid_exists(pid(endless))
+
+
+async def test_a_search_that_takes_too_long_gives_what_it_found(
+    workspace: Path, endless: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands = hands_on(workspace)
+    clock = anyio.CancelScope()
+    clocks = {ripgrep.TIMEOUT: clock}
+    monkeypatch.setattr(anyio, "move_on_after", clocks.__getitem__)
+    on_first_find(hands, clock.cancel)
+    with anyio.fail_after(20):
+        text = await hands.text("grep", pattern="x")
+    assert text.startswith("a.txt:1:found\n[cut here")
+    assert not psutil.pid_exists(pid(endless))
+
+
+def on_first_find(hands: Hands, act: Callable[[], None]) -> None:
+    def may_read(_: str) -> bool:
+        act()
+        return True
+
+    hands.context = replace(hands.context, may_read=may_read)
+
+
+def pid(file: Path) -> int:
+    return int(file.read_text())
+
+
+async def test_without_ripgrep_the_answer_says_what_to_install(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> str:
+        raise ToolError("ripgrep (rg) is missing; install the package ripgrep beside Deputy.")
+
+    monkeypatch.setattr(ripgrep, "_binary", missing)
+    with pytest.raises(ToolError, match="install"):
+        await hands_on(workspace).call("glob", pattern="*")
+
+
+async def test_braces_are_spread_out() -> None:
+    assert branches("{a,b}.{c,d}") == ["a.c", "a.d", "b.c", "b.d"]
+    assert branches("{one}") == ["{one}"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "last"),
+    [
+        ("*.py", "*.py"),
+        ("src/**/*.{ts,tsx}", "*.{ts,tsx}"),
+        ("src/**", None),
+        ("!*.py", None),
+        ("src", None),
+        ("", None),
+        ("{a/x,b/*.y}", None),
+        ("include:*.py", None),
+    ],
+)
+async def test_the_sieve_of_names_is_never_finer_than_the_glob(glob: str, last: str | None) -> None:
+    assert last_part(glob) == last
+
+
+async def test_a_glob_may_start_with_a_hash() -> None:
+    assert matcher("#x")("#x")

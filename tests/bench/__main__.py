@@ -1,0 +1,8 @@
+"""``python -m tests.bench``: how fast, told as ratios within one run. Nothing here is asserted."""
+
+import asyncio
+
+from tests.bench.fanout import main
+
+if __name__ == "__main__":
+    asyncio.run(main())
