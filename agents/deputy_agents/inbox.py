@@ -7,7 +7,7 @@ garbage) only takes that client out of the matter; when no client that was asked
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -23,20 +23,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How a question was settled. ``option`` is set when someone chose."""
+    """How a question was settled. ``option`` is set when someone chose; ``allowed`` when a rule lets the call run."""
 
     by: ResolvedBy
     option: Option | None = None
     feedback: str | None = None
     input: Mapping[str, object] | None = None
+    allowed: bool = False
 
 
 @dataclass(slots=True)
 class _Open:
     question: Question
     run: int
+    review: "Callable[[], Resolution | None]"
     future: "asyncio.Future[Resolution]"
     asked: dict[Questioner, anyio.CancelScope] = field(default_factory=dict[Questioner, anyio.CancelScope])
+    waits: int = 0
+    """How often it began to wait for a client."""
     dismissed: bool = False
     """Some client showed it, and it was closed there."""
 
@@ -57,7 +61,9 @@ class Inbox:
         return [entry.question for entry in self._open.values()]
 
     def attach(self, questioner: Questioner) -> None:
-        """``questioner`` is asked everything that is open, and all that follows."""
+        """``questioner`` is asked everything that is open, and all that follows; once, however often it is attached."""
+        if questioner in self._questioners:
+            return
         self._questioners.append(questioner)
         for entry in tuple(self._open.values()):
             self._put(entry, questioner)
@@ -72,9 +78,10 @@ class Inbox:
                 scope.cancel()
                 self._check_reachable(entry)
 
-    async def ask(self, question: Question, run: int) -> Resolution:
-        """Waits for the answer as long as it takes. Cancelling the wait withdraws the question everywhere."""
-        entry = _Open(question, run, asyncio.get_running_loop().create_future())
+    async def ask(self, question: Question, run: int, review: Callable[[], Resolution | None]) -> Resolution:
+        """Waits for the answer as long as it takes. Cancelling the wait withdraws the question everywhere. ``review`` says
+        whether the rules have come to answer it by themselves."""
+        entry = _Open(question, run, review, asyncio.get_running_loop().create_future())
         self._open[question.request_id] = entry
         self._log.emit(PermissionRequested(question), question.agent.agent_id, run)
         for questioner in self._questioners:
@@ -106,6 +113,12 @@ class Inbox:
             case Dismissed(by):
                 return self._settle(entry, Resolution(by))
 
+    def review(self) -> None:
+        """The rules have changed: what they answer now is no longer asked."""
+        for entry in tuple(self._open.values()):
+            if (resolution := entry.review()) is not None:
+                self._settle(entry, resolution)
+
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _put(self, entry: _Open, questioner: Questioner) -> None:
@@ -117,7 +130,9 @@ class Inbox:
         with scope:
             try:
                 answer = await questioner.ask(entry.question)
-            except Exception:
+            except (Exception, asyncio.CancelledError) as error:
+                if isinstance(error, asyncio.CancelledError) and not is_stray_cancel():
+                    raise
                 logger.exception("a client failed to ask question %s", entry.question.request_id)
         if entry.asked.pop(questioner, None) is None or scope.cancelled_caught:
             return
@@ -136,14 +151,15 @@ class Inbox:
         if entry.dismissed:
             self._settle(entry, Resolution(ResolvedBy.DISMISSED))
         elif self._grace > 0:
-            self._tasks.start_soon(self._wait_for_client, entry)
+            entry.waits += 1
+            self._tasks.start_soon(self._wait_for_client, entry, entry.waits)
         else:
             self._settle(entry, Resolution(ResolvedBy.UNREACHABLE))
 
-    async def _wait_for_client(self, entry: _Open) -> None:
+    async def _wait_for_client(self, entry: _Open, wait: int) -> None:
         with anyio.move_on_after(self._grace):
             await asyncio.wait([entry.future])
-        if not entry.asked:
+        if not entry.asked and entry.waits == wait:
             self._settle(entry, Resolution(ResolvedBy.UNREACHABLE))
 
     def _settle(self, entry: _Open, resolution: Resolution) -> bool:
@@ -166,3 +182,10 @@ class Inbox:
 
 def _option(question: Question, option_id: str) -> Option | None:
     return next((option for option in question.options if option.option_id == option_id), None)
+
+
+def is_stray_cancel() -> bool:
+    """In a handler of ``CancelledError``: whether nobody cancelled this task, and only what it awaited was (the future
+    of a client that went away, say). Raised on, it would end the tasks around in silence."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() == 0

@@ -9,11 +9,10 @@ deltas are merged.
 import asyncio
 import logging
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from deputy_agents.errors import StoreError
 from deputy_agents.event import (
     Activity,
     Body,
@@ -45,16 +44,20 @@ class EventLog:
     def __init__(self, session_id: str, store: Store, clock: Clock, view: View) -> None:
         self.session_id = session_id
         self.view = view
-        self.failed: StoreError | None = None
+        self.failed: Exception | None = None
+        """Why the store keeps nothing more of this session."""
         self._store = store
         self._clock = clock
         self._seq = view.last_seq
         self._agent_seq: defaultdict[tuple[str | None, int | None], int] = defaultdict(int)
         self._queued: list[Event] = []
         self._history: list[HistoryRecord] = []
+        self._closed = False
+        self._unstored: list[Event] = []
+        self._told = 0
+        self._published = 0
         self._wake = asyncio.Event()
-        self._settled = asyncio.Event()
-        self._settled.set()
+        self._progress = asyncio.Event()
         self._subscriptions: set[Subscription] = set()
         self._counts: SessionStatus | None = None
 
@@ -81,18 +84,22 @@ class EventLog:
 
     async def flush(self) -> None:
         """Returns when all that was emitted before is committed and published."""
-        await self._settled.wait()
+        goal = self._told
+        while self._published < goal and not self._closed:
+            await self._progress.wait()
 
     async def run(self) -> None:
         """The writer; runs until it is cancelled."""
         while True:
             await self._wake.wait()
-            await self._drain()
+            self._wake.clear()
+            await self._write()
 
-    async def close(self) -> None:
-        """Commits what is left and ends all subscriptions."""
-        await self._drain()
-        for subscription in list(self._subscriptions):
+    def close(self) -> None:
+        """Ends all subscriptions; each still hands out what was published. Nobody waits for the writer any more."""
+        self._closed = True
+        self._progress.set()
+        for subscription in tuple(self._subscriptions):
             subscription.close()
 
     def subscribe(self, after: int | None = None) -> "Subscription":
@@ -105,32 +112,42 @@ class EventLog:
         self._subscriptions.discard(subscription)
 
     async def read(self, after: int, limit: int) -> list[Event]:
-        return list(await self._store.events(self.session_id, after, limit))
+        """Published events numbered above ``after``, in order."""
+        stored: Sequence[Event] = ()
+        try:
+            stored = await self._store.events(self.session_id, after, limit)
+        except Exception:
+            logger.exception("session %s cannot be read again", self.session_id)
+        # What is committed and not yet published comes by itself.
+        events = [event for event in (*stored, *self._unstored) if after < (event.seq or 0) <= self.last_seq]
+        return events[:limit]
 
     def _stir(self) -> None:
-        self._settled.clear()
+        self._told += 1
         self._wake.set()
 
-    async def _drain(self) -> None:
-        while self._queued or self._history:
-            events, self._queued = self._queued, []
-            history, self._history = self._history, []
-            await self._commit([event for event in events if event.seq is not None], history)
-            for event in events:
-                self._publish(event)
-            self._publish_counts()
-        self._wake.clear()
-        self._settled.set()
+    async def _write(self) -> None:
+        goal = self._told
+        events, self._queued = self._queued, []
+        history, self._history = self._history, []
+        await self._commit([event for event in events if event.seq is not None], history)
+        for event in events:
+            self._publish(event)
+        self._publish_counts()
+        self._published = goal
+        self._progress.set()
+        self._progress = asyncio.Event()
 
     async def _commit(self, events: list[Event], history: list[HistoryRecord]) -> None:
-        if self.failed is not None or not (events or history):
-            return
-        try:
-            await self._store.append(self.session_id, events, history)
-        except StoreError as error:
-            # The agents go on; what follows lives in this process alone, and the session says so.
-            self.failed = error
-            logger.error("session %s is no longer stored: %s", self.session_id, error)
+        if self.failed is None and (events or history):
+            try:
+                await self._store.append(self.session_id, events, history)
+            except Exception as error:
+                # The agents go on; what follows lives in this process alone.
+                self.failed = error
+                logger.exception("session %s is no longer stored", self.session_id)
+        if self.failed is not None:
+            self._unstored += events
 
     def _publish_counts(self) -> None:
         counts = self.view.status()
@@ -173,13 +190,15 @@ class Subscription:
         if event.seq is not None:
             if not self._behind:
                 self._items[key] = event
-                if len(self._items) > BUFFER:
-                    self._fall_behind()
+            elif isinstance(event.body, MessageAdded):
+                self._forget_deltas(event.body)
         elif isinstance(event.body, MessageDelta | ThoughtDelta) and (queued := self._items.get(key)) is not None:
             self._items[key] = _merged(queued, event.body)
         else:
             self._items.pop(key, None)
             self._items[key] = event
+        if len(self._items) > BUFFER:
+            self._fall_behind()
         self._wake.set()
 
     def close(self) -> None:
@@ -193,9 +212,11 @@ class Subscription:
     async def _events(self) -> AsyncIterator[Event]:
         while True:
             while self._behind:
-                for event in await self._log.read(self._cursor, PAGE):
+                page = await self._log.read(self._cursor, PAGE)
+                for event in page:
                     yield self._taken(event)
-                self._behind = self._cursor < self._log.last_seq
+                # An empty page: the store has lost what is missing, and the gap in the numbers tells it.
+                self._behind = bool(page) and self._cursor < self._log.last_seq
             if self._items:
                 _, event = self._items.popitem(last=False)
                 yield self._taken(event)
@@ -210,13 +231,18 @@ class Subscription:
             self._cursor = event.seq
             if isinstance(event.body, MessageAdded):
                 # Its deltas, if any still wait, would now be told twice.
-                self._items.pop((MessageDelta, event.body.message_id), None)
+                self._forget_deltas(event.body)
         return event
 
+    def _forget_deltas(self, message: MessageAdded) -> None:
+        self._items.pop((MessageDelta, message.message_id), None)
+        self._items.pop((ThoughtDelta, message.message_id), None)
+
     def _fall_behind(self) -> None:
+        """Leaves durable events to the store; of the others the oldest make room."""
         self._behind = True
-        for key in [key for key, event in self._items.items() if event.seq is not None]:
-            del self._items[key]
+        lossy = [(key, event) for key, event in self._items.items() if event.seq is None]
+        self._items = OrderedDict(lossy[-BUFFER:])
 
 
 def _key(event: Event) -> Hashable:

@@ -5,17 +5,18 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Self
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents.definition import Definition, PermissionMode
 from deputy_agents.definition.loader import built_in
-from deputy_agents.errors import Overloaded, UnknownAgent, UnknownSession, WrongState
+from deputy_agents.errors import InvalidRequest, Overloaded, UnknownAgent, UnknownSession, WrongState
 from deputy_agents.event import (
     AgentStarted,
     PromptQueue,
@@ -29,14 +30,13 @@ from deputy_agents.event import (
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog, Subscription
-from deputy_agents.message import Block, Message, Text, Usage
+from deputy_agents.message import Block, Image, Message, Text, Usage
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
 from deputy_agents.permission.decide import Policy, Rule, meet
 from deputy_agents.ports import Answer, Buffers, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
-from deputy_agents.run.state import Idle
 from deputy_agents.settings import Settings
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
@@ -104,7 +104,14 @@ class Turn:
 class Session:
     """One conversation: a primary agent, its children, their events and questions. Made by :class:`Runtime`."""
 
-    def __init__(self, runtime: "Runtime", record: SessionRecord, workspace: Workspace, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        runtime: "Runtime",
+        record: SessionRecord,
+        workspace: Workspace,
+        definitions: Mapping[str, Definition],
+        tasks: TaskGroup,
+    ) -> None:
         self.record = record
         self.workspace = workspace
         self.permission_mode = runtime.settings.permission_mode
@@ -114,11 +121,11 @@ class Session:
         self._runtime = runtime
         self._tasks = tasks
         self._rules: list[Rule] = []
-        self._definitions: dict[str, Definition] = dict(built_in())
-        self._supervisor = Supervisor(self, runtime.slots, tasks, self._definitions)
+        self._supervisor = Supervisor(self, runtime.slots, tasks, definitions)
         self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model)
         self._turn: Turn | None = None
         self._queue: deque[Turn] = deque()
+        self._closed = False
 
     # -- what front ends use ---------------------------------------------------------------------------------------
 
@@ -144,10 +151,16 @@ class Session:
         """Accepts a prompt. While a turn runs, it waits for its end if ``queue`` is set.
 
         Raises:
-            WrongState: a turn runs, and ``queue`` is not set.
+            InvalidRequest: there is nothing in it.
+            WrongState: a turn runs, and ``queue`` is not set; or the session is closed.
             Overloaded: too many prompts wait already.
         """
-        turn = Turn(new_id(), tuple(blocks), origin)
+        kept = tuple(block for block in blocks if not isinstance(block, Text) or block.text.strip())
+        if not any(isinstance(block, Text | Image) for block in kept):
+            raise InvalidRequest("The prompt is empty.", "prompt")
+        if self._closed:
+            raise WrongState("This session is closed.")
+        turn = Turn(new_id(), kept, origin)
         if self._turn is None:
             self._begin(turn)
         elif not queue:
@@ -171,25 +184,12 @@ class Session:
 
     async def cancel_turn(self) -> bool:
         """Ends the running turn with the children that it waits for; returns when they have stopped."""
-        turn = self._turn
-        if turn is None:
-            return False
-        self._primary.feed(UserCancel(CancelReason.USER))
-        with anyio.move_on_after(self.settings.limits.cancel_grace):
-            await turn.result()
-        if self._turn is turn:
-            self._primary.force()
-            await turn.result()
-        await self.flush()
-        return True
+        return await self._cancel_turn(CancelReason.USER)
 
     async def cancel(self) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
         cancelled = self.busy or bool(self._supervisor.below(self.primary_id))
-        for turn in tuple(self._queue):
-            self.unqueue(turn.turn_id)
-        await self.cancel_turn()
-        await self._supervisor.cancel_below(self.primary_id)
+        await self._cancel(CancelReason.USER)
         await self.flush()
         return cancelled
 
@@ -272,6 +272,7 @@ class Session:
 
     def remember(self, rules: Sequence[Rule]) -> None:
         self._rules.extend(rules)
+        self.inbox.review()
 
     def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[str, ...]:
         return self._supervisor.spawn(parent, tool_use_id, specs)
@@ -292,8 +293,13 @@ class Session:
         say(self, agent, TurnFinished(turn.turn_id, finish.stop_reason, error))
         say(self, agent, StatusChanged(AgentStatus.IDLE))
         self._turn = None
-        self._touch()
         self._tasks.start_soon(self._settle, turn, TurnResult(finish.stop_reason, _since(turn, agent), error))
+        if self._queue:
+            following = self._queue.popleft()
+            self._tell_queue()
+            self._begin(following)
+        else:
+            self._touch()
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -307,22 +313,41 @@ class Session:
         await anyio.sleep_forever()
 
     async def close(self) -> None:
-        """Ends everything, in order and in bounded time."""
+        """Ends everything, agents first, in bounded time."""
+        self._closed = True
+        try:
+            with anyio.move_on_after(3 * self.settings.limits.cancel_grace):
+                await self._cancel(CancelReason.SHUTDOWN)
+                await self.flush()
+        finally:
+            self._tasks.cancel_scope.cancel()
+            self.ended()
+
+    def ended(self, error: TurnError | None = None) -> None:
+        """Nothing more happens here, because of ``error`` if a fault of the program did it: nobody may go on waiting."""
+        self._closed = True
+        for turn in [*([self._turn] if self._turn else []), *self._queue]:
+            turn.settle(TurnResult("error" if error else "cancelled", Usage(), error))
+        self.log.close()
+
+    async def _cancel(self, reason: CancelReason) -> None:
         for turn in tuple(self._queue):
             self.unqueue(turn.turn_id)
-        if not isinstance(self._primary.state.phase, Idle):
-            self._primary.feed(UserCancel(CancelReason.SHUTDOWN))
-        with anyio.move_on_after(self.settings.limits.cancel_grace):
-            if self._turn is not None:
-                await self._turn.result()
-            await self._supervisor.cancel_below(self.primary_id, CancelReason.SHUTDOWN)
-        await self.log.close()
+        await self._cancel_turn(reason)
+        below = CancelReason.PARENT if reason is CancelReason.USER else reason
+        await self._supervisor.cancel_below(self.primary_id, below)
 
-    def broke_down(self) -> None:
-        """A fault of the program ended the session's tasks: nobody may go on waiting for it."""
-        error = TurnError("internal", "An internal error ended this session; the log has the details.")
-        for turn in [*([self._turn] if self._turn else []), *self._queue]:
-            turn.settle(TurnResult("error", Usage(), error))
+    async def _cancel_turn(self, reason: CancelReason) -> bool:
+        turn = self._turn
+        if turn is None:
+            return False
+        self._primary.feed(UserCancel(reason))
+        with anyio.move_on_after(self.settings.limits.cancel_grace):
+            await turn.result()
+        if self._turn is turn:
+            self._primary.force()
+            await turn.result()
+        return True
 
     def _begin(self, turn: Turn) -> None:
         agent = self._primary.agent
@@ -334,12 +359,10 @@ class Session:
         self._primary.feed(UserPrompt(Message("user", turn.blocks), turn.text))
 
     async def _settle(self, turn: Turn, outcome: TurnResult) -> None:
-        await self.flush()
-        turn.settle(outcome)
-        if self._turn is None and self._queue:
-            following = self._queue.popleft()
-            self._tell_queue()
-            self._begin(following)
+        try:
+            await self.flush()
+        finally:
+            turn.settle(outcome)
 
     def _touch(self, title: str = "") -> None:
         """Keeps the record's time, and names a session after its first prompt."""
@@ -348,7 +371,13 @@ class Session:
             record = replace(record, title=cut(" ".join(clean(title).split()), TITLE_LENGTH))
             self.log.emit(SessionChanged())
         self.record = record
-        self._tasks.start_soon(self._runtime.store.update, record)
+        self._tasks.start_soon(self._save)
+
+    async def _save(self) -> None:
+        try:
+            await self._runtime.store.update(self.record)
+        except Exception:
+            logger.exception("the record of session %s was not stored", self.id)
 
     def _tell_queue(self) -> None:
         self.log.emit(PromptQueue(tuple((turn.turn_id, turn.text) for turn in self._queue)))
@@ -388,6 +417,7 @@ class Runtime:
         self.grace = grace
         self.slots = Slots(settings.agents)
         self._sessions: dict[str, Session] = {}
+        self._closed = False
         self._scope: TaskGroup
 
     async def __aenter__(self) -> Self:
@@ -398,7 +428,6 @@ class Runtime:
     async def __aexit__(self, *exc: object) -> None:
         with anyio.CancelScope(shield=True):
             await self.close()
-        self._scope.cancel_scope.cancel()
         await self._scope.__aexit__(None, None, None)
 
     async def new_session(
@@ -411,14 +440,20 @@ class Runtime:
         model: str | None = None,
         permission_mode: PermissionMode | None = None,
     ) -> Session:
-        """Opens a session whose agents work in ``cwd``, beneath ``roots``."""
+        """Opens a session whose agents work in ``cwd``, beneath ``roots``.
+
+        Raises:
+            WrongState: the runtime is closed.
+            StoreError: the store cannot keep it.
+        """
         now = self.clock.time()
         workspace = await Workspace.open(roots, buffers)
+        definitions = await to_thread.run_sync(built_in)
         record = SessionRecord(
             new_id(), new_id(), title or "", str(cwd), now, now, model or self.settings.model, agent_count=1
         )
         await self.store.create(record)
-        session: Session = await self._scope.start(self._host, record, workspace)
+        session: Session = await self._scope.start(self._host, record, workspace, definitions)
         if permission_mode is not None:
             session.permission_mode = permission_mode
         return session
@@ -450,27 +485,48 @@ class Runtime:
         raise UnknownAgent(f"There is no agent {agent_id}.")
 
     def apply_settings(self, settings: Settings) -> None:
-        """New settings hold from the next decision, request or spawn on."""
+        """New settings hold from the next decision, request or spawn on; open questions are decided anew."""
         self.settings = settings
         self.slots.settings = settings.agents
+        for session in self._sessions.values():
+            session.inbox.review()
 
     async def close(self) -> None:
         """Ends all sessions at once; bounded by the grace of cancelling."""
+        self._closed = True
         async with anyio.create_task_group() as closing:
             for session in self._sessions.values():
                 closing.start_soon(session.close)
+        self._sessions.clear()
 
-    async def _host(self, record: SessionRecord, workspace: Workspace, *, task_status: TaskStatus[Session]) -> None:
+    async def _host(
+        self,
+        record: SessionRecord,
+        workspace: Workspace,
+        definitions: Mapping[str, Definition],
+        *,
+        task_status: TaskStatus[Session],
+    ) -> None:
         """Owns one session's tasks. A fault of the program ends that session and no other."""
+        if self._closed:
+            raise WrongState("Deputy is shutting down.")
+        session: Session | None = None
+        error: TurnError | None = None
+        ready = False
         try:
             async with anyio.create_task_group() as tasks:
-                session = Session(self, record, workspace, tasks)
+                # A cancel from around must not tear agents apart half-way: leaving the runtime ends them in order.
+                tasks.cancel_scope.shield = True
+                session = self._sessions[record.session_id] = Session(self, record, workspace, definitions, tasks)
                 await tasks.start(session.serve)
-                self._sessions[session.id] = session
+                ready = True
                 task_status.started(session)
         except Exception:
-            session = self._sessions.pop(record.session_id, None)
-            if session is None:
+            if not ready:
                 raise
             logger.exception("session %s broke down", record.session_id)
-            session.broke_down()
+            error = TurnError("internal", "An internal error ended this session; the log has the details.")
+        finally:
+            self._sessions.pop(record.session_id, None)
+            if session is not None:
+                session.ended(error)

@@ -5,7 +5,7 @@ task here, which holds its slot, its deadline and the duty to report its one res
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class _Child:
 class Supervisor:
     """Agents of one session. ``slots`` are shared by all sessions of the process."""
 
-    def __init__(self, host: Host, slots: Slots, tasks: TaskGroup, definitions: "dict[str, Definition]") -> None:
+    def __init__(self, host: Host, slots: Slots, tasks: TaskGroup, definitions: Mapping[str, Definition]) -> None:
         self._host = host
         self._slots = slots
         self._tasks = tasks
@@ -73,7 +73,7 @@ class Supervisor:
         definition = self._definitions["primary"]
         info = AgentInfo(agent_id, "primary", definition.name, model, Access.DEFAULT, depth=0)
         agent = self._build(info, definition, cwd, parent=None)
-        return self._adopt(Driver(agent, self._host))
+        return self._adopt(Driver(agent, self._host, self._tasks))
 
     def _build(self, info: AgentInfo, definition: Definition, cwd: Path, parent: Agent | None) -> Agent:
         tools = self._tools(info, definition)
@@ -138,7 +138,7 @@ class Supervisor:
             agent_id=new_id(),
             label=spec.label,
             definition=definition.name,
-            model=definition.model or parent.info.model,
+            model=self._model(definition, parent),
             access=Access.READ_ONLY if parent.info.access is Access.READ_ONLY else spec.access,
             depth=parent.info.depth + 1,
             parent_id=parent.id,
@@ -150,8 +150,12 @@ class Supervisor:
         )
         seconds = spec.timeout or definition.timeout or self._host.settings.agents.timeout
         deadline = Deadline(seconds, lambda: self._timed_out(agent.id, seconds))
-        driver = self._adopt(Driver(agent, self._host, slot, deadline))
+        driver = self._adopt(Driver(agent, self._host, self._tasks, slot, deadline))
         return _Child(driver, slot, spec, self._drivers[parent.id])
+
+    def _model(self, definition: Definition, parent: Agent) -> str:
+        named = self._host.settings.small_model if definition.model == "small" else definition.model
+        return named or parent.info.model
 
     def _launch(self, child: _Child) -> None:
         agent = child.driver.agent
@@ -163,12 +167,14 @@ class Supervisor:
     async def _run(self, child: _Child) -> None:
         agent = child.driver.agent
         first = UserPrompt(Message("user", (Text(child.spec.first_message),)), child.spec.first_message)
-        with child.slot:
-            await child.driver.run(first)
-        await self.cancel_below(agent.id)
-        outcome = self._report(child)
-        del self._children[agent.id]
-        child.done.set()
+        try:
+            with child.slot:
+                await child.driver.run(first)
+            await self.cancel_below(agent.id)
+            outcome = self._report(child)
+        finally:
+            del self._children[agent.id]
+            child.done.set()
         child.parent.feed(SubAgentResult(outcome))
 
     def _report(self, child: _Child) -> Outcome:

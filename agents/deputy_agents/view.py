@@ -95,8 +95,8 @@ class View:
 
     def apply(self, event: Event) -> None:
         if event.seq is None:
-            if isinstance(event.body, Activity) and event.agent_id is not None:
-                self._change(event, activity=event.body.text)
+            if isinstance(event.body, Activity):
+                self._note(event, event.body)
             return
         if event.seq <= self.last_seq:
             return
@@ -137,8 +137,8 @@ class View:
                 self._start(event, body)
             case AgentFinished() as body:
                 self._finish(event, body)
-            case StatusChanged(status, position, detail):
-                self._change(event, status=status, queue_position=position, detail=detail)
+            case StatusChanged() as body:
+                self._set_status(event, body)
             case UsageChanged(usage):
                 self._change(event, usage=usage)
             case MessageAdded() as body:
@@ -174,6 +174,11 @@ class View:
         if body.info.parent_id is not None:
             self._enter(event, ChildBlock(node), owner=body.info.parent_id)
 
+    def _set_status(self, event: Event, body: StatusChanged) -> None:
+        self._change(event, status=body.status, queue_position=body.queue_position, detail=body.detail)
+        if body.status is AgentStatus.IDLE:
+            self._change(event, activity=None)
+
     def _finish(self, event: Event, body: AgentFinished) -> None:
         self._change(
             event,
@@ -194,6 +199,12 @@ class View:
         # An ending is final within its run: a duplicate or late report changes nothing.
         if node is not None and event.run == node.run and not node.status.ended:
             self.agents[node.info.agent_id] = replace(node, updated_at=event.time, **changes)  # pyright: ignore[reportArgumentType]
+
+    def _note(self, event: Event, activity: Activity) -> None:
+        """What an agent does now: gone when it rests, so that it leaves no trace that the store does not have."""
+        node = self.agents.get(event.agent_id or "")
+        if node is not None and event.run == node.run and node.status is AgentStatus.RUNNING:
+            self.agents[node.info.agent_id] = replace(node, activity=activity.text)
 
     def _count_questions(self, event: Event, by: int) -> None:
         node = self.agents.get(event.agent_id or "")

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from tests.bench.fanout import main
+from tests.bench import deputy
+from tests.bench.fanout import CONTENDERS, main
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main({**CONTENDERS, "Deputy": deputy.turn}))

@@ -160,13 +160,13 @@ def table(children: int, measured: Mapping[str, Measure]) -> str:
     return "\n".join(lines)
 
 
-async def main(rounds: int = ROUNDS) -> None:
+async def main(contenders: Mapping[str, Contender], rounds: int = ROUNDS) -> None:
     """Measures and prints. The first run of each contender is not counted, as it imports and connects."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / FILE).write_text("A few words.\n" * 20)
         async with server() as url:
-            for contender in CONTENDERS.values():
+            for contender in contenders.values():
                 await contender(Fanout(url, Path(folder), 1))
             for children in SIZES:
                 run = Fanout(url, Path(folder), children)
-                print(table(children, await measure(CONTENDERS, run, rounds)), flush=True)
+                print(table(children, await measure(contenders, run, rounds)), flush=True)

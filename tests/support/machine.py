@@ -95,6 +95,8 @@ class World:
     results: Mapping[str, str] = field(default_factory=dict[str, str])
     turns: int = 0
     ends: int = 0
+    effects: tuple[Effect, ...] = field(default=(), repr=False)
+    """Those of the last step."""
 
     @property
     def at_rest(self) -> bool:
@@ -108,7 +110,7 @@ class World:
         _check_ids(self.state, state, effects)
         for effect in effects:
             later = later._performed(effect)
-        later = replace(later, state=state)
+        later = replace(later, state=state, effects=effects)
         _check_cancel(later, input, effects, self.state.phase)
         _check_whole(later)
         return later

@@ -1,12 +1,16 @@
 """Agent definitions: what kinds of agents there are, as data.
 
-:class:`Definition` is the value; the files beside this module hold the built-in ones (Markdown with YAML
-frontmatter), and ``loader`` reads them.
+:class:`Definition` is the value. ``catalogue`` finds the files of built-in and user's definitions, ``loader`` reads
+one of them, ``typed`` is for those with an input of their own, and ``describe`` tells a model which there are.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
+
+SMALL = "small"
+"""The model name that stands for the configured small model."""
 
 
 class Mode(StrEnum):
@@ -47,9 +51,11 @@ class Definition:
     """A kind of agent.
 
     ``tools`` names the tools that it is offered, or ``None`` for all that its access allows (a child without
-    them gets its parent's). ``model`` is a model name, ``"small"`` for the configured small model, or ``None``
-    for the parent's. ``timeout`` is in seconds of running time. ``input_schema`` (JSON Schema of an object)
-    makes it a tool of the primary's own. ``source`` says where it was found: ``built-in`` or a path.
+    them gets its parent's); ``disallowed_tools`` are taken from these. Names that start with ``mcp__`` may be
+    patterns, see :meth:`allows`. ``model`` is a model name, :data:`SMALL`, or ``None`` for the parent's.
+    ``timeout`` is in seconds of running time. ``input_schema`` (JSON Schema of an object) makes it a tool of the
+    primary's own, and ``result_format`` is the template of that tool's result (see ``typed``). ``source`` says
+    where it was found: ``built-in`` or a path.
     """
 
     name: str
@@ -58,6 +64,7 @@ class Definition:
     mode: Mode = Mode.SUBAGENT
     icon: str | None = None
     tools: tuple[str, ...] | None = None
+    disallowed_tools: tuple[str, ...] = ()
     max_iterations: int = 50
     model: str | None = None
     temperature: float | None = None
@@ -66,3 +73,40 @@ class Definition:
     input_schema: Mapping[str, object] | None = None
     result_format: str | None = None
     source: str = "built-in"
+
+    @property
+    def is_subagent(self) -> bool:
+        return self.mode is not Mode.PRIMARY
+
+    def allows(self, tool: str) -> bool:
+        """Whether an agent of this kind may be offered ``tool``. ``mcp__server`` stands for every tool of that
+        server, and ``*`` in such a name for any text."""
+        if any(_names(entry, tool) for entry in self.disallowed_tools):
+            return False
+        return self.tools is None or any(_names(entry, tool) for entry in self.tools)
+
+    def model_for(self, parent: str, small: str | None) -> str:
+        """The name of its model, where ``parent`` is that of its parent and ``small`` the configured small one."""
+        if self.model == SMALL:
+            return small or parent
+        return self.model or parent
+
+
+def _names(entry: str, tool: str) -> bool:
+    if not entry.startswith("mcp__"):
+        return entry == tool
+    return fnmatchcase(tool, entry) or tool.startswith(f"{entry}__")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a definition file, for the user. ``line`` counts from 1. A ``fatal`` one keeps the
+    definition from being loaded; with any other it was, without the part that the reason names."""
+
+    file: str
+    line: int
+    reason: str
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}"

@@ -136,6 +136,8 @@ class Steered:
 
 @dataclass(frozen=True, slots=True)
 class UserCancel:
+    """Everything stops: the turn of the primary, the run of a child. ``detail`` says which limit it met."""
+
     reason: CancelReason
     detail: str = ""
 
@@ -235,6 +237,8 @@ class Abort:
 
 @dataclass(frozen=True, slots=True)
 class CancelSubAgents:
+    """Tells children to stop; each acknowledges by its :class:`SubAgentResult`."""
+
     ids: tuple[str, ...]
     reason: CancelReason
 

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 @dataclass(slots=True)
 class _Asked:
     question: Question
+    needs: tuple[AccessRequest, ...]
     access: tuple[AccessRequest, ...]
     """The parts of the call that the gate asks about: what a lasting answer is about."""
 
@@ -63,7 +64,7 @@ class Gatekeeper:
     async def ask(self, use: ToolUse) -> Allowed | Refused:
         """Puts the question about ``use`` to the user and waits for the answer."""
         asked = self._asked.pop(use.id)
-        resolution = await self.host.inbox.ask(asked.question, self.agent.run)
+        resolution = await self.host.inbox.ask(asked.question, self.agent.run, lambda: self._by_rule(asked))
         return await self._verdict(use, asked, resolution)
 
     def take(self, use: ToolUse) -> tuple[AnyTool, Any]:
@@ -155,7 +156,7 @@ class Gatekeeper:
             preview=prepared.preview,
             reason=decision.reason,
         )
-        return _Asked(question, access)
+        return _Asked(question, tuple(prepared.access), access)
 
     def _number_batch(self, ids: Sequence[str]) -> None:
         batch = new_id()
@@ -165,8 +166,14 @@ class Gatekeeper:
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
+    def _by_rule(self, asked: _Asked) -> Resolution | None:
+        effect = decide_all(self.host.policy(self.agent), asked.needs).effect
+        return None if effect is Effect.ASK else Resolution(ResolvedBy.RULE, allowed=effect is Effect.ALLOW)
+
     async def _verdict(self, use: ToolUse, asked: _Asked, resolution: Resolution) -> Allowed | Refused:
         option = resolution.option
+        if resolution.allowed:
+            return Allowed()
         if option is None:
             return Refused(_NOT_ANSWERED[resolution.by])
         if option.kind in _LASTING:

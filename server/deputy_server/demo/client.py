@@ -29,8 +29,9 @@ Listener: TypeAlias = Callable[[str, JsonObject], None]
 MAX_HEADER = 4 * 1024
 MAX_BODY = 64 * 1024 * 1024
 MAX_OUTGOING = 256
-LOG_KEPT = 2000
-"""Characters of the end of the server's log that an error shows."""
+LOG_LINES = 12
+LOG_KEPT = 4000
+"""Of the end of the server's log, what is kept, in characters; an error shows the last lines."""
 ANSWER_TIMEOUT = 30.0
 """Seconds to wait for an answer that no person and no model has a part in."""
 STOP_TIMEOUT = 5.0
@@ -114,6 +115,11 @@ class Client:
         """
         await self._send({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
+    @property
+    def log(self) -> str:
+        """The last lines of the server's log, indented."""
+        return "\n".join(f"  {line}" for line in self._log.splitlines()[-LOG_LINES:])
+
     def kill(self) -> None:
         """Ends the server at once, for a user who will not wait."""
         with suppress(ProcessLookupError):
@@ -133,8 +139,8 @@ class Client:
 
     def _farewell(self) -> ServerGone:
         code = self._process.returncode
-        log = "".join(f"\n  {line}" for line in self._log.splitlines())
-        return ServerGone(f"the server ended{'' if code is None else f' with code {code}'}{log and ':' + log}")
+        ended = "the server ended" if code is None else f"the server ended with code {code}"
+        return ServerGone(f"{ended}:\n{self.log}" if self.log else ended)
 
     async def _send(self, message: JsonObject) -> None:
         if self._gone.is_set():

@@ -28,7 +28,7 @@ from deputy_protocol.tool import ToolStatus
 from deputy_server.demo.view import Block, Call, Item, Said, View, status_line
 
 CALLS_SHOWN = 3
-TAIL_LINES = 8
+TAIL = 8
 
 QUEUED, RUNNING, ASKING, DONE, FAILED, CANCELLED = "…", "⟳", "?", "✓", "✗", "⊘"
 _CALL_STATES = {
@@ -109,7 +109,7 @@ def _block(block: Block, now: float, key: str, most_calls: int) -> RenderableTyp
     hidden = len(block.calls) - len(shown)
     if hidden and most_calls:
         lines.insert(0, Padding(Text(f"+ {_plural(hidden, 'earlier call')}", style="dim"), (0, 0, 0, 4)))
-    if block.error:
+    if block.status is AgentStatus.FAILED and block.error:
         lines.append(Padding(Text(one_line(block.error), style="red"), (0, 0, 0, 4)))
     return Padding(Group(head, *lines), (0, 0, 0, 2 * max(0, block.depth - 1)))
 
@@ -121,8 +121,9 @@ def _call(call: Call) -> Text:
     return text
 
 
-def item(item: Item, now: float, key: str = "", most_calls: int = CALLS_SHOWN) -> RenderableType:
-    """One item. ``key`` is the key that stops it; a block shows its last ``most_calls`` calls."""
+def item(item: Item, now: float, key: str = "", most_calls: int = CALLS_SHOWN, tail: int = TAIL) -> RenderableType:
+    """One item. ``key`` is the key that stops it; a block shows its last ``most_calls`` calls, and text that is still
+    growing its last ``tail`` lines."""
     match item:
         case Block():
             return _block(item, now, key, most_calls)
@@ -131,24 +132,25 @@ def item(item: Item, now: float, key: str = "", most_calls: int = CALLS_SHOWN) -
         case Said(whole=True):
             return Padding(Markdown("\n".join(lines_of(item.text))), (1, 0))
         case Said():
-            tail = lines_of(item.text)[-TAIL_LINES:]
-            return Text("\n".join(tail))
+            return Text("\n".join(lines_of(item.text)[-tail:]), no_wrap=True, overflow="ellipsis")
 
 
 def live(
-    view: View, skip: int, now: float, keys: Mapping[str, str], below: RenderableType | None, height: int
+    view: View, skip: int, now: float, keys: Mapping[str, str], below: RenderableType | None, room: int
 ) -> RenderableType:
     """The part of the screen that moves: all items after the first ``skip``, an open question, the status line.
 
-    ``keys`` maps agent ids to the keys that stop them. Blocks fold when ``height``, in lines, is too small for all.
+    ``keys`` maps agent ids to the keys that stop them. Items have ``room`` lines: blocks fold, and the oldest items
+    leave, when that is too little.
     """
-    moving = list(view.items.values())[skip:]
-    room = height // (2 if below is None else 4)
+    moving = list(view.items.values())[skip:][-max(1, room) :]
+    # A block has a head, and a line that counts the calls that are not shown.
     calls = max(0, min(CALLS_SHOWN, room // max(1, len(moving)) - 2))
-    parts = [item(it, now, keys.get(it.agent_id, "") if isinstance(it, Block) else "", calls) for it in moving]
+    tail = max(1, min(TAIL, room - len(moving) + 1))
+    parts = [item(it, now, keys.get(it.agent_id, "") if isinstance(it, Block) else "", calls, tail) for it in moving]
     if below is not None:
         parts.append(below)
-    return Group(*parts, Text(status_line(view), style="reverse"))
+    return Group(*parts, Text(status_line(view), style="reverse", no_wrap=True, overflow="ellipsis"))
 
 
 # -- questions ---------------------------------------------------------------------------------------------------
@@ -169,7 +171,8 @@ def preview_lines(question: PermissionRequest) -> Iterator[tuple[str, str]]:
     """What is to be done, as pairs of line and style."""
     match question.preview:
         case DiffPreview() as preview:
-            yield path_of(preview.uri) + (" (new file)" if preview.old_text is None else ""), "bold"
+            if preview.old_text is None:
+                yield "new file", "bold"
             for line in diff_lines(preview):
                 yield line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         case CommandPreview() as preview:
@@ -219,4 +222,4 @@ def question(
 
 def heading(text: str) -> RenderableType:
     """Between the parts of a story."""
-    return Rule(Text(text, style="bold"), align="left", style="dim")
+    return Group("", Rule(Text(text, style="bold"), align="left", style="dim"))

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from deputy_protocol.agent import AgentStatus
 from deputy_server.demo import draw, keys, sample, story
-from deputy_server.demo.client import Client, ClientError, connect
+from deputy_server.demo.client import Client, ClientError, ServerGone, connect
 from deputy_server.demo.screen import Auto, LiveScreen, PlainScreen, Screen, in_folder
 from deputy_server.demo.session import Sessions, initialize_params, stop_agent
 from deputy_server.demo.view import View
@@ -48,13 +48,26 @@ def run(options: Options, workspace: Path) -> int:
         return anyio.run(_Demo(options, workspace.resolve(), sample_folder, env).play)
 
 
+class _Output(Console):
+    """The terminal or pipe. When nobody reads any more, it falls silent and says so by ``on_unread``; what it does by
+    itself, to exit from the midst of a task, would leave the server for later."""
+
+    on_unread: Callable[[], None]
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        with open(os.devnull, "w") as nowhere:  # the interpreter flushes once more at its end
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        self.on_unread()
+
+
 class _Demo:
     def __init__(self, options: Options, workspace: Path, sample_folder: Path, env: dict[str, str]) -> None:
         self._options = options
         self._workspace = workspace
         self._sample = sample_folder
         self._env = env
-        self._console = Console(highlight=False)
+        self._console = _Output(highlight=False)
         self._client: Client | None = None
         self._interrupted = False
 
@@ -62,10 +75,13 @@ class _Demo:
         started, code = monotonic(), INTERRUPTED
         async with anyio.create_task_group() as tasks:
             scope = anyio.CancelScope()
+            self._console.on_unread = scope.cancel
             tasks.start_soon(self._watch_signals, scope)
             with scope:
                 code = await self._play(started)
             tasks.cancel_scope.cancel()
+        if self._console.quiet:
+            return 1
         if self._interrupted:
             self._console.print("Stopped; the server and all of its agents have ended.")
             return INTERRUPTED
@@ -130,7 +146,10 @@ class _Demo:
                 screen.show(Text.assemble(("Deputy ", "bold"), f"{VERSION} in {self._workspace}"))
                 await self._story(stage)
         except (ClientError, TimeoutError) as error:
-            missed.append("\n".join(draw.lines_of(str(error))) or "the server did not answer in time")
+            told = str(error) or "the server did not answer in time"
+            if self._client is not None and self._client.log and not isinstance(error, ServerGone):
+                told += f"; its log ends with:\n{self._client.log}"
+            missed.append("\n".join(draw.lines_of(told)))
 
     def _story(self, stage: story.Stage) -> Awaitable[None]:
         if self._options.prompt is not None:

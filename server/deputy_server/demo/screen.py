@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from deputy_protocol.agent import AgentStatus
 from deputy_protocol.event import (
     AgentFinished,
     AgentStarted,
@@ -109,7 +110,7 @@ def _line(block: Block, event: AgentStarted | ToolCallStarted | AgentFinished) -
             return f"  {label} {draw.one_line(block.calls[-1].title)}"
         case AgentFinished():
             icon, word, _ = draw.state_of(block)
-            error = f": {draw.one_line(block.error)}" if block.error else ""
+            error = f": {draw.one_line(block.error)}" if block.status is AgentStatus.FAILED and block.error else ""
             return f"{icon} {label} {word} · {draw.figures(block, block.started)}{error}"
 
 
@@ -117,6 +118,7 @@ def _line(block: Block, event: AgentStarted | ToolCallStarted | AgentFinished) -
 class _Asked:
     question: PermissionRequest
     answered: anyio.Event = field(default_factory=anyio.Event)
+    seen: bool = False
     choice: PermissionOption | None = None
 
 
@@ -131,7 +133,7 @@ class LiveScreen:
         self._view = View()
         self._shown = 0
         self._asked: list[_Asked] = []
-        self._live = Live(console=console, get_renderable=self._picture, auto_refresh=False, transient=True)
+        self._live = Live(console=console, get_renderable=self.picture, auto_refresh=False, transient=True)
 
     @contextmanager
     def running(self) -> Generator[None]:
@@ -183,7 +185,8 @@ class LiveScreen:
         if self._asked:
             first = self._asked[0]
             choice = keys_for(first.question).get(key)
-            if choice is not None and not first.answered.is_set():
+            # A key pressed before the question was drawn was meant for something else.
+            if choice is not None and first.seen and not first.answered.is_set():
                 first.choice = choice
                 first.answered.set()
             elif key == "?":
@@ -197,13 +200,24 @@ class LiveScreen:
         blocks = enumerate(self._view.blocks, start=1)
         return {block.agent_id: str(place % 10) for place, block in blocks if not block.settled}
 
-    def _picture(self) -> RenderableType:
-        below = None
+    def picture(self) -> RenderableType:
+        """What moves, as it is now; an open question counts as seen from here on."""
+        below, height = None, self._console.height
         if self._asked:
-            question = self._asked[0].question
-            room = self._console.height // 2 - 6
-            below = draw.question(question, keys_for(question), len(self._asked) - 1, max(4, room))
-        return draw.live(self._view, self._shown, time(), self._stops(), below, self._console.height)
+            self._asked[0].seen = True
+            below = self._question(height)
+            height -= self._lines(below)
+        return draw.live(self._view, self._shown, time(), self._stops(), below, height - 1)
+
+    def _question(self, height: int) -> RenderableType:
+        """The first open question, with as much of its preview as leaves room for who asks, and the status line."""
+        question, behind = self._asked[0].question, len(self._asked) - 1
+        keys = keys_for(question)
+        frame = self._lines(draw.question(question, keys, behind, 1))
+        return draw.question(question, keys, behind, max(1, min(height // 2, height - frame - 2)))
+
+    def _lines(self, what: RenderableType) -> int:
+        return len(self._console.render_lines(what))
 
 
 def _answered(asked: _Asked) -> RenderableType:

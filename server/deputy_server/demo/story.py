@@ -14,8 +14,8 @@ from deputy_server.demo.screen import Screen
 from deputy_server.demo.session import Sessions, open_session, prompt, stop_agent
 from deputy_server.demo.view import Block, View
 
-QUESTION = "Where is the main entry point, and which tests cover it?"
-SECOND_QUESTION = "Where are errors raised, and who handles them?"
+QUESTION = "What is this project?"
+SECOND_QUESTION = "Where are errors handled?"
 ON_ITS_OWN = " Let two or three sub-agents look at different sides of it in parallel."
 """What the offline model does anyway, and another one when told to."""
 GOOD_ENDS = frozenset({"end_turn", "max_tokens"})

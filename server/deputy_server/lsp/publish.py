@@ -67,6 +67,7 @@ class Feed:
         self._progress: dict[str, Progress] = {}
         self._creating = 0
         self._in_hand = False
+        self._closed = False
         self._moved = anyio.Event()
 
     def start(self, tasks: TaskGroup) -> None:
@@ -77,6 +78,8 @@ class Feed:
 
     def close(self) -> None:
         """Ends the feed; the session goes on."""
+        self._closed = True
+        self._stir()
         self._subscription.close()
         self._deltas.close()
         for pace in self._activities.values():
@@ -87,12 +90,16 @@ class Feed:
         self._turns[turn.turn_id] = turn, token
 
     async def flush(self) -> None:
-        """Returns when the client has been sent everything that the session has published. A client that does not
-        read holds this up: whatever is to follow could not reach it either."""
-        while self._in_hand or not self._subscription.idle or self._creating:
-            self._moved = anyio.Event()
+        """Returns when the client has been sent everything that the session has published, or the feed is closed. A
+        client that does not read holds this up: whatever is to follow could not reach it either."""
+        while not self._closed and (self._in_hand or not self._subscription.idle or self._creating):
             await self._moved.wait()
         self._deltas.flush()
+
+    def _stir(self) -> None:
+        """Wakes all who wait in :meth:`flush`."""
+        self._moved.set()
+        self._moved = anyio.Event()
 
     async def _run(self, tasks: TaskGroup) -> None:
         async for event in self._subscription:
@@ -103,7 +110,7 @@ class Feed:
             except Exception:
                 log.exception("event %s of session %s could not be told", event.seq, self.session.id)
             self._in_hand = False
-            self._moved.set()
+            self._stir()
 
     def _take(self, event: Event, tasks: TaskGroup) -> None:
         match event.body:
@@ -195,7 +202,7 @@ class Feed:
             await progress.create()
         finally:
             self._creating -= 1
-            self._moved.set()
+            self._stir()
 
     def _end(self, agent_id: str, outcome: str) -> None:
         if (progress := self._progress.pop(agent_id, None)) is not None:

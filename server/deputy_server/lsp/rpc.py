@@ -38,6 +38,9 @@ R = TypeVar("R")
 MAX_REQUESTS = 1024
 """Requests of one client that may be open at once."""
 
+FLOOD_GRACE = 1
+"""Seconds that reading pauses for open requests to end, when there are that many."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
@@ -195,6 +198,14 @@ class RpcProtocol(LanguageServerProtocol):
             scope.cancel()
         with anyio.move_on_after(grace):
             while len(self._inflight) > but:
+                self._idle.clear()
+                await self._idle.wait()
+
+    async def room(self) -> None:
+        """Returns when another request can be taken, or soon: a client that floods is slowed down before it is refused,
+        and one whose open requests all take long can still cancel them."""
+        with anyio.move_on_after(FLOOD_GRACE):
+            while len(self._inflight) >= MAX_REQUESTS:
                 self._idle.clear()
                 await self._idle.wait()
 

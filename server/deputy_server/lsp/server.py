@@ -20,6 +20,7 @@ from deputy_server.host import Host
 from deputy_server.lsp.client import Client, read_client
 from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.json import JsonObject, dig
+from deputy_server.lsp.process import is_alive
 from deputy_server.lsp.rpc import RequestHandler, RpcProtocol
 from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT
 from deputy_server.version import VERSION
@@ -38,6 +39,8 @@ class DeputyProtocol(RpcProtocol):
 
     host: Host
     documents: Documents
+    editor: int | None = None
+    """The editor's process, when it told one that is there."""
     connection: "Connection | None" = None
     settings: "Settings | None" = None
 
@@ -47,6 +50,9 @@ class DeputyProtocol(RpcProtocol):
 
     def initialize(self, params: object) -> JsonObject:
         client = read_client(params)
+        pid = client.process_id
+        # A number that means nothing here, as the editor's does inside a container, is not watched.
+        self.editor = pid if pid is not None and is_alive(pid) else None
         if client.options is not None:
             self.settings = _settings(client.options, "initializationOptions")
         self.documents = self._workspace = Documents(client.folders, client.position_encoding)

@@ -84,9 +84,12 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     blocks = convert.blocks(params.prompt, Path(session.record.cwd))
     turn = session.start_turn(blocks, queue=params.queue)
     feed.expect(turn, params.work_done_token)
-    result = await _result(session, turn)
-    await feed.flush()
-    return result
+    try:
+        return await _result(session, turn)
+    finally:
+        # However it went, and cancelled or not: the events of the turn come before its answer.
+        with anyio.CancelScope(shield=True):
+            await feed.flush()
 
 
 async def unqueue(connection: Connection, params: SessionUnqueueParams) -> SessionUnqueueResult:

@@ -17,6 +17,7 @@ import anyio
 
 from deputy_server.host import Host
 from deputy_server.lsp.logs import log_to
+from deputy_server.lsp.process import is_alive
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
 from deputy_server.lsp.stream import Fault, Frames, new_reader
 from deputy_server.lsp.writer import Writer
@@ -84,6 +85,7 @@ async def _input_ends(protocol: DeputyProtocol, frames: Frames) -> int:
                 protocol.receive_fault(fault)
             case body:
                 protocol.receive(body)
+                await protocol.room()
         taken += 1
         if taken % _BURST == 0:
             await asyncio.sleep(0)
@@ -105,24 +107,12 @@ async def _signal_comes() -> int:
 
 async def _editor_dies(protocol: DeputyProtocol) -> int:
     await protocol.ready.wait()
-    pid = protocol.connection.client.process_id if protocol.connection else None
-    if pid is None or not _is_alive(pid):
-        # Not told, or the editor's number means nothing here, as it does from inside a container.
+    if protocol.editor is None:
         await anyio.sleep_forever()
     else:
-        while _is_alive(pid):  # noqa: ASYNC110 - a process that is no child tells nobody of its end
+        while is_alive(protocol.editor):  # noqa: ASYNC110 - a process that is no child tells nobody of its end
             await anyio.sleep(WATCH_INTERVAL)
     return 0
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 async def _wind_up(protocol: DeputyProtocol) -> None:

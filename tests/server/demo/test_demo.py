@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 DEMO = [sys.executable, "-m", "deputy_server", "demo"]
-PATIENCE = 50
+PATIENCE = 40
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -81,6 +81,18 @@ def test_yes_in_advance_approves(project: Path) -> None:
     assert 'print("color")' in (project / "main.py").read_text()
 
 
+def test_when_nobody_reads_any_more_it_ends_quietly(project: Path) -> None:
+    with subprocess.Popen(
+        DEMO, cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as demo:
+        assert demo.stdout is not None
+        assert demo.stderr is not None
+        demo.stdout.readline()
+        demo.stdout.close()
+        assert demo.stderr.read() == b""
+        assert demo.wait(PATIENCE) == 1
+
+
 class Terminal:
     """The other end of a pseudo-terminal, with a person's patience."""
 
@@ -94,7 +106,9 @@ class Terminal:
         while not re.search(pattern, self._seen):
             ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, f"{pattern!r} did not appear in:\n{self._seen}"
-            self._seen += _ESCAPES.sub("", self._read())
+            text = self._read()
+            assert text, f"the demo ended before {pattern!r} appeared:\n{self._seen}"
+            self._seen += _ESCAPES.sub("", text)
         self._seen = self._seen[re.search(pattern, self._seen).end() :]  # type: ignore[union-attr]
 
     def press(self, keys: str) -> None:

@@ -60,11 +60,12 @@ def test_every_state_has_an_icon_and_a_word(events: list[dict[str, object]], ico
     assert draw.state_of(block)[:2] == (icon, word)
 
 
-def test_blocks_fold_when_the_screen_is_too_low_for_all_of_them() -> None:
+@pytest.mark.parametrize("room", [1, 4, 6, 12, 23])
+def test_blocks_fold_when_the_screen_is_too_low_for_all_of_them(room: int) -> None:
     starts = [make.started(f"c{n}", f"task {n}") for n in range(6)]
     calls = [make.call(f"c{n}", f"{n}-{i}", "grep(x)") for n in range(6) for i in range(4)]
-    picture = drawn(draw.live(view_of(make.primary(), *starts, *calls), 0, make.at(1), {}, None, 12))
-    assert len(picture) == 7
+    picture = drawn(draw.live(view_of(make.primary(), *starts, *calls), 0, make.at(1), {}, None, room))
+    assert len(picture) <= room + 1
 
 
 def test_a_question_shows_who_asks_the_diff_and_the_keys() -> None:
@@ -72,7 +73,6 @@ def test_a_question_shows_who_asks_the_diff_and_the_keys() -> None:
     picture = "\n".join(drawn(draw.question(question, keys_for(question), 1, 20)))
     for part in (
         "[x] edit_file(a.py)",
-        "/project/a.py",
         "-a",
         "+b",
         "y Approve",

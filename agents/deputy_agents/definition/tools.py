@@ -1,0 +1,110 @@
+"""The names by which other programs call tools, and what they are here."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from deputy_agents.definition.frontmatter import Value, folded
+from deputy_agents.text import cut, visible
+
+_DOORS = ("spawn_agent", "spawn_agents", "task")
+
+_MEANINGS: Mapping[tuple[str, ...], str] = {
+    ("read_file",): "Read read_file read_many_files NotebookRead view",
+    ("list_dir",): "LS list list_dir list_directory list_files",
+    ("glob",): "Glob find_files file_search",
+    ("grep",): "Grep grep_search text_search search_file_content",
+    ("glob", "grep"): "search codebase",
+    ("edit_file",): "Edit MultiEdit edit_file NotebookEdit str_replace replace patch apply_patch",
+    ("write_file",): "Write write_file create_file",
+    ("edit_file", "write_file"): "edit_files",
+    ("shell",): "Bash shell execute terminal run_command run_commands run_shell_command BashOutput KillShell KillBash",
+    ("web_fetch",): "WebFetch web_fetch fetch",
+    ("web_search",): "WebSearch web_search google_web_search",
+    _DOORS: "Task Agent",
+    ("todo",): "TodoWrite TodoRead todo",
+    ("skill",): "Skill",
+    **{(name,): name for name in ("spawn_agent", "spawn_agents", "list_agents", "get_agent")},
+    **{(name,): name for name in ("submit_result", "submit_error")},
+}
+_TOOLS = {folded(alias): ours for ours, aliases in _MEANINGS.items() for alias in aliases.split()}
+_EVERYTHING = {"*", "all", "alltools", "inherit"}
+_ENTRY = re.compile(r"([^\s,()]+)(\([^)]*\)?)?")
+"""A name, and in parentheses what another program confines it to: ``Bash(git add:*, git commit:*)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """``allowed`` is ``None`` for all; ``warnings`` are sentences for the user."""
+
+    allowed: tuple[str, ...] | None
+    disallowed: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def read_tools(
+    allowed: Value, allowed_source: str, disallowed: Value, disallowed_source: str, known: Collection[str] | None
+) -> Tools:
+    """The tools that two fields name, as lists, as texts with commas, or as a mapping of names to booleans. ``known``
+    are the tools that there are (``None``: do not look)."""
+    warnings: list[str] = []
+    denied = _denied(disallowed, disallowed_source, warnings)
+    if isinstance(allowed, dict) and allowed and all(isinstance(value, bool) for value in allowed.values()):
+        denied += _denied([name for name, value in allowed.items() if value is False and name != "*"], "", warnings)
+        wanted: Value = [name for name, value in allowed.items() if value is True]
+        listed = _allowed(wanted, "", known, warnings) if allowed.get("*") is False else None
+    else:
+        listed = None if allowed is None else _allowed(allowed, allowed_source, known, warnings)
+    kept = None if listed is None else tuple(name for name in listed if name not in denied)
+    return Tools(kept, tuple(dict.fromkeys(denied)), tuple(warnings))
+
+
+def _allowed(value: Value, source: str, known: Collection[str] | None, warnings: list[str]) -> tuple[str, ...] | None:
+    names: dict[str, None] = {}
+    for entry, confined in _entries(value, source):
+        if entry == "*" or folded(entry) in _EVERYTHING:
+            return None
+        ours = [name for name in _ours(entry, known) if known is None or name in known or name.startswith("mcp__")]
+        if not ours:
+            warnings.append(f"tools: there is no tool {_shown(entry)} here; it is left out")
+        elif confined:
+            shown = _shown(entry + confined)
+            warnings.append(f"tools: {shown} is {', '.join(ours)} as a whole; what it may do is decided at each call")
+        names.update(dict.fromkeys(ours))
+    return tuple(names)
+
+
+def _denied(value: Value, source: str, warnings: list[str]) -> list[str]:
+    names: list[str] = []
+    for entry, confined in _entries(value, source):
+        ours = _ours(entry, None)
+        if not ours:
+            warnings.append(f"disallowedTools: there is no tool {_shown(entry)} here; nothing is taken away by it")
+        elif confined:
+            shown = _shown(entry + confined)
+            warnings.append(f"disallowedTools: {shown} takes {', '.join(ours)} away as a whole; a rule can deny a part")
+        names += ours
+    return names
+
+
+def _entries(value: Value, source: str) -> list[tuple[str, str]]:
+    if value is None:
+        return []
+    if isinstance(value, list):
+        items = [item for item in value if isinstance(item, str)]
+        value = ", ".join(items) if len(items) == len(value) else source
+    text = value if isinstance(value, str) else source
+    if folded(text) in _EVERYTHING:
+        return [("*", "")]
+    found = ((name.strip("\"'`[]{}"), confined) for name, confined in _ENTRY.findall(text))
+    return [(name, confined) for name, confined in found if name == "*" or re.search(r"\w", name)]
+
+
+def _ours(entry: str, known: Collection[str] | None) -> tuple[str, ...]:
+    if entry.startswith("mcp__") or entry in (known or ()):
+        return (entry,)
+    return _TOOLS.get(folded(entry), ())
+
+
+def _shown(entry: str) -> str:
+    return cut(visible(entry), 60)

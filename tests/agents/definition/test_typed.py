@@ -1,0 +1,128 @@
+"""A definition with an input schema is a tool: its input, first message, label and result."""
+
+import pytest
+
+from deputy_agents.definition import Definition
+from deputy_agents.definition.loader import built_in
+from deputy_agents.definition.typed import first_message, format_result, label_source, parse_input
+from deputy_agents.errors import ToolError
+from deputy_agents.message import Usage
+from deputy_agents.outcome import Completed, Failed, FailureReason, Outcome
+from deputy_agents.tool.typed import spec_of
+
+
+def typed(schema: dict[str, object], result_format: str | None = None) -> Definition:
+    return Definition("kind", "d", "p", input_schema={"type": "object", **schema}, result_format=result_format)
+
+
+def fields(**of: dict[str, object]) -> Definition:
+    return typed({"properties": of})
+
+
+def test_the_built_in_typed_agents_have_the_inputs_tools_and_limits_that_are_promised() -> None:
+    search, review, planner = (built_in()[name] for name in ("code_search", "code_review", "planner"))
+    readers = {"read_file", "glob", "grep", "list_dir"}
+    assert (set(search.tools or ()), search.max_iterations) == (readers, 8)
+    assert (set(review.tools or ()), review.max_iterations) == (readers - {"list_dir"}, 6)
+    assert (set(planner.tools or ()), planner.max_iterations) == (readers, 6)
+    assert parse_input(search, {"query": "q", "scope": "src"}) == {"query": "q", "scope": "src"}
+    assert parse_input(review, {"target": "t"}) == {"target": "t", "focus": "all"}
+    for focus in ("bugs", "style", "performance", "security", "all"):
+        assert parse_input(review, {"target": "t", "focus": focus})["focus"] == focus
+    assert parse_input(planner, {"task": "t", "constraints": "c"}) == {"task": "t", "constraints": "c"}
+
+
+def test_every_built_in_agent_has_a_description_an_icon_and_a_prompt() -> None:
+    for definition in built_in().values():
+        assert definition.description
+        assert definition.prompt
+        assert definition.icon
+        assert definition.source == "built-in"
+
+
+def test_the_tool_has_the_name_the_description_and_the_schema_of_its_definition() -> None:
+    search = built_in()["code_search"]
+    spec = spec_of(search)
+    assert (spec.name, spec.description, spec.input_schema) == ("code_search", search.description, search.input_schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "input", "message"),
+    [
+        ("code_search", {}, "'query' is a required property"),
+        ("code_search", {"query": None}, "query: None is not of type 'string'"),
+        ("code_search", {"query": ""}, "query: '' should be non-empty"),
+        ("code_search", {"query": "q", "path": "."}, "'path' was unexpected"),
+        ("code_review", {"target": "t", "focus": "speed"}, "focus: 'speed' is not one of"),
+    ],
+)
+def test_an_input_that_does_not_fit_is_refused_naming_the_field(
+    name: str, input: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        parse_input(built_in()[name], input)
+    assert message in str(caught.value)
+
+
+def test_a_null_of_an_optional_field_counts_as_left_out() -> None:
+    assert parse_input(built_in()["code_review"], {"target": "t", "focus": None}) == {"target": "t", "focus": "all"}
+
+
+def test_a_place_deep_in_the_input_is_named() -> None:
+    kind = fields(files={"type": "array", "items": {"type": "object", "properties": {"line": {"type": "integer"}}}})
+    with pytest.raises(ToolError, match=r"files\.1\.line: 'x' is not of type 'integer'"):
+        parse_input(kind, {"files": [{"line": 1}, {"line": "x"}]})
+
+
+@pytest.mark.parametrize("target", ["#/$defs/none", "#"])
+def test_a_schema_that_leads_nowhere_or_in_circles_is_an_error_of_the_tool(target: str) -> None:
+    kind = typed({"allOf": [{"$ref": target}]})
+    with pytest.raises(ToolError, match="cannot be used"):
+        parse_input(kind, {})
+
+
+def test_the_error_of_a_huge_input_is_short() -> None:
+    with pytest.raises(ToolError) as caught:
+        parse_input(fields(a={"type": "integer"}), {"a": "x" * 100_000})
+    assert len(str(caught.value)) < 1000
+
+
+def test_the_first_message_is_the_first_text_then_the_other_fields_by_name() -> None:
+    kind = fields(number={"type": "integer"}, task={"type": "string"}, notes={"type": "string"})
+    input = {"notes": "one\ntwo", "task": "do it", "number": 3}
+    assert first_message(kind, input) == "do it\n\nnumber: 3\nnotes:\none\ntwo"
+    assert label_source(kind, input) == "do it"
+
+
+def test_a_single_text_is_the_whole_first_message() -> None:
+    assert first_message(built_in()["code_search"], {"query": "where?"}) == "where?"
+
+
+def test_an_input_without_texts_still_makes_a_message_and_a_label() -> None:
+    kind = fields(number={"type": "integer"})
+    assert first_message(kind, {"number": 3}) == "number: 3"
+    assert first_message(kind, {}) == "(no input)"
+    assert label_source(kind, {"number": 3}) == "kind"
+
+
+def test_a_blank_text_is_no_label() -> None:
+    kind = fields(a={"type": "string"}, b={"type": "string"})
+    assert label_source(kind, {"a": " ", "b": "real"}) == "real"
+
+
+OUTCOME = Outcome("id-1", Completed("{status} <answer>"), usage=Usage(10, 20), tool_calls=3)
+
+
+def test_the_result_is_the_bare_answer_by_default() -> None:
+    assert format_result(typed({}), OUTCOME) == "{status} <answer>"
+
+
+def test_a_template_is_filled_once_and_leaves_other_braces_alone() -> None:
+    template = '{"a": {}, "by": "{agent_id}", "n": [{tool_calls},{input_tokens},{output_tokens}]} {status}: {result}'
+    filled = format_result(typed({}, result_format=template), OUTCOME)
+    assert filled == '{"a": {}, "by": "id-1", "n": [3,10,20]} completed: {status} <answer>'
+
+
+def test_only_a_completed_child_has_a_result() -> None:
+    with pytest.raises(ValueError, match="completed"):
+        format_result(typed({}), Outcome("id-1", Failed(FailureReason.TIMED_OUT, "late", "half")))

@@ -1,0 +1,298 @@
+"""How the calls of one reply are decided, run beside each other, and answered together."""
+
+import pytest
+
+from deputy_agents.errors import InvalidTransition
+from deputy_agents.event import CallStatus
+from deputy_agents.message import Image, Message, ToolResult
+from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason
+from deputy_agents.run.effect import (
+    Allowed,
+    AppendMessage,
+    AskUser,
+    BackgroundEnded,
+    CallsDecided,
+    NeedsAnswer,
+    QuestionAnswered,
+    Refused,
+    ReportCall,
+    RequestModel,
+    RunTool,
+    SpawnAgents,
+    SpawnAgentsComplete,
+    Steered,
+    ToolCompleted,
+)
+from deputy_agents.run.state import AwaitingSubAgents, Children, LlmRequesting, Running, ToolExecuting, Waiting
+from tests.support.machine import World
+from tests.support.steps import (
+    answered,
+    calling,
+    completed,
+    decided,
+    effect_for,
+    ends,
+    only,
+    opened,
+    primary,
+    progress,
+    replies,
+    results,
+    started,
+    use,
+)
+
+ASK, ALLOW, DENY = NeedsAnswer(), Allowed(), Refused("Denied by the user.")
+
+
+# -- decided -----------------------------------------------------------------------------------------------------
+
+
+def test_an_allowed_call_runs() -> None:
+    world = calling(primary(), "edit1")
+    assert world.effects == (ReportCall(use("edit1"), CallStatus.IN_PROGRESS), RunTool(3, use("edit1")))
+    assert progress(world, "edit1") == Running(3)
+
+
+@pytest.mark.requirement("X13")
+def test_a_refused_call_is_answered_without_being_run() -> None:
+    world = calling(primary(), "edit1", edit1=DENY)
+    result = ToolResult("edit1", "Denied by the user.", is_error=True)
+    assert world.effects == (
+        ReportCall(use("edit1"), CallStatus.FAILED, "Denied by the user."),
+        AppendMessage(Message("user", (result,)), ""),
+        RequestModel(3, 1),
+    )
+
+
+def test_all_questions_of_a_reply_are_asked_at_once_and_in_order() -> None:
+    world = calling(primary(), "edit1", "look2", "edit3", edit1=ASK, edit3=ASK)
+    assert [effect for effect in world.effects if isinstance(effect, AskUser)] == [
+        AskUser(3, use("edit1")),
+        AskUser(4, use("edit3")),
+    ]
+
+
+def test_a_call_runs_once_the_user_has_allowed_it() -> None:
+    world = calling(primary(), "edit1", edit1=ASK)
+    assert started(world) == []
+    assert started(answered(world, "edit1", ALLOW)) == ["edit1"]
+
+
+def test_a_call_runs_with_the_input_that_the_user_changed() -> None:
+    world = answered(calling(primary(), "edit1", edit1=ASK), "edit1", Allowed({"path": "other.py"}))
+    assert world.effects[-1] == RunTool(4, use("edit1", path="other.py"))
+
+
+@pytest.mark.requirement("X13")
+def test_a_call_that_the_user_denied_is_answered_so() -> None:
+    world = answered(calling(primary(), "edit1", edit1=ASK), "edit1", DENY)
+    assert results(world) == {"edit1": "Denied by the user."}
+
+
+@pytest.mark.parametrize("verdicts", [{}, {"look1": ALLOW}, {"look1": ALLOW, "look2": ALLOW, "look3": ALLOW}])
+def test_the_gate_decides_each_call_and_no_other(verdicts: dict[str, Allowed]) -> None:
+    world = replies(primary(), use("look1"), use("look2"))
+    with pytest.raises(InvalidTransition, match="the gate must decide every call"):
+        world.after(CallsDecided(only(world), verdicts))
+
+
+def test_calls_are_decided_once() -> None:
+    world = calling(primary(), "edit1")
+    with pytest.raises(InvalidTransition, match="effect 2 is not outstanding"):
+        world.after(CallsDecided(2, {"edit1": ALLOW}))
+
+
+# -- run ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("C4")
+def test_concurrent_calls_run_together() -> None:
+    assert started(calling(primary(), "look1", "look2", "peek3")) == ["look1", "look2", "peek3"]
+
+
+def test_exclusive_calls_run_one_after_the_other_in_their_order() -> None:
+    world = calling(primary(), "edit1", "write2", "edit3")
+    assert started(world) == ["edit1"]
+    world = completed(world, "edit1")
+    assert started(world) == ["write2"]
+    assert started(completed(world, "write2")) == ["edit3"]
+
+
+def test_an_exclusive_call_waits_for_all_before_it_and_holds_back_all_behind_it() -> None:
+    world = calling(primary(), "look1", "look2", "edit3", "look4", "look5")
+    assert started(world) == ["look1", "look2"]
+    world = completed(world, "look2")
+    assert started(world) == []
+    world = completed(world, "look1")
+    assert started(world) == ["edit3"]
+    assert started(completed(world, "edit3")) == ["look4", "look5"]
+
+
+def test_a_call_that_waits_for_the_user_keeps_its_place() -> None:
+    world = calling(primary(), "look1", "edit2", "look3", edit2=ASK)
+    assert started(world) == ["look1"]
+    assert progress(world, "look3") == Waiting(ready=True)
+    assert started(answered(world, "edit2", DENY)) == ["look3"]
+
+
+def test_doors_start_at_once_and_hold_nobody_back() -> None:
+    world = calling(primary(), "edit1", "ask2", "edit3", "ask4")
+    assert started(world) == ["edit1", "ask2", "ask4"]
+    assert started(completed(world, "edit1")) == ["edit3"]
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.requirement("X13")
+def test_results_go_back_in_the_order_of_the_calls_whatever_the_order_of_their_ends() -> None:
+    world = opened(calling(primary(), "ask1", "look2", "look3"), "ask1", "a")
+    world = ends(completed(completed(world, "look3", "three"), "look2", "two"), "a", Completed("one"))
+    assert results(world) == {"ask1": "one", "look2": "two", "look3": "three"}
+    assert list(results(world)) == ["ask1", "look2", "look3"]
+    assert isinstance(world.state.phase, LlmRequesting)
+
+
+def test_nothing_goes_to_the_model_before_the_last_result_is_there() -> None:
+    world = completed(calling(primary(), "look1", "look2"), "look1")
+    assert world.effects == (ReportCall(use("look1"), CallStatus.COMPLETED, "ok"),)
+    assert isinstance(world.state.phase, ToolExecuting)
+
+
+def test_an_error_and_pictures_of_a_tool_reach_the_model() -> None:
+    world = calling(primary(), "look1", "look2")
+    world = completed(world, "look1", "no such file", is_error=True)
+    assert world.effects == (ReportCall(use("look1"), CallStatus.FAILED, "no such file"),)
+    picture = Image("image/png", "AAAA")
+    world = world.after(ToolCompleted(effect_for(world, "look2"), "a picture", images=(picture,)))
+    assert world.history[-1].content == (
+        ToolResult("look1", "no such file", is_error=True),
+        ToolResult("look2", "a picture", images=(picture,)),
+    )
+
+
+def test_a_tool_completes_once() -> None:
+    world = calling(primary(), "look1", "look2")
+    effect = effect_for(world, "look1")
+    with pytest.raises(InvalidTransition, match=f"no call is running by effect {effect}"):
+        completed(world, "look1").after(ToolCompleted(effect, "again"))
+
+
+def test_a_question_is_answered_once() -> None:
+    world = calling(primary(), "edit1", "edit2", edit1=ASK, edit2=ASK)
+    effect = effect_for(world, "edit1")
+    with pytest.raises(InvalidTransition, match=f"no call is asking by effect {effect}"):
+        answered(world, "edit1", ALLOW).after(QuestionAnswered(effect, DENY))
+
+
+# -- doors -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("A3")
+def test_a_door_asks_for_its_children_and_waits_for_them() -> None:
+    world = calling(primary(), "ask_all1")
+    assert world.effects[-1] == SpawnAgents(3, use("ask_all1"))
+    world = opened(world, "ask_all1", "a", "b", style="aggregate")
+    assert world.effects == ()
+    assert isinstance(world.state.phase, AwaitingSubAgents)
+    assert progress(world, "ask_all1") == Children(("a", "b"), ("a", "b"), style="aggregate")
+
+
+def test_only_when_nothing_but_children_is_awaited_the_phase_says_so() -> None:
+    world = opened(calling(primary(), "look1", "ask2"), "ask2", "a")
+    assert isinstance(world.state.phase, ToolExecuting)
+    assert isinstance(completed(world, "look1").state.phase, AwaitingSubAgents)
+
+
+def test_a_question_denied_beside_waiting_children_leaves_only_them() -> None:
+    world = opened(calling(primary(), "edit1", "ask2", edit1=ASK), "ask2", "a")
+    assert isinstance(answered(world, "edit1", DENY).state.phase, AwaitingSubAgents)
+
+
+@pytest.mark.requirement("D2")
+def test_children_end_one_by_one_and_the_last_one_answers_the_door() -> None:
+    world = opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate")
+    world = ends(world, "b", Completed("two"))
+    children = progress(world, "ask_all1")
+    assert isinstance(children, Children)
+    assert (children.pending, [outcome.agent_id for outcome in children.completed]) == (("a",), ["b"])
+    world = ends(world, "a", Failed(FailureReason.TIMED_OUT, "too long"))
+    assert isinstance(world.state.phase, LlmRequesting)
+    assert list(results(world)) == ["ask_all1"]
+
+
+@pytest.mark.requirement("C2")
+def test_the_parent_keeps_of_a_child_its_result_alone() -> None:
+    world = ends(opened(calling(primary(), "ask1"), "ask1", "a"), "a", Completed("found"))
+    assert world.history[-1] == Message("user", (ToolResult("ask1", "found"),))
+
+
+def test_one_child_that_fails_leaves_the_others_running() -> None:
+    world = opened(opened(calling(primary(), "ask1", "ask2"), "ask1", "a"), "ask2", "b")
+    world = ends(world, "a", Failed(FailureReason.MODEL_ERROR, "it broke"))
+    assert isinstance(world.state.phase, AwaitingSubAgents)
+    assert world.children == {"b"}
+    assert results(ends(world, "b")) == {"ask1": "Sub-agent failed (model_error): it broke", "ask2": "found"}
+
+
+@pytest.mark.requirement("C5")
+def test_one_child_that_the_user_cancelled_leaves_the_others_running() -> None:
+    world = opened(opened(calling(primary(), "ask1", "ask2"), "ask1", "a"), "ask2", "b")
+    world = ends(world, "a", Cancelled(CancelReason.USER))
+    assert world.effects == (ReportCall(use("ask1"), CallStatus.CANCELLED, "Sub-agent cancelled by user."),)
+    assert world.children == {"b"}
+
+
+def test_a_door_that_does_not_wait_is_answered_at_once() -> None:
+    world = calling(primary(), "ask1")
+    world = world.after(SpawnAgentsComplete(only(world), "ask1", ("a",), immediate="Started."))
+    assert results(world) == {"ask1": "Started."}
+    assert isinstance(world.state.phase, LlmRequesting)
+
+
+def test_a_door_that_cannot_open_is_answered_with_the_error() -> None:
+    world = completed(calling(primary(), "ask1"), "ask1", "The queue is full.", is_error=True)
+    assert world.history[-1] == Message("user", (ToolResult("ask1", "The queue is full.", is_error=True),))
+
+
+def opening(world: World, call: str, answers: str, *agent_ids: str) -> SpawnAgentsComplete:
+    return SpawnAgentsComplete(effect_for(world, call), answers, agent_ids)
+
+
+@pytest.mark.requirement("D2")
+def test_a_door_opens_only_for_children_of_its_own() -> None:
+    world = opened(calling(primary(), "ask1", "ask2", "look3"), "ask1", "a")
+    for wrong in (
+        opening(world, "ask2", "ask1", "b"),
+        opening(world, "ask2", "ask2"),
+        opening(world, "ask2", "ask2", "b", "b"),
+        opening(world, "ask2", "ask2", "a"),
+        opening(world, "ask2", "ask2", "b", "c"),
+        opening(world, "look3", "look3", "b"),
+    ):
+        with pytest.raises(InvalidTransition):
+            world.after(wrong)
+
+
+@pytest.mark.requirement("D2")
+@pytest.mark.parametrize("stranger", ["a", "nobody"], ids=["ended", "unknown"])
+def test_a_child_that_nobody_waits_for_has_no_result(stranger: str) -> None:
+    world = ends(opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate"), "a")
+    with pytest.raises(InvalidTransition, match=f"no door waits for agent {stranger}"):
+        ends(world, stranger)
+
+
+def test_notes_are_taken_while_children_run() -> None:
+    world = opened(calling(primary(), "ask1"), "ask1", "a").after(BackgroundEnded("ended")).after(Steered("and this"))
+    assert isinstance(world.state.phase, AwaitingSubAgents)
+    assert [note.text for note in world.state.notes] == ["ended", "and this"]
+
+
+def test_at_the_limit_the_last_child_ends_the_turn() -> None:
+    world = ends(opened(calling(primary(max_iterations=1), "ask1"), "ask1", "a"), "a")
+    assert world.at_rest
+
+
+def test_nothing_runs_before_the_gate_has_decided() -> None:
+    world = replies(primary(), use("look1"), use("ask2"))
+    assert started(world) == []
+    assert started(decided(world)) == ["look1", "ask2"]

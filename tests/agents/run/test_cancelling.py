@@ -1,0 +1,274 @@
+"""How everything stops: told at once, acknowledged by each, the history made whole."""
+
+import pytest
+
+from deputy_agents.errors import InvalidTransition
+from deputy_agents.event import CallStatus
+from deputy_agents.message import Message, StopReason, Thinking, ToolResult
+from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason
+from deputy_agents.run.effect import (
+    Abort,
+    Allowed,
+    AppendMessage,
+    BackgroundEnded,
+    CallsDecided,
+    CancelSubAgents,
+    FinishTurn,
+    ModelFailed,
+    ModelReplied,
+    NeedsAnswer,
+    NotifyParent,
+    Refused,
+    ReportCall,
+    RetryDue,
+    SpawnAgentsComplete,
+    Steered,
+    Stopped,
+)
+from deputy_agents.run.state import Cancelling, Idle
+from tests.support.machine import World, agent, user
+from tests.support.steps import (
+    answered,
+    assistant,
+    calling,
+    cancelled,
+    child,
+    completed,
+    effect_for,
+    ends,
+    fails,
+    only,
+    opened,
+    primary,
+    replies,
+    reply,
+    results,
+    stopped,
+    use,
+)
+
+WITH_PARENT = "Sub-agent cancelled: parent cancelled."
+RAN = "Interrupted: the turn was cancelled while this call ran; it may have taken effect in part."
+ASKED = "Not run: interrupted while it waited for the user's approval; nobody denied it."
+NOT_STARTED = "Not run: interrupted before it started."
+
+
+# -- in each phase -----------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_aborted_and_what_was_shown_of_it_is_kept() -> None:
+    world = cancelled(primary())
+    assert world.effects == (Abort(frozenset({1})),)
+    assert world.state.phase == Cancelling(CancelReason.USER, "", frozenset({1}))
+    world = stopped(world, 1, assistant("Hel"))
+    assert world.effects == (AppendMessage(assistant("Hel"), "Hel"), FinishTurn("cancelled"))
+    assert world.state.phase == Idle()
+
+
+def test_of_a_request_that_was_stopped_only_the_text_is_kept() -> None:
+    world = stopped(cancelled(primary()), 1, assistant(Thinking("hm", "signed"), "Hel", use("edit1")))
+    assert world.history[-1] == assistant("Hel")
+
+
+def test_a_wait_before_a_retry_is_aborted() -> None:
+    world = cancelled(fails(primary(), retryable=True))
+    assert world.effects == (Abort(frozenset({2})),)
+    assert stopped(world, 2).effects == (FinishTurn("cancelled"),)
+
+
+@pytest.mark.requirement("X13")
+def test_calls_that_the_gate_looks_at_are_not_run() -> None:
+    world = cancelled(replies(primary(), use("look1"), use("edit2")))
+    assert world.effects == (Abort(frozenset({2})),)
+    assert results(stopped(world, 2)) == {"look1": NOT_STARTED, "edit2": NOT_STARTED}
+
+
+@pytest.mark.requirement("X13")
+def test_each_interrupted_call_says_how_far_it_came() -> None:
+    world = calling(primary(), "look1", "look2", "edit3", "write4", "ask5", edit3=NeedsAnswer())
+    world = cancelled(completed(world, "look1", "text"))
+    assert world.effects == (Abort(frozenset(world.under_way)),)
+    for effect in sorted(world.under_way):
+        world = stopped(world, effect)
+    assert results(world) == {
+        "look1": "text",
+        "look2": RAN,
+        "edit3": ASKED,
+        "write4": NOT_STARTED,
+        "ask5": WITH_PARENT,
+    }
+    assert ReportCall(use("look2"), CallStatus.CANCELLED, RAN) in world.effects
+    assert world.effects[-1] == FinishTurn("cancelled")
+
+
+@pytest.mark.requirement("D6")
+def test_waiting_for_children_each_is_told_each_acknowledges_and_the_parent_is_idle_again() -> None:
+    world = opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate")
+    world = cancelled(world)
+    assert world.effects == (CancelSubAgents(("a", "b"), CancelReason.PARENT),)
+    world = ends(world, "b", Cancelled(CancelReason.PARENT))
+    assert isinstance(world.state.phase, Cancelling)
+    world = ends(world, "a", Cancelled(CancelReason.PARENT))
+    assert world.state.phase == Idle()
+    assert world.effects[-1] == FinishTurn("cancelled")
+
+
+@pytest.mark.requirement("D6")
+def test_a_door_of_a_cancelled_parent_answers_so() -> None:
+    world = cancelled(opened(calling(primary(), "ask1"), "ask1", "a"))
+    world = ends(world, "a", Cancelled(CancelReason.PARENT))
+    assert world.history[-1] == Message("user", (ToolResult("ask1", WITH_PARENT, is_error=True),))
+
+
+def test_only_children_that_still_run_are_told() -> None:
+    world = ends(opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate"), "a")
+    assert cancelled(world).effects == (CancelSubAgents(("b",), CancelReason.PARENT),)
+
+
+def test_tools_and_children_stop_together() -> None:
+    world = opened(calling(primary(), "edit1", "ask2"), "ask2", "a")
+    world = cancelled(world)
+    assert world.effects == (Abort(frozenset({3})), CancelSubAgents(("a",), CancelReason.PARENT))
+    world = stopped(world, 3)
+    assert isinstance(world.state.phase, Cancelling)
+    assert ends(world, "a", Cancelled(CancelReason.PARENT)).state.phase == Idle()
+
+
+def test_a_shutdown_reaches_the_children_as_a_shutdown() -> None:
+    world = cancelled(opened(calling(primary(), "ask1"), "ask1", "a"), CancelReason.SHUTDOWN)
+    assert world.effects == (CancelSubAgents(("a",), CancelReason.SHUTDOWN),)
+
+
+def test_the_primary_has_nothing_to_cancel_between_turns() -> None:
+    with pytest.raises(InvalidTransition, match="no turn to cancel"):
+        cancelled(World())
+
+
+def test_the_next_turn_begins_with_a_whole_history() -> None:
+    world = stopped(cancelled(calling(primary(), "edit1")), 3).after(user("again"))
+    assert [message.role for message in world.history] == ["user", "assistant", "user", "user"]
+
+
+# -- a child -----------------------------------------------------------------------------------------------------
+
+
+def test_a_child_that_has_not_begun_can_be_cancelled() -> None:
+    world = cancelled(World(agent(child=True)))
+    assert world.state.phase == Cancelled(CancelReason.USER)
+    assert world.effects == (NotifyParent(Cancelled(CancelReason.USER)),)
+
+
+@pytest.mark.parametrize("reason", [CancelReason.USER, CancelReason.PARENT, CancelReason.SHUTDOWN])
+def test_a_cancelled_child_says_by_whom_and_what_it_had_said(reason: CancelReason) -> None:
+    world = stopped(cancelled(child(), reason), 1, assistant("Hel"))
+    assert world.state.phase == Cancelled(reason, "Hel")
+    assert world.effects[-1] == NotifyParent(Cancelled(reason, "Hel"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "ending"),
+    [
+        (CancelReason.TIMEOUT, "", Failed(FailureReason.TIMED_OUT, "it ran past its time limit")),
+        (CancelReason.TIMEOUT, "after 3 s", Failed(FailureReason.TIMED_OUT, "after 3 s")),
+        (CancelReason.BUDGET, "", Failed(FailureReason.BUDGET_EXCEEDED, "its budget is used up")),
+        (CancelReason.BUDGET, "of 1000 tokens", Failed(FailureReason.BUDGET_EXCEEDED, "of 1000 tokens")),
+    ],
+)
+def test_a_child_past_a_limit_has_failed(reason: CancelReason, detail: str, ending: Failed) -> None:
+    assert stopped(cancelled(child(), reason, detail), 1).state.phase == ending
+    assert cancelled(World(agent(child=True)), reason, detail).state.phase == ending
+
+
+def test_a_child_past_its_time_keeps_what_it_had() -> None:
+    world = replies(child(), "I look", use("look1"), stop=StopReason.TOOL_USE)
+    world = stopped(cancelled(world, CancelReason.TIMEOUT), 2)
+    assert world.state.phase == Failed(FailureReason.TIMED_OUT, "it ran past its time limit", "I look")
+
+
+# -- while it stops ----------------------------------------------------------------------------------------------
+
+
+def test_a_second_cancel_changes_nothing() -> None:
+    world = cancelled(calling(primary(), "edit1"))
+    again = cancelled(world, CancelReason.SHUTDOWN)
+    assert again.state == world.state
+    assert again.effects == ()
+
+
+def test_notes_that_come_while_it_stops_wait_for_the_next_prompt() -> None:
+    world = cancelled(primary()).after(BackgroundEnded("ended")).after(Steered("and this"))
+    world = stopped(world, 1)
+    assert [note.text for note in world.state.notes] == ["ended", "and this"]
+
+
+def test_a_reply_that_came_first_counts_as_acknowledgement_and_its_calls_do_not_run() -> None:
+    world = cancelled(primary()).after(ModelReplied(1, reply("hello", use("edit1"))))
+    assert world.effects == (AppendMessage(assistant("hello"), "hello"), FinishTurn("cancelled"))
+
+
+def test_a_failure_that_came_first_counts_as_acknowledgement() -> None:
+    world = cancelled(primary()).after(ModelFailed(1, "server", "it broke", retryable=True, partial=assistant("Hel")))
+    assert world.effects == (AppendMessage(assistant("Hel"), "Hel"), FinishTurn("cancelled"))
+
+
+def test_a_retry_that_came_due_first_counts_as_acknowledgement() -> None:
+    assert cancelled(fails(primary(), retryable=True)).after(RetryDue(2)).effects == (FinishTurn("cancelled"),)
+
+
+def test_a_decision_that_came_first_counts_as_acknowledgement_and_nothing_runs() -> None:
+    world = cancelled(replies(primary(), use("edit1"))).after(CallsDecided(2, {"edit1": Allowed()}))
+    assert results(world) == {"edit1": NOT_STARTED}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "result"), [(Allowed(), NOT_STARTED), (Refused("Denied by the user."), "Denied by the user.")]
+)
+def test_an_answer_of_the_user_that_came_first_counts_and_nothing_runs(verdict: Allowed | Refused, result: str) -> None:
+    world = cancelled(calling(primary(), "edit1", edit1=NeedsAnswer()))
+    assert results(answered(world, "edit1", verdict)) == {"edit1": result}
+
+
+def test_a_result_that_came_first_counts_as_acknowledgement_and_is_kept() -> None:
+    world = completed(cancelled(calling(primary(), "edit1")), "edit1", "edited")
+    assert world.history[-1] == Message("user", (ToolResult("edit1", "edited"),))
+    assert world.state.phase == Idle()
+
+
+@pytest.mark.requirement("D6")
+def test_a_child_that_ended_by_itself_counts_as_acknowledgement_and_its_result_is_kept() -> None:
+    world = ends(cancelled(opened(calling(primary(), "ask1"), "ask1", "a")), "a", Completed("found"))
+    assert results(world) == {"ask1": "found"}
+
+
+def test_children_that_were_just_started_are_told_to_stop_and_waited_for() -> None:
+    world = opened(cancelled(calling(primary(), "ask1")), "ask1", "a")
+    assert world.effects == (CancelSubAgents(("a",), CancelReason.PARENT),)
+    assert isinstance(world.state.phase, Cancelling)
+    assert ends(world, "a", Cancelled(CancelReason.PARENT)).state.phase == Idle()
+
+
+def test_children_that_were_just_started_in_the_background_are_not_waited_for() -> None:
+    world = cancelled(calling(primary(), "ask1"))
+    world = world.after(SpawnAgentsComplete(effect_for(world, "ask1"), "ask1", ("a",), immediate="Started."))
+    assert results(world) == {"ask1": "Started."}
+
+
+def test_an_effect_acknowledges_once() -> None:
+    world = stopped(cancelled(calling(primary(), "look1", "look2")), 3)
+    with pytest.raises(InvalidTransition, match="effect 3 is not outstanding"):
+        stopped(world, 3)
+
+
+def test_an_acknowledgement_of_something_else_is_refused() -> None:
+    world = cancelled(calling(primary(), "edit1"))
+    for wrong in (
+        Stopped(3, assistant("Hel")),
+        ModelReplied(3, reply("hello")),
+        ModelFailed(3, "server", "it broke"),
+        RetryDue(3),
+        CallsDecided(3, {"edit1": Allowed()}),
+        SpawnAgentsComplete(3, "edit1", ("a",)),
+        Stopped(only(world) + 1),
+    ):
+        with pytest.raises(InvalidTransition):
+            world.after(wrong)

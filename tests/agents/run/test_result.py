@@ -1,0 +1,76 @@
+"""The exact text that a door's children become."""
+
+import json
+
+import pytest
+
+from deputy_agents.event import CallStatus
+from deputy_agents.message import ToolResult
+from deputy_agents.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
+from deputy_agents.run.result import aggregate, door_result
+from deputy_agents.run.state import Children, Done
+
+USER = Cancelled(CancelReason.USER, "so far")
+
+
+def bare(ending: Ending) -> Done:
+    return door_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),)))
+
+
+@pytest.mark.requirement("C1")
+def test_a_bare_result_is_the_answer_and_nothing_else() -> None:
+    assert bare(Completed("found\nit")) == Done(ToolResult("call", "found\nit"), CallStatus.COMPLETED)
+
+
+@pytest.mark.parametrize("reason", FailureReason)
+def test_a_bare_failure_names_its_reason(reason: FailureReason) -> None:
+    text = f"Sub-agent failed ({reason.value}): it broke"
+    assert bare(Failed(reason, "it broke")) == Done(ToolResult("call", text, is_error=True), CallStatus.FAILED)
+
+
+def test_what_a_failed_child_had_found_follows_after_a_blank_line() -> None:
+    text = "Sub-agent failed (timed_out): too long\n\nso far"
+    assert bare(Failed(FailureReason.TIMED_OUT, "too long", "so far")).result.content == text
+
+
+@pytest.mark.requirement("C5")
+def test_a_child_that_the_user_cancelled_answers_with_exactly_one_sentence() -> None:
+    result = ToolResult("call", "Sub-agent cancelled by user.", is_error=True)
+    assert bare(USER) == Done(result, CallStatus.CANCELLED)
+
+
+@pytest.mark.parametrize("by", [by for by in CancelReason if by is not CancelReason.USER])
+def test_a_child_that_stopped_with_its_parent_says_so(by: CancelReason) -> None:
+    result = ToolResult("call", "Sub-agent cancelled: parent cancelled.", is_error=True)
+    assert bare(Cancelled(by, "so far")) == Done(result, CallStatus.CANCELLED)
+
+
+def test_an_aggregate_holds_every_child_in_the_order_of_the_tasks_with_a_typed_outcome() -> None:
+    failed = Failed(FailureReason.SUB_AGENT_ERROR, "no such file", "so far")
+    completed = (
+        Outcome("c", USER, "third"),
+        Outcome("a", Completed("gefunden ✓"), "first"),
+        Outcome("b", failed, "second"),
+    )
+    done = door_result("call", Children(("a", "b", "c"), (), completed, "aggregate"))
+    assert json.loads(done.result.content) == {
+        "sub_agent_results": [
+            {"agent_id": "a", "task": "first", "outcome": {"success": {"result": "gefunden ✓"}}},
+            {
+                "agent_id": "b",
+                "task": "second",
+                "outcome": {"failure": {"error": "no such file\n\nso far", "error_kind": "sub_agent_error"}},
+            },
+            {
+                "agent_id": "c",
+                "task": "third",
+                "outcome": {"failure": {"error": "Sub-agent cancelled by user.", "error_kind": "cancelled"}},
+            },
+        ]
+    }
+    assert (done.result.tool_use_id, done.result.is_error, done.status) == ("call", False, CallStatus.COMPLETED)
+
+
+def test_an_aggregate_is_written_for_a_model_to_read() -> None:
+    text = '{"sub_agent_results": [{"agent_id": "a", "task": "süß", "outcome": {"success": {"result": "ja"}}}]}'
+    assert aggregate([Outcome("a", Completed("ja"), "süß")]) == text

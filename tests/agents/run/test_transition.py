@@ -1,0 +1,372 @@
+"""How a run begins, what the model's answers lead to, and how a run ends."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from deputy_agents.errors import InvalidTransition
+from deputy_agents.event import CallStatus
+from deputy_agents.message import Message, StopReason, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, Outcome
+from deputy_agents.run.effect import (
+    Allowed,
+    AppendMessage,
+    BackgroundEnded,
+    CallsDecided,
+    DecideCalls,
+    FinishTurn,
+    Input,
+    ModelFailed,
+    ModelReplied,
+    NotifyParent,
+    QuestionAnswered,
+    ReportCall,
+    RequestModel,
+    RetryDue,
+    ScheduleRetry,
+    SpawnAgentsComplete,
+    Steered,
+    Stopped,
+    SubAgentResult,
+    ToolCompleted,
+    UserCancel,
+)
+from deputy_agents.run.state import (
+    AwaitingSubAgents,
+    Call,
+    CallKind,
+    Cancelling,
+    Children,
+    Idle,
+    LlmRequesting,
+    Note,
+    Phase,
+    RetryWaiting,
+    State,
+    ToolExecuting,
+)
+from deputy_agents.run.transition import TABLE, transition
+from tests.support.machine import REPORTS, World, agent, user
+from tests.support.steps import assistant, calling, child, completed, fails, only, primary, replies, reply, use
+
+CALL = Call(use("ask1"), CallKind.DOOR, Children(("a",), ("a",)))
+PHASES: tuple[Phase, ...] = (
+    Idle(),
+    LlmRequesting(1, 1),
+    RetryWaiting(2, 1),
+    ToolExecuting((CALL,), 1),
+    AwaitingSubAgents((CALL,)),
+    Cancelling(CancelReason.USER, "", frozenset({1}), (CALL,)),
+    Completed("found"),
+    Failed(FailureReason.UNKNOWN, "lost"),
+    Cancelled(CancelReason.USER),
+)
+INPUTS: tuple[Input, ...] = (
+    user("go"),
+    ModelReplied(1, reply("hello")),
+    ModelFailed(1, "server", "it broke"),
+    RetryDue(1),
+    CallsDecided(1, {}),
+    QuestionAnswered(1, Allowed()),
+    ToolCompleted(1, "ok"),
+    SpawnAgentsComplete(1, "ask1", ("a",)),
+    SubAgentResult(Outcome("a", Completed("found"))),
+    BackgroundEnded("a child has ended"),
+    Steered("and this"),
+    UserCancel(CancelReason.USER),
+    Stopped(1),
+)
+NOTES = {BackgroundEnded, Steered, UserCancel}
+LEGAL: dict[type[Phase], set[type[Input]]] = {
+    Idle: {type(user("")), BackgroundEnded, UserCancel},
+    LlmRequesting: {ModelReplied, ModelFailed, *NOTES},
+    RetryWaiting: {RetryDue, *NOTES},
+    ToolExecuting: {CallsDecided, QuestionAnswered, ToolCompleted, SpawnAgentsComplete, SubAgentResult, *NOTES},
+    AwaitingSubAgents: {SubAgentResult, *NOTES},
+    Cancelling: {type(input) for input in INPUTS} - {type(user(""))},
+}
+
+
+@pytest.mark.requirement("D1")
+def test_the_table_holds_the_legal_pairs_of_phase_and_input_and_no_other() -> None:
+    assert set(TABLE) == {(phase, input) for phase, inputs in LEGAL.items() for input in inputs}
+
+
+@pytest.mark.requirement("D2")
+@pytest.mark.parametrize("is_child", [False, True], ids=["primary", "child"])
+def test_every_other_pair_is_refused(is_child: bool) -> None:
+    for phase, input in itertools.product(PHASES, INPUTS):
+        if type(input) not in LEGAL.get(type(phase), set()):
+            with pytest.raises(InvalidTransition, match=f"{type(input).__name__} is illegal in {type(phase).__name__}"):
+                transition(State(phase), agent(child=is_child), input)
+
+
+@pytest.mark.requirement("D2")
+def test_the_endings_accept_nothing() -> None:
+    assert not {phase for phase, _ in TABLE} & {Completed, Failed, Cancelled}
+
+
+# -- a run begins ------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_is_appended_and_sent_to_the_model() -> None:
+    state, effects = transition(State(last_text="old", iterations=3), agent(), user("go"))
+    assert state == State(LlmRequesting(1, 1), next_effect=2)
+    assert effects == (AppendMessage(Message("user", (Text("go"),)), "go"), RequestModel(1, 1))
+
+
+def test_what_happened_between_turns_is_told_before_the_prompt() -> None:
+    world = World().after(BackgroundEnded("a child has ended")).after(user("go"))
+    assert world.history == (Message("user", (Text("a child has ended"), Text("go"))),)
+    assert world.effects[0] == AppendMessage(world.history[0], "go")
+
+
+def test_a_steering_message_that_its_turn_left_over_is_shown_with_the_next_prompt() -> None:
+    world = replies(primary(max_iterations=1).after(Steered("and this")), "done").after(user("go"))
+    assert world.effects[0] == AppendMessage(Message("user", (Text("and this"), Text("go"))), "and this\n\ngo")
+
+
+# -- the model answers -------------------------------------------------------------------------------------------
+
+
+def test_an_answer_without_calls_ends_the_turn_of_the_primary() -> None:
+    world = replies(primary(), "hello")
+    assert world.state == State(Idle(), next_effect=2, iterations=1, last_text="hello")
+    assert world.effects == (AppendMessage(assistant("hello"), "hello"), FinishTurn("end_turn"))
+
+
+@pytest.mark.requirement("A4")
+def test_an_answer_without_calls_is_the_result_of_a_child() -> None:
+    world = replies(child(), "one", "two")
+    assert world.state.phase == Completed("one\ntwo")
+    assert world.effects[-1] == NotifyParent(Completed("one\ntwo"))
+
+
+@pytest.mark.requirement("A4")
+def test_a_child_that_ends_without_a_word_answers_with_what_it_said_last() -> None:
+    world = replies(child(), "it is in main.py", use("look1"), stop=StopReason.TOOL_USE)
+    world = world.after(CallsDecided(only(world), {"look1": Allowed()}))
+    assert replies(completed(world, "look1")).state.phase == Completed("it is in main.py")
+
+
+def test_an_empty_answer_of_a_child_is_a_failure() -> None:
+    world = replies(child(), " \n", Thinking("hm", "signed"))
+    assert world.state.phase == Failed(FailureReason.RUNTIME_ERROR, "it ended without an answer")
+    assert world.history == (Message("user", (Text("go"),)),)
+
+
+def test_an_empty_answer_of_the_primary_ends_its_turn_and_leaves_no_message() -> None:
+    assert replies(primary()).effects == (FinishTurn("end_turn"),)
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (StopReason.END_TURN, "end_turn"),
+        (StopReason.STOP_SEQUENCE, "end_turn"),
+        (StopReason.OTHER, "end_turn"),
+        (StopReason.MAX_TOKENS, "max_tokens"),
+        (StopReason.CONTEXT_WINDOW, "max_tokens"),
+        (StopReason.REFUSAL, "refusal"),
+    ],
+)
+def test_the_turn_of_the_primary_ends_for_the_reason_of_the_model(stop: StopReason, reason: str) -> None:
+    assert replies(primary(), "hello", stop=stop).effects[-1] == FinishTurn(reason)
+
+
+@pytest.mark.parametrize(
+    ("stop", "error"),
+    [
+        (StopReason.MAX_TOKENS, "its answer was cut off at the token limit of one reply"),
+        (StopReason.CONTEXT_WINDOW, "its context window is full"),
+        (StopReason.REFUSAL, "the model refused to answer"),
+    ],
+)
+def test_half_an_answer_of_a_child_is_a_failure_that_keeps_it(stop: StopReason, error: str) -> None:
+    assert replies(child(), "so far", stop=stop).state.phase == Failed(FailureReason.MODEL_ERROR, error, "so far")
+
+
+def test_a_pause_of_the_model_is_followed_by_the_next_request() -> None:
+    world = replies(primary(), "wait", stop=StopReason.PAUSE_TURN)
+    assert world.effects == (AppendMessage(assistant("wait"), "wait"), RequestModel(2, 1))
+    assert world.state.phase == LlmRequesting(1, 2)
+
+
+def test_unsigned_thinking_and_empty_text_are_dropped_and_signed_thinking_is_kept() -> None:
+    signed, redacted = Thinking("so", "signed"), Thinking("", redacted="opaque")
+    world = replies(primary(), Thinking("hm"), signed, redacted, " ", "hello")
+    assert world.history[-1] == assistant(signed, redacted, "hello")
+
+
+def test_thinking_that_leads_to_nothing_is_dropped() -> None:
+    world = replies(primary(), "hello", Thinking("so", "signed"), "\n")
+    assert world.history[-1] == assistant("hello")
+
+
+def test_calls_go_to_the_gate_together() -> None:
+    world = replies(primary(), "I look", use("look1"), use("edit2"), use("ask3"), stop=StopReason.TOOL_USE)
+    assert world.effects == (
+        AppendMessage(assistant("I look", use("look1"), use("edit2"), use("ask3")), "I look"),
+        DecideCalls(2, (use("look1"), use("edit2"), use("ask3"))),
+    )
+    assert world.state.phase == ToolExecuting(
+        (
+            Call(use("look1"), CallKind.CONCURRENT),
+            Call(use("edit2"), CallKind.EXCLUSIVE),
+            Call(use("ask3"), CallKind.DOOR),
+        ),
+        deciding=2,
+    )
+
+
+# -- a child reports ---------------------------------------------------------------------------------------------
+
+
+def test_submit_result_ends_a_child_with_that_result() -> None:
+    report = use("submit_result1", result=" found it ")
+    world = replies(child(), report, stop=StopReason.TOOL_USE)
+    assert world.state.phase == Completed("found it")
+    assert world.effects == (
+        AppendMessage(assistant(report), ""),
+        ReportCall(report, CallStatus.COMPLETED, "Received."),
+        AppendMessage(Message("user", (ToolResult("submit_result1", "Received."),))),
+        NotifyParent(Completed("found it")),
+    )
+
+
+def test_submit_error_ends_a_child_as_failed_with_what_it_had_said() -> None:
+    world = replies(child(), "I tried", use("submit_error1", error="no such file"), stop=StopReason.TOOL_USE)
+    assert world.state.phase == Failed(FailureReason.SUB_AGENT_ERROR, "no such file", "I tried")
+
+
+@pytest.mark.requirement("X13")
+def test_of_calls_beside_a_report_none_runs_and_the_first_report_wins() -> None:
+    calls = use("look1"), use("submit_error2", error="lost"), use("submit_result3", result="found")
+    world = replies(child(), *calls, stop=StopReason.TOOL_USE)
+    assert world.state.phase == Failed(FailureReason.SUB_AGENT_ERROR, "lost")
+    not_run = "Not run: the sub-agent had already submitted its result."
+    assert world.history[-1] == Message(
+        "user",
+        (
+            ToolResult("look1", not_run, is_error=True),
+            ToolResult("submit_error2", "Received."),
+            ToolResult("submit_result3", not_run, is_error=True),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "report", [use("submit_result1"), use("submit_result1", result=" "), use("submit_error1", error=1)]
+)
+def test_a_report_that_says_nothing_goes_to_the_gate_like_any_call(report: ToolUse) -> None:
+    world = replies(child(), report, stop=StopReason.TOOL_USE)
+    assert isinstance(world.state.phase, ToolExecuting)
+
+
+@pytest.mark.parametrize("offered", [frozenset[str](), REPORTS], ids=["not offered", "offered"])
+def test_the_primary_cannot_report(offered: frozenset[str]) -> None:
+    world = World(replace(agent(), tools=offered)).after(user("go"))
+    world = replies(world, use("submit_result1", result="found"), stop=StopReason.TOOL_USE)
+    assert isinstance(world.state.phase, ToolExecuting)
+
+
+# -- requests fail -----------------------------------------------------------------------------------------------
+
+
+def test_a_failure_that_may_pass_is_tried_again_after_a_wait() -> None:
+    world = primary()
+    failed = ModelFailed(
+        only(world), "rate_limited", "too fast", retryable=True, retry_after=4, partial=assistant("Hel")
+    )
+    world = world.after(failed)
+    assert world.effects == (ScheduleRetry(2, 2, 4, "rate_limited", "too fast"),)
+    assert world.state.phase == RetryWaiting(2, 2)
+    world = world.after(RetryDue(2))
+    assert world.effects == (RequestModel(3, 2),)
+    assert world.state.phase == LlmRequesting(2, 3)
+
+
+def test_the_last_attempt_is_the_end_of_retries() -> None:
+    world = fails(primary(attempts=2), retryable=True)
+    world = fails(world.after(RetryDue(only(world))), retryable=True)
+    assert world.state.phase == Idle()
+
+
+def test_a_later_request_has_all_its_attempts_again() -> None:
+    world = fails(primary(attempts=2), retryable=True)
+    world = completed(calling(world.after(RetryDue(only(world))), "look1"), "look1")
+    assert world.state.phase == LlmRequesting(1, only(world))
+
+
+def test_an_error_of_the_primary_ends_the_turn_and_not_the_session() -> None:
+    world = fails(primary(), partial=assistant("Hel"))
+    failure = ModelFailed(1, "server", "it broke", partial=assistant("Hel"))
+    assert world.effects == (AppendMessage(assistant("Hel"), "Hel"), FinishTurn("error", failure))
+    assert world.after(user("again")).state.phase == LlmRequesting(1, 2)
+
+
+def test_an_error_of_a_child_ends_it_with_model_error_and_what_it_had_said() -> None:
+    world = fails(child(), partial=assistant("Hel"))
+    assert world.state.phase == Failed(FailureReason.MODEL_ERROR, "it broke", "Hel")
+    assert world.effects[-1] == NotifyParent(Failed(FailureReason.MODEL_ERROR, "it broke", "Hel"))
+
+
+def test_of_a_reply_that_broke_off_only_the_text_is_kept() -> None:
+    world = fails(primary(), partial=assistant(Thinking("hm", "signed"), " ", "Hel", use("look1")))
+    assert world.history[-1] == assistant("Hel")
+
+
+# -- the limit of requests ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("X13")
+def test_at_the_limit_calls_still_get_their_results_and_then_the_turn_ends() -> None:
+    world = completed(calling(primary(max_iterations=1), "look1"), "look1", "text")
+    assert world.history[-1] == Message("user", (ToolResult("look1", "text"),))
+    assert world.effects[-1] == FinishTurn("max_turn_requests")
+    assert world.state.phase == Idle()
+
+
+def test_a_child_at_its_limit_fails_with_what_it_had_said() -> None:
+    world = replies(child(max_iterations=1), "I look", use("look1"), stop=StopReason.TOOL_USE)
+    world = completed(world.after(CallsDecided(only(world), {"look1": Allowed()})), "look1")
+    assert world.state.phase == Failed(
+        FailureReason.BUDGET_EXCEEDED, "it reached its limit of 1 model requests", "I look"
+    )
+
+
+def test_an_answer_at_the_limit_counts_although_something_was_left_to_tell() -> None:
+    assert replies(child(max_iterations=1).after(Steered("and this")), "found").state.phase == Completed("found")
+
+
+# -- notes -------------------------------------------------------------------------------------------------------
+
+
+def test_a_steering_message_goes_with_the_next_results_and_is_shown() -> None:
+    world = calling(child(), "look1").after(Steered("and this"))
+    assert world.state.notes == (Note("and this", shown=True),)
+    world = completed(world, "look1")
+    message = Message("user", (ToolResult("look1", "ok"), Text("and this")))
+    assert AppendMessage(message, "and this") in world.effects
+    assert world.state.notes == ()
+
+
+def test_the_end_of_a_background_child_goes_with_the_next_results_and_is_not_shown() -> None:
+    world = completed(calling(primary(), "look1").after(BackgroundEnded("a child has ended")), "look1")
+    assert AppendMessage(Message("user", (ToolResult("look1", "ok"), Text("a child has ended"))), "") in world.effects
+
+
+def test_a_note_that_comes_during_the_last_answer_starts_another_request() -> None:
+    world = replies(primary().after(Steered("and this")), "hello")
+    assert world.effects == (
+        AppendMessage(assistant("hello"), "hello"),
+        AppendMessage(Message("user", (Text("and this"),)), "and this"),
+        RequestModel(2, 1),
+    )
+
+
+def test_at_the_limit_a_note_waits_for_the_next_prompt() -> None:
+    world = completed(calling(primary(max_iterations=1), "look1").after(BackgroundEnded("ended")), "look1")
+    assert world.history[-1] == Message("user", (ToolResult("look1", "ok"),))
+    assert world.after(user("go on")).history[-1] == Message("user", (Text("ended"), Text("go on")))

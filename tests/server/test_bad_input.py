@@ -1,0 +1,278 @@
+"""What a client gets wrong: each mistake gets one clear answer, and the connection goes on."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.rpc import Json, RpcClient, RpcFailure, serving
+
+UNKNOWN = "01a21fae-0000-7000-8000-000000000000"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[RpcClient]:
+    """One server for all of this module: whatever a test throws at it, the next finds it well."""
+    async with serving() as client:
+        await client.initialize(tmp_path_factory.mktemp("w"), initializationOptions={"model": "offline"})
+        yield client
+        assert await client.shut_down() == 0
+        assert "Traceback" not in client.stderr
+
+
+async def refused(client: RpcClient, data: bytes, code: int) -> None:
+    """``data`` is no message: it is answered under no id, and then the next request as usual."""
+    before = sum(m.get("id", 0) is None for m in client.received)
+    client.send_bytes(data)
+    assert await client.request("deputy/session/list", {}) is not None
+    answers = [m for m in client.received if m.get("id", 0) is None]
+    assert [answer["error"]["code"] for answer in answers[before:]] == [code]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{", b"", b"\xff\xfe", b"nul", b"[" * 200_000, b'{"jsonrpc":"2.0","id":1,"method":NaN}', b"1" * 10_000 + b"x"],
+    ids=["cut", "empty", "no-utf8", "word", "deep", "nan", "digits"],
+)
+async def test_malformed_json_is_a_parse_error_and_the_connection_goes_on(client: RpcClient, body: bytes) -> None:
+    await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
+
+
+async def test_a_bad_header_is_a_parse_error_and_the_connection_goes_on(client: RpcClient) -> None:
+    await refused(client, b"Content-Length: minus one\r\n\r\n", -32700)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        [],
+        [{"jsonrpc": "2.0", "id": 1, "method": "shutdown"}],
+        7,
+        {},
+        {"jsonrpc": "2.0"},
+        {"jsonrpc": "2.0", "id": None, "method": "shutdown"},
+        {"jsonrpc": "2.0", "id": 1.5, "method": "shutdown"},
+        {"jsonrpc": "2.0", "id": True, "method": "shutdown"},
+        {"jsonrpc": "2.0", "id": {}, "method": "shutdown"},
+        {"jsonrpc": "2.0", "method": 3},
+    ],
+    ids=json.dumps,
+)
+async def test_json_that_is_no_message_is_an_invalid_request(client: RpcClient, message: object) -> None:
+    body = json.dumps(message).encode()
+    await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32600)
+
+
+@pytest.mark.parametrize("message", [{"method": "shutdown"}, {"jsonrpc": "2.0", "method": []}], ids=json.dumps)
+async def test_a_request_that_is_not_json_rpc_2_is_refused_by_its_id(client: RpcClient, message: Json) -> None:
+    message = message | {"id": f"x-{len(client.received)}"}
+    client.send(message)
+    assert (await client.answer(message["id"]))["error"]["code"] == -32600
+
+
+async def test_an_unknown_method_is_refused_and_an_unknown_notification_ignored(client: RpcClient) -> None:
+    client.notify("deputy/unheard", {"of": 1})
+    client.notify("$/unheard")
+    for method in ("deputy/unheard", "textDocument/hover", "$/unheard", "deputy/event"):
+        with pytest.raises(RpcFailure, match="Unknown method") as failure:
+            await client.request(method, {})
+        assert failure.value.code == -32601
+
+
+async def test_a_second_initialize_is_refused(client: RpcClient) -> None:
+    with pytest.raises(RpcFailure) as failure:
+        await client.request("initialize", {"capabilities": {}})
+    assert failure.value.code == -32600
+
+
+PROMPT = [{"type": "text", "text": "hello"}]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "field"),
+    [
+        ("deputy/session/prompt", None, "sessionId"),
+        ("deputy/session/prompt", {}, "sessionId"),
+        ("deputy/session/prompt", [], ""),
+        ("deputy/session/prompt", 7, ""),
+        ("deputy/session/prompt", {"sessionId": 7, "prompt": PROMPT}, "sessionId"),
+        ("deputy/session/prompt", {"sessionId": UNKNOWN}, "prompt"),
+        ("deputy/session/prompt", {"sessionId": UNKNOWN, "prompt": []}, "prompt"),
+        ("deputy/session/prompt", {"sessionId": UNKNOWN, "prompt": "hello"}, "prompt"),
+        ("deputy/session/prompt", {"sessionId": UNKNOWN, "prompt": [{"type": "song"}]}, "prompt[0]"),
+        ("deputy/session/prompt", {"sessionId": UNKNOWN, "prompt": [{"type": "text"}]}, "prompt[0].text"),
+        ("deputy/session/prompt", {"sessionId": UNKNOWN, "prompt": PROMPT, "queue": "yes"}, "queue"),
+        ("deputy/session/new", {"permissionMode": "careless"}, "permissionMode"),
+        ("deputy/session/new", {"cwd": "http://example.org/"}, "cwd"),
+        ("deputy/session/new", {"cwd": "file:///no/such/folder"}, "cwd"),
+        ("deputy/session/new", {"cwd": "file:///%00"}, "cwd"),
+        ("deputy/session/new", {"cwd": ""}, "cwd"),
+        ("deputy/session/list", {"limit": -1}, "limit"),
+        ("deputy/session/list", {"cursor": "nowhere"}, "cursor"),
+        ("deputy/agent/transcript", {"sessionId": UNKNOWN, "agentId": UNKNOWN, "limit": -1}, "limit"),
+        ("deputy/agent/cancel", {"sessionId": UNKNOWN}, "agentId"),
+        ("deputy/permission/answer", {"requestId": UNKNOWN, "outcome": {"outcome": "yes"}}, "outcome"),
+        ("deputy/permission/answer", {"requestId": UNKNOWN, "outcome": {"outcome": "cancelled"}}, "requestId"),
+        ("workspace/executeCommand", {}, "command"),
+        ("workspace/executeCommand", {"command": "deputy.prompt"}, "arguments[0].text"),
+        ("workspace/executeCommand", {"command": "deputy.prompt", "arguments": ["hello"]}, "arguments[0]"),
+        ("workspace/executeCommand", {"command": "deputy.prompt", "arguments": {"text": "x"}}, "arguments"),
+        ("workspace/executeCommand", {"command": "deputy.cancelAgent", "arguments": [{}]}, "arguments[0].agentId"),
+    ],
+)
+async def test_parameters_that_do_not_fit_are_refused_by_the_name_of_the_field(
+    client: RpcClient, method: str, params: object, field: str
+) -> None:
+    with pytest.raises(RpcFailure) as failure:
+        await client.request(method, params)
+    assert failure.value.code == -32602
+    assert failure.value.data["field"].startswith(field)
+    assert field in failure.value.message
+    assert "/site-packages/" not in str(failure.value.data)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("deputy/session/prompt", {"sessionId": UNKNOWN, "prompt": PROMPT}, -32001),
+        ("deputy/session/cancel", {"sessionId": UNKNOWN}, -32001),
+        ("deputy/session/load", {"sessionId": UNKNOWN}, -32001),
+        ("deputy/session/unqueue", {"sessionId": UNKNOWN, "promptId": UNKNOWN}, -32001),
+        ("deputy/agent/list", {"sessionId": ""}, -32001),
+        ("deputy/permission/list", {"sessionId": UNKNOWN}, -32001),
+    ],
+)
+async def test_an_unknown_session_is_told_as_such(client: RpcClient, method: str, params: object, code: int) -> None:
+    with pytest.raises(RpcFailure) as failure:
+        await client.request(method, params)
+    assert failure.value.code == code
+
+
+async def test_an_unknown_agent_is_told_as_such(client: RpcClient) -> None:
+    session_id, _ = await client.session()
+    for method in ("deputy/agent/cancel", "deputy/agent/transcript"):
+        with pytest.raises(RpcFailure) as failure:
+            await client.request(method, {"sessionId": session_id, "agentId": UNKNOWN})
+        assert failure.value.code == -32008
+    with pytest.raises(RpcFailure) as failure:
+        await client.command("deputy.cancelAgent", {"agentId": UNKNOWN})
+    assert failure.value.code == -32008
+
+
+async def test_an_unknown_command_is_told_as_such(client: RpcClient) -> None:
+    with pytest.raises(RpcFailure) as failure:
+        await client.command("deputy.unheard")
+    assert failure.value.code == -32601
+
+
+async def test_answers_to_nothing_that_was_asked_are_ignored(client: RpcClient) -> None:
+    client.send({"jsonrpc": "2.0", "id": "deputy-1", "result": {"late": True}})
+    client.send({"jsonrpc": "2.0", "id": 999_999, "error": {"code": 1, "message": "what?"}})
+    client.send({"jsonrpc": "2.0", "id": None, "error": "rubbish"})
+    client.notify("$/cancelRequest", {"id": 999_999})
+    client.notify("$/cancelRequest", {"id": []})
+    client.notify("$/cancelRequest")
+    client.notify("window/workDoneProgress/cancel", {"token": "deputy/nobody"})
+    assert await client.request("deputy/session/list", {}) is not None
+
+
+async def test_an_id_that_is_still_open_is_refused_and_the_first_request_is_answered(client: RpcClient) -> None:
+    for _ in range(2):
+        client.send({"jsonrpc": "2.0", "id": "twice", "method": "deputy/session/list", "params": {}})
+    await client.request("deputy/session/list", {})
+    answers = [m for m in client.received if m.get("id") == "twice"]
+    assert [answer.get("error", {}).get("code") for answer in answers] == [-32600, None]
+
+
+async def test_params_with_keys_that_trouble_libraries_are_taken_as_they_are(client: RpcClient) -> None:
+    trouble = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "type_name": "x",
+        "class": {"jsonrpc": "1.0"},
+        "a b": [],
+        "": 0,
+    }
+    assert await client.request("deputy/session/list", {"jsonrpc": "2.0", "extra": trouble}) is not None
+
+
+async def test_halves_of_surrogate_pairs_in_a_prompt_do_no_harm(client: RpcClient) -> None:
+    session_id, _ = await client.session(title="\ud800")
+    answer = await client.prompt(session_id, "hello \ud83d there")
+    assert answer["stopReason"] == "end_turn"
+
+
+async def test_notifications_that_do_not_fit_are_dropped(client: RpcClient) -> None:
+    for params in (None, {}, {"textDocument": 3}, {"textDocument": {"uri": "file:///x", "version": 1}}):
+        for method in ("didOpen", "didChange", "didClose"):
+            client.notify(f"textDocument/{method}", params)
+    client.notify("workspace/didChangeConfiguration", {"settings": 5})
+    client.notify("workspace/didChangeWorkspaceFolders", {"event": None})
+    assert await client.request("deputy/session/list", {}) is not None
+
+
+async def test_settings_that_do_not_fit_leave_those_before_in_force_and_the_user_is_told(client: RpcClient) -> None:
+    client.notify("workspace/didChangeConfiguration", {"settings": {"deputy": {"agents": {"maxParallel": -1}}}})
+    told = await client.until(lambda m: m.get("method") == "window/showMessage" and "maxParallel" in str(m))
+    assert told["params"]["type"] == 2
+
+
+@pytest.mark.asyncio
+async def test_before_initialize_and_after_shutdown_every_request_is_refused(workspace: Path) -> None:
+    async with serving() as client:
+        for method in ("deputy/session/new", "shutdown", "unheard"):
+            with pytest.raises(RpcFailure) as failure:
+                await client.request(method, {})
+            assert failure.value.code == -32002
+        client.notify("initialized", {})
+        await client.initialize(workspace)
+        await client.request("shutdown")
+        for method in ("deputy/session/new", "shutdown", "initialize"):
+            with pytest.raises(RpcFailure) as failure:
+                await client.request(method, {})
+            assert failure.value.code == -32600
+        client.notify("exit")
+        assert await client.exit_code() == 0
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        (None, ""),
+        ([], ""),
+        ({}, "capabilities"),
+        (
+            {"capabilities": {}, "initializationOptions": {"permissionMode": "careless"}},
+            "initializationOptions.permissionMode",
+        ),
+        ({"capabilities": {}, "initializationOptions": []}, "initializationOptions"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_an_initialize_that_does_not_fit_is_refused_and_can_be_sent_again(
+    workspace: Path, params: object, field: str
+) -> None:
+    async with serving() as client:
+        with pytest.raises(RpcFailure) as failure:
+            await client.request("initialize", params)
+        assert failure.value.code == -32602
+        assert field in failure.value.message
+        await client.initialize(workspace)
+        assert await client.shut_down() == 0
+
+
+@pytest.mark.asyncio
+async def test_capabilities_of_unexpected_shape_count_as_not_there(workspace: Path) -> None:
+    odd = {"window": 3, "workspace": [], "general": {"positionEncodings": [7, "utf-8"]}, "experimental": {"deputy": 1}}
+    async with serving() as client:
+        result = await client.initialize(workspace, odd, processId="me", workspaceFolders=[{}, 5], rootPath=7)
+        assert result["capabilities"]["positionEncoding"] == "utf-8"
+        await client.session()
+        await asyncio.sleep(0)
+        assert client.events() == []
+        assert await client.shut_down() == 0

@@ -1,0 +1,78 @@
+"""Clients that do not keep up: no traffic of theirs may freeze the server or make it grow."""
+
+import asyncio
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.server.test_sessions import deputy, spawning
+from tests.support.plays import Json, say
+from tests.support.rpc import serving
+
+pytestmark = pytest.mark.asyncio
+
+MIB = 2**20
+
+
+async def test_a_client_that_stops_reading_is_served_on_and_caught_up_later(workspace: Path) -> None:
+    """The turn goes on behind its back, its cancel is heard, and nothing durable is lost."""
+    words = "word " * 20_000
+    gate = asyncio.Event()
+
+    def child(body: Json, _: int) -> object:
+        return say(words, piece=50) if "first" in str(body["messages"][0]) else say("late", gate=gate)
+
+    async with deputy(spawning("first", "second", child=child), workspace) as (client, api):  # type: ignore[arg-type]
+        session_id, _ = await client.session()
+        client.stop_reading()
+        before = psutil.Process(client.process.pid).memory_info().rss
+        prompt = client.start_prompt(session_id, "go")
+        await api.until(lambda: len(api.requests) == 3)
+        await api.until(lambda: sum(r.ended_at is not None for r in api.requests) == 2)
+        client.notify("$/cancelRequest", {"id": prompt})
+        await api.until(lambda: not api.connections)
+        assert psutil.Process(client.process.pid).memory_info().rss - before < 100 * MIB
+        client.go_on_reading()
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
+        durable = [event["seq"] for event in client.events() if "seq" in event]
+        assert durable == list(range(1, len(durable) + 1))
+        said = [event["text"] for event in client.events("message") if event["role"] == "assistant"]
+        assert len(said) == 1
+        assert words.startswith(said[0])
+
+
+async def test_a_client_that_stops_reading_for_good_and_leaves_ends_the_server(workspace: Path) -> None:
+    async with serving() as client:
+        await client.initialize(workspace, initializationOptions={"model": "offline"})
+        client.stop_reading()
+        for _ in range(3000):
+            client.start("deputy/session/list", {})
+        client.close_input()
+        await client.gone()
+        client.go_on_reading()
+        assert await client.exit_code() == 0
+
+
+async def test_a_flood_of_requests_is_answered_one_by_one(workspace: Path) -> None:
+    async with deputy(lambda *_: say("hello"), workspace) as (client, _):
+        asked = [client.start("deputy/session/list", {}) for _ in range(3000)]
+        for request_id in asked:
+            assert await client.result(request_id) == {"sessions": []}
+        answers = [m["id"] for m in client.received if "method" not in m and m["id"] in set(asked)]
+        assert sorted(answers) == asked
+
+
+async def test_requests_that_take_long_do_not_keep_others_from_being_cancelled(workspace: Path) -> None:
+    gate = asyncio.Event()
+    async with deputy(lambda *_: say("late", gate=gate), workspace) as (client, _):
+        session_id, _ = await client.session()
+        first = client.start_prompt(session_id, "go")
+        await client.event("turn_started")
+        others = [client.start_prompt(session_id, "next", queue=True) for _ in range(40)]
+        refused = [await client.answer(other) for other in others[32:]]
+        assert {answer["error"]["code"] for answer in refused} == {-32005}
+        for prompt in (first, *others[:32]):
+            client.notify("$/cancelRequest", {"id": prompt})
+        for prompt in (first, *others[:32]):
+            assert (await client.result(prompt))["stopReason"] == "cancelled"

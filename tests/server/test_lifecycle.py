@@ -1,0 +1,180 @@
+"""How the server starts and ends, over a real process."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deputy_server.lsp import served, wire
+from tests.support.messages_api import messages_api
+from tests.support.plays import say
+from tests.support.rpc import PATIENCE, RpcClient, RpcFailure, serving
+
+LATE = ("anthropic", "acp", "mcp", "typer", "rich", "tree_sitter")
+"""What must not be loaded before something needs it."""
+
+
+def descendants() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+async def prompting(client: RpcClient, folder: Path, url: str) -> int:
+    """A server with a turn that waits for the model; the id of its prompt."""
+    await client.initialize(folder, initializationOptions={"model": "m", "baseUrl": url})
+    session_id, _ = await client.session()
+    prompt = client.start_prompt(session_id, "hello")
+    await client.event("turn_started")
+    return prompt
+
+
+@pytest.mark.asyncio
+async def test_shutdown_then_exit_ends_with_0_and_exit_alone_with_1(workspace: Path) -> None:
+    async with serving() as client:
+        await client.initialize(workspace)
+        assert await client.shut_down() == 0
+        assert client.stderr == ""
+    async with serving() as client:
+        await client.initialize(workspace)
+        client.notify("exit")
+        assert await client.exit_code() == 1
+
+
+@pytest.mark.asyncio
+async def test_exit_before_initialize_ends_the_server() -> None:
+    async with serving() as client:
+        client.notify("exit")
+        assert await client.exit_code() == 1
+
+
+@pytest.mark.asyncio
+async def test_the_end_of_input_is_a_clean_end() -> None:
+    async with serving() as client:
+        client.close_input()
+        assert await client.exit_code() == 0
+        assert client.stderr == ""
+
+
+@pytest.mark.requirement("X12")
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (None, 0)]
+)
+@pytest.mark.asyncio
+async def test_a_turn_is_ended_and_answered_when_the_server_is_told_to_end(
+    workspace: Path, number: signal.Signals | None, code: int
+) -> None:
+    before = descendants()
+    gate = asyncio.Event()
+    async with messages_api(lambda *_: say("never", gate=gate)) as api, serving(env=KEY) as client:
+        prompt = await prompting(client, workspace, api.url)
+        await api.until(lambda: len(api.requests) == 1)
+        if number is None:
+            client.close_input()
+        else:
+            client.process.send_signal(number)
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
+        assert await client.exit_code() == code
+        await api.until(lambda: not api.connections)
+        assert descendants() <= before
+        assert client.stderr == ""
+
+
+@pytest.mark.asyncio
+async def test_shutdown_cancels_open_requests_and_is_answered_after_them(workspace: Path) -> None:
+    gate = asyncio.Event()
+    async with messages_api(lambda *_: say("never", gate=gate)) as api, serving(env=KEY) as client:
+        prompt = await prompting(client, workspace, api.url)
+        assert await client.shut_down() == 0
+        answers = [m["id"] for m in client.received if "method" not in m]
+        assert answers.index(prompt) == len(answers) - 2
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
+
+
+@pytest.mark.asyncio
+async def test_the_server_ends_when_the_editor_it_was_told_of_dies(workspace: Path) -> None:
+    editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+    async with serving() as client:
+        await client.initialize(workspace, processId=editor.pid)
+        editor.kill()
+        await editor.wait()
+        assert await client.exit_code() == 0
+
+
+@pytest.mark.asyncio
+async def test_a_process_id_that_means_nothing_here_does_not_end_the_server(workspace: Path) -> None:
+    async with serving() as client:
+        await client.initialize(workspace, processId=2**22 + 1)
+        assert await client.request("deputy/session/list", {}) == {"sessions": []}
+        assert await client.shut_down() == 0
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_closes_the_output_ends_the_server(workspace: Path) -> None:
+    reading, writing = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "deputy_server", "serve", "--stdio", stdin=asyncio.subprocess.PIPE, stdout=writing
+    )
+    os.close(writing)
+    os.close(reading)
+    assert process.stdin is not None
+    body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
+    process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    async with asyncio.timeout(PATIENCE):
+        assert await process.wait() == 0
+
+
+@pytest.mark.asyncio
+async def test_input_from_a_file_is_served_like_any_other(tmp_path: Path) -> None:
+    script = tmp_path / "messages"
+    bodies = [
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}',
+        b'{"jsonrpc":"2.0","id":2,"method":"shutdown"}',
+        b'{"jsonrpc":"2.0","method":"exit"}',
+    ]
+    script.write_bytes(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
+    with script.open("rb") as stdin:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "deputy_server", "serve", stdin=stdin, stdout=asyncio.subprocess.PIPE
+        )
+    async with asyncio.timeout(PATIENCE):
+        out, _ = await process.communicate()
+    assert process.returncode == 0
+    assert out.endswith(b'{"jsonrpc":"2.0","id":2,"result":null}')
+
+
+@pytest.mark.asyncio
+async def test_a_whole_turn_with_the_offline_model_loads_nothing_that_is_for_later(workspace: Path) -> None:
+    (workspace / "a.py").write_text("def greet() -> str:\n    return 'hello'\n")
+    async with serving(python=["-X", "importtime"]) as client:
+        await client.initialize(workspace, initializationOptions={"model": "offline"})
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "where is greet defined?")
+        assert await client.shut_down() == 0
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in client.stderr.splitlines()}
+    assert "deputy_agents" in loaded
+    assert loaded.isdisjoint(LATE)
+
+
+@pytest.mark.asyncio
+async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served(workspace: Path) -> None:
+    async with serving() as client:
+        result = await client.initialize(workspace)
+        deputy = result["capabilities"]["experimental"]["deputy"]
+        assert result["serverInfo"]["name"] == "deputy"
+        assert deputy["protocolVersion"] == 1
+        assert set(wire.REQUESTS) < set(deputy["methods"])
+        assert result["capabilities"]["executeCommandProvider"]["commands"] == list(wire.COMMANDS)
+        assert {"primary", "general"} <= set(deputy["definitions"])
+        with pytest.raises(RpcFailure, match="-32601"):
+            await client.request("deputy/agent/revert", {"sessionId": "s", "agentId": "a"})
+
+
+def test_every_method_that_is_announced_has_a_handler() -> None:
+    assert [request.name for request in served.REQUESTS] == list(wire.REQUESTS)
+    assert [command.name for command in served.COMMANDS] == list(wire.COMMANDS)
+
+
+KEY = {"ANTHROPIC_API_KEY": "test-key"}

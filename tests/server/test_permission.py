@@ -1,0 +1,301 @@
+"""Questions to the user over the wire: attributed, answered once, and never taken for consent by mistake."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.server.test_sessions import deputy, is_child, spawning
+from tests.support.messages_api import Script
+from tests.support.plays import Json, Play, call, calls, say
+from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered
+
+pytestmark = pytest.mark.asyncio
+
+ASK = "deputy/permission/request"
+MESSAGE = "window/showMessageRequest"
+
+
+def writing(*paths: str) -> Script:
+    """A child that writes each of ``paths`` at once, and then says what became of it."""
+
+    def play(body: Json, _: int) -> Play:
+        if len(body["messages"]) == 1:
+            return calls(*(call("write_file", path=path, content=f"new {path}\n") for path in paths))
+        results = body["messages"][-1]["content"]
+        return say("; ".join(str(result["content"]) for result in results))
+
+    return spawning("write the files", child=play, mode="default")
+
+
+def choose(kind: str) -> object:
+    """A handler that picks the first option of ``kind``."""
+
+    def answer(question: Json) -> Json:
+        option = next(option for option in question["options"] if option["kind"] == kind)
+        return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
+
+    return answer
+
+
+@pytest.mark.requirement("P3")
+@pytest.mark.requirement("A6")
+async def test_a_question_names_the_child_that_asks_and_shows_what_it_would_do(workspace: Path) -> None:
+    async with deputy(writing("a.txt"), workspace) as (client, _):
+        asked: list[Json] = []
+        client.handlers[ASK] = lambda question: asked.append(question) or choose("allow_once")(question)  # type: ignore[operator]
+        session_id, primary = await client.session()
+        assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
+        assert (workspace / "a.txt").read_text() == "new a.txt\n"
+        (question,) = asked
+        assert question["title"] == "[write the files] write_file(a.txt)"
+        assert question["preview"] == {
+            "type": "diff",
+            "uri": (workspace / "a.txt").as_uri(),
+            "oldText": None,
+            "newText": "new a.txt\n",
+        }
+        agent = question["agent"]
+        assert (agent["label"], agent["definition"], agent["depth"]) == ("write the files", "general", 1)
+        assert [ancestor["agentId"] for ancestor in agent["ancestry"]] == [primary]
+        assert question["batch"] | {"id": ""} == {"id": "", "index": 0, "size": 1}
+        assert client.events("permission_resolved")[0]["by"] == "user"
+
+
+@pytest.mark.requirement("A5")
+async def test_questions_of_one_response_are_put_together_and_each_answer_counts_for_its_own(workspace: Path) -> None:
+    async with deputy(writing("a.txt", "b.txt"), workspace) as (client, _):
+        kinds = {"a.txt": "allow_once", "b.txt": "reject_once"}
+        client.handlers[ASK] = lambda question: choose(kinds[question["input"]["path"]])(question)  # type: ignore[operator]
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        assert (workspace / "a.txt").exists()
+        assert not (workspace / "b.txt").exists()
+        batches = [m["params"]["batch"] for m in client.received if m.get("method") == ASK]
+        assert [(batch["index"], batch["size"]) for batch in batches] == [(0, 2), (1, 2)]
+        assert len({batch["id"] for batch in batches}) == 1
+
+
+RUBBISH = [
+    None,
+    {},
+    [],
+    "yes",
+    True,
+    {"outcome": "selected"},
+    {"outcome": {"outcome": "approved"}},
+    {"outcome": {"outcome": "selected"}},
+    {"outcome": {"outcome": "selected", "optionId": "no-such-option"}},
+    {"outcome": {"outcome": "cancelled"}},
+]
+
+
+@pytest.mark.parametrize("answer", RUBBISH, ids=str)
+async def test_what_is_no_explicit_choice_is_no_consent(workspace: Path, answer: object) -> None:
+    async with deputy(writing("a.txt"), workspace) as (client, _):
+        client.handlers[ASK] = lambda _: answer
+        session_id, _ = await client.session()
+        assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
+        assert not (workspace / "a.txt").exists()
+        assert client.events("permission_resolved")[0]["by"] == "dismissed"
+
+
+async def test_an_error_is_no_consent_and_a_client_without_the_method_is_unreachable(workspace: Path) -> None:
+    async with deputy(writing("a.txt"), workspace) as (client, _):
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        assert client.events("permission_resolved")[0]["by"] == "unreachable"
+        question = next(m for m in client.received if m.get("method") == ASK)
+        client.handlers[ASK] = lambda _: {"jsonrpc": "2.0", "id": question["id"], "result": "late"}
+        assert not (workspace / "a.txt").exists()
+        assert await client.request("deputy/permission/list", {}) == {"requests": []}
+
+
+async def test_a_question_that_is_never_answered_waits_and_is_withdrawn_with_its_turn(workspace: Path) -> None:
+    async with deputy(writing("a.txt"), workspace) as (client, _):
+        client.handlers[ASK] = lambda _: Unanswered
+        session_id, _ = await client.session()
+        prompt = client.start_prompt(session_id, "go")
+        question = await client.until(lambda m: m.get("method") == ASK)
+        assert await client.request("deputy/session/cancel", {"sessionId": session_id}) == {"cancelled": True}
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
+        withdrawn = await client.until(lambda m: m.get("method") == "$/cancelRequest")
+        assert withdrawn["params"] == {"id": question["id"]}
+        choice = choose("allow_once")(question["params"])  # type: ignore[operator]
+        client.send({"jsonrpc": "2.0", "id": question["id"], "result": choice})
+        assert await client.request("deputy/permission/list", {}) == {"requests": []}
+        assert not (workspace / "a.txt").exists()
+
+
+@pytest.mark.parametrize("way", ["request", "command"])
+async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(workspace: Path, way: str) -> None:
+    async with deputy(writing("a.txt"), workspace) as (client, _):
+        client.handlers[ASK] = lambda _: Unanswered
+        session_id, _ = await client.session()
+        prompt = client.start_prompt(session_id, "go")
+        asked = await client.until(lambda m: m.get("method") == ASK)
+        (question,) = (await client.request("deputy/permission/list", {"sessionId": session_id}))["requests"]
+        assert question == asked["params"]
+
+        async def answer(option_id: str) -> Json:
+            if way == "command":
+                argument = {"requestId": question["requestId"], "optionId": option_id}
+                return await client.command("deputy.answerPermission", argument)
+            outcome = {"outcome": "selected", "optionId": option_id}
+            params = {"requestId": question["requestId"], "outcome": outcome}
+            return await client.request("deputy/permission/answer", params)
+
+        with pytest.raises(RpcFailure) as failure:
+            await answer("no-such-option")
+        assert failure.value.code == -32602
+        option_id = choose("allow_once")(question)["outcome"]["optionId"]  # type: ignore[operator]
+        assert await answer(option_id) == {"accepted": True}
+        assert await answer(option_id) == {"accepted": False}
+        await client.until(lambda m: m.get("method") == "$/cancelRequest" and m["params"]["id"] == asked["id"])
+        assert (await client.result(prompt))["stopReason"] == "end_turn"
+        assert (workspace / "a.txt").exists()
+
+
+# -- plain clients ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of_asking(workspace: Path) -> None:
+    async with deputy(writing("a.txt", "b.txt"), workspace, PLAIN) as (client, _):
+        open_now = 0
+
+        async def answer(question: Json) -> Json:
+            nonlocal open_now
+            open_now += 1
+            assert open_now == 1
+            await client.request("deputy/session/list", {})
+            open_now -= 1
+            return question["actions"][0]
+
+        client.handlers[MESSAGE] = answer
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        asked = [m["params"] for m in client.received if m.get("method") == MESSAGE]
+        assert [question["message"].splitlines()[0] for question in asked] == [
+            "[write the files] write_file(a.txt)",
+            "[write the files] write_file(b.txt)",
+        ]
+        assert "+new a.txt" in asked[0]["message"]
+        assert (workspace / "b.txt").read_text() == "new b.txt\n"
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"title": "Sure"}, "Allow", 7], ids=str)
+async def test_a_message_that_is_closed_or_answered_with_rubbish_refuses(workspace: Path, answer: object) -> None:
+    async with deputy(writing("a.txt"), workspace, PLAIN) as (client, _):
+        client.handlers[MESSAGE] = lambda _: answer
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        assert not (workspace / "a.txt").exists()
+
+
+# -- a path outside, a client that goes --------------------------------------------------------------------------------
+
+
+async def test_a_path_outside_of_the_roots_is_refused_without_a_question(workspace: Path) -> None:
+    outside = workspace.parent / "outside.txt"
+    async with deputy(writing("../outside.txt"), workspace) as (client, _):
+        session_id, primary = await client.session()
+        await client.prompt(session_id, "go")
+        assert not outside.exists()
+        assert [m for m in client.received if m.get("method") == ASK] == []
+        updates = [e for e in client.events("tool_call_update") if e["agentId"] != primary]
+        assert updates[-1]["status"] == "failed"
+
+
+async def test_a_client_that_disappears_with_a_question_open_leaves_nothing_behind(workspace: Path) -> None:
+    async with deputy(writing("a.txt"), workspace) as (client, api):
+        client.handlers[ASK] = lambda _: Unanswered
+        session_id, _ = await client.session()
+        client.start_prompt(session_id, "go")
+        await client.until(lambda m: m.get("method") == ASK)
+        client.close_input()
+        assert await client.exit_code() == 0
+        await api.until(lambda: not api.connections)
+        assert not (workspace / "a.txt").exists()
+
+
+# -- open documents --------------------------------------------------------------------------------------------------
+
+
+def replacing(path: str, old: str, new: str) -> Script:
+    """A child that reads ``path`` and replaces ``old`` in it, and then says the last result."""
+    steps = [call("read_file", path=path), call("edit_file", path=path, old_string=old, new_string=new)]
+
+    def play(body: Json, _: int) -> Play:
+        done = (len(body["messages"]) - 1) // 2
+        if done < len(steps):
+            return calls(steps[done] | {"id": f"toolu_step{done}"})
+        return say(str(body["messages"][-1]["content"][0]["content"]))
+
+    return spawning("mend it", child=play, mode="default")
+
+
+async def edited(client: RpcClient, workspace: Path, answer: object) -> list[Json]:
+    """Runs an edit of an open, unsaved document; the ``workspace/applyEdit`` requests that came of it."""
+    uri = (workspace / "a.txt").as_uri()
+    client.handlers[ASK] = choose("allow_once")  # type: ignore[assignment]
+    client.handlers["workspace/applyEdit"] = answer  # type: ignore[assignment]
+    document = {"uri": uri, "languageId": "text", "version": 4, "text": "one\r\ntwo \U0001f600 unsaved\r\n"}
+    client.notify("textDocument/didOpen", {"textDocument": document})
+    stale = {"textDocument": {"uri": uri, "version": 4}, "contentChanges": [{"text": "stale"}]}
+    client.notify("textDocument/didChange", stale)
+    session_id, _ = await client.session()
+    await client.prompt(session_id, "go")
+    return [m["params"] for m in client.received if m.get("method") == "workspace/applyEdit"]
+
+
+@pytest.mark.requirement("A8")
+async def test_an_edit_of_an_open_document_goes_through_the_editor_as_the_smallest_change(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("on disk\n")
+    async with deputy(replacing("a.txt", "unsaved", "mended"), workspace) as (client, _):
+
+        def apply(params: Json) -> Json:
+            (change,) = params["edit"]["documentChanges"]
+            identifier = change["textDocument"] | {"version": 5}
+            changes = [{"range": edit["range"], "text": edit["newText"]} for edit in change["edits"]]
+            client.notify("textDocument/didChange", {"textDocument": identifier, "contentChanges": changes})
+            return {"applied": True}
+
+        (params,) = await edited(client, workspace, apply)
+        assert "mend it" in params["label"]
+        (change,) = params["edit"]["documentChanges"]
+        assert change["textDocument"] == {"uri": (workspace / "a.txt").as_uri(), "version": 4}
+        (edit,) = change["edits"]
+        assert edit["range"]["start"]["line"] == edit["range"]["end"]["line"] == 1
+        assert edit["range"]["start"]["character"] >= 7
+        assert (workspace / "a.txt").read_text() == "on disk\n"
+        assert client.events("agent_finished")[0]["status"] == "completed"
+
+
+@pytest.mark.parametrize("answer", [{"applied": False, "failureReason": "it is locked"}, None, {}, "yes"], ids=str)
+async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(workspace: Path, answer: object) -> None:
+    (workspace / "a.txt").write_text("on disk\n")
+    async with deputy(replacing("a.txt", "unsaved", "mended"), workspace) as (client, api):
+        await edited(client, workspace, lambda _: answer)
+        results = [body["messages"][-1]["content"] for body in api.bodies if is_child(body)]
+        assert results[-1][0]["is_error"] is True
+        assert (workspace / "a.txt").read_text() == "on disk\n"
+
+
+async def test_many_questions_at_once_are_all_asked_and_all_settled(workspace: Path) -> None:
+    paths = [f"{n}.txt" for n in range(20)]
+    async with deputy(writing(*paths), workspace) as (client, _):
+        arrived = asyncio.Event()
+        asked = 0
+
+        async def answer(question: Json) -> object:
+            nonlocal asked
+            asked += 1
+            if asked == len(paths):
+                arrived.set()
+            await arrived.wait()
+            return choose("allow_once")(question)  # type: ignore[operator]
+
+        client.handlers[ASK] = answer
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        assert sorted(path.name for path in workspace.iterdir()) == sorted(paths)

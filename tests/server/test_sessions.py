@@ -1,0 +1,332 @@
+"""Sessions over the wire, with a scripted Messages API behind the server."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from deputy_protocol.event import EventParams
+from tests.support.messages_api import MessagesApi, Script, messages_api
+from tests.support.plays import Json, Play, call, calls, failing, say
+from tests.support.rpc import EVERYTHING, PLAIN, RpcClient, RpcFailure, Unanswered, serving
+
+pytestmark = pytest.mark.asyncio
+
+
+@asynccontextmanager
+async def deputy(
+    script: Script, workspace: Path, capabilities: Json = EVERYTHING, **settings: object
+) -> AsyncGenerator[tuple[RpcClient, MessagesApi]]:
+    """A server in front of ``script``, initialized; it must end well, and the API's rules be kept."""
+    async with messages_api(script) as api, serving(env={"ANTHROPIC_API_KEY": "test-key"}) as client:
+        options = {"model": "m", "baseUrl": api.url, **settings}
+        await client.initialize(workspace, capabilities, initializationOptions=options)
+        yield client, api
+        assert await client.shut_down() == 0
+        assert "Traceback" not in client.stderr
+        assert api.violations == []
+
+
+def last_text(body: Json) -> str:
+    """The text of the last message of a request."""
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+
+
+def is_child(body: Json) -> bool:
+    return not any(tool["name"] == "spawn_agent" for tool in body.get("tools", ()))
+
+
+def spawning(*instructions: str, child: Script, mode: str = "read_only") -> Script:
+    """The primary spawns a child for each of ``instructions``, then says "done"; ``child`` plays them all."""
+
+    def play(body: Json, n: int) -> object:
+        if is_child(body):
+            return child(body, n)
+        if len(body["messages"]) > 1:
+            return say("done")
+        return calls(*(call("spawn_agent", instructions=text, mode=mode) for text in instructions))
+
+    return play  # type: ignore[return-value]
+
+
+def hanging(gate: asyncio.Event) -> Script:
+    return lambda *_: say("late", gate=gate)
+
+
+# -- order -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("A2")
+async def test_events_follow_the_answer_that_names_their_session_and_precede_that_of_the_prompt(
+    workspace: Path,
+) -> None:
+    async with deputy(spawning("look here", "look there", child=lambda *_: say("found")), workspace) as (client, _):
+        session_id, agent_id = await client.session()
+        prompt = client.start_prompt(session_id, "go", workDoneToken="mine")
+        assert (await client.result(prompt))["stopReason"] == "end_turn"
+        order = [m.get("id") if "method" not in m else m["method"] for m in client.received]
+        assert order.index("deputy/event") > order.index(2)
+        assert order[-1] == prompt
+
+        durable = [event for event in client.events() if "seq" in event]
+        assert [event["seq"] for event in durable] == list(range(1, len(durable) + 1))
+        for event in client.events():
+            EventParams.model_validate(event)
+            assert event["sessionId"] == session_id
+        assert durable[0]["type"] == "agent_started"
+        assert durable[0]["agentId"] == agent_id
+        assert {"turn_started", "turn_finished", "message", "tool_call"} <= {event["type"] for event in durable}
+
+
+@pytest.mark.requirement("P2")
+async def test_every_child_streams_as_events_and_as_progress_of_its_own(workspace: Path) -> None:
+    (workspace / "a.txt").write_text("hello\n")
+
+    def child(body: Json, _: int) -> Play:
+        return say("found it") if len(body["messages"]) > 1 else calls(call("read_file", path="a.txt"))
+
+    async with deputy(spawning("look here", "look there", child=child), workspace) as (client, _):
+        session_id, primary = await client.session()
+        await client.prompt(session_id, "go", workDoneToken=7)
+        started = [event["agent"] for event in client.events("agent_started") if event["agentId"] != primary]
+        assert [node["label"] for node in started] == ["look here", "look there"]
+        for node in started:
+            values = client.progress(f"deputy/{node['agentId']}")
+            assert values[0] | {"message": ""} == {
+                "kind": "begin",
+                "title": f"general: {node['label']}",
+                "message": "",
+                "cancellable": True,
+            }
+            assert values[-1] == {"kind": "end", "message": "completed"}
+            assert [value["kind"] for value in values[1:-1]] == ["report"] * (len(values) - 2)
+            own = [event["type"] for event in client.events() if event.get("agentId") == node["agentId"]]
+            assert own[0] == "agent_started"
+            assert own[-1] == "agent_finished"
+            assert {"message", "tool_call", "tool_call_update"} <= set(own)
+        assert [client.progress(7)[index]["kind"] for index in (0, -1)] == ["begin", "end"]
+
+
+async def test_a_client_that_declared_no_events_gets_none(workspace: Path) -> None:
+    async with deputy(spawning("look", child=lambda *_: say("found")), workspace, PLAIN) as (client, _):
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        assert client.events() == []
+        assert client.progress()
+
+
+async def test_a_client_that_takes_no_progress_is_sent_none(workspace: Path) -> None:
+    async with deputy(spawning("look", child=lambda *_: say("found")), workspace, {}) as (client, _):
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        assert [m for m in client.received if m.get("method") in ("window/workDoneProgress/create", "$/progress")] == []
+
+
+@pytest.mark.parametrize("answer", [{"jsonrpc": "2.0", "id": "other"}, Unanswered])
+async def test_a_client_that_does_not_accept_a_progress_token_holds_nothing_up_for_long(
+    workspace: Path, answer: object
+) -> None:
+    async with deputy(lambda *_: say("hello"), workspace) as (client, _):
+        client.handlers["window/workDoneProgress/create"] = lambda _: answer
+        session_id, _ = await client.session()
+        assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
+        assert client.progress() == []
+
+
+# -- prompts ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_prompt_during_a_turn_is_refused_or_waits_and_can_be_taken_back(workspace: Path) -> None:
+    gate = asyncio.Event()
+    async with deputy(hanging(gate), workspace) as (client, api):
+        session_id, _ = await client.session()
+        first = client.start_prompt(session_id, "one")
+        await api.until(lambda: len(api.requests) == 1)
+        with pytest.raises(RpcFailure) as failure:
+            await client.prompt(session_id, "two")
+        assert failure.value.code == -32003
+
+        second = client.start_prompt(session_id, "two", queue=True)
+        queued = await client.event("prompt_queue", lambda e: len(e["entries"]) == 1)
+        third = client.start_prompt(session_id, "three", queue=True)
+        queued = await client.event("prompt_queue", lambda e: len(e["entries"]) == 2)
+        assert [entry["text"] for entry in queued["entries"]] == ["two", "three"]
+        taken = {"sessionId": session_id, "promptId": queued["entries"][0]["promptId"]}
+        assert await client.request("deputy/session/unqueue", taken) == {"removed": True}
+        assert await client.request("deputy/session/unqueue", taken) == {"removed": False}
+        assert (await client.result(second))["stopReason"] == "cancelled"
+        gate.set()
+        assert (await client.result(first))["stopReason"] == "end_turn"
+        assert (await client.result(third))["stopReason"] == "end_turn"
+
+
+async def cancel_by_request(client: RpcClient, session_id: str, agent_id: str, prompt: int) -> None:
+    client.notify("$/cancelRequest", {"id": prompt})
+
+
+async def cancel_by_token(client: RpcClient, session_id: str, agent_id: str, prompt: int) -> None:
+    client.notify("window/workDoneProgress/cancel", {"token": "turn"})
+
+
+async def cancel_session(client: RpcClient, session_id: str, agent_id: str, prompt: int) -> None:
+    assert await client.request("deputy/session/cancel", {"sessionId": session_id}) == {"cancelled": True}
+
+
+async def cancel_session_by_command(client: RpcClient, session_id: str, agent_id: str, prompt: int) -> None:
+    assert await client.command("deputy.cancelSession", {"sessionId": session_id}) == {"cancelled": True}
+
+
+async def cancel_primary(client: RpcClient, session_id: str, agent_id: str, prompt: int) -> None:
+    params = {"sessionId": session_id, "agentId": agent_id}
+    assert await client.request("deputy/agent/cancel", params) == {"cancelled": True}
+
+
+@pytest.mark.parametrize(
+    "cancel", [cancel_by_request, cancel_by_token, cancel_session, cancel_session_by_command, cancel_primary]
+)
+async def test_every_way_to_cancel_answers_the_prompt_as_cancelled(workspace: Path, cancel: object) -> None:
+    assert callable(cancel)
+    gate = asyncio.Event()
+    script = spawning("look", child=hanging(gate))
+    async with deputy(script, workspace) as (client, api):
+        session_id, agent_id = await client.session()
+        prompt = client.start_prompt(session_id, "go", workDoneToken="turn")
+        await api.until(lambda: len(api.requests) == 2)
+        await client.until(lambda m: m.get("method") == "$/progress" and m["params"]["token"] == "turn")
+        await cancel(client, session_id, agent_id, prompt)
+        result = await client.result(prompt)
+        assert result["stopReason"] == "cancelled"
+        assert result["usage"]["inputTokens"] >= 0
+        assert [event["status"] for event in client.events("agent_finished")] == ["cancelled"]
+        assert client.events("turn_finished")[-1]["stopReason"] == "cancelled"
+        await api.until(lambda: not api.connections)
+        assert await client.request("deputy/session/cancel", {"sessionId": session_id}) == {"cancelled": False}
+        gate.set()
+        assert (await client.prompt(session_id, "and now?"))["stopReason"] == "end_turn"
+
+
+async def test_a_model_failure_is_an_error_that_says_what_to_do(workspace: Path) -> None:
+    refusal = failing(401, "authentication_error", "invalid x-api-key")
+    async with deputy(lambda *_: refusal, workspace) as (client, _):
+        session_id, _ = await client.session()
+        with pytest.raises(RpcFailure) as failure:
+            await client.prompt(session_id, "go")
+        assert failure.value.code == -32006
+        assert failure.value.data["kind"] == "authentication"
+        assert failure.value.data["retryable"] is False
+        assert failure.value.data["action"]
+        assert "test-key" not in str(failure.value) + client.stderr
+
+
+# -- cancel of one child ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P4")
+@pytest.mark.parametrize("way", ["method", "command", "progress"])
+async def test_each_way_to_cancel_a_child_ends_that_child_alone(workspace: Path, way: str) -> None:
+    gate = asyncio.Event()
+    async with deputy(spawning("look here", "look there", child=hanging(gate)), workspace) as (client, api):
+        session_id, primary = await client.session()
+        prompt = client.start_prompt(session_id, "go")
+        await api.until(lambda: len(api.requests) == 3)
+        child = (await client.event("agent_started", lambda e: e["agent"]["label"] == "look here"))["agentId"]
+        token = f"deputy/{child}"
+        await client.until(lambda m: m.get("method") == "$/progress" and m["params"]["token"] == token)
+        params = {"sessionId": session_id, "agentId": child}
+        match way:
+            case "method":
+                assert await client.request("deputy/agent/cancel", params) == {"cancelled": True}
+            case "command":
+                assert await client.command("deputy.cancelAgent", {"agentId": child}) == {"cancelled": True}
+            case _:
+                client.notify("window/workDoneProgress/cancel", {"token": token})
+        finished = await client.event("agent_finished")
+        assert (finished["agentId"], finished["status"]) == (child, "cancelled")
+        assert (await client.request("deputy/agent/cancel", params)) == {"cancelled": False}
+        assert client.progress(token)[-1] == {"kind": "end", "message": "cancelled"}
+        gate.set()
+        assert (await client.result(prompt))["stopReason"] == "end_turn"
+        nodes = (await client.request("deputy/agent/list", {"sessionId": session_id}))["agents"]
+        assert {node["label"]: node["status"] for node in nodes if node["agentId"] != primary} == {
+            "look here": "cancelled",
+            "look there": "completed",
+        }
+
+
+# -- lists -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_session_that_is_loaded_again_has_its_past_and_gets_what_follows(workspace: Path) -> None:
+    async with deputy(spawning("look", child=lambda *_: say("found")), workspace) as (client, _):
+        session_id, agent_id = await client.session(title="my session")
+        await client.prompt(session_id, "go")
+        assert await client.request("deputy/session/unload", {"sessionId": session_id}) == {}
+        seen = len(client.received)
+        load = client.start("deputy/session/load", {"sessionId": session_id})
+        loaded = await client.result(load)
+        assert loaded["session"]["title"] == "my session"
+        assert [node["depth"] for node in loaded["agents"]] == [0, 1]
+        assert [entry["type"] for entry in loaded["transcript"]] == ["message", "tool_call", "agent", "message"]
+        assert loaded["permissions"] == []
+        parts = {"sessionId": session_id, "agentId": agent_id, "limit": 2}
+        page = await client.request("deputy/agent/transcript", parts)
+        assert page["entries"] == loaded["transcript"][:2]
+        rest = await client.request("deputy/agent/transcript", parts | {"after": page["entries"][-1]["seq"]})
+        assert rest["entries"] == loaded["transcript"][2:]
+
+        await client.prompt(session_id, "again")
+        after = [m["params"] for m in client.received[seen:] if m.get("method") == "deputy/event"]
+        assert next(event["seq"] for event in after if "seq" in event) == loaded["lastSeq"] + 1
+
+
+async def test_sessions_are_listed_newest_first_in_parts(workspace: Path) -> None:
+    other = workspace / "below"
+    other.mkdir()
+    async with deputy(spawning("look", child=lambda *_: say("found")), workspace) as (client, _):
+        first, _ = await client.session(title="first")
+        await client.prompt(first, "go")
+        second, _ = await client.session(cwd=other.as_uri())
+        page = await client.request("deputy/session/list", {"limit": 1})
+        assert [info["sessionId"] for info in page["sessions"]] == [second]
+        rest = await client.request("deputy/session/list", {"cursor": page["nextCursor"]})
+        assert [info["sessionId"] for info in rest["sessions"]] == [first]
+        assert "nextCursor" not in rest
+        here = await client.request("deputy/session/list", {"cwd": workspace.as_uri(), "includeChildren": True})
+        parents = [info.get("parentSessionId") for info in here["sessions"]]
+        assert parents == [None, first]
+        assert here["sessions"][1]["title"] == "look"
+
+
+# -- a client without any plugin -------------------------------------------------------------------------------------
+
+
+async def test_commands_alone_are_enough_to_work(workspace: Path) -> None:
+    gate = asyncio.Event()
+    async with deputy(spawning("look", child=hanging(gate)), workspace, PLAIN) as (client, api):
+        opened = await client.command("deputy.prompt", {"text": "go", "uri": (workspace / "a.py").as_uri()})
+        await api.until(lambda: len(api.requests) == 2)
+        assert "a.py" in last_text(api.bodies[0])
+        agents = (await client.command("deputy.listAgents", {"sessionId": opened["sessionId"]}))["agents"]
+        assert agents == (await client.command("deputy.listAgents"))["agents"]
+        assert [node["label"] for node in agents][1] == "look"
+        with pytest.raises(RpcFailure) as failure:
+            await client.command("deputy.prompt", {"text": "again"})
+        assert failure.value.code == -32003
+        assert await client.command("deputy.cancelAgent", {"agentId": agents[1]["agentId"]}) == {"cancelled": True}
+        told = await client.until(lambda m: m.get("method") == "window/showMessage")
+        assert told["params"]["message"] == "done"
+        assert await client.command("deputy.newSession") != opened
+
+
+async def test_without_a_key_the_offline_model_answers_and_the_user_is_told_once(workspace: Path) -> None:
+    async with serving() as client:
+        await client.initialize(workspace)
+        await client.session()
+        await client.session()
+        told = [m["params"]["message"] for m in client.received if m.get("method") == "window/showMessage"]
+        assert len(told) == 1
+        assert "ANTHROPIC_API_KEY" in told[0]
+        assert await client.shut_down() == 0

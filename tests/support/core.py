@@ -1,0 +1,278 @@
+"""A runtime over a scripted model: sessions are driven as front ends drive them, and watched from outside.
+
+:class:`Cast` gives every agent its lines; :class:`Pause` is a line that waits; :class:`Person` answers questions. When a
+:class:`Core` closes, every history that its model was sent must be valid, and no task may be left.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from deputy_agents.event import Body, Event, PermissionRequested, Question, ToolCallUpdated
+from deputy_agents.message import Reply, Text, ToolResult, ToolUse
+from deputy_agents.model.scripted import Scripted, ScriptedModel, calls, use
+from deputy_agents.ports import Answer, Clock, ModelEvent, ModelRequest, Questioner, Selected, Store
+from deputy_agents.session import Runtime, Session, Turn, TurnResult
+from deputy_agents.settings import Settings
+from deputy_agents.store.memory import MemoryStore
+from deputy_agents.view import AgentNode
+from tests.support.history_rules import broken_history_rules
+
+BOUND = 20
+"""Seconds that anything may take before a test fails: never waited for when all is well."""
+
+ALLOW = Selected("allow_once")
+DENY = Selected("reject_once")
+
+Line: TypeAlias = Scripted | Exception | Callable[[ModelRequest], Scripted | Awaitable[Scripted]]
+B = TypeVar("B", bound=Body)
+
+
+def task_of(request: ModelRequest) -> str:
+    """The first text that the agent was given."""
+    first = request.messages[0].content[0]
+    assert isinstance(first, Text)
+    return first.text
+
+
+def delegate(*tasks: str, **how: object) -> Reply:
+    """A reply that calls ``spawn_agent`` once for each task."""
+    return calls([use("spawn_agent", instructions=task, **how) for task in tasks])
+
+
+def answers(request: ModelRequest) -> list[str]:
+    """The results in the last message of a request."""
+    return [result.content for result in results(request)]
+
+
+def results(request: ModelRequest) -> list[ToolResult]:
+    return [block for block in request.messages[-1].content if isinstance(block, ToolResult)]
+
+
+class Cast:
+    """A script: the primary's lines, and those of each child by its task, one line per request."""
+
+    def __init__(self, primary: Sequence[Line], children: Mapping[str, Sequence[Line]] | None = None) -> None:
+        self._primary = primary
+        self._children = children or {}
+        self._left: dict[str, list[Line]] = {}
+
+    def __call__(self, request: ModelRequest) -> Scripted | Awaitable[Scripted]:
+        lines = self._primary if request.depth == 0 else self._children[task_of(request).split("\n")[0]]
+        left = self._left.setdefault(request.agent_id, list(lines))
+        assert left, f"no line is left for request {len(request.messages)} of {task_of(request)!r}"
+        match left.pop(0):
+            case Exception() as error:
+                raise error
+            case line if callable(line):
+                return line(request)
+            case line:
+                return line
+
+
+class Pause:
+    """A line that tells when it is asked for (``asked``), says ``first``, waits until it may ``go``, and then gives
+    ``reply``. ``over`` is set when the stream was closed, whatever the reason."""
+
+    def __init__(self, reply: Reply, first: Iterable[ModelEvent] = ()) -> None:
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+        self.over = asyncio.Event()
+        self.broken_off = False
+        self._reply = reply
+        self._first = first
+
+    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        return self._events()
+
+    async def _events(self) -> AsyncGenerator[ModelEvent]:
+        self.asked.set()
+        try:
+            for event in self._first:
+                yield event
+            await self.go.wait()
+        except BaseException:
+            self.broken_off = True
+            raise
+        finally:
+            self.over.set()
+        yield self._reply
+
+
+@dataclass(eq=False)
+class Person:
+    """A client at which someone answers. ``answer`` may be one answer, or decide for each question, and wait."""
+
+    answer: Answer | Callable[[Question], Answer | Awaitable[Answer]] = ALLOW
+    asked: list[Question] = field(default_factory=list[Question])
+    withdrawn: list[str] = field(default_factory=list[str])
+
+    async def ask(self, question: Question) -> Answer:
+        self.asked.append(question)
+        try:
+            answer = self.answer(question) if callable(self.answer) else self.answer
+            return await answer if inspect.isawaitable(answer) else answer
+        except asyncio.CancelledError:
+            self.withdrawn.append(question.request_id)
+            raise
+
+    @property
+    def titles(self) -> list[str]:
+        return [question.title for question in self.asked]
+
+
+def silent() -> Person:
+    """Shows every question and never answers."""
+    return Person(lambda question: asyncio.Event().wait())  # pyright: ignore[reportArgumentType]
+
+
+class StillClock:
+    """Every wait is over at once, and remembered; with ``hold``, none is ever over."""
+
+    def __init__(self, *, hold: bool = False) -> None:
+        self.slept: list[float] = []
+        self.sleeping = asyncio.Event()
+        self._hold = hold
+        self._now = 1_700_000_000.0
+
+    def time(self) -> float:
+        self._now += 0.001
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.sleeping.set()
+        await (asyncio.Event().wait() if self._hold else asyncio.sleep(0))
+
+
+@dataclass
+class Core:
+    """A running session, all its events so far, and the model behind it."""
+
+    runtime: Runtime
+    session: Session
+    model: ScriptedModel
+    store: Store
+    root: Path
+    events: list[Event] = field(default_factory=list[Event])
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def start(self, text: str = "go", *, queue: bool = False) -> Turn:
+        return self.session.start_turn([Text(text)], queue=queue)
+
+    async def turn(self, text: str = "go") -> TurnResult:
+        """A whole turn, and the events of it."""
+        async with asyncio.timeout(BOUND):
+            outcome = await self.start(text).result()
+        return outcome
+
+    async def finish(self, turn: Turn) -> TurnResult:
+        async with asyncio.timeout(BOUND):
+            return await turn.result()
+
+    async def seen(self, body: type[B], holds: Callable[[B], object] = lambda _: True) -> B:
+        """The first event of the type for which ``holds`` is true, past or to come."""
+        async with asyncio.timeout(BOUND):
+            while True:
+                for event in self.events:
+                    if isinstance(event.body, body) and holds(event.body):
+                        return event.body
+                self._news.clear()
+                await self._news.wait()
+
+    async def question(self) -> Question:
+        """The first question of the session."""
+        return (await self.seen(PermissionRequested)).question
+
+    def bodies(self, body: type[B], agent_id: str | None = None) -> list[B]:
+        return [e.body for e in self.events if isinstance(e.body, body) and agent_id in (None, e.agent_id)]
+
+    def durable(self) -> list[Event]:
+        return [event for event in self.events if event.seq is not None]
+
+    def child(self, label: str) -> AgentNode:
+        """The child of that label."""
+        return next(node for node in self.session.agents() if node.info.depth > 0 and node.info.label == label)
+
+    async def child_started(self, label: str) -> AgentNode:
+        async with asyncio.timeout(BOUND):
+            while not any(node.info.label == label for node in self.session.agents()):
+                self._news.clear()
+                await self._news.wait()
+        return self.child(label)
+
+    def requests(self, task: str | None = None) -> list[ModelRequest]:
+        """What the primary's model was asked; or that of the child with this task."""
+        return [
+            request
+            for request in self.model.requests
+            if (request.depth == 0 if task is None else request.depth > 0 and task_of(request).startswith(task))
+        ]
+
+    def told(self) -> list[str]:
+        """The results that the primary's model was last sent."""
+        return answers(self.requests()[-1])
+
+    def results_seen(self, agent_id: str) -> dict[str, ToolCallUpdated]:
+        return {update.tool_call_id: update for update in self.bodies(ToolCallUpdated, agent_id)}
+
+    async def caught_up(self) -> None:
+        """Returns when the recorder has every event that was emitted until now."""
+        async with asyncio.timeout(BOUND):
+            await self.session.flush()
+            while not self.durable() or self.durable()[-1].seq != self.session.last_seq:
+                self._news.clear()
+                await self._news.wait()
+
+    async def record(self) -> None:
+        async for event in self.session.subscribe(0):
+            self.events.append(event)
+            self._news.set()
+
+
+def small(settings: Settings | None = None, **agents: object) -> Settings:
+    """Settings with some of those for agents changed."""
+    settings = settings or Settings()
+    return replace(settings, agents=replace(settings.agents, **agents))  # pyright: ignore[reportArgumentType]
+
+
+@asynccontextmanager
+async def core(
+    root: Path,
+    script: Callable[[ModelRequest], Scripted | Awaitable[Scripted]],
+    *people: Questioner,
+    settings: Settings | None = None,
+    store: Store | None = None,
+    clock: Clock | None = None,
+    grace: float = 0,
+) -> AsyncGenerator[Core]:
+    """Opens a session in ``root``; at the end, closes everything and looks at what is left."""
+    tasks_before = asyncio.all_tasks()
+    model = ScriptedModel(script)
+    store = store or MemoryStore()
+    async with asyncio.timeout(3 * BOUND):
+        runtime = Runtime(settings=settings or Settings(), store=store, models=lambda _: model, clock=clock, grace=grace)
+        async with asyncio.TaskGroup() as tasks, runtime:
+            session = await runtime.new_session(cwd=root, roots=[root])
+            for person in people:
+                session.attach(person)
+            opened = Core(runtime, session, model, store, root)
+            tasks.create_task(opened.record())
+            yield opened
+    assert asyncio.all_tasks() == tasks_before, "tasks outlive the runtime"
+    assert [broken_history_rules(request.messages) for request in model.requests if broken(request)] == []
+
+
+def broken(request: ModelRequest) -> bool:
+    return bool(broken_history_rules(request.messages))
+
+
+def edit(path: str, old: str, new: str) -> ToolUse:
+    return use("edit_file", path=path, old_string=old, new_string=new)

@@ -1,0 +1,251 @@
+"""A plain JSON-RPC client that owns a real ``deputy serve --stdio``: no editor, no library, every byte its own.
+
+All waits are bounded. What the server asks is answered by ``handlers`` (a function of the params, or a coroutine
+function); a method without one is answered with "method not found", as a client that does not know it would.
+"""
+
+import asyncio
+import inspect
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+Handler: TypeAlias = Callable[[Json], object]
+
+PATIENCE = 30
+"""Seconds that anything may take on a busy machine."""
+
+EVERYTHING = {
+    "window": {"workDoneProgress": True},
+    "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}},
+    "experimental": {"deputy": {"protocolVersion": 1, "events": True, "permissions": True, "diffPreview": True}},
+}
+PLAIN = {"window": {"workDoneProgress": True}}
+
+
+class RpcFailure(Exception):
+    """The server answered with an error."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(f"{error['code']}: {error['message']}")
+        self.code: int = error["code"]
+        self.message: str = error["message"]
+        self.data: Any = error.get("data")
+
+
+class Unanswered:
+    """What a handler returns to leave the server without an answer."""
+
+
+class RpcClient:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.received: list[Json] = []
+        """Everything that came, in order."""
+        self.handlers: dict[str, Handler] = {"window/workDoneProgress/create": lambda _: None}
+        self.stderr = ""
+        self.ended = False
+        """The server has closed its output."""
+        self._ids = 0
+        self._reading = asyncio.Event()
+        self._reading.set()
+        self._news = asyncio.Condition()
+        self._silent = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- sending ----------------------------------------------------------------------------------------------------
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def send(self, message: object) -> None:
+        body = json.dumps(message).encode()
+        self.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    def notify(self, method: str, params: object = None) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def start(self, method: str, params: object = None) -> int:
+        """Sends a request; its id."""
+        self._ids += 1
+        message: Json = {"jsonrpc": "2.0", "id": self._ids, "method": method}
+        self.send(message if params is None else message | {"params": params})
+        return self._ids
+
+    async def request(self, method: str, params: object = None) -> Any:
+        return await self.result(self.start(method, params))
+
+    async def command(self, name: str, *arguments: object) -> Any:
+        return await self.request("workspace/executeCommand", {"command": name, "arguments": list(arguments)})
+
+    # -- what came --------------------------------------------------------------------------------------------------
+
+    async def answer(self, request_id: object) -> Json:
+        return await self.until(lambda m: "method" not in m and m.get("id") == request_id)
+
+    async def result(self, request_id: object) -> Any:
+        answer = await self.answer(request_id)
+        if "error" in answer:
+            raise RpcFailure(answer["error"])
+        return answer["result"]
+
+    async def until(self, wanted: Callable[[Json], bool]) -> Json:
+        """The first message, of those that came and those to come, that is ``wanted``."""
+        seen = 0
+        async with asyncio.timeout(PATIENCE), self._news:
+            while True:
+                for message in self.received[seen:]:
+                    if wanted(message):
+                        return message
+                seen = len(self.received)
+                assert not self.ended, f"the server ended first: {self.stderr}"
+                await self._news.wait()
+
+    async def event(self, kind: str, where: Callable[[Json], bool] = lambda _: True) -> Json:
+        message = await self.until(lambda m: _is_event(m, kind) and where(m["params"]))
+        return message["params"]
+
+    def events(self, kind: str | None = None) -> list[Json]:
+        return [m["params"] for m in self.received if _is_event(m, kind)]
+
+    def progress(self, token: object = None) -> list[Json]:
+        """Values of work-done progress so far, of one token or of all."""
+        sent = [m["params"] for m in self.received if m.get("method") == "$/progress"]
+        return [p["value"] for p in sent if token in (None, p["token"])]
+
+    def stop_reading(self) -> None:
+        self._reading.clear()
+
+    def go_on_reading(self) -> None:
+        self._reading.set()
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    async def initialize(self, folder: Path | None = None, capabilities: Json = EVERYTHING, **params: object) -> Json:
+        root = None if folder is None else folder.as_uri()
+        given: Json = {"processId": os.getpid(), "rootUri": root, "capabilities": capabilities, **params}
+        result = await self.request("initialize", given)
+        self.notify("initialized", {})
+        return result
+
+    async def session(self, **params: object) -> tuple[str, str]:
+        opened = await self.request("deputy/session/new", params)
+        return opened["sessionId"], opened["agentId"]
+
+    async def prompt(self, session_id: str, text: str, **params: object) -> Json:
+        return await self.result(self.start_prompt(session_id, text, **params))
+
+    def start_prompt(self, session_id: str, text: str, **params: object) -> int:
+        blocks = [{"type": "text", "text": text}]
+        return self.start("deputy/session/prompt", {"sessionId": session_id, "prompt": blocks, **params})
+
+    def close_input(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    async def exit_code(self) -> int:
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+    async def gone(self) -> None:
+        """Waits for the end of the process, its output read or not."""
+        async with asyncio.timeout(PATIENCE):
+            await self._silent.wait()
+
+    async def shut_down(self) -> int:
+        await self.request("shutdown")
+        self.notify("exit")
+        return await self.exit_code()
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    async def read(self) -> None:
+        assert self.process.stdout is not None
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                await self._reading.wait()
+                header = await self.process.stdout.readuntil(b"\r\n\r\n")
+                length = int(header.split(b":")[1])
+                await self._take(json.loads(await self.process.stdout.readexactly(length)))
+        self.ended = True
+        async with self._news:
+            self._news.notify_all()
+
+    async def read_errors(self) -> None:
+        assert self.process.stderr is not None
+        while data := await self.process.stderr.read(4096):
+            self.stderr += data.decode("utf-8", "replace")
+        self._silent.set()
+
+    async def _take(self, message: Json) -> None:
+        self.received.append(message)
+        async with self._news:
+            self._news.notify_all()
+        if "method" in message and "id" in message:
+            task = asyncio.create_task(self._serve(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, message: Json) -> None:
+        reply: Json = {"jsonrpc": "2.0", "id": message["id"]}
+        handler = self.handlers.get(message["method"])
+        if handler is None:
+            self.send(reply | {"error": {"code": -32601, "message": "method not found"}})
+            return
+        answer = handler(message["params"])
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer is not Unanswered:
+            self.send(answer if isinstance(answer, Mapping) and "jsonrpc" in answer else reply | {"result": answer})
+
+    async def abandon(self) -> None:
+        """Ends what is left of the process and of this client."""
+        for task in self._tasks:
+            task.cancel()
+        if self.process.returncode is None:
+            self.process.kill()
+        self.go_on_reading()
+        await self.process.wait()
+
+
+def _is_event(message: Json, kind: str | None) -> bool:
+    return message.get("method") == "deputy/event" and kind in (None, message["params"]["type"])
+
+
+@asynccontextmanager
+async def serving(
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    python: Sequence[str] = (),
+) -> AsyncGenerator[RpcClient]:
+    """A fresh server and its client. ``env`` is added to the environment of the test, ``python`` are options of the
+    interpreter."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *python,
+        "-m",
+        "deputy_server",
+        "serve",
+        "--stdio",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | dict(env or {}),
+        cwd=cwd,
+        limit=2**16,
+    )
+    client = RpcClient(process)
+    readers = [asyncio.create_task(client.read()), asyncio.create_task(client.read_errors())]
+    try:
+        yield client
+    finally:
+        await client.abandon()
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*readers)

@@ -1,0 +1,128 @@
+"""Short words for the steps of a run, for tests that tell one story each.
+
+Calls are named by what they use and a number, ``look1`` or ``ask2``: the name is the call's id, without the number it
+is the tool.
+"""
+
+from collections.abc import Mapping
+
+from deputy_agents.message import Block, Message, Reply, StopReason, Text, ToolResult, ToolUse
+from deputy_agents.outcome import CancelReason, Completed, Ending, Outcome
+from deputy_agents.run.effect import (
+    Allowed,
+    AskUser,
+    CallsDecided,
+    DecideCalls,
+    ModelFailed,
+    ModelReplied,
+    QuestionAnswered,
+    Refused,
+    RunTool,
+    SpawnAgents,
+    SpawnAgentsComplete,
+    Stopped,
+    SubAgentResult,
+    ToolCompleted,
+    UserCancel,
+    Verdict,
+)
+from deputy_agents.run.state import EffectId, Progress, ResultStyle
+from tests.support.machine import World, agent, calls_of, user
+
+FOUND = Completed("found")
+
+
+def primary(*, max_iterations: int = 50, attempts: int = 8) -> World:
+    """A primary whose first request is under way."""
+    return World(agent(max_iterations=max_iterations, attempts=attempts)).after(user("go"))
+
+
+def child(*, max_iterations: int = 50) -> World:
+    """A child whose first request is under way."""
+    return World(agent(child=True, max_iterations=max_iterations)).after(user("go"))
+
+
+def use(call: str, **input: object) -> ToolUse:
+    return ToolUse(call, call.rstrip("0123456789"), input)
+
+
+def reply(*blocks: Block | str, stop: StopReason = StopReason.END_TURN) -> Reply:
+    return Reply(assistant(*blocks), stop)
+
+
+def assistant(*blocks: Block | str) -> Message:
+    return Message("assistant", tuple(Text(block) if isinstance(block, str) else block for block in blocks))
+
+
+def replies(world: World, *blocks: Block | str, stop: StopReason = StopReason.END_TURN) -> World:
+    return world.after(ModelReplied(only(world), reply(*blocks, stop=stop)))
+
+
+def fails(world: World, *, retryable: bool = False, partial: Message | None = None) -> World:
+    return world.after(ModelFailed(only(world), "server", "it broke", retryable=retryable, partial=partial))
+
+
+def only(world: World) -> EffectId:
+    """The one effect that is under way."""
+    (effect,) = world.under_way
+    return effect
+
+
+def effect_for(world: World, call: str) -> EffectId:
+    """The effect under way for one call."""
+    return next(
+        effect.id
+        for effect in world.under_way.values()
+        if isinstance(effect, AskUser | RunTool | SpawnAgents) and effect.use.id == call
+    )
+
+
+def calling(world: World, *calls: str, **verdicts: Verdict) -> World:
+    """The model calls, and the gate allows what has no other verdict."""
+    world = replies(world, *(use(call) for call in calls), stop=StopReason.TOOL_USE)
+    return decided(world, **verdicts)
+
+
+def decided(world: World, **verdicts: Verdict) -> World:
+    gate = world.under_way[only(world)]
+    assert isinstance(gate, DecideCalls)
+    every: Mapping[str, Verdict] = {call.id: verdicts.get(call.id, Allowed()) for call in gate.calls}
+    return world.after(CallsDecided(gate.id, every))
+
+
+def answered(world: World, call: str, verdict: Allowed | Refused) -> World:
+    return world.after(QuestionAnswered(effect_for(world, call), verdict))
+
+
+def completed(world: World, call: str, content: str = "ok", *, is_error: bool = False) -> World:
+    return world.after(ToolCompleted(effect_for(world, call), content, is_error))
+
+
+def opened(world: World, door: str, *agent_ids: str, style: ResultStyle = "bare") -> World:
+    return world.after(SpawnAgentsComplete(effect_for(world, door), door, agent_ids, style))
+
+
+def ends(world: World, agent_id: str, ending: Ending = FOUND) -> World:
+    return world.after(SubAgentResult(Outcome(agent_id, ending, "its task")))
+
+
+def cancelled(world: World, reason: CancelReason = CancelReason.USER, detail: str = "") -> World:
+    return world.after(UserCancel(reason, detail))
+
+
+def stopped(world: World, effect: EffectId, partial: Message | None = None) -> World:
+    return world.after(Stopped(effect, partial))
+
+
+def progress(world: World, call: str) -> Progress:
+    return next(each.progress for each in calls_of(world.state.phase) if each.use.id == call)
+
+
+def results(world: World) -> dict[str, str]:
+    """What the last message tells the model of its calls, in order."""
+    return {block.tool_use_id: block.content for block in world.history[-1].content if isinstance(block, ToolResult)}
+
+
+def started(world: World) -> list[str]:
+    """The calls that the last step set going, in order."""
+    return [effect.use.id for effect in world.effects if isinstance(effect, RunTool | SpawnAgents)]
