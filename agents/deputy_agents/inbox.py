@@ -79,8 +79,8 @@ class Inbox:
                 self._check_reachable(entry)
 
     async def ask(self, question: Question, run: int, review: Callable[[], Resolution | None]) -> Resolution:
-        """Waits for the answer as long as it takes. Cancelling the wait withdraws the question everywhere. ``review`` says
-        whether the rules have come to answer it by themselves."""
+        """Waits for the answer as long as it takes. Cancelling the wait withdraws the question everywhere.
+        ``review`` is called when rules change, and says whether they answer it now."""
         entry = _Open(question, run, review, asyncio.get_running_loop().create_future())
         self._open[question.request_id] = entry
         self._log.emit(PermissionRequested(question), question.agent.agent_id, run)

@@ -105,7 +105,10 @@ class EventLog:
     def subscribe(self, after: int | None = None) -> "Subscription":
         """Durable events numbered above ``after`` (default: from now on), and lossy ones from now on."""
         subscription = Subscription(self, self.last_seq if after is None else after)
-        self._subscriptions.add(subscription)
+        if self._closed:
+            subscription.close()
+        else:
+            self._subscriptions.add(subscription)
         return subscription
 
     def unsubscribe(self, subscription: "Subscription") -> None:
@@ -188,7 +191,7 @@ class Subscription:
         """Takes a published event; never blocks."""
         key = _key(event)
         if event.seq is not None:
-            if not self._behind:
+            if not self._behind and event.seq > self._cursor:
                 self._items[key] = event
             elif isinstance(event.body, MessageAdded):
                 self._forget_deltas(event.body)
@@ -202,6 +205,7 @@ class Subscription:
         self._wake.set()
 
     def close(self) -> None:
+        """No more comes in; what was published before is still handed out."""
         self._closed = True
         self._wake.set()
         self._log.unsubscribe(self)

@@ -324,9 +324,12 @@ class Session:
             self.ended()
 
     def ended(self, error: TurnError | None = None) -> None:
-        """Nothing more happens here, because of ``error`` if a fault of the program did it: nobody may go on waiting."""
+        """Nothing more happens here, because of ``error`` if there was a fault: nobody may go on waiting."""
         self._closed = True
-        for turn in [*([self._turn] if self._turn else []), *self._queue]:
+        left = [*([self._turn] if self._turn else []), *self._queue]
+        self._turn = None
+        self._queue.clear()
+        for turn in left:
             turn.settle(TurnResult("error" if error else "cancelled", Usage(), error))
         self.log.close()
 

@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 class _Child:
     driver: Driver
     slot: Slot
+    deadline: Deadline
     spec: SpawnSpec
     parent: Driver
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -149,9 +150,9 @@ class Supervisor:
             parent.id, writer=info.access is not Access.READ_ONLY, moved=lambda slot: self._moved(agent, slot)
         )
         seconds = spec.timeout or definition.timeout or self._host.settings.agents.timeout
-        deadline = Deadline(seconds, lambda: self._timed_out(agent.id, seconds))
+        deadline = Deadline(seconds)
         driver = self._adopt(Driver(agent, self._host, self._tasks, slot, deadline))
-        return _Child(driver, slot, spec, self._drivers[parent.id])
+        return _Child(driver, slot, deadline, spec, self._drivers[parent.id])
 
     def _model(self, definition: Definition, parent: Agent) -> str:
         named = self._host.settings.small_model if definition.model == "small" else definition.model
@@ -168,8 +169,11 @@ class Supervisor:
         agent = child.driver.agent
         first = UserPrompt(Message("user", (Text(child.spec.first_message),)), child.spec.first_message)
         try:
-            with child.slot:
-                await child.driver.run(first)
+            async with anyio.create_task_group() as watching:
+                watching.start_soon(self._watch_the_clock, child)
+                with child.slot:
+                    await child.driver.run(first)
+                watching.cancel_scope.cancel()
             await self.cancel_below(agent.id)
             outcome = self._report(child)
         finally:
@@ -256,9 +260,10 @@ class Supervisor:
             for child_id in self.below(agent_id):
                 tasks.start_soon(self.cancel, child_id, reason)
 
-    def _timed_out(self, agent_id: str, seconds: float) -> None:
-        detail = f"it ran past its time limit of {seconds:g} s"
-        self._tasks.start_soon(self.cancel, agent_id, CancelReason.TIMEOUT, detail)
+    async def _watch_the_clock(self, child: _Child) -> None:
+        await child.deadline.passed()
+        detail = f"it ran past its time limit of {child.deadline.seconds:g} s"
+        await self.cancel(child.driver.agent.id, CancelReason.TIMEOUT, detail)
 
 
 def _ref(info: AgentInfo, parent: Agent | None) -> AgentRef:

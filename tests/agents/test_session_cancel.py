@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from deputy_agents.errors import UnknownAgent, UnknownSession, WrongState
+from deputy_agents.errors import ModelError, ModelErrorKind, UnknownAgent, UnknownSession, WrongState
 from deputy_agents.event import (
     AgentFinished,
     CallStatus,
@@ -21,7 +21,6 @@ from deputy_agents.event import (
     ToolCallUpdated,
     TurnFinished,
 )
-from deputy_agents.errors import ModelError, ModelErrorKind
 from deputy_agents.message import Text, Usage, text_of
 from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
 from deputy_agents.outcome import CANCELLED_BY_USER, CANCELLED_WITH_PARENT, AgentStatus
@@ -405,14 +404,17 @@ async def test_a_cancel_from_around_the_runtime_still_ends_agents_in_order(works
     pause = Pause(say("never"))
     model = ScriptedModel(Cast([delegate("one")], {"one": [pause]}))
     before = asyncio.all_tasks()
+    session, turn = None, None
     with anyio.fail_after(BOUND), anyio.CancelScope() as around:
-        async with Runtime(settings=Settings(), store=store, models=lambda _: model) as runtime:
+        async with Runtime(settings=Settings(), store=store, models=lambda name: model) as runtime:
             session = await runtime.new_session(cwd=workspace, roots=[workspace])
             turn = session.start_turn([Text("go")])
             await pause.asked.wait()
             around.cancel()
             await anyio.sleep_forever()
     assert around.cancelled_caught
+    assert session is not None
+    assert turn is not None
     assert turn.outcome is not None
     assert turn.outcome.stop_reason == "cancelled"
     stored = await store.events(session.id)
@@ -436,7 +438,9 @@ async def test_a_closed_runtime_knows_no_session_and_opens_none(workspace: Path)
 @pytest.mark.asyncio
 async def test_a_question_that_is_open_when_the_runtime_closes_is_withdrawn(workspace: Path) -> None:
     person: Person = silent()
-    async with core(workspace, Cast([calls([edit("a", "b", "c"), use("write_file", path="n", content="")])]), person) as c:
+    async with core(
+        workspace, Cast([calls([edit("a", "b", "c"), use("write_file", path="n", content="")])]), person
+    ) as c:
         c.start()
         await c.question()
     assert len(person.withdrawn) == 1

@@ -2,42 +2,62 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deputy_agents.errors import ModelError, ModelErrorKind, NotConfigured, StoreError, UnknownSession, WrongState
-from deputy_agents.event import AgentFinished, CallStatus, Event, MessageAdded, MessageDelta, StatusChanged, ToolCallStarted
+from deputy_agents.errors import (
+    InvalidRequest,
+    ModelError,
+    ModelErrorKind,
+    NotConfigured,
+    StoreError,
+    UnknownSession,
+    WrongState,
+)
+from deputy_agents.event import (
+    AgentFinished,
+    CallStatus,
+    Event,
+    MessageAdded,
+    MessageDelta,
+    StatusChanged,
+    ToolCallStarted,
+)
 from deputy_agents.message import Reply, StopReason, Text, ToolUse, text_of
-from deputy_agents.model.scripted import call, calls, say, use
+from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.outcome import AgentStatus, FailureReason
-from deputy_agents.ports import HistoryRecord, ModelRequest, SessionRecord, TextPart
+from deputy_agents.ports import HistoryRecord, ModelEvent, ModelRequest, SessionRecord, TextPart
 from deputy_agents.run.driver import Driver
 from deputy_agents.settings import RetrySettings, Settings
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.read import ReadFile
-from tests.support.core import Cast, Core, Pause, Person, StillClock, core, delegate, results
+from deputy_agents.tool.registry import file_tools
+from tests.support.core import Cast, Pause, Person, StillClock, core, delegate, results
 
 BUSY = ModelError("Too many requests.", ModelErrorKind.RATE_LIMITED, retryable=True)
 WRONG = ModelError("No such model.", ModelErrorKind.NOT_FOUND, action="Set `model`.")
 
 
-def broken_off(*pieces: str, error: Exception = BUSY) -> Any:
+def broken_off(*pieces: str, error: Exception = BUSY) -> Script:
     """A line that says ``pieces`` and then fails."""
 
-    async def events() -> Any:
+    async def events() -> AsyncGenerator[ModelEvent]:
         for piece in pieces:
             yield TextPart(piece)
         raise error
 
-    return lambda request: events()
+    def line(request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        return events()
+
+    return line
 
 
-def parts(*pieces: str) -> Sequence[Any]:
+def parts(*pieces: str) -> Sequence[ModelEvent]:
     return [*(TextPart(piece) for piece in pieces), say("".join(pieces))]
 
 
@@ -179,10 +199,6 @@ class BrokenTool(ReadFile):
 async def test_a_tool_that_breaks_spoils_its_own_call_and_no_other(
     workspace: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tools = (BrokenTool(step), type("Listing", (), {})) if False else None
-    del tools
-    from deputy_agents.tool.registry import file_tools
-
     broken = (BrokenTool(step), *(tool for tool in file_tools() if tool.spec.name != "read_file"))
     monkeypatch.setattr("deputy_agents.supervisor.file_tools", lambda: broken)
     (workspace / "a.txt").write_text("hello\n")
@@ -306,16 +322,10 @@ async def test_a_store_that_fails_does_not_stop_the_agents_nor_hide_what_they_do
         await c.caught_up()
         assert [event.seq for event in c.durable()] == list(range(1, c.session.last_seq + 1))
         late = c.session.subscribe(0)
-        seen = [event async for event in _until_idle(c, late)]
+        late.close()
+        seen = [event async for event in late]
         assert [event for event in seen if event.seq] == c.durable()
     assert any("no longer stored" in record.message for record in caplog.records if record.levelno == logging.ERROR)
-
-
-async def _until_idle(c: Core, subscription: Any) -> Any:
-    """Everything that a subscriber is handed who closes at once."""
-    subscription.close()
-    async for event in subscription:
-        yield event
 
 
 @pytest.mark.asyncio
@@ -346,8 +356,6 @@ async def test_only_one_end_is_reported_for_a_run(workspace: Path) -> None:
 
 @pytest.mark.asyncio
 async def test_a_prompt_without_content_is_refused(workspace: Path) -> None:
-    from deputy_agents.errors import InvalidRequest
-
     async with core(workspace, Cast([])) as c:
         for blocks in ([], [Text("  \n")]):
             with pytest.raises(InvalidRequest, match="empty"):

@@ -6,16 +6,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.server.test_sessions import deputy, spawning
+from tests.support.deputies import Deputies, spawning
 from tests.support.plays import Json, say
 from tests.support.rpc import serving
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 MIB = 2**20
 
 
-async def test_a_client_that_stops_reading_is_served_on_and_caught_up_later(workspace: Path) -> None:
+async def test_a_client_that_stops_reading_is_served_on_and_caught_up_later(deputy: Deputies, workspace: Path) -> None:
     """The turn goes on behind its back, its cancel is heard, and nothing durable is lost."""
     words = "word " * 20_000
     gate = asyncio.Event()
@@ -54,16 +54,18 @@ async def test_a_client_that_stops_reading_for_good_and_leaves_ends_the_server(w
         assert await client.exit_code() == 0
 
 
-async def test_a_flood_of_requests_is_answered_one_by_one(workspace: Path) -> None:
+async def test_a_flood_of_requests_is_answered_one_by_one(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda *_: say("hello"), workspace) as (client, _):
         asked = [client.start("deputy/session/list", {}) for _ in range(3000)]
         for request_id in asked:
-            assert await client.result(request_id) == {"sessions": []}
+            assert "sessions" in await client.result(request_id)
         answers = [m["id"] for m in client.received if "method" not in m and m["id"] in set(asked)]
         assert sorted(answers) == asked
 
 
-async def test_requests_that_take_long_do_not_keep_others_from_being_cancelled(workspace: Path) -> None:
+async def test_requests_that_take_long_do_not_keep_others_from_being_cancelled(
+    deputy: Deputies, workspace: Path
+) -> None:
     gate = asyncio.Event()
     async with deputy(lambda *_: say("late", gate=gate), workspace) as (client, _):
         session_id, _ = await client.session()

@@ -4,11 +4,13 @@ import asyncio
 import os
 import signal
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import psutil
 import pytest
 
+from deputy_agents.definition.loader import BUILT_IN
 from deputy_server.lsp import served, wire
 from tests.support.messages_api import messages_api
 from tests.support.plays import say
@@ -167,7 +169,8 @@ async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served
         assert deputy["protocolVersion"] == 1
         assert set(wire.REQUESTS) < set(deputy["methods"])
         assert result["capabilities"]["executeCommandProvider"]["commands"] == list(wire.COMMANDS)
-        assert {"primary", "general"} <= set(deputy["definitions"])
+        assert deputy["definitions"] == list(BUILT_IN)
+        assert result["serverInfo"]["version"] == version("deputy-ls")
         with pytest.raises(RpcFailure, match="-32601"):
             await client.request("deputy/agent/revert", {"sessionId": "s", "agentId": "a"})
 

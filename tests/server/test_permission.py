@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.test_sessions import deputy, is_child, spawning
-from tests.support.messages_api import Script
+from tests.support.deputies import Deputies, is_child, spawning
+from tests.support.messages_api import Script, messages_api
 from tests.support.plays import Json, Play, call, calls, say
-from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered
+from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered, serving
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ASK = "deputy/permission/request"
 MESSAGE = "window/showMessageRequest"
@@ -40,7 +40,9 @@ def choose(kind: str) -> object:
 
 @pytest.mark.requirement("P3")
 @pytest.mark.requirement("A6")
-async def test_a_question_names_the_child_that_asks_and_shows_what_it_would_do(workspace: Path) -> None:
+async def test_a_question_names_the_child_that_asks_and_shows_what_it_would_do(
+    deputy: Deputies, workspace: Path
+) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         asked: list[Json] = []
         client.handlers[ASK] = lambda question: asked.append(question) or choose("allow_once")(question)  # type: ignore[operator]
@@ -63,7 +65,9 @@ async def test_a_question_names_the_child_that_asks_and_shows_what_it_would_do(w
 
 
 @pytest.mark.requirement("A5")
-async def test_questions_of_one_response_are_put_together_and_each_answer_counts_for_its_own(workspace: Path) -> None:
+async def test_questions_of_one_response_are_put_together_and_each_answer_counts_for_its_own(
+    deputy: Deputies, workspace: Path
+) -> None:
     async with deputy(writing("a.txt", "b.txt"), workspace) as (client, _):
         kinds = {"a.txt": "allow_once", "b.txt": "reject_once"}
         client.handlers[ASK] = lambda question: choose(kinds[question["input"]["path"]])(question)  # type: ignore[operator]
@@ -91,7 +95,7 @@ RUBBISH = [
 
 
 @pytest.mark.parametrize("answer", RUBBISH, ids=str)
-async def test_what_is_no_explicit_choice_is_no_consent(workspace: Path, answer: object) -> None:
+async def test_what_is_no_explicit_choice_is_no_consent(deputy: Deputies, workspace: Path, answer: object) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         client.handlers[ASK] = lambda _: answer
         session_id, _ = await client.session()
@@ -100,7 +104,9 @@ async def test_what_is_no_explicit_choice_is_no_consent(workspace: Path, answer:
         assert client.events("permission_resolved")[0]["by"] == "dismissed"
 
 
-async def test_an_error_is_no_consent_and_a_client_without_the_method_is_unreachable(workspace: Path) -> None:
+async def test_an_error_is_no_consent_and_a_client_without_the_method_is_unreachable(
+    deputy: Deputies, workspace: Path
+) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
@@ -111,7 +117,9 @@ async def test_an_error_is_no_consent_and_a_client_without_the_method_is_unreach
         assert await client.request("deputy/permission/list", {}) == {"requests": []}
 
 
-async def test_a_question_that_is_never_answered_waits_and_is_withdrawn_with_its_turn(workspace: Path) -> None:
+async def test_a_question_that_is_never_answered_waits_and_is_withdrawn_with_its_turn(
+    deputy: Deputies, workspace: Path
+) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         client.handlers[ASK] = lambda _: Unanswered
         session_id, _ = await client.session()
@@ -128,7 +136,9 @@ async def test_a_question_that_is_never_answered_waits_and_is_withdrawn_with_its
 
 
 @pytest.mark.parametrize("way", ["request", "command"])
-async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(workspace: Path, way: str) -> None:
+async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(
+    deputy: Deputies, workspace: Path, way: str
+) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         client.handlers[ASK] = lambda _: Unanswered
         session_id, _ = await client.session()
@@ -159,7 +169,9 @@ async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(worksp
 # -- plain clients ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of_asking(workspace: Path) -> None:
+async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of_asking(
+    deputy: Deputies, workspace: Path
+) -> None:
     async with deputy(writing("a.txt", "b.txt"), workspace, PLAIN) as (client, _):
         open_now = 0
 
@@ -184,7 +196,9 @@ async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"title": "Sure"}, "Allow", 7], ids=str)
-async def test_a_message_that_is_closed_or_answered_with_rubbish_refuses(workspace: Path, answer: object) -> None:
+async def test_a_message_that_is_closed_or_answered_with_rubbish_refuses(
+    deputy: Deputies, workspace: Path, answer: object
+) -> None:
     async with deputy(writing("a.txt"), workspace, PLAIN) as (client, _):
         client.handlers[MESSAGE] = lambda _: answer
         session_id, _ = await client.session()
@@ -195,7 +209,7 @@ async def test_a_message_that_is_closed_or_answered_with_rubbish_refuses(workspa
 # -- a path outside, a client that goes --------------------------------------------------------------------------------
 
 
-async def test_a_path_outside_of_the_roots_is_refused_without_a_question(workspace: Path) -> None:
+async def test_a_path_outside_of_the_roots_is_refused_without_a_question(deputy: Deputies, workspace: Path) -> None:
     outside = workspace.parent / "outside.txt"
     async with deputy(writing("../outside.txt"), workspace) as (client, _):
         session_id, primary = await client.session()
@@ -207,7 +221,8 @@ async def test_a_path_outside_of_the_roots_is_refused_without_a_question(workspa
 
 
 async def test_a_client_that_disappears_with_a_question_open_leaves_nothing_behind(workspace: Path) -> None:
-    async with deputy(writing("a.txt"), workspace) as (client, api):
+    async with messages_api(writing("a.txt")) as api, serving(env={"ANTHROPIC_API_KEY": "test-key"}) as client:
+        await client.initialize(workspace, initializationOptions={"model": "m", "baseUrl": api.url})
         client.handlers[ASK] = lambda _: Unanswered
         session_id, _ = await client.session()
         client.start_prompt(session_id, "go")
@@ -249,7 +264,9 @@ async def edited(client: RpcClient, workspace: Path, answer: object) -> list[Jso
 
 
 @pytest.mark.requirement("A8")
-async def test_an_edit_of_an_open_document_goes_through_the_editor_as_the_smallest_change(workspace: Path) -> None:
+async def test_an_edit_of_an_open_document_goes_through_the_editor_as_the_smallest_change(
+    deputy: Deputies, workspace: Path
+) -> None:
     (workspace / "a.txt").write_text("on disk\n")
     async with deputy(replacing("a.txt", "unsaved", "mended"), workspace) as (client, _):
 
@@ -272,7 +289,9 @@ async def test_an_edit_of_an_open_document_goes_through_the_editor_as_the_smalle
 
 
 @pytest.mark.parametrize("answer", [{"applied": False, "failureReason": "it is locked"}, None, {}, "yes"], ids=str)
-async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(workspace: Path, answer: object) -> None:
+async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(
+    deputy: Deputies, workspace: Path, answer: object
+) -> None:
     (workspace / "a.txt").write_text("on disk\n")
     async with deputy(replacing("a.txt", "unsaved", "mended"), workspace) as (client, api):
         await edited(client, workspace, lambda _: answer)
@@ -281,7 +300,7 @@ async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(works
         assert (workspace / "a.txt").read_text() == "on disk\n"
 
 
-async def test_many_questions_at_once_are_all_asked_and_all_settled(workspace: Path) -> None:
+async def test_many_questions_at_once_are_all_asked_and_all_settled(deputy: Deputies, workspace: Path) -> None:
     paths = [f"{n}.txt" for n in range(20)]
     async with deputy(writing(*paths), workspace) as (client, _):
         arrived = asyncio.Event()
@@ -298,4 +317,4 @@ async def test_many_questions_at_once_are_all_asked_and_all_settled(workspace: P
         client.handlers[ASK] = answer
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
-        assert sorted(path.name for path in workspace.iterdir()) == sorted(paths)
+        assert all((workspace / path).exists() for path in paths)

@@ -1,7 +1,7 @@
 """A runtime over a scripted model: sessions are driven as front ends drive them, and watched from outside.
 
-:class:`Cast` gives every agent its lines; :class:`Pause` is a line that waits; :class:`Person` answers questions. When a
-:class:`Core` closes, every history that its model was sent must be valid, and no task may be left.
+:class:`Cast` gives every agent its lines; :class:`Pause` is a line that waits; :class:`Person` answers questions. When
+a :class:`Core` closes, every history that its model was sent must be valid, and no task may be left.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from deputy_agents.event import Body, Event, PermissionRequested, Question, ToolCallUpdated
 from deputy_agents.message import Reply, Text, ToolResult, ToolUse
-from deputy_agents.model.scripted import Scripted, ScriptedModel, calls, use
+from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
 from deputy_agents.ports import Answer, Clock, ModelEvent, ModelRequest, Questioner, Selected, Store
 from deputy_agents.session import Runtime, Session, Turn, TurnResult
 from deputy_agents.settings import Settings
@@ -28,7 +28,7 @@ BOUND = 20
 ALLOW = Selected("allow_once")
 DENY = Selected("reject_once")
 
-Line: TypeAlias = Scripted | Exception | Callable[[ModelRequest], Scripted | Awaitable[Scripted]]
+Line: TypeAlias = Scripted | Exception | Script
 B = TypeVar("B", bound=Body)
 
 
@@ -62,16 +62,16 @@ class Cast:
         self._left: dict[str, list[Line]] = {}
 
     def __call__(self, request: ModelRequest) -> Scripted | Awaitable[Scripted]:
+        line = self._next(request)
+        if isinstance(line, Exception):
+            raise line
+        return line(request) if isinstance(line, Callable) else line
+
+    def _next(self, request: ModelRequest) -> Line:
         lines = self._primary if request.depth == 0 else self._children[task_of(request).split("\n")[0]]
         left = self._left.setdefault(request.agent_id, list(lines))
         assert left, f"no line is left for request {len(request.messages)} of {task_of(request)!r}"
-        match left.pop(0):
-            case Exception() as error:
-                raise error
-            case line if callable(line):
-                return line(request)
-            case line:
-                return line
+        return left.pop(0)
 
 
 class Pause:
@@ -170,8 +170,7 @@ class Core:
     async def turn(self, text: str = "go") -> TurnResult:
         """A whole turn, and the events of it."""
         async with asyncio.timeout(BOUND):
-            outcome = await self.start(text).result()
-        return outcome
+            return await self.start(text).result()
 
     async def finish(self, turn: Turn) -> TurnResult:
         async with asyncio.timeout(BOUND):
@@ -246,7 +245,7 @@ def small(settings: Settings | None = None, **agents: object) -> Settings:
 @asynccontextmanager
 async def core(
     root: Path,
-    script: Callable[[ModelRequest], Scripted | Awaitable[Scripted]],
+    script: Script,
     *people: Questioner,
     settings: Settings | None = None,
     store: Store | None = None,
@@ -258,7 +257,9 @@ async def core(
     model = ScriptedModel(script)
     store = store or MemoryStore()
     async with asyncio.timeout(3 * BOUND):
-        runtime = Runtime(settings=settings or Settings(), store=store, models=lambda _: model, clock=clock, grace=grace)
+        runtime = Runtime(
+            settings=settings or Settings(), store=store, models=lambda name: model, clock=clock, grace=grace
+        )
         async with asyncio.TaskGroup() as tasks, runtime:
             session = await runtime.new_session(cwd=root, roots=[root])
             for person in people:
@@ -267,11 +268,7 @@ async def core(
             tasks.create_task(opened.record())
             yield opened
     assert asyncio.all_tasks() == tasks_before, "tasks outlive the runtime"
-    assert [broken_history_rules(request.messages) for request in model.requests if broken(request)] == []
-
-
-def broken(request: ModelRequest) -> bool:
-    return bool(broken_history_rules(request.messages))
+    assert [broken for request in model.requests if (broken := broken_history_rules(request.messages))] == []
 
 
 def edit(path: str, old: str, new: str) -> ToolUse:

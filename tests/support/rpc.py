@@ -47,7 +47,7 @@ class RpcClient:
         self.process = process
         self.received: list[Json] = []
         """Everything that came, in order."""
-        self.handlers: dict[str, Handler] = {"window/workDoneProgress/create": lambda _: None}
+        self.handlers: dict[str, Handler] = {}
         self.stderr = ""
         self.ended = False
         """The server has closed its output."""
@@ -57,6 +57,7 @@ class RpcClient:
         self._news = asyncio.Condition()
         self._silent = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.forget()
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
@@ -124,6 +125,11 @@ class RpcClient:
 
     def go_on_reading(self) -> None:
         self._reading.set()
+
+    def forget(self) -> None:
+        """As if nothing had come yet, and with no handlers but the usual ones."""
+        self.received.clear()
+        self.handlers = {"window/workDoneProgress/create": lambda _: None}
 
     # -- life -------------------------------------------------------------------------------------------------------
 

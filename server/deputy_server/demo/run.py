@@ -56,7 +56,7 @@ class _Output(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        with open(os.devnull, "w") as nowhere:  # the interpreter flushes once more at its end
+        with Path(os.devnull).open("w") as nowhere:  # the interpreter flushes once more at its end
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         self.on_unread()
 

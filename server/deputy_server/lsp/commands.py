@@ -1,6 +1,9 @@
 """The commands of ``workspace/executeCommand``: how a client without any plugin drives Deputy."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import anyio.to_thread
 
 from deputy_agents.event import MessageAdded
 from deputy_agents.message import Text
@@ -43,15 +46,14 @@ async def _session(connection: Connection, argument: PromptArgument) -> tuple[Se
     runtime = connection.app.runtime
     if argument.session_id is not None:
         return runtime.session(argument.session_id), False
-    folder = _folder(connection, argument.uri)
+    folder = await anyio.to_thread.run_sync(_folder, await connection.roots(), argument.uri)
     if (latest := connection.latest.get(folder)) is not None:
         return runtime.session(latest), False
     return await sessions.open_session(connection, SessionNewParams(cwd=folder.as_uri())), True
 
 
-def _folder(connection: Connection, uri: str | None) -> Path:
+def _folder(roots: Sequence[Path], uri: str | None) -> Path:
     """The workspace folder that ``uri`` is in, else the first one."""
-    roots = connection.roots
     path = None if uri is None or not uri.startswith("file:") else convert.path_of(uri, "uri")
     inside = (root for root in roots if path is not None and path.is_relative_to(root))
     return next(inside, roots[0] if roots else Path.cwd().resolve())

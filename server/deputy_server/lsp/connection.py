@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from deputy_agents.session import Session
@@ -37,10 +38,9 @@ class Connection:
         self._message_turns = anyio.Lock()
         self._noticed: set[str] = set()
 
-    @property
-    def roots(self) -> tuple[Path, ...]:
+    async def roots(self) -> tuple[Path, ...]:
         """The workspace folders that are there now, symlinks resolved."""
-        return local_paths(list(self.documents.folders))
+        return await anyio.to_thread.run_sync(local_paths, [folder.uri for folder in self.documents.folders.values()])
 
     def sessions(self, session_id: str | None) -> Sequence[Session]:
         """The session of that id, or all that are live in this process."""

@@ -7,10 +7,12 @@ its end, and a change that is not newer than the text it would change is ignored
 
 import asyncio
 import logging
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import anyio.to_thread
 from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
@@ -33,8 +35,14 @@ class Document(TextDocument):
             item.uri, item.text, item.version, str(item.language_id), position_codec=workspace.position_codec
         )
         path = to_fs_path(item.uri)
-        self.real_path = Path(path).resolve() if path else None
-        """Where it is on disk, symlinks resolved; ``None`` when it is no file (an untitled one, for instance)."""
+        self.real_path = Path(os.path.normpath(path)) if path else None
+        """Where it is on disk, symlinks resolved once :meth:`find` has run; ``None`` when it is no file (an untitled
+        one, for instance)."""
+
+    async def find(self) -> None:
+        """Resolves symlinks in the path, in a thread: a file system can be slow."""
+        if self.real_path is not None:
+            self.real_path = await anyio.to_thread.run_sync(self.real_path.resolve)
 
     @property
     def lines(self) -> list[str]:

@@ -187,12 +187,12 @@ class Feed:
         if token is None:
             self._begin(info, turn_token(agent_id, turn_id), cancel, tasks)
         else:
-            progress = self._progress[agent_id] = Progress(self._protocol, self._tokens, token, _title(info), cancel)
-            progress.begin()
+            self._progress[agent_id] = Progress(self._protocol, self._tokens, token, self._title(info), cancel)
+            self._progress[agent_id].begin()
 
     def _begin(self, info: AgentInfo, token: Token, cancel: Callable[[], None], tasks: TaskGroup) -> None:
         if self._client.work_done_progress:
-            progress = Progress(self._protocol, self._tokens, token, _title(info), cancel)
+            progress = Progress(self._protocol, self._tokens, token, self._title(info), cancel)
             self._progress[info.agent_id] = progress
             self._creating += 1
             tasks.start_soon(self._create, progress)
@@ -208,6 +208,11 @@ class Feed:
         if (progress := self._progress.pop(agent_id, None)) is not None:
             progress.end(outcome)
 
+    def _title(self, info: AgentInfo) -> str:
+        """A child's definition and label; of the primary, what the session is about."""
+        is_primary = info.parent_id is None and self.session.record.title
+        return f"Deputy: {self.session.record.title}" if is_primary else f"{info.definition}: {info.label}"
+
     def _info(self, agent_id: str) -> AgentInfo | None:
         return next((node.info for node in self.session.agents() if node.info.agent_id == agent_id), None)
 
@@ -216,10 +221,6 @@ async def cancel_turn(session: Session, turn: Turn) -> None:
     """Ends ``turn`` and no other: takes it back while it waits, stops it while it runs."""
     if turn.outcome is None and not session.unqueue(turn.turn_id):
         await session.cancel_turn()
-
-
-def _title(info: AgentInfo) -> str:
-    return f"{info.definition}: {info.label}"
 
 
 def _joined(earlier: Event, later: Event) -> Event:

@@ -11,6 +11,7 @@ import inspect
 import itertools
 import json
 import logging
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -159,9 +160,9 @@ class RpcProtocol(LanguageServerProtocol):
             self.ready.set()
             self._send_result(request_id, result)
 
+    @abstractmethod
     def initialize(self, params: object) -> object:
-        """The result of ``initialize``. Raises RpcError when it is refused."""
-        raise NotImplementedError
+        """The result of ``initialize``. Raises when it is refused."""
 
     async def _answer(
         self, request_id: RequestId, scope: anyio.CancelScope, handler: RequestHandler, params: object
@@ -204,6 +205,8 @@ class RpcProtocol(LanguageServerProtocol):
     async def room(self) -> None:
         """Returns when another request can be taken, or soon: a client that floods is slowed down before it is refused,
         and one whose open requests all take long can still cancel them."""
+        if len(self._inflight) < MAX_REQUESTS:
+            return
         with anyio.move_on_after(FLOOD_GRACE):
             while len(self._inflight) >= MAX_REQUESTS:
                 self._idle.clear()

@@ -12,13 +12,14 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
+from deputy_agents.definition.loader import BUILT_IN
 from deputy_protocol import PROTOCOL_VERSION
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ModelInfo, ServerCapabilities
 from deputy_protocol.validate import InvalidParams, parse
 from deputy_server.host import Host
 from deputy_server.lsp.client import Client, read_client
-from deputy_server.lsp.documents import Documents
+from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.json import JsonObject, dig
 from deputy_server.lsp.process import is_alive
 from deputy_server.lsp.rpc import RequestHandler, RpcProtocol
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from deputy_server.lsp.connection import Connection
 
 _OFFLINE = "offline"
-_DEFINITIONS = ("primary", "general")
 
 
 class DeputyProtocol(RpcProtocol):
@@ -99,7 +99,7 @@ class DeputyProtocol(RpcProtocol):
         deputy = ServerCapabilities(
             protocol_version=PROTOCOL_VERSION,
             methods=tuple(method.name for method in (*REQUESTS, *SENT)),
-            definitions=_DEFINITIONS,
+            definitions=BUILT_IN,
             models=tuple(ModelInfo(id=name, name=name) for name in models),
         )
         return {
@@ -128,6 +128,7 @@ class DeputyServer(LanguageServer):
         self.rpc = cast(DeputyProtocol, self.protocol)
         self.rpc.host = host
         self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(_configure)
+        self.feature(types.TEXT_DOCUMENT_DID_OPEN)(_find_document)
         self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(_cancel_progress)
 
 
@@ -135,6 +136,12 @@ def _configure(ls: DeputyServer, params: types.DidChangeConfigurationParams) -> 
     settings = dig(params.settings, "deputy")
     if settings is not None:
         ls.rpc.configure(settings)
+
+
+def _find_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams) -> None:
+    document = ls.rpc.documents.get_text_document(params.text_document.uri)
+    if isinstance(document, Document):
+        ls.rpc.tasks.start_soon(document.find)
 
 
 def _cancel_progress(ls: DeputyServer, params: types.WorkDoneProgressCancelParams) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
 from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
 from deputy_agents.event import TurnError
@@ -43,7 +44,8 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
     Raises:
         InvalidRequest: ``cwd`` is no folder.
     """
-    cwd, roots = _places(connection, params.cwd)
+    folders = await connection.roots()
+    cwd, roots = await anyio.to_thread.run_sync(_places, folders, params.cwd)
     session = await connection.app.runtime.new_session(
         cwd=cwd,
         roots=roots,
@@ -58,9 +60,8 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
     return session
 
 
-def _places(connection: Connection, cwd_uri: str | None) -> tuple[Path, tuple[Path, ...]]:
+def _places(folders: tuple[Path, ...], cwd_uri: str | None) -> tuple[Path, tuple[Path, ...]]:
     """The folder and the roots of a new session. A folder outside of the workspace is a workspace of its own."""
-    folders = connection.roots
     cwd = folders[0] if folders else Path.cwd().resolve()
     if cwd_uri is not None:
         cwd = convert.path_of(cwd_uri, "cwd")
@@ -145,7 +146,8 @@ async def unload(connection: Connection, params: SessionParams) -> Empty:
 
 
 async def list_sessions(connection: Connection, params: SessionListParams) -> SessionListResult:
-    cwd = None if params.cwd is None else str(convert.path_of(params.cwd, "cwd"))
+    path = None if params.cwd is None else await anyio.to_thread.run_sync(convert.path_of, params.cwd, "cwd")
+    cwd = None if path is None else str(path)
     records = [
         record
         for record in await connection.app.runtime.sessions(cwd)

@@ -1,0 +1,151 @@
+"""Domain to wire: every event and resource fits the contract, nothing is lost on the way."""
+
+import dataclasses
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from deputy_agents import event as ev
+from deputy_agents import view
+from deputy_agents.definition import Access, PermissionMode
+from deputy_agents.errors import InvalidRequest
+from deputy_agents.message import Image, Text, Usage
+from deputy_agents.outcome import AgentStatus, FailureReason
+from deputy_agents.permission.rule import Effect
+from deputy_protocol import message, place, settings
+from deputy_protocol.base import to_wire
+from deputy_protocol.event import EventParams
+from deputy_server import convert
+
+PLACE = ev.Location("/w/a b.py", 3, 5)
+INFO = ev.AgentInfo("a1", "label", "general", "m", Access.READ_ONLY, 1, "a0", "t1")
+QUESTION = ev.Question(
+    "q1",
+    ev.AgentRef("a1", "label", "general", "m", 1, (("a0", "primary"),)),
+    ev.Batch("b1", 0, 2),
+    "t2",
+    "[label] write_file(x)",
+    "write_file",
+    ev.ToolKind.EDIT,
+    {"path": "x"},
+    (PLACE,),
+    (ev.Option("o1", "Allow", ev.OptionKind.ALLOW_ONCE), ev.Option("o2", "Deny", ev.OptionKind.REJECT_ONCE)),
+    ev.DiffPreview("/w/x", None, "new"),
+    "because",
+)
+BODIES: tuple[ev.Body, ...] = (
+    ev.TurnStarted("u1", "task_end"),
+    ev.TurnFinished("u1", "error", ev.TurnError("rate_limited", "slow down", True, "wait")),
+    ev.TurnFinished("u1", "end_turn"),
+    ev.AgentStarted(INFO, AgentStatus.PENDING, 2),
+    ev.StatusChanged(AgentStatus.RUNNING, None, "rate limited, retrying in 4 s (2/8)"),
+    ev.MessageAdded("m1", "assistant", "see `a b.py`", (PLACE, ev.Location("/w/b.py"))),
+    ev.ToolCallStarted(
+        "t2", "read_file", "read_file(x)", ev.ToolKind.READ, ev.CallStatus.PENDING, {"a": [1]}, (PLACE,)
+    ),
+    ev.ToolCallUpdated("t2", ev.CallStatus.COMPLETED, "text", ()),
+    ev.ToolCallUpdated("t2", ev.CallStatus.FAILED),
+    ev.PermissionRequested(QUESTION),
+    ev.PermissionRequested(dataclasses.replace(QUESTION, preview=ev.CommandPreview("ls", "/w"), reason=None)),
+    ev.PermissionRequested(dataclasses.replace(QUESTION, preview=ev.TextPreview("words"))),
+    ev.PermissionResolved("q1", ev.ResolvedBy.USER, "o1"),
+    ev.PermissionResolved("q1", ev.ResolvedBy.UNREACHABLE),
+    ev.PlanChanged((ev.PlanEntry("do", "in_progress", "high"), ev.PlanEntry("rest"))),
+    ev.UsageChanged(Usage(1, 2, 3, 4, 0.5)),
+    ev.AgentFinished(AgentStatus.FAILED, "partial", Usage(), 3, 4, FailureReason.TIMED_OUT, "too slow", (PLACE,), True),
+    ev.MessageDelta("m1", "a"),
+    ev.ThoughtDelta("m1", "b"),
+    ev.Activity("reading", 2),
+    ev.SessionStatus(1, 2, 3, 1, 4),
+    ev.PromptQueue((("p1", "next"),)),
+    ev.SessionChanged(),
+)
+
+
+def event_of(body: ev.Body) -> ev.Event:
+    if isinstance(body, get_args(ev.Durable)):
+        return ev.Event("s1", 1_800_000_000.5, body, "a1", 2, 7, 3)
+    if isinstance(body, get_args(ev.Lossy)):
+        return ev.Event("s1", 1_800_000_000.5, body, "a1", 2, after_seq=7)
+    return ev.Event("s1", 1_800_000_000.5, body, after_seq=7)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
+def test_every_event_fits_the_contract_with_nothing_lost_and_nothing_added(body: ev.Body) -> None:
+    wire = convert.event(event_of(body))
+    assert to_wire(EventParams.model_validate(wire)) == wire
+
+
+def test_every_kind_of_event_is_converted() -> None:
+    assert {type(body) for body in BODIES} == set(get_args(ev.Durable) + get_args(ev.Lossy) + get_args(ev.Derived))
+
+
+def test_times_are_rfc_3339_in_utc_and_lines_become_ranges_of_whole_lines() -> None:
+    assert convert.event(event_of(BODIES[0]))["time"] == "2027-01-15T08:00:00.500Z"
+    wire = to_wire(convert.location(PLACE))
+    assert wire == {
+        "uri": "file:///w/a%20b.py",
+        "range": {"start": {"line": 2, "character": 0}, "end": {"line": 5, "character": 0}},
+    }
+
+
+@pytest.mark.parametrize(
+    "body", [ev.MessageAdded("m", "user", "x"), view.ChildBlock(view.AgentNode(INFO, 1, AgentStatus.RUNNING, 1.0, 2.0))]
+)
+def test_transcript_entries_carry_their_envelope(body: view.EntryBody) -> None:
+    wire = to_wire(convert.entry(view.Entry(4, "a1", 2, 1.0, body)))
+    assert {"seq": 4, "agentId": "a1", "run": 2, "time": "1970-01-01T00:00:01.000Z"}.items() <= wire.items()
+
+
+def test_a_tool_call_in_a_transcript_is_in_its_latest_state() -> None:
+    started = ev.ToolCallStarted("t", "grep", "grep(x)", ev.ToolKind.SEARCH, ev.CallStatus.PENDING, {}, (PLACE,))
+    update = ev.ToolCallUpdated("t", ev.CallStatus.COMPLETED, "found", ())
+    wire = to_wire(convert.entry(view.Entry(4, "a1", 1, 1.0, view.ToolCall(started, update))))
+    assert (wire["status"], wire["content"], wire["locations"]) == ("completed", "found", [])
+
+
+def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: Path) -> None:
+    spot = place.Range(start=place.Position(line=4, character=2), end=place.Position(line=6, character=0))
+    prompt = (
+        message.ResourceLink(uri=(tmp_path / "src" / "a.py").as_uri(), range=spot),
+        message.TextBlock(text="half \ud800 pair"),
+        message.ImageBlock(mime_type="image/png", data="eA=="),
+        message.ResourceLink(uri="untitled:Untitled-1"),
+    )
+    assert convert.blocks(prompt, tmp_path) == (
+        Text("(about src/a.py:5-6)"),
+        Text("half ? pair"),
+        Image("image/png", "eA=="),
+        Text("(about untitled:Untitled-1)"),
+    )
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "relative", "http://example.org/x", "file:relative", "file:///a%00b", "untitled:x"]
+)
+def test_what_is_no_file_uri_is_refused_by_the_name_of_the_field(uri: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        convert.path_of(uri, "cwd")
+    assert refusal.value.field == "cwd"
+
+
+def test_settings_reach_the_core_unchanged() -> None:
+    raw = {
+        "smallModel": "s",
+        "permissionMode": "plan",
+        "trusted": False,
+        "agents": {"maxParallel": 3, "maxParallelPerParent": 2, "queue": 0, "timeout": 1.5, "enabled": False},
+        "permissions": {"rules": [{"tool": "edit_file", "pattern": "src/**", "action": "deny"}], "reconnectGrace": 1},
+    }
+    core = convert.core_settings(settings.Settings.model_validate(raw), "m")
+    assert (core.model, core.small_model, core.permission_mode, core.trusted) == ("m", "s", PermissionMode.PLAN, False)
+    assert dataclasses.asdict(core.agents).items() >= {"max_parallel": 3, "queue": 0, "timeout": 1.5}.items()
+    (rule,) = core.permissions.rules
+    assert (rule.tool, rule.pattern, rule.effect, rule.source) == ("edit_file", "src/**", Effect.DENY, "settings")
+
+
+def test_settings_that_are_absent_are_the_defaults_of_the_core() -> None:
+    from deputy_agents.settings import Settings
+
+    assert convert.core_settings(settings.Settings(), "offline") == Settings()

@@ -1,0 +1,111 @@
+"""Open documents are what the editor has, and edits of them are as small as can be."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lsprotocol import types
+
+from deputy_server.lsp.documents import Documents, lines_of
+from deputy_server.lsp.editor import minimal_edit
+
+URI = "file:///w/a.txt"
+TEXTS = st.text(alphabet="ab\n\r\f\u2028\x1c\u00e9\U0001f600", max_size=30)
+ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
+
+
+def opened(text: str, encoding: str = "utf-16") -> Documents:
+    documents = Documents((), encoding)
+    documents.put_text_document(types.TextDocumentItem(URI, "text", 1, text))
+    return documents
+
+
+def changed(documents: Documents, version: int, *changes: types.TextDocumentContentChangeEvent) -> str:
+    identifier = types.VersionedTextDocumentIdentifier(version, URI)
+    documents.change(types.DidChangeTextDocumentParams(identifier, list(changes)))
+    return documents.get_text_document(URI).source
+
+
+def replaced(start: tuple[int, int], end: tuple[int, int], text: str) -> types.TextDocumentContentChangePartial:
+    return types.TextDocumentContentChangePartial(types.Range(types.Position(*start), types.Position(*end)), text)
+
+
+@given(TEXTS)
+def test_lines_end_where_lsp_says_and_make_up_the_text(text: str) -> None:
+    lines = lines_of(text)
+    assert "".join(lines) == text
+    assert all(not line or line.rstrip("\r\n").count("\n") == 0 for line in lines)
+    assert len(lines) == text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+
+
+def test_a_form_feed_or_a_line_separator_does_not_shift_an_edit_behind_it() -> None:
+    documents = opened("a\fb\u2028c\nsecond\n")
+    assert changed(documents, 2, replaced((1, 0), (1, 6), "2nd")) == "a\fb\u2028c\n2nd\n"
+
+
+@pytest.mark.parametrize(("encoding", "character"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
+def test_columns_are_counted_in_the_units_that_were_negotiated(encoding: str, character: int) -> None:
+    documents = opened("x\U0001f600yz\r\n", encoding)
+    assert changed(documents, 2, replaced((0, character), (0, character + 1), "")) == "x\U0001f600z\r\n"
+
+
+def test_positions_beyond_a_line_or_the_text_clamp_to_their_ends() -> None:
+    documents = opened("one\r\ntwo")
+    assert changed(documents, 2, replaced((0, 99), (0, 99), "!")) == "one!\r\ntwo"
+    assert changed(documents, 3, replaced((1, 99), (1, 99), "!")) == "one!\r\ntwo!"
+    assert changed(documents, 4, replaced((9, 0), (9, 9), "end")) == "one!\r\ntwo!end"
+
+
+def test_changes_of_one_notification_build_on_each_other() -> None:
+    documents = opened("")
+    assert changed(documents, 2, replaced((0, 0), (0, 0), "ab"), replaced((0, 1), (0, 2), "c")) == "ac"
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_change_that_is_not_newer_is_ignored(version: int) -> None:
+    assert changed(opened("now"), version, types.TextDocumentContentChangeWholeDocument("then")) == "now"
+
+
+@given(old=TEXTS, new=TEXTS, encoding=ENCODINGS)
+def test_the_minimal_edit_turns_the_one_text_into_the_other(old: str, new: str, encoding: str) -> None:
+    documents = opened(old, encoding)
+    document = documents.get_text_document(URI)
+    edit: Any = minimal_edit(document, new)  # type: ignore[arg-type]
+    if old == new:
+        assert edit is None
+        return
+    start, end = (types.Position(**edit["range"][key]) for key in ("start", "end"))
+    change = types.TextDocumentContentChangePartial(types.Range(start, end), edit["newText"])
+    assert changed(documents, 2, change) == new
+
+
+def test_the_minimal_edit_leaves_the_rest_of_the_text_alone() -> None:
+    edit: Any = minimal_edit(opened("one\r\ntwo\r\nthree\r\n").get_text_document(URI), "one\r\nTWO\r\nthree\r\n")  # type: ignore[arg-type]
+    assert edit["newText"] == "TWO"
+    assert edit["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 3}}
+
+
+@pytest.mark.asyncio
+async def test_a_document_is_found_by_the_path_that_its_symlink_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("x")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    documents = Documents((), "utf-8")
+    documents.put_text_document(types.TextDocumentItem((tmp_path / "link.txt").as_uri(), "text", 1, "unsaved"))
+    document: Any = documents.at(tmp_path / "link.txt")
+    await document.find()
+    assert documents.at(tmp_path / "real.txt") is document
+    assert documents.at(tmp_path / "link.txt") is None
+
+
+@pytest.mark.asyncio
+async def test_a_new_version_is_waited_for_no_longer_than_told() -> None:
+    documents = opened("one")
+    document: Any = documents.get_text_document(URI)
+    assert not await documents.newer(document, 1, timeout=0.01)
+    waiting = asyncio.create_task(documents.newer(document, 1, timeout=10))
+    await asyncio.sleep(0)
+    changed(documents, 2, types.TextDocumentContentChangeWholeDocument("two"))
+    assert await waiting
