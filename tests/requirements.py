@@ -18,7 +18,12 @@ class Requirement(NamedTuple):
     state: State
 
 
-PROVEN: frozenset[str] = frozenset()
+PROVEN = frozenset(
+    (
+        "A1 A2 A3 A4 A5 A6 A8 A10 A12 B1 B3 C1 C2 C4 C5 C8 C9 D1 D2 D5 D6 D7 D9 E4 "
+        "E6 E16 E17 P1 P2 P3 P4 X12 X13 X18 X22"
+    ).split()
+)
 """Ids whose proof stands in the tests. Everything else is planned."""
 
 SENTENCES: dict[str, str] = {

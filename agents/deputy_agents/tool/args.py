@@ -34,6 +34,11 @@ class PathArgs(Args):
         self._place = await context.workspace.locate(self.path, context.cwd)
         return self._place
 
+    async def bound(self, context: ToolContext) -> Place:
+        """Where the path led when it was looked at. Enough for reading: the place is opened link by link from its
+        root, so what is read is what the gate decided about, or nothing."""
+        return self._place or await self.look(context)
+
     async def use(self, context: ToolContext) -> Place:
         """Where the path leads now.
 

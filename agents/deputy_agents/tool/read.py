@@ -51,7 +51,7 @@ class ReadFile(ArgsTool[ReadFileArgs]):
         return Prepared(shown, [read_request(self.name, place)], (location,))
 
     async def run(self, args: ReadFileArgs, context: ToolContext) -> ToolOutput:
-        place = await args.use(context)
+        place = await args.bound(context)
         shown = context.workspace.shown(place, context.cwd)
         file = await context.workspace.read(place)
         if file is None:

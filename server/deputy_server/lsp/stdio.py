@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from io import RawIOBase
 
 import anyio
 
@@ -144,15 +145,19 @@ async def _open(fd: int) -> asyncio.StreamReader:
     """A stream over ``fd``. What the event loop cannot watch, a regular file for instance, is read by a thread."""
     reader = new_reader()
     loop = asyncio.get_running_loop()
+    pipe = os.fdopen(fd, "rb", 0)
     try:
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb", 0))
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
     except (ValueError, NotImplementedError, OSError):
-        threading.Thread(target=_feed, args=(fd, reader, loop), name="deputy-reader", daemon=True).start()
+        threading.Thread(target=_feed, args=(pipe, reader, loop), name="deputy-reader", daemon=True).start()
     return reader
 
 
-def _feed(fd: int, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.suppress(OSError, RuntimeError):
-        while data := os.read(fd, _CHUNK):
-            loop.call_soon_threadsafe(reader.feed_data, data)
-        loop.call_soon_threadsafe(reader.feed_eof)
+def _feed(pipe: RawIOBase, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
+    # The loop may end first; then nobody reads any more.
+    with contextlib.suppress(RuntimeError):
+        try:
+            while data := pipe.read(_CHUNK):
+                loop.call_soon_threadsafe(reader.feed_data, data)
+        finally:
+            loop.call_soon_threadsafe(reader.feed_eof)
