@@ -132,7 +132,8 @@ class _Demo:
             folders["sample"] = self._sample
         try:
             async with connect(
-                [sys.executable, "-m", "deputy_server", "serve", "--stdio"],
+                # -P: the server runs in the user's folder, whose modules must not be imported in place of our own.
+                [sys.executable, "-P", "-m", "deputy_server", "serve", "--stdio"],
                 cwd=self._workspace,
                 env=self._env,
                 handlers={"deputy/permission/request": self._sessions.permission},

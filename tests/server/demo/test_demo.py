@@ -189,3 +189,20 @@ def test_the_version_and_the_commands_are_told() -> None:
     shown = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     assert "serve" in shown
     assert "demo" in shown
+
+
+def test_modules_in_the_workspace_are_never_imported(tmp_path: Path) -> None:
+    for name in ("deputy_agents", "deputy_protocol", "anyio"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('a module of the workspace was imported')\n")
+    deputy = Path(sys.executable).parent / "deputy"
+    done = subprocess.run(
+        [deputy, "demo", "--no-input", "What is this?"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert "a module of the workspace was imported" not in done.stdout + done.stderr
+    assert done.returncode == 0
