@@ -342,7 +342,12 @@ class SessionChanged:
     """Title, model or permission mode changed: ask again."""
 
 
-Derived: TypeAlias = SessionStatus | PromptQueue | SessionChanged
+@dataclass(frozen=True, slots=True)
+class DefinitionsChanged:
+    """Agent definitions were added, changed or removed: ask again."""
+
+
+Derived: TypeAlias = SessionStatus | PromptQueue | SessionChanged | DefinitionsChanged
 Body: TypeAlias = Durable | Lossy | Derived
 
 

@@ -11,13 +11,16 @@ from pathlib import Path
 
 from deputy_agents.errors import ToolError
 from deputy_agents.event import Location
+from deputy_agents.tool.read import lines_of
 from deputy_agents.workspace import Workspace
 
 MAX_REFERENCES = 100
 """References of one answer that are looked at; the rest is left alone."""
 
+_PATH, _LINE = r"[^\s`'\"()\[\]{}<>|,;:*]", r"\d{1,9}"
 _REFERENCE = re.compile(
-    r"(?P<path>[^\s`'\"()\[\]{}<>|,;:*]+)(?::(?P<start>\d+)(?:-(?P<end>\d+))?|#L(?P<hash>\d+)(?:-L?(?P<hash_end>\d+))?)"
+    rf"(?<!{_PATH})(?P<path>{_PATH}+)"  # whole words alone: looking again at each letter of a long one takes for ever
+    rf"(?::(?P<start>{_LINE})(?:-(?P<end>{_LINE}))?|#L(?P<hash>{_LINE})(?:-L?(?P<hash_end>{_LINE}))?)(?!\d)"
 )
 
 
@@ -74,7 +77,27 @@ async def _look(path: str, workspace: Workspace, cwd: Path) -> tuple[str, int] |
     """The absolute path and the number of lines of a file, or why there is none."""
     try:
         place = await workspace.locate(path, cwd)
+        if place.secret:
+            return "it is not looked at, as it may hold secrets"
         text = await workspace.read(place)
     except ToolError as error:
         return str(error)
-    return "there is no such file" if text is None else (str(place.path), len(text.text.splitlines()))
+    return "there is no such file" if text is None else (str(place.path), len(lines_of(text.text)))
+
+
+def correction(checked: Checked) -> str:
+    """What a child is told whose answer names no real place."""
+    return f"Your answer has no valid file reference. {_wanted(checked)} Give the whole answer again."
+
+
+def warning(checked: Checked) -> str:
+    """What goes with an answer that never named one."""
+    return f"[warning: the answer has no valid file reference{_found(checked)}]"
+
+
+def _wanted(checked: Checked) -> str:
+    return f"Name places as `path:start-end` with lines that exist{_found(checked)}."
+
+
+def _found(checked: Checked) -> str:
+    return f" ({'; '.join(checked.problems[:10])})" if checked.problems else ""

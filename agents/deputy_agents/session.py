@@ -1,24 +1,30 @@
-"""The face of the package: a :class:`Runtime` holds the sessions of a process, a :class:`Session` one conversation with
-its agents. Front ends talk to these two and to nothing below them."""
+"""One conversation: a primary agent, its children, their events and questions.
+
+Front ends talk to :class:`Session` and to ``runtime.Runtime``, which holds the sessions of a process, and to nothing
+below them. Call their methods from tasks, not from loop callbacks: they start tasks of their own.
+"""
 
 import asyncio
 import logging
-import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 import anyio
-from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
-from deputy_agents.definition import Definition, PermissionMode
-from deputy_agents.definition.loader import built_in
-from deputy_agents.errors import InvalidRequest, Overloaded, UnknownAgent, UnknownSession, WrongState
+from deputy_agents.builder import Builder
+from deputy_agents.definition import PermissionMode
+from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.errors import InvalidRequest, Overloaded, UnknownAgent, WrongState
 from deputy_agents.event import (
     AgentStarted,
+    DefinitionsChanged,
+    MessageAdded,
+    PlanChanged,
+    PlanEntry,
     PromptQueue,
     Question,
     SessionChanged,
@@ -31,17 +37,19 @@ from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog, Subscription
 from deputy_agents.message import Block, Image, Message, Text, Usage
+from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
 from deputy_agents.permission.decide import Policy, Rule, meet
-from deputy_agents.ports import Answer, Buffers, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
+from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
-from deputy_agents.settings import Settings
+from deputy_agents.run.state import Cancelling
+from deputy_agents.settings import Budget, Settings
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
 from deputy_agents.text import clean, cut
-from deputy_agents.tool.delegate import SpawnSpec
+from deputy_agents.tool.delegate import Accepted, SpawnSpec
 from deputy_agents.view import AgentNode, Entry, View
 from deputy_agents.workspace import Workspace
 
@@ -49,19 +57,6 @@ logger = logging.getLogger(__name__)
 
 Origin = Literal["user", "task_end", "command"]
 TITLE_LENGTH = 60
-
-
-class SystemClock:
-    """The time of this machine."""
-
-    def time(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,31 +96,51 @@ class Turn:
         return self.outcome
 
 
+@dataclass(slots=True)
+class Shared:
+    """What all sessions of a process share. ``grace`` is how long a question waits for a client that can ask it, in
+    seconds; 0 where no client can come back."""
+
+    settings: Settings
+    store: Store
+    models: ModelFactory
+    clock: Clock
+    grace: float
+    slots: Slots
+    metrics: Metrics
+
+
 class Session:
     """One conversation: a primary agent, its children, their events and questions. Made by :class:`Runtime`."""
 
     def __init__(
         self,
-        runtime: "Runtime",
+        shared: Shared,
         record: SessionRecord,
         workspace: Workspace,
-        definitions: Mapping[str, Definition],
+        catalogue: Catalogue,
         tasks: TaskGroup,
     ) -> None:
         self.record = record
         self.workspace = workspace
-        self.permission_mode = runtime.settings.permission_mode
+        self.catalogue = catalogue
         self.view = View()
-        self.log = EventLog(record.session_id, runtime.store, runtime.clock, self.view)
-        self.inbox = Inbox(self.log, tasks, runtime.grace)
-        self._runtime = runtime
+        self.log = EventLog(record.session_id, shared.store, shared.clock, self.view)
+        self.inbox = Inbox(self.log, tasks, shared.grace)
+        self._shared = shared
         self._tasks = tasks
+        self._permission_mode = shared.settings.permission_mode
         self._rules: list[Rule] = []
-        self._supervisor = Supervisor(self, runtime.slots, tasks, definitions)
+        self._dropped: set[Rule] = set()
+        """Rules of the settings that do not hold here."""
+        self._refreshing = anyio.Lock()
+        self._supervisor = Supervisor(self, Builder(self, catalogue), shared.slots, shared.metrics, tasks)
         self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model)
         self._turn: Turn | None = None
         self._queue: deque[Turn] = deque()
         self._closed = False
+        self._cancelling = False
+        """The user stops everything: the ends of background agents wake nobody."""
 
     # -- what front ends use ---------------------------------------------------------------------------------------
 
@@ -147,8 +162,72 @@ class Session:
         """A turn runs."""
         return self._turn is not None
 
+    @property
+    def permission_mode(self) -> PermissionMode:
+        """How much is allowed without asking. Setting it holds at once: open questions are decided anew."""
+        return self._permission_mode if self.settings.trusted else PermissionMode.PLAN
+
+    @permission_mode.setter
+    def permission_mode(self, mode: PermissionMode) -> None:
+        self._permission_mode = mode
+        self.log.emit(SessionChanged())
+        self.inbox.review()
+
+    def set_model(self, name: str) -> None:
+        """Gives the primary another model, from its next request on.
+
+        Raises:
+            InvalidRequest: the name is blank.
+        """
+        name = clean(name).strip()
+        if not name:
+            raise InvalidRequest("model: a name is needed.", "model")
+        agent = self._primary.agent
+        agent.info, agent.ref = replace(agent.info, model=name), replace(agent.ref, model=name)
+        self._change(replace(self.record, model=name))
+
+    def rename(self, title: str) -> None:
+        """Gives the session a title of the user's.
+
+        Raises:
+            InvalidRequest: it is blank.
+        """
+        title = _title(title)
+        if not title:
+            raise InvalidRequest("title: a title is needed.", "title")
+        self._change(replace(self.record, title=title))
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules in force: those of the settings, then what answers have added."""
+        kept = (rule for rule in self.settings.permissions.rules if rule not in self._dropped)
+        return (*kept, *self._rules)
+
+    def forget(self, rule_id: str) -> None:
+        """Drops a rule of this session; one of the settings goes on to hold in others. Open questions are decided anew.
+
+        Raises:
+            InvalidRequest: no such rule is in force.
+        """
+        rule = next((rule for rule in self.rules() if rule.rule_id == rule_id), None)
+        if rule is None:
+            raise InvalidRequest(f"There is no rule {rule_id}.", "ruleId")
+        if rule in self._rules:
+            self._rules.remove(rule)
+        else:
+            self._dropped.add(rule)
+        self.inbox.review()
+
+    async def refresh(self) -> None:
+        """Looks whether agent definitions have changed; call it before a turn and before listing them. Those who call
+        at the same time go on in the order of their calls."""
+        async with self._refreshing:
+            self.catalogue.trusted = self.settings.trusted
+            if await self.catalogue.refresh():
+                self.log.emit(DefinitionsChanged())
+
     def start_turn(self, blocks: Sequence[Block], *, queue: bool = False, origin: Origin = "user") -> Turn:
-        """Accepts a prompt. While a turn runs, it waits for its end if ``queue`` is set.
+        """Accepts a prompt. While a turn runs, it waits for its end if ``queue`` is set, or if the end of a background
+        agent started that turn.
 
         Raises:
             InvalidRequest: there is nothing in it.
@@ -163,7 +242,7 @@ class Session:
         turn = Turn(new_id(), kept, origin)
         if self._turn is None:
             self._begin(turn)
-        elif not queue:
+        elif not queue and self._turn.origin != "task_end":
             raise WrongState("A turn is running in this session: wait, cancel it, or send the prompt with queue: true.")
         elif len(self._queue) >= self.settings.limits.prompt_queue:
             raise Overloaded(f"{len(self._queue)} prompts wait already; take one back or wait.")
@@ -205,9 +284,25 @@ class Session:
         await self.flush()
         return cancelled
 
+    def steer(self, agent_id: str, text: str) -> None:
+        """Tells a running agent something; it reads it after its next tool results, or when its children end.
+
+        Raises:
+            UnknownAgent: no such agent here.
+            WrongState: it has ended, or is idle.
+            InvalidRequest: there is nothing in it.
+        """
+        if not text.strip():
+            raise InvalidRequest("The message is empty.", "text")
+        self._supervisor.steer(agent_id, text)
+
     def agents(self) -> Sequence[AgentNode]:
         """All agents that ever were, ordered by start, then id."""
-        return self.view.tree()
+        # The primary starts once, so its event knows only the model of that time.
+        primary = self._primary.agent.info
+        return [
+            replace(node, info=primary) if node.info.agent_id == self.primary_id else node for node in self.view.tree()
+        ]
 
     def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]:
         """The entries of one agent numbered above ``after``, and the number of the last published event.
@@ -254,19 +349,18 @@ class Session:
 
     @property
     def clock(self) -> Clock:
-        return self._runtime.clock
+        return self._shared.clock
 
     @property
     def settings(self) -> Settings:
-        return self._runtime.settings
+        return self._shared.settings
 
     def model(self, agent: Agent) -> Model:
-        return self._runtime.models(agent.info.model)
+        return self._shared.models(agent.info.model)
 
     def policy(self, agent: Agent) -> Policy:
         if agent.parent is None:
-            mode = self.permission_mode if self.settings.trusted else PermissionMode.PLAN
-            return Policy(mode, (*self.settings.permissions.rules, *self._rules))
+            return Policy(self.permission_mode, self.rules())
         above = self.policy(agent.parent)
         return meet(Policy(agent.definition.permission_mode or above.mode), above)
 
@@ -274,7 +368,22 @@ class Session:
         self._rules.extend(rules)
         self.inbox.review()
 
-    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[str, ...]:
+    def view_of(self, agent: Agent) -> "AgentsView":
+        return AgentsView(self, agent)
+
+    def over_budget(self, agent: Agent) -> bool:
+        if limit := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids)):
+            self._end_over_budget(agent, f"its budget of {limit} is used up")
+        elif limit := self._tree_limit():
+            self._end_over_budget(self._primary.agent, f"the session's budget of {limit} is used up")
+        return bool(limit)
+
+    def background_ended(self, parent: Agent) -> None:
+        wanted = self.settings.agents.wake_on_task_end and not (self._closed or self._cancelling or self._tree_limit())
+        if parent.parent is None and self._turn is None and wanted:
+            self._begin(Turn(new_id(), (), "task_end"))
+
+    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
         return self._supervisor.spawn(parent, tool_use_id, specs)
 
     def cancel_children(self, agent_ids: Sequence[str], reason: CancelReason) -> None:
@@ -302,6 +411,29 @@ class Session:
             self._touch()
 
     # -- inside ----------------------------------------------------------------------------------------------------
+
+    def result_of(self, agent_id: str) -> str:
+        """The whole result of an agent's last run."""
+        return self._supervisor.agent(agent_id).result
+
+    def _tree_limit(self) -> str:
+        """The limit that all agents together have reached; empty while there is something left."""
+        tree = self.settings.budgets.tree
+        return "" if tree == Budget() else tree.exceeded(*self._supervisor.spent())
+
+    def _end_over_budget(self, agent: Agent, detail: str) -> None:
+        """Ends one agent; with the primary everything."""
+        if agent.is_child:
+            self._supervisor.begin_cancel([agent.id], CancelReason.BUDGET, detail)
+        else:
+            self._supervisor.begin_cancel(self._supervisor.below(agent.id), CancelReason.BUDGET, detail)
+            self._tasks.start_soon(self._cancel_turn, CancelReason.BUDGET, detail)
+
+    async def _limit_turn(self, turn: Turn, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await turn.result()
+        if self._turn is turn:
+            self._end_over_budget(self._primary.agent, f"the session's budget of {seconds:g} s per turn is used up")
 
     async def serve(self, *, task_status: TaskStatus[None]) -> None:
         """Runs until it is cancelled; ready when the session can take a prompt."""
@@ -334,17 +466,23 @@ class Session:
         self.log.close()
 
     async def _cancel(self, reason: CancelReason) -> None:
-        for turn in tuple(self._queue):
-            self.unqueue(turn.turn_id)
-        await self._cancel_turn(reason)
-        below = CancelReason.PARENT if reason is CancelReason.USER else reason
-        await self._supervisor.cancel_below(self.primary_id, below)
+        self._cancelling = True
+        try:
+            for turn in tuple(self._queue):
+                self.unqueue(turn.turn_id)
+            await self._cancel_turn(reason)
+            below = CancelReason.PARENT if reason is CancelReason.USER else reason
+            await self._supervisor.cancel_below(self.primary_id, below)
+        finally:
+            self._cancelling = False
 
-    async def _cancel_turn(self, reason: CancelReason) -> bool:
+    async def _cancel_turn(self, reason: CancelReason, detail: str = "") -> bool:
         turn = self._turn
         if turn is None:
             return False
-        self._primary.feed(UserCancel(reason))
+        if detail and not isinstance(self._primary.state.phase, Cancelling):
+            say(self, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {detail}"))
+        self._primary.feed(UserCancel(reason, detail))
         with anyio.move_on_after(self.settings.limits.cancel_grace):
             await turn.result()
         if self._turn is turn:
@@ -357,6 +495,9 @@ class Session:
         self._turn = turn
         turn.usage_before = agent.usage
         self._touch(title=turn.text)
+        self._supervisor.renew(agent)
+        if (seconds := self.settings.budgets.tree.seconds) is not None:
+            self._tasks.start_soon(self._limit_turn, turn, seconds)
         say(self, agent, StatusChanged(AgentStatus.RUNNING))
         say(self, agent, TurnStarted(turn.turn_id, turn.origin))
         self._primary.feed(UserPrompt(Message("user", turn.blocks), turn.text))
@@ -371,19 +512,52 @@ class Session:
         """Keeps the record's time, and names a session after its first prompt."""
         record = replace(self.record, updated_at=self.clock.time())
         if title and not record.title:
-            record = replace(record, title=cut(" ".join(clean(title).split()), TITLE_LENGTH))
+            record = replace(record, title=_title(title))
             self.log.emit(SessionChanged())
         self.record = record
         self._tasks.start_soon(self._save)
 
+    def _change(self, record: SessionRecord) -> None:
+        """Keeps what the user has changed, and tells everyone."""
+        self.record = record
+        self.log.emit(SessionChanged())
+        self._touch()
+
     async def _save(self) -> None:
         try:
-            await self._runtime.store.update(self.record)
+            await self._shared.store.update(self.record)
         except Exception:
             logger.exception("the record of session %s was not stored", self.id)
 
     def _tell_queue(self) -> None:
         self.log.emit(PromptQueue(tuple((turn.turn_id, turn.text) for turn in self._queue)))
+
+
+class AgentsView:
+    """The session as the tools of one of its agents may look at it."""
+
+    def __init__(self, session: Session, agent: Agent) -> None:
+        self._session = session
+        self._agent = agent
+
+    async def nodes(self) -> Sequence[AgentNode]:
+        await self._session.flush()
+        return self._session.agents()
+
+    def result_of(self, agent_id: str) -> str:
+        return clean(self._session.result_of(agent_id))
+
+    def messages_of(self, agent_id: str) -> str:
+        entries, _ = self._session.transcript(agent_id)
+        messages = (entry.body for entry in entries if isinstance(entry.body, MessageAdded))
+        return "\n\n".join(f"**{message.role}**\n\n{message.text}" for message in messages)
+
+    def set_plan(self, entries: Sequence[PlanEntry]) -> None:
+        say(self._session, self._agent, PlanChanged(tuple(entries)))
+
+
+def _title(text: str) -> str:
+    return cut(" ".join(clean(text).split()), TITLE_LENGTH)
 
 
 def _since(turn: Turn, agent: Agent) -> Usage:
@@ -396,140 +570,3 @@ def _since(turn: Turn, agent: Agent) -> Usage:
         now.cache_write_tokens - before.cache_write_tokens,
         cost,
     )
-
-
-class Runtime:
-    """The sessions of one process. Use it as an async context manager: leaving it ends them all, agents first.
-
-    ``grace`` is how long a question waits for a client that can ask it; 0 where no client can come back.
-    """
-
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        store: Store,
-        models: ModelFactory,
-        clock: Clock | None = None,
-        grace: float = 0,
-    ) -> None:
-        self.settings = settings
-        self.store = store
-        self.models = models
-        self.clock: Clock = clock or SystemClock()
-        self.grace = grace
-        self.slots = Slots(settings.agents)
-        self._sessions: dict[str, Session] = {}
-        self._closed = False
-        self._scope: TaskGroup
-
-    async def __aenter__(self) -> Self:
-        self._scope = anyio.create_task_group()
-        await self._scope.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        with anyio.CancelScope(shield=True):
-            await self.close()
-        await self._scope.__aexit__(None, None, None)
-
-    async def new_session(
-        self,
-        *,
-        cwd: Path,
-        roots: Sequence[Path],
-        buffers: Buffers | None = None,
-        title: str | None = None,
-        model: str | None = None,
-        permission_mode: PermissionMode | None = None,
-    ) -> Session:
-        """Opens a session whose agents work in ``cwd``, beneath ``roots``.
-
-        Raises:
-            WrongState: the runtime is closed.
-            StoreError: the store cannot keep it.
-        """
-        now = self.clock.time()
-        workspace = await Workspace.open(roots, buffers)
-        definitions = await to_thread.run_sync(built_in)
-        record = SessionRecord(
-            new_id(), new_id(), title or "", str(cwd), now, now, model or self.settings.model, agent_count=1
-        )
-        await self.store.create(record)
-        session: Session = await self._scope.start(self._host, record, workspace, definitions)
-        if permission_mode is not None:
-            session.permission_mode = permission_mode
-        return session
-
-    def session(self, session_id: str) -> Session:
-        """Raises UnknownSession."""
-        session = self._sessions.get(session_id)
-        if session is None:
-            raise UnknownSession(f"There is no session {session_id}.")
-        return session
-
-    async def sessions(self, cwd: str | None = None) -> Sequence[SessionRecord]:
-        """All sessions, newest first."""
-        return await self.store.sessions(cwd)
-
-    def live(self) -> Sequence[Session]:
-        """The sessions that are open in this process."""
-        return list(self._sessions.values())
-
-    def find_agent(self, agent_id: str) -> Session:
-        """The session that an agent belongs to.
-
-        Raises:
-            UnknownAgent: no open session has it.
-        """
-        for session in self._sessions.values():
-            if agent_id in session.view.agents:
-                return session
-        raise UnknownAgent(f"There is no agent {agent_id}.")
-
-    def apply_settings(self, settings: Settings) -> None:
-        """New settings hold from the next decision, request or spawn on; open questions are decided anew."""
-        self.settings = settings
-        self.slots.settings = settings.agents
-        for session in self._sessions.values():
-            session.inbox.review()
-
-    async def close(self) -> None:
-        """Ends all sessions at once; bounded by the grace of cancelling."""
-        self._closed = True
-        async with anyio.create_task_group() as closing:
-            for session in self._sessions.values():
-                closing.start_soon(session.close)
-        self._sessions.clear()
-
-    async def _host(
-        self,
-        record: SessionRecord,
-        workspace: Workspace,
-        definitions: Mapping[str, Definition],
-        *,
-        task_status: TaskStatus[Session],
-    ) -> None:
-        """Owns one session's tasks. A fault of the program ends that session and no other."""
-        if self._closed:
-            raise WrongState("Deputy is shutting down.")
-        session: Session | None = None
-        error: TurnError | None = None
-        ready = False
-        try:
-            async with anyio.create_task_group() as tasks:
-                # A cancel from around must not tear agents apart half-way: leaving the runtime ends them in order.
-                tasks.cancel_scope.shield = True
-                session = self._sessions[record.session_id] = Session(self, record, workspace, definitions, tasks)
-                await tasks.start(session.serve)
-                ready = True
-                task_status.started(session)
-        except Exception:
-            if not ready:
-                raise
-            logger.exception("session %s broke down", record.session_id)
-            error = TurnError("internal", "An internal error ended this session; the log has the details.")
-        finally:
-            self._sessions.pop(record.session_id, None)
-            if session is not None:
-                session.ended(error)

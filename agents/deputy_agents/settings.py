@@ -6,6 +6,7 @@ Times are in seconds, sizes in bytes of UTF-8 unless said otherwise.
 from dataclasses import dataclass, field
 
 from deputy_agents.definition import PermissionMode
+from deputy_agents.message import Usage
 from deputy_agents.permission.decide import Rule
 
 
@@ -21,6 +22,38 @@ class AgentSettings:
     parallel_writers: bool = False
     timeout: float = 15 * 60
     wake_on_task_end: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be used up; ``None`` sets no limit. ``tokens`` counts input and output, ``cost`` is in US dollars and
+    counts where prices are known, ``seconds`` is running time."""
+
+    tokens: int | None = None
+    cost: float | None = None
+    tool_calls: int | None = None
+    seconds: float | None = None
+
+    def exceeded(self, usage: Usage, tool_calls: int) -> str:
+        """The limit that is reached, with its unit; empty while there is something left."""
+        tokens = usage.input_tokens + usage.output_tokens
+        for used, limit, what in (
+            (tokens, self.tokens, "tokens"),
+            (usage.cost or 0.0, self.cost, "US dollars"),
+            (tool_calls, self.tool_calls, "tool calls"),
+        ):
+            if limit is not None and used >= limit:
+                return f"{limit:,} {what}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """``agent`` bounds every agent by itself, ``tree`` a session's agents together; of ``tree``, ``seconds`` is the
+    time of one turn."""
+
+    agent: Budget = field(default_factory=Budget)
+    tree: Budget = field(default_factory=Budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +96,7 @@ class Settings:
     trusted: bool = True
     max_tokens: int = 16_384
     agents: AgentSettings = field(default_factory=AgentSettings)
+    budgets: Budgets = field(default_factory=Budgets)
     permissions: PermissionSettings = field(default_factory=PermissionSettings)
     retry: RetrySettings = field(default_factory=RetrySettings)
     limits: Limits = field(default_factory=Limits)

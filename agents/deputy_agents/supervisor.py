@@ -1,22 +1,24 @@
 """The tree of agents of one session: builds them, starts them, and ends them.
 
-Children run as tasks of the session, never of the request or the parent that asked for them. Each is owned by one
+Children run as tasks of the session, never of the request or the parent that asked for them. Each run is owned by one
 task here, which holds its slot, its deadline and the duty to report its one result.
 """
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
-from deputy_agents.definition import Access, Definition
-from deputy_agents.errors import Overloaded, ToolError, UnknownAgent
-from deputy_agents.event import AgentFinished, AgentInfo, AgentRef, AgentStarted, StatusChanged
-from deputy_agents.ids import new_id
-from deputy_agents.message import Message, Text
+from deputy_agents import references
+from deputy_agents.builder import Builder
+from deputy_agents.errors import Overloaded, ToolError, UnknownAgent, WrongState
+from deputy_agents.event import AgentFinished, AgentStarted, Location, StatusChanged
+from deputy_agents.message import Message, Text, Usage
+from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import (
     AgentStatus,
     Cancelled,
@@ -28,208 +30,265 @@ from deputy_agents.outcome import (
     Outcome,
     cancel_sentence,
 )
-from deputy_agents.run.agent import Agent, AnyTool, Host, say
+from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import SubAgentResult, UserCancel, UserPrompt
-from deputy_agents.run.prompt import system_prompt
-from deputy_agents.run.state import Context
+from deputy_agents.run.effect import BackgroundEnded, Steered, SubAgentResult, UserCancel, UserPrompt
+from deputy_agents.run.state import Idle
 from deputy_agents.slots import Slot, Slots
 from deputy_agents.text import bounded, clean
-from deputy_agents.tool.delegate import SpawnAgent, SpawnSpec
-from deputy_agents.tool.registry import READ_ONLY, Registry, file_tools
-from deputy_agents.tool.report import SubmitError, SubmitResult
+from deputy_agents.tool.delegate import Accepted, SpawnSpec
 
 logger = logging.getLogger(__name__)
+
+POSITIONS_EVERY = 0.1
+"""Seconds between two tellings of places in the queue: each start moves everyone behind it."""
 
 
 @dataclass(slots=True)
 class _Child:
+    """One run of one child. Without a slot it was refused a place, and only reports so."""
+
+    agent: Agent
     driver: Driver
-    slot: Slot
+    slot: Slot | None
     deadline: Deadline
+    late: CancelReason
+    """What it means when the deadline passes."""
     spec: SpawnSpec
     parent: Driver
+    accepted_at: float
     done: anyio.Event = field(default_factory=anyio.Event)
     cancelling: bool = False
     ending: Ending | None = None
 
 
 class Supervisor:
-    """Agents of one session. ``slots`` are shared by all sessions of the process."""
+    """Agents of one session. ``slots`` and ``metrics`` are shared by all sessions of the process."""
 
-    def __init__(self, host: Host, slots: Slots, tasks: TaskGroup, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, host: Host, builder: Builder, slots: Slots, metrics: Metrics, tasks: TaskGroup) -> None:
         self._host = host
+        self._builder = builder
         self._slots = slots
+        self._metrics = metrics
         self._tasks = tasks
-        self._definitions = definitions
-        self._files = Registry(file_tools())
         self._children: dict[str, _Child] = {}
         self._drivers: dict[str, Driver] = {}
-
-    # -- building --------------------------------------------------------------------------------------------------
+        """The driver of the last run of every agent that ever was."""
+        self._moved: dict[str, _Child] = {}
 
     def primary(self, agent_id: str, cwd: Path, model: str) -> Driver:
         """The session's own agent: built once, by the same code as its children."""
-        definition = self._definitions["primary"]
-        info = AgentInfo(agent_id, "primary", definition.name, model, Access.DEFAULT, depth=0)
-        agent = self._build(info, definition, cwd, parent=None)
-        return self._adopt(Driver(agent, self._host, self._tasks))
-
-    def _build(self, info: AgentInfo, definition: Definition, cwd: Path, parent: Agent | None) -> Agent:
-        tools = self._tools(info, definition)
-        settings = self._host.settings
-        return Agent(
-            info=info,
-            ref=_ref(info, parent),
-            definition=definition,
-            cwd=cwd,
-            system=system_prompt(definition, cwd, self._host.workspace.roots, info.access, is_child=parent is not None),
-            tools=tools,
-            context=Context(
-                is_child=parent is not None,
-                doors=frozenset({"spawn_agent"} & tools.keys()),
-                concurrent=READ_ONLY,
-                max_iterations=definition.max_iterations if parent else settings.limits.turn_iterations,
-                attempts=settings.retry.attempts,
-                tools=frozenset(tools),
-            ),
-            parent=parent,
-        )
-
-    def _tools(self, info: AgentInfo, definition: Definition) -> dict[str, AnyTool]:
-        """What this agent may call: by its definition, its access and its depth."""
-        settings = self._host.settings.agents
-        tools: dict[str, AnyTool] = dict(self._files.offered(info.access, definition.tools))
-        if settings.enabled and info.depth < settings.max_depth and (info.depth == 0 or _lists_door(definition)):
-            tools["spawn_agent"] = SpawnAgent()
-        if info.depth > 0:
-            tools |= {tool.name: tool for tool in (SubmitResult(), SubmitError())}
-        return tools
-
-    def _adopt(self, driver: Driver) -> Driver:
-        self._drivers[driver.agent.id] = driver
+        driver = Driver(self._builder.primary(agent_id, cwd, model), self._host, self._tasks)
+        self._drivers[agent_id] = driver
         return driver
+
+    def renew(self, agent: Agent) -> None:
+        """Puts definitions and settings as they are now in force for the next turn of the primary."""
+        self._builder.renew(agent)
+
+    def agent(self, agent_id: str) -> Agent:
+        """
+        Raises:
+            UnknownAgent: the session has no such agent.
+        """
+        driver = self._drivers.get(agent_id)
+        if driver is None:
+            raise UnknownAgent(f"This session has no agent {agent_id}.")
+        return driver.agent
+
+    def spent(self) -> tuple[Usage, int]:
+        """What all agents have used together: tokens, and tool calls."""
+        agents = [driver.agent for driver in self._drivers.values()]
+        return sum((agent.usage for agent in agents), Usage()), sum(len(agent.call_ids) for agent in agents)
 
     # -- spawning --------------------------------------------------------------------------------------------------
 
-    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[str, ...]:
-        """Accepts all of ``specs`` or none; what was accepted starts by itself.
+    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
+        """Accepts all of ``specs`` or none; what was accepted starts by itself. Of several, those that find no room in
+        the queue are accepted too, and fail at once: the others are not lost for them.
 
         Raises:
-            ToolError: unknown definition, too deep, or no room in the queue.
+            ToolError: unknown definition, too deep, nothing to continue, or no room in the queue.
         """
-        children: list[_Child] = []
+        limits = self._host.settings.agents
         try:
-            for spec in specs:  # one by one, so that what was reserved is known when the next one fails
-                children.append(self._reserve(parent, tool_use_id, spec))  # noqa: PERF401
+            if not limits.enabled or parent.info.depth >= limits.max_depth:
+                raise ToolError(f"agents at depth {parent.info.depth} may not start sub-agents.")
+            agents = [self._agent(parent, tool_use_id, spec) for spec in specs]
+            children = [
+                self._reserve(agent, parent, spec, must_fit=len(specs) == 1)
+                for agent, spec in zip(agents, specs, strict=True)
+            ]
         except (ToolError, Overloaded) as error:
-            for child in children:
-                child.slot.close()
             raise ToolError(f"No sub-agent was started: {error}") from None
-        for child in children:
-            self._launch(child)
-        return tuple(child.driver.agent.id for child in children)
+        return tuple(self._launch(child, tool_use_id) for child in children)
 
-    def _reserve(self, parent: Agent, tool_use_id: str, spec: SpawnSpec) -> _Child:
-        definition = self._definitions.get(spec.definition)
-        if definition is None:
-            raise ToolError(f"there is no agent definition {spec.definition!r}; {', '.join(self._definitions)} exist.")
-        info = AgentInfo(
-            agent_id=new_id(),
-            label=spec.label,
-            definition=definition.name,
-            model=self._model(definition, parent),
-            access=Access.READ_ONLY if parent.info.access is Access.READ_ONLY else spec.access,
-            depth=parent.info.depth + 1,
-            parent_id=parent.id,
-            tool_call_id=tool_use_id,
-        )
-        agent = self._build(info, definition, spec.cwd, parent)
-        slot = self._slots.reserve(
-            parent.id, writer=info.access is not Access.READ_ONLY, moved=lambda slot: self._moved(agent, slot)
-        )
-        seconds = spec.timeout or definition.timeout or self._host.settings.agents.timeout
-        deadline = Deadline(seconds)
-        driver = self._adopt(Driver(agent, self._host, self._tasks, slot, deadline))
-        return _Child(driver, slot, deadline, spec, self._drivers[parent.id])
+    def _agent(self, parent: Agent, tool_use_id: str, spec: SpawnSpec) -> Agent:
+        """The agent that is to run: a new one, or the one to continue, as it is until its run is launched."""
+        if spec.resume is None:
+            return self._builder.child(parent, tool_use_id, spec)
+        driver = self._drivers.get(spec.resume)
+        if driver is None or driver.agent.parent is not parent:
+            raise ToolError(f"there is no task {spec.resume} here to continue; list_agents names those that exist.")
+        if spec.resume in self._children:
+            raise ToolError(f"the task {spec.resume} is still running; wait until you are told that it has ended.")
+        if driver.agent.definition.name != spec.definition:
+            raise ToolError(f"the task {spec.resume} is a {driver.agent.definition.name}, not a {spec.definition}.")
+        return driver.agent
 
-    def _model(self, definition: Definition, parent: Agent) -> str:
-        named = self._host.settings.small_model if definition.model == "small" else definition.model
-        return named or parent.info.model
-
-    def _launch(self, child: _Child) -> None:
-        agent = child.driver.agent
-        self._children[agent.id] = child
-        status = AgentStatus.PENDING if child.slot.queued else AgentStatus.RUNNING
-        say(self._host, agent, AgentStarted(agent.info, status, child.slot.position))
-        self._tasks.start_soon(self._run, child)
-
-    async def _run(self, child: _Child) -> None:
-        agent = child.driver.agent
-        first = UserPrompt(Message("user", (Text(child.spec.first_message),)), child.spec.first_message)
+    def _reserve(self, agent: Agent, parent: Agent, spec: SpawnSpec, *, must_fit: bool) -> _Child:
+        slot: Slot | None = None
+        ending: Ending | None = None
         try:
-            async with anyio.create_task_group() as watching:
-                watching.start_soon(self._watch_the_clock, child)
-                with child.slot:
-                    await child.driver.run(first)
-                watching.cancel_scope.cancel()
-            await self.cancel_below(agent.id)
-            outcome = self._report(child)
-        finally:
-            del self._children[agent.id]
-            child.done.set()
-        child.parent.feed(SubAgentResult(outcome))
+            slot = self._slots.reserve(parent.id, writer=agent.writes, moved=lambda _: self._told_to_move(agent.id))
+        except Overloaded as error:
+            if must_fit:
+                raise
+            ending = Failed(FailureReason.RUNTIME_ERROR, str(error))
+        settings = self._host.settings
+        seconds = spec.timeout or agent.definition.timeout or settings.agents.timeout
+        budget = settings.budgets.agent.seconds
+        late = CancelReason.TIMEOUT if budget is None or seconds <= budget else CancelReason.BUDGET
+        deadline = Deadline(seconds if budget is None else min(seconds, budget))
+        driver = Driver(agent, self._host, self._tasks, slot, deadline)
+        now = self._host.clock.monotonic()
+        return _Child(agent, driver, slot, deadline, late, spec, self._drivers[parent.id], now, ending=ending)
 
-    def _report(self, child: _Child) -> Outcome:
-        """Emits the run's one result, and makes of it what the parent is told."""
-        agent = child.driver.agent
-        if child.ending is None:
-            raise AssertionError("a driver ends with an ending")
-        limit = self._host.settings.limits.result_bytes
-        how = f"get_agent(agent_id={agent.id!r}) has the rest"
-        ending, truncated = _bounded(child.ending, limit, how)
-        outcome = Outcome(
-            agent.id, ending, child.spec.task, agent.usage, agent.tool_calls, child.driver.state.iterations
-        )
-        result, error, reason = _told(ending)
+    def _launch(self, child: _Child, tool_use_id: str) -> Accepted:
+        agent = child.agent
+        if child.spec.resume is not None:
+            self._builder.continue_run(agent, tool_use_id, child.spec)
+        self._drivers[agent.id] = child.driver
+        self._children[agent.id] = child
+        self._metrics.counters["spawns"] += 1
+        self._metrics.measure("queue.depth", self._slots.queued)
+        waits = child.slot is None or child.slot.queued
+        position = child.slot.position if child.slot else None
         say(
             self._host,
             agent,
-            AgentFinished(
-                status=outcome.status,
-                result=result,
-                usage=agent.usage,
-                tool_call_count=agent.tool_calls,
-                iterations=outcome.iterations,
-                failure_reason=reason,
-                error=error,
-                truncated=truncated,
-            ),
+            AgentStarted(agent.info, AgentStatus.PENDING if waits else AgentStatus.RUNNING, position),
         )
+        self._tasks.start_soon(self._run, child)
+        return Accepted(agent.id, position)
+
+    async def _run(self, child: _Child) -> None:
+        agent = child.agent
+        try:
+            if child.slot is not None:
+                await self._work(child, child.slot)
+            await self.cancel_below(agent.id)
+            outcome = await self._report(child)
+        finally:
+            del self._children[agent.id]
+            child.done.set()
+        if child.spec.background:
+            child.parent.feed(BackgroundEnded(_background_text(outcome)))
+            self._host.background_ended(child.parent.agent)
+        else:
+            child.parent.feed(SubAgentResult(outcome))
+
+    async def _work(self, child: _Child, slot: Slot) -> None:
+        text = child.spec.first_message
+        async with anyio.create_task_group() as watching:
+            watching.start_soon(self._watch_the_clock, child)
+            with slot:
+                await child.driver.run(UserPrompt(Message("user", (Text(text),)), text))
+            watching.cancel_scope.cancel()
+
+    async def _report(self, child: _Child) -> Outcome:
+        """Emits the run's one result, and makes of it what the parent is told."""
+        agent = child.agent
+        if child.ending is None:
+            raise AssertionError("a driver ends with an ending")
+        places = await self._places(agent, child.ending)
+        agent.result, error, reason = _told(child.ending)
+        limit = self._host.settings.limits.result_bytes
+        ending, truncated = _bounded(child.ending, limit, f"get_agent(agent_id={agent.id!r}) has all of it")
+        iterations = child.driver.state.iterations
+        outcome = Outcome(agent.id, ending, child.spec.task, agent.usage, agent.tool_calls, iterations)
+        self._count(outcome, reason)
+        finished = AgentFinished(
+            status=outcome.status,
+            result=_told(ending)[0],
+            usage=agent.usage,
+            tool_call_count=agent.tool_calls,
+            iterations=iterations,
+            failure_reason=reason,
+            error=error,
+            references=places,
+            truncated=truncated,
+        )
+        say(self._host, agent, finished)
         return outcome
+
+    async def _places(self, agent: Agent, ending: Ending) -> tuple[Location, ...]:
+        """Where an answer points to. No disk, slow or broken, keeps a child from ending."""
+        if isinstance(ending, Completed):
+            with anyio.move_on_after(self._host.settings.limits.cancel_grace):
+                try:
+                    return (await references.check(ending.result, self._host.workspace, agent.cwd)).locations
+                except Exception:
+                    logger.exception("the references of agent %s cannot be looked up", agent.id)
+        return ()
+
+    def _count(self, outcome: Outcome, reason: FailureReason | None) -> None:
+        counters = self._metrics.counters
+        if reason is None:
+            counters[outcome.status.value] += 1
+        else:
+            counters["failures"] += 1
+            counters[f"failures.{reason.value}"] += 1
 
     def run_ended(self, agent: Agent, ending: Ending) -> None:
         if (child := self._children.get(agent.id)) is not None:
             child.ending = ending
 
-    def _moved(self, agent: Agent, slot: Slot) -> None:
-        if agent.id in self._children:
-            status = AgentStatus.PENDING if slot.queued else AgentStatus.RUNNING
-            say(self._host, agent, StatusChanged(status, slot.position))
+    # -- the queue -------------------------------------------------------------------------------------------------
 
-    # -- ending ----------------------------------------------------------------------------------------------------
+    def _told_to_move(self, agent_id: str) -> None:
+        """A start is told at once, a new place in the queue soon: only the last one counts."""
+        child = self._children.get(agent_id)
+        if child is None or child.slot is None:
+            return
+        if not child.slot.queued:
+            self._metrics.measure("queue.wait", self._host.clock.monotonic() - child.accepted_at)
+            say(self._host, child.agent, StatusChanged(AgentStatus.RUNNING))
+            return
+        if not self._moved:
+            self._tasks.start_soon(self._tell_positions)
+        self._moved[agent_id] = child
 
-    def knows(self, agent_id: str) -> bool:
-        return agent_id in self._drivers
+    async def _tell_positions(self) -> None:
+        await anyio.sleep(POSITIONS_EVERY)
+        moved, self._moved = self._moved, {}
+        for child in moved.values():
+            if child.slot is not None and child.slot.position is not None:
+                say(self._host, child.agent, StatusChanged(AgentStatus.PENDING, child.slot.position))
+
+    # -- steering and ending ---------------------------------------------------------------------------------------
+
+    def steer(self, agent_id: str, text: str) -> None:
+        """Tells a running agent something, at the next chance.
+
+        Raises:
+            UnknownAgent: the session has no such agent.
+            WrongState: it has ended, or does nothing that could be steered.
+        """
+        agent = self.agent(agent_id)
+        driver = self._drivers[agent_id]
+        if driver.state.ended or isinstance(driver.state.phase, Idle):
+            raise WrongState(f"The agent {agent.info.label!r} is not running, so it cannot be told anything.")
+        driver.feed(Steered(text))
 
     def below(self, agent_id: str) -> list[str]:
         """The live children of an agent."""
         return [child_id for child_id, child in self._children.items() if child.parent.agent.id == agent_id]
 
-    def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason) -> None:
+    def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason, detail: str = "") -> None:
         for agent_id in agent_ids:
-            self._tasks.start_soon(self.cancel, agent_id, reason)
+            self._tasks.start_soon(self.cancel, agent_id, reason, detail)
 
     async def cancel(self, agent_id: str, reason: CancelReason = CancelReason.USER, detail: str = "") -> bool:
         """Ends one child and all below it; returns when they have stopped. ``False`` when it had ended, or was being
@@ -240,10 +299,9 @@ class Supervisor:
         """
         child = self._children.get(agent_id)
         if child is None:
-            if agent_id not in self._drivers:
-                raise UnknownAgent(f"This session has no agent {agent_id}.")
+            self.agent(agent_id)
             return False
-        first = not child.cancelling and not child.driver.state.ended
+        first = not child.cancelling and not child.driver.state.ended and child.ending is None
         if first:
             child.cancelling = True
             child.driver.feed(UserCancel(reason, detail))
@@ -262,17 +320,9 @@ class Supervisor:
 
     async def _watch_the_clock(self, child: _Child) -> None:
         await child.deadline.passed()
-        detail = f"it ran past its time limit of {child.deadline.seconds:g} s"
-        await self.cancel(child.driver.agent.id, CancelReason.TIMEOUT, detail)
-
-
-def _ref(info: AgentInfo, parent: Agent | None) -> AgentRef:
-    ancestry = (*parent.ref.ancestry, (parent.id, parent.info.label)) if parent else ()
-    return AgentRef(info.agent_id, info.label, info.definition, info.model, info.depth, ancestry)
-
-
-def _lists_door(definition: Definition) -> bool:
-    return definition.tools is not None and "spawn_agent" in definition.tools
+        limit = f"{child.deadline.seconds:g} s"
+        over = {CancelReason.BUDGET: f"its budget of {limit} is used up"}
+        await self.cancel(child.agent.id, child.late, over.get(child.late, f"it ran past its time limit of {limit}"))
 
 
 def _bounded(ending: Ending, limit: int, how: str) -> tuple[Ending, bool]:
@@ -280,12 +330,12 @@ def _bounded(ending: Ending, limit: int, how: str) -> tuple[Ending, bool]:
         case Completed(result):
             text, cut = bounded(clean(result), limit, how)
             return Completed(text), cut
-        case Failed(reason, error, partial):
+        case Failed(_, error, partial):
             text, cut = bounded(clean(partial), limit, how)
-            return Failed(reason, bounded(clean(error), limit, how)[0], text), cut
-        case Cancelled(by, partial):
+            return replace(ending, error=bounded(clean(error), limit, how)[0], partial=text), cut
+        case Cancelled(_, partial):
             text, cut = bounded(clean(partial), limit, how)
-            return Cancelled(by, text), cut
+            return replace(ending, partial=text), cut
 
 
 def _told(ending: Ending) -> tuple[str, str | None, FailureReason | None]:
@@ -297,3 +347,12 @@ def _told(ending: Ending) -> tuple[str, str | None, FailureReason | None]:
             return partial, error, reason
         case Cancelled(by, partial):
             return partial, cancel_sentence(by), None
+
+
+def _background_text(outcome: Outcome) -> str:
+    """How a parent is told of the end of a background child: ``{task_id, status, summary, error?}``."""
+    summary, error, reason = _told(outcome.ending)
+    told = {"task_id": outcome.agent_id, "status": outcome.status.value, "summary": summary}
+    if error is not None:
+        told["error"] = f"{reason.value}: {error}" if reason else error
+    return json.dumps(told, ensure_ascii=False)

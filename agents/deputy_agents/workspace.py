@@ -116,6 +116,10 @@ class Workspace:
         """
         if not path or "\0" in path:
             raise ToolError("path: must not be empty or hold a null character.")
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            raise ToolError("path: it holds characters that no file name can have.") from None
         if path.startswith("~"):
             raise ToolError("path: ~ is not expanded; give a path relative to the root, or an absolute one.")
         return await to_thread.run_sync(self._resolved, path, cwd)

@@ -4,13 +4,15 @@ ignored. One that does not validate is refused with error -32602 naming it; in a
 one before in force, with a message to the user. Times are in seconds.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 
 from deputy_protocol.base import Count, Flag, Number, Params, Positive
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
+
+Above: TypeAlias = Annotated[Number, Field(gt=0)]
 
 ENVIRONMENT: Final = {
     "DEPUTY_MODEL": "The model, where the setting `model` is missing.",
@@ -36,7 +38,7 @@ class AgentSettings(Params):
     """Depth of the tree below the primary: at 1 sub-agents start none of their own, at 0 there are none."""
     parallel_writers: Flag = False
     """Whether sub-agents of one parent that may change files run at once; off, they run one after the other."""
-    timeout: Annotated[Number, Field(gt=0)] = 900.0
+    timeout: Above = 900.0
     """Running time of a sub-agent, in seconds; waiting for the user does not count."""
     wake_on_task_end: Flag = True
     """Whether an idle primary gets a turn of its own when a background agent ends; off, the news wait for the next
@@ -63,12 +65,48 @@ class PermissionSettings(Params):
     """Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once."""
 
 
+class BudgetSettings(Params):
+    """What may be used up; what is absent is not bounded. An agent over its budget ends as `budget_exceeded`, a
+    primary's turn with `max_turn_requests`."""
+
+    tokens: Positive | None = None
+    """Input and output tokens."""
+    cost: Above | None = None
+    """US dollars; counts where prices are known."""
+    tool_calls: Positive | None = None
+    """Calls of tools."""
+    seconds: Above | None = None
+    """Running time of an agent, in seconds; for a tree, the time of one turn."""
+
+
+class BudgetsSettings(Params):
+    """Budgets of agents and of sessions."""
+
+    agent: BudgetSettings = Field(default_factory=BudgetSettings)
+    tree: BudgetSettings = Field(default_factory=BudgetSettings)
+
+
+class LimitSettings(Params):
+    """Bounds of single steps."""
+
+    result_bytes: Positive = 16384
+    """Bytes of a sub-agent's result that its parent and its events get; the rest is in the transcript."""
+    prompt_queue: Count = 32
+    """Prompts that may wait for the turn of a session."""
+    turn_iterations: Positive = 100
+    """Model requests of one turn of the primary; those of a sub-agent are bounded by its definition."""
+    cancel_grace: Above = 3.0
+    """Seconds that a cancelled agent may take to stop before it is ended by force."""
+
+
 class Settings(Params):
     """All settings."""
 
     model: str | None = None
     """Name of the model of the primary; `offline` is built in and needs no key. When absent: `DEPUTY_MODEL`, else a
     model of the Messages API when a key is configured, else `offline`."""
+    max_tokens: Positive = 16384
+    """Tokens of one answer of a model."""
     small_model: str | None = None
     """Name of a cheaper model for definitions that ask for one; that of the primary when absent."""
     base_url: str | None = None
@@ -81,4 +119,6 @@ class Settings(Params):
     token: str | None = Field(default=None, repr=False)
     """The token that the server printed or was given; needed in `initializationOptions` over TCP."""
     agents: AgentSettings = Field(default_factory=AgentSettings)
+    budgets: BudgetsSettings = Field(default_factory=BudgetsSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
     permissions: PermissionSettings = Field(default_factory=PermissionSettings)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from deputy_agents.model.choose import Models, choose_model
-from deputy_agents.session import Runtime
+from deputy_agents.runtime import Runtime
 from deputy_agents.store.memory import MemoryStore
 from deputy_protocol.settings import Settings
 from deputy_server import convert

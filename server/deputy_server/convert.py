@@ -182,7 +182,8 @@ def entry(line: view.Entry) -> transcript.Entry:
 def event(happened: ev.Event) -> Fields:
     """The parameters of ``deputy/event``: the envelope with the body's fields. A plain object, as events are many."""
     envelope = _present(
-        sessionId=happened.session_id,
+        # Definitions are the folder's: a change of them belongs to no session.
+        sessionId=None if isinstance(happened.body, ev.DefinitionsChanged) else happened.session_id,
         agentId=happened.agent_id,
         run=happened.run,
         time=rfc3339(happened.time),
@@ -246,6 +247,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "prompt_queue", "entries": waiting}
         case ev.SessionChanged():
             return {"type": "session_changed"}
+        case ev.DefinitionsChanged():
+            return {"type": "definitions_changed"}
 
 
 def _turn_error(error: ev.TurnError) -> Fields:
@@ -371,7 +374,7 @@ def permission_mode(mode: session.PermissionMode | None) -> PermissionMode | Non
 
 def core_settings(wire: settings.Settings, model: str) -> core.Settings:
     """The core's settings; ``model`` is the one that was chosen for the primary."""
-    agents, permissions = wire.agents, wire.permissions
+    agents, limits, permissions = wire.agents, wire.limits, wire.permissions
     return core.Settings(
         model=model,
         small_model=wire.small_model,
@@ -387,6 +390,14 @@ def core_settings(wire: settings.Settings, model: str) -> core.Settings:
             timeout=agents.timeout,
             wake_on_task_end=agents.wake_on_task_end,
         ),
+        max_tokens=wire.max_tokens,
+        budgets=core.Budgets(_budget(wire.budgets.agent), _budget(wire.budgets.tree)),
+        limits=core.Limits(
+            result_bytes=limits.result_bytes,
+            prompt_queue=limits.prompt_queue,
+            turn_iterations=limits.turn_iterations,
+            cancel_grace=limits.cancel_grace,
+        ),
         permissions=core.PermissionSettings(
             rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,
@@ -396,6 +407,10 @@ def core_settings(wire: settings.Settings, model: str) -> core.Settings:
 
 def _rule(index: int, rule: settings.RuleSetting) -> Rule:
     return Rule(f"settings-{index}", rule.tool, Effect(rule.action), rule.pattern, "settings")
+
+
+def _budget(budget: settings.BudgetSettings) -> core.Budget:
+    return core.Budget(budget.tokens, budget.cost, budget.tool_calls, budget.seconds)
 
 
 def child_info(record: SessionRecord, node: view.AgentNode) -> session.SessionInfo:

@@ -25,7 +25,8 @@ from deputy_agents.message import Text, Usage, text_of
 from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
 from deputy_agents.outcome import CANCELLED_BY_USER, CANCELLED_WITH_PARENT, AgentStatus
 from deputy_agents.ports import ModelRequest, TextPart
-from deputy_agents.session import Runtime, TurnResult
+from deputy_agents.runtime import Runtime
+from deputy_agents.session import TurnResult
 from deputy_agents.settings import Limits, Settings
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.tool.base import ToolOutput
@@ -91,7 +92,7 @@ def _files(workspace: Path) -> None:
 
 
 def _replace_read_file(monkeypatch: pytest.MonkeyPatch, tool: StuckTool) -> StuckTool:
-    monkeypatch.setattr("deputy_agents.supervisor.file_tools", lambda: (tool,))
+    monkeypatch.setattr("deputy_agents.builder.file_tools", lambda: (tool,))
     return tool
 
 
@@ -179,6 +180,7 @@ async def test_a_queued_child_can_be_cancelled_and_never_starts(workspace: Path)
         await bounded(first.asked.wait())
         assert (c.child("second").status, c.child("second").queue_position) == (AgentStatus.PENDING, 1)
         assert await cancel_child(c, "second")
+        await c.seen(StatusChanged, lambda told: told.queue_position == 1)
         assert (c.child("third").status, c.child("third").queue_position) == (AgentStatus.PENDING, 1)
         first.go.set()
         await c.finish(turn)
@@ -311,7 +313,7 @@ async def test_whatever_a_turn_was_doing_its_history_is_valid_after_a_cancel(
             line = calls([use("write_file", path="n", content="x"), use("list_dir", path=".")])
         case _:
             line = calls([use("read_file", path="a.py"), use("read_file", path="b.py")])
-            monkeypatch.setattr("deputy_agents.supervisor.file_tools", lambda: (tool,))
+            monkeypatch.setattr("deputy_agents.builder.file_tools", lambda: (tool,))
     if at == "deciding":
         monkeypatch.setattr(tool, "prepare", tool.run)
     async with core(workspace, Cast([line, say("ok")]), silent(), clock=clock) as c:

@@ -17,14 +17,16 @@ from deputy_agents.event import (
 from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult, ToolUse, Usage
 from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
 from deputy_agents.outcome import AgentStatus, FailureReason
-from deputy_agents.session import Runtime
+from deputy_agents.runtime import Runtime
 from deputy_agents.settings import Settings
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.view import ChildBlock, ToolCall
 from tests.support.core import BOUND, Cast, Pause, Person, answers, core, delegate, edit, results, small, task_of
 
-READ_ONLY = {"read_file", "list_dir", "glob", "grep", "submit_result", "submit_error"}
+REPORTS = {"submit_result", "submit_error"}
+READ_ONLY = {"read_file", "list_dir", "glob", "grep", "list_agents", "get_agent", "todo"}
 WRITING = READ_ONLY | {"edit_file", "write_file"}
+SPAWNING = {"spawn_agent", "spawn_agents", "task", "code_search", "code_review", "planner"}
 
 
 @pytest.mark.requirement("C1")
@@ -80,11 +82,8 @@ async def test_each_mode_offers_exactly_its_tools_and_none_that_spawns(workspace
     async with core(workspace, cast) as c:
         await c.turn()
         offered = {task: {tool.name for tool in c.requests(task)[0].tools} for task in ("reads", "writes")}
-        assert offered == {"reads": READ_ONLY, "writes": WRITING}
-        assert {tool.name for tool in c.requests()[0].tools} == (WRITING | {"spawn_agent"}) - {
-            "submit_result",
-            "submit_error",
-        }
+        assert offered == {"reads": READ_ONLY | REPORTS, "writes": WRITING | REPORTS}
+        assert {tool.name for tool in c.requests()[0].tools} == WRITING | SPAWNING
 
 
 @pytest.mark.requirement("C8")
@@ -106,7 +105,7 @@ async def test_a_read_only_child_that_calls_what_it_was_not_offered_is_refused(w
 async def test_without_sub_agents_enabled_there_is_no_door(workspace: Path) -> None:
     async with core(workspace, Cast([say("ok")]), settings=small(enabled=False)) as c:
         await c.turn()
-        assert "spawn_agent" not in {tool.name for tool in c.requests()[0].tools}
+        assert {tool.name for tool in c.requests()[0].tools} == WRITING
 
 
 @pytest.mark.requirement("C4")
@@ -358,7 +357,7 @@ async def test_a_long_answer_is_cut_for_the_parent_and_whole_in_the_transcript(w
         (told,) = c.told()
         child = c.child("long")
         assert len(told) < 17_000
-        assert f"get_agent(agent_id='{child.info.agent_id}') has the rest" in told
+        assert f"get_agent(agent_id='{child.info.agent_id}') has all of it" in told
         (finished,) = c.bodies(AgentFinished)
         assert finished.truncated
         entries, _ = c.session.transcript(child.info.agent_id)

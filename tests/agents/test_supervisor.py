@@ -1,20 +1,17 @@
 """Limits on children: time, places, queue; and how their parent hears of them."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import Definition
-from deputy_agents.event import AgentFinished, AgentStarted, PermissionRequested, StatusChanged
+from deputy_agents.event import AgentFinished, AgentStarted, StatusChanged
 from deputy_agents.message import Reply
 from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.outcome import AgentStatus, FailureReason
 from deputy_agents.ports import ModelRequest, TextPart
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.settings import Settings
-from deputy_agents.supervisor import Supervisor
 from tests.support.core import ALLOW, BOUND, Cast, Pause, core, delegate, results, silent, small
 
 
@@ -147,7 +144,7 @@ async def test_children_beyond_the_cap_wait_their_turn_and_show_their_place(work
         assert places == {"a": (running, None), "b": (running, None), "c": (pending, 1), "d": (pending, 2)}
         pauses["b"].go.set()
         await asked(pauses["c"])
-        await c.session.flush()
+        await c.seen(StatusChanged, lambda told: told.queue_position == 1)
         assert c.child("d").queue_position == 1
         for pause in pauses.values():
             pause.go.set()
@@ -155,6 +152,20 @@ async def test_children_beyond_the_cap_wait_their_turn_and_show_their_place(work
         assert c.told() == ["a", "b", "c", "d"]
         starts = [(body.info.label, body.status, body.queue_position) for body in c.bodies(AgentStarted)[1:]]
         assert starts == [("a", running, None), ("b", running, None), ("c", pending, 1), ("d", pending, 2)]
+
+
+@pytest.mark.asyncio
+async def test_a_start_is_told_at_once_though_new_places_in_the_queue_are_told_later(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deputy_agents.supervisor.POSITIONS_EVERY", 3600)
+    tasks = ("a", "b", "c", "d")
+    cast = Cast([delegate(*tasks), say("ok")], {task: [say(task)] for task in tasks})
+    async with core(workspace, cast, settings=small(max_parallel=1)) as c:
+        await c.turn()
+        await c.caught_up()
+        told = {task: c.bodies(StatusChanged, c.child(task).info.agent_id) for task in tasks}
+        assert told == {"a": [], **{task: [StatusChanged(AgentStatus.RUNNING)] for task in tasks[1:]}}
 
 
 @pytest.mark.asyncio
@@ -260,24 +271,29 @@ async def test_a_burst_of_completions_loses_and_mixes_up_nothing(workspace: Path
 # -- deeper trees --------------------------------------------------------------------------------------------------
 
 
+GENERAL = """\
+---
+name: general
+description: Has children of its own.
+tools: list_dir, write_file, spawn_agent
+---
+Do the task.
+"""
+
+
 @pytest.fixture
-def nesting(monkeypatch: pytest.MonkeyPatch) -> Settings:
+def nesting(workspace: Path) -> Settings:
     """Children may spawn children of their own."""
-    init = Supervisor.__init__
-
-    def with_door(
-        self: Supervisor, host: object, slots: object, tasks: object, definitions: dict[str, Definition]
-    ) -> None:
-        general = replace(definitions["general"], tools=("list_dir", "write_file", "spawn_agent"))
-        init(self, host, slots, tasks, {**definitions, "general": general})  # pyright: ignore[reportArgumentType]
-
-    monkeypatch.setattr(Supervisor, "__init__", with_door)
+    file = workspace / ".deputy" / "agents" / "general.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(GENERAL)
     return small(max_depth=2, max_parallel=1)
 
 
 @pytest.mark.asyncio
 async def test_a_parent_that_waits_holds_no_place_and_takes_it_back(workspace: Path, nesting: Settings) -> None:
-    cast = Cast([delegate("middle"), say("ok")], {"middle": [delegate("leaf"), say("m")], "leaf": [say("l")]})
+    middle = [delegate("leaf"), say("m")]
+    cast = Cast([delegate("middle", mode="default"), say("ok")], {"middle": middle, "leaf": [say("l")]})
     async with core(workspace, cast, settings=nesting) as c:
         await c.turn()
         assert c.told() == ["m"]
@@ -289,7 +305,7 @@ async def test_a_parent_that_waits_holds_no_place_and_takes_it_back(workspace: P
 @pytest.mark.asyncio
 async def test_cancelling_an_agent_ends_all_below_it_first(workspace: Path, nesting: Settings) -> None:
     pause = Pause(say("never"))
-    cast = Cast([delegate("middle"), say("ok")], {"middle": [delegate("leaf")], "leaf": [pause]})
+    cast = Cast([delegate("middle", mode="default"), say("ok")], {"middle": [delegate("leaf")], "leaf": [pause]})
     async with core(workspace, cast, settings=nesting) as c:
         turn = c.start()
         await asked(pause)
@@ -303,21 +319,29 @@ async def test_cancelling_an_agent_ends_all_below_it_first(workspace: Path, nest
         ]
 
 
+@pytest.mark.requirement("C8")
 @pytest.mark.asyncio
-async def test_a_grandchild_of_a_reader_only_reads_and_its_question_names_its_ancestors(
+async def test_a_child_that_only_reads_has_no_children_whatever_its_definition_lists(
     workspace: Path, nesting: Settings
 ) -> None:
-    writes = [call("write_file", path="n", content="x"), say("done")]
-    door = use("spawn_agent", instructions="leaf", mode="default")
-    cast = Cast(
-        [delegate("reads"), delegate("writes", mode="default"), say("ok")],
-        {"reads": [calls([door]), say("m")], "writes": [calls([door]), say("m")], "leaf": writes},
-    )
+    cast = Cast([delegate("reads"), say("ok")], {"reads": [delegate("leaf"), say("I cannot.")]})
+    async with core(workspace, cast, settings=nesting) as c:
+        await c.turn()
+        offered = {tool.name for tool in c.requests("reads")[0].tools}
+        assert offered == {"list_dir", "submit_result", "submit_error"}
+        assert [result.is_error for result in results(c.requests("reads")[-1])] == [True]
+        assert [node.info.label for node in c.session.agents()] == ["primary", "reads"]
+
+
+@pytest.mark.asyncio
+async def test_a_question_of_a_grandchild_names_its_ancestors(workspace: Path, nesting: Settings) -> None:
+    leaf = [call("write_file", path="n", content="x"), say("done")]
+    middle = [delegate("leaf", mode="default"), say("m")]
+    cast = Cast([delegate("middle", mode="default"), say("ok")], {"middle": middle, "leaf": leaf})
     async with core(workspace, cast, silent(), settings=nesting) as c:
         turn = c.start()
-        question = (await c.seen(PermissionRequested)).question
+        question = await c.question()
         c.session.answer(question.request_id, ALLOW)
         await c.finish(turn)
-        assert [label for _, label in question.agent.ancestry] == ["primary", "writes"]
-        below_reader = next(request for request in c.requests("leaf"))
-        assert "write_file" not in {tool.name for tool in below_reader.tools}
+        assert [label for _, label in question.agent.ancestry] == ["primary", "middle"]
+        assert (workspace / "n").read_text() == "x"

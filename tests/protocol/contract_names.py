@@ -107,7 +107,9 @@ TYPES = {
     "ModelFailure": "kind retryable action",
     "ClientCapabilities": "protocolVersion? events? permissions? diffPreview? diagnostics?",
     "ServerCapabilities": "protocolVersion methods definitions models",
-    "Settings": "model? smallModel? baseUrl? permissionMode? trusted? token? agents? permissions?",
+    "Settings": "model? smallModel? baseUrl? permissionMode? trusted? token? agents? permissions? budgets? limits?",
+    "BudgetsSettings": "agent? tree?",
+    "BudgetSettings": "tokens? cost? toolCalls? seconds?",
     "AgentSettings": "enabled? maxParallel? maxParallelPerParent? queue? maxDepth? parallelWriters? timeout? "
     "wakeOnTaskEnd?",
     "PermissionSettings": "rules? reconnectGrace?",

@@ -4,7 +4,15 @@ import pytest
 
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
-from deputy_protocol.settings import AgentSettings, PermissionSettings, RuleSetting, Settings
+from deputy_protocol.settings import (
+    AgentSettings,
+    BudgetSettings,
+    BudgetsSettings,
+    LimitSettings,
+    PermissionSettings,
+    RuleSetting,
+    Settings,
+)
 from deputy_protocol.validate import InvalidParams, parse
 
 
@@ -39,12 +47,18 @@ def test_all_settings_are_read() -> None:
         "permissionMode": "plan",
         "trusted": False,
         "agents": {"maxParallel": 4, "timeout": 2.5, "queue": 0},
+        "budgets": {"agent": {"tokens": 10, "toolCalls": 2}, "tree": {"cost": 0.5, "seconds": 60}},
+        "limits": {"promptQueue": 0},
         "permissions": {"rules": [{"tool": "shell", "pattern": "git *", "action": "allow"}], "reconnectGrace": 0},
     }
     read = parse(Settings, given)
     assert (read.model, read.small_model, read.base_url) == ("offline", "tiny", "http://127.0.0.1:8000")
     assert (read.permission_mode, read.trusted) == (PermissionMode.PLAN, False)
     assert read.agents == AgentSettings(max_parallel=4, timeout=2.5, queue=0)
+    assert read.budgets == BudgetsSettings(
+        agent=BudgetSettings(tokens=10, tool_calls=2), tree=BudgetSettings(cost=0.5, seconds=60)
+    )
+    assert read.limits == LimitSettings(prompt_queue=0)
     rule = RuleSetting(tool="shell", pattern="git *", action=RuleAction.ALLOW)
     assert read.permissions == PermissionSettings(rules=(rule,), reconnect_grace=0)
 
@@ -62,6 +76,11 @@ def test_all_settings_are_read() -> None:
         ({"agents": {"timeout": float("inf")}}, "agents.timeout"),
         ({"agents": {"enabled": "no"}}, "agents.enabled"),
         ({"agents": []}, "agents"),
+        ({"budgets": {"agent": {"tokens": 0}}}, "budgets.agent.tokens"),
+        ({"budgets": {"agent": {"toolCalls": -1}}}, "budgets.agent.toolCalls"),
+        ({"budgets": {"tree": {"cost": 0}}}, "budgets.tree.cost"),
+        ({"budgets": {"tree": {"seconds": "60"}}}, "budgets.tree.seconds"),
+        ({"limits": {"resultBytes": 0}}, "limits.resultBytes"),
         ({"permissions": {"reconnectGrace": -1}}, "permissions.reconnectGrace"),
         ({"permissions": {"rules": [{"tool": "shell", "action": "maybe"}]}}, "permissions.rules[0].action"),
         ({"permissions": {"rules": [{"action": "deny"}]}}, "permissions.rules[0].tool"),

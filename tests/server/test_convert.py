@@ -60,6 +60,7 @@ BODIES: tuple[ev.Body, ...] = (
     ev.SessionStatus(1, 2, 3, 1, 4),
     ev.PromptQueue((("p1", "next"),)),
     ev.SessionChanged(),
+    ev.DefinitionsChanged(),
 )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.deputies import Deputies, spawning
+from tests.support.deputies import Deputies, is_quiet, spawning
 from tests.support.plays import Json, say
 from tests.support.rpc import serving
 
@@ -31,7 +31,7 @@ async def test_a_client_that_stops_reading_is_served_on_and_caught_up_later(depu
         await api.until(lambda: len(api.requests) == 3)
         await api.until(lambda: sum(r.ended_at is not None for r in api.requests) == 2)
         client.notify("$/cancelRequest", {"id": prompt})
-        await api.until(lambda: not api.connections)
+        await api.until(lambda: is_quiet(api))
         assert psutil.Process(client.process.pid).memory_info().rss - before < 100 * MIB
         client.go_on_reading()
         assert (await client.result(prompt))["stopReason"] == "cancelled"

@@ -4,24 +4,40 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from deputy_agents.definition.loader import BUILT_IN
+from deputy_agents.definition import BUILT_IN
 from deputy_server.lsp import served, wire
 from tests.support.messages_api import messages_api
 from tests.support.plays import say
 from tests.support.rpc import PATIENCE, RpcClient, RpcFailure, serving
 
+SERVE = (sys.executable, "-m", "deputy_server", "serve")
 LATE = ("anthropic", "acp", "mcp", "typer", "rich", "tree_sitter")
 """What must not be loaded before something needs it."""
 
 
 def descendants() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+@asynccontextmanager
+async def owned(*command: str, **pipes: Any) -> AsyncGenerator[asyncio.subprocess.Process]:
+    """A process that does not outlive the test."""
+    process = await asyncio.create_subprocess_exec(*command, **pipes)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def prompting(client: RpcClient, folder: Path, url: str) -> int:
@@ -97,8 +113,8 @@ async def test_shutdown_cancels_open_requests_and_is_answered_after_them(workspa
 
 @pytest.mark.asyncio
 async def test_the_server_ends_when_the_editor_it_was_told_of_dies(workspace: Path) -> None:
-    editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
-    async with serving() as client:
+    waiting = (sys.executable, "-c", "input()")
+    async with owned(*waiting, stdin=asyncio.subprocess.PIPE) as editor, serving() as client:
         await client.initialize(workspace, processId=editor.pid)
         editor.kill()
         await editor.wait()
@@ -116,16 +132,14 @@ async def test_a_process_id_that_means_nothing_here_does_not_end_the_server(work
 @pytest.mark.asyncio
 async def test_a_client_that_closes_the_output_ends_the_server(workspace: Path) -> None:
     reading, writing = os.pipe()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "deputy_server", "serve", "--stdio", stdin=asyncio.subprocess.PIPE, stdout=writing
-    )
-    os.close(writing)
-    os.close(reading)
-    assert process.stdin is not None
-    body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
-    process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    async with asyncio.timeout(PATIENCE):
-        assert await process.wait() == 0
+    async with owned(*SERVE, "--stdio", stdin=asyncio.subprocess.PIPE, stdout=writing) as process:
+        os.close(writing)
+        os.close(reading)
+        assert process.stdin is not None
+        body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
+        process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        async with asyncio.timeout(PATIENCE):
+            assert await process.wait() == 0
 
 
 @pytest.mark.asyncio
@@ -138,11 +152,9 @@ async def test_input_from_a_file_is_served_like_any_other(tmp_path: Path) -> Non
     ]
     script.write_bytes(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
     with script.open("rb") as stdin:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "deputy_server", "serve", stdin=stdin, stdout=asyncio.subprocess.PIPE
-        )
-    async with asyncio.timeout(PATIENCE):
-        out, _ = await process.communicate()
+        async with owned(*SERVE, stdin=stdin, stdout=asyncio.subprocess.PIPE) as process:
+            async with asyncio.timeout(PATIENCE):
+                out, _ = await process.communicate()
     assert process.returncode == 0
     assert out.endswith(b'{"jsonrpc":"2.0","id":2,"result":null}')
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deputy_protocol.event import EventParams
-from tests.support.deputies import Deputies, hanging, last_text, spawning
+from tests.support.deputies import Deputies, hanging, is_quiet, last_text, spawning
 from tests.support.plays import Json, Play, call, calls, failing, say
 from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered, serving
 
@@ -165,7 +165,7 @@ async def test_every_way_to_cancel_answers_the_prompt_as_cancelled(
         assert result["usage"]["inputTokens"] >= 0
         assert [event["status"] for event in client.events("agent_finished")] == ["cancelled"]
         assert client.events("turn_finished")[-1]["stopReason"] == "cancelled"
-        await api.until(lambda: not api.connections)
+        await api.until(lambda: is_quiet(api))
         assert await client.request("deputy/session/cancel", {"sessionId": session_id}) == {"cancelled": False}
         gate.set()
         assert (await client.prompt(session_id, "and now?"))["stopReason"] == "end_turn"

@@ -16,7 +16,8 @@ from deputy_agents.event import Body, Event, PermissionRequested, Question, Tool
 from deputy_agents.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
 from deputy_agents.ports import Answer, Clock, ModelEvent, ModelRequest, Questioner, Selected, Store
-from deputy_agents.session import Runtime, Session, Turn, TurnResult
+from deputy_agents.runtime import Runtime
+from deputy_agents.session import Session, Turn, TurnResult
 from deputy_agents.settings import Settings
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.view import AgentNode
@@ -258,7 +259,12 @@ async def core(
     store = store or MemoryStore()
     async with asyncio.timeout(3 * BOUND):
         runtime = Runtime(
-            settings=settings or Settings(), store=store, models=lambda name: model, clock=clock, grace=grace
+            settings=settings or Settings(),
+            store=store,
+            models=lambda name: model,
+            clock=clock,
+            grace=grace,
+            home=root.parent / "home",
         )
         async with asyncio.TaskGroup() as tasks, runtime:
             session = await runtime.new_session(cwd=root, roots=[root])

@@ -28,15 +28,17 @@ class Deputies:
         folders = [{"uri": workspace.as_uri(), "name": "workspace"}]
         client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": folders, "removed": []}})
         client.forget()
-        yield client, api
-        client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": folders}})
+        try:
+            yield client, api
+        finally:
+            client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": [], "removed": folders}})
         assert "Traceback" not in client.stderr
         assert api.violations == []
 
     async def _server(self, capabilities: Json) -> tuple[RpcClient, MessagesApi]:
         key = str(capabilities)
         if key not in self._running:
-            api = await self._stack.enter_async_context(messages_api(lambda *_: say("nothing")))
+            api = await self._stack.enter_async_context(messages_api(lambda _body, _n: say("nothing")))
             client = await self._stack.enter_async_context(serving(env={"ANTHROPIC_API_KEY": "test-key"}))
             options = {"model": "m", "baseUrl": api.url}
             await client.initialize(None, capabilities, initializationOptions=options)
@@ -74,4 +76,9 @@ def spawning(*instructions: str, child: Script, mode: str = "read_only") -> Scri
 
 def hanging(gate: asyncio.Event) -> Script:
     """Answers when ``gate`` opens."""
-    return lambda *_: say("late", gate=gate)
+    return lambda _body, _n: say("late", gate=gate)
+
+
+def is_quiet(api: MessagesApi) -> bool:
+    """No request is being answered. (Connections may be kept for later ones.)"""
+    return all(received.ended_at is not None for received in api.requests)

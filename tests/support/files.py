@@ -1,14 +1,16 @@
 """An agent's hands on a folder: tools called as the driver calls them, and an editor with open documents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deputy_agents.errors import ToolError
+from deputy_agents.event import PlanEntry
 from deputy_agents.permission.decide import AccessRequest
 from deputy_agents.ports import Buffer
 from deputy_agents.tool.base import Prepared, ReadMarks, Tool, ToolContext, ToolOutput
 from deputy_agents.tool.registry import Registry, file_tools
+from deputy_agents.view import AgentNode
 from deputy_agents.workspace import Workspace
 
 
@@ -74,9 +76,25 @@ class Ready:
         return await self.tool.run(self.args, self.context)
 
 
+class NoSession:
+    """File tools do not look at the session."""
+
+    async def nodes(self) -> list[AgentNode]:
+        return []
+
+    def result_of(self, agent_id: str) -> str:
+        return agent_id
+
+    def messages_of(self, agent_id: str) -> str:
+        return agent_id
+
+    def set_plan(self, entries: Sequence[PlanEntry]) -> None:
+        raise AssertionError(entries)
+
+
 def hands_on(root: Path) -> Hands:
     """An agent labelled ``worker`` in ``root``, with nothing read and no document open."""
     documents = OpenDocuments()
     workspace = Workspace([root], documents)
-    context = ToolContext(workspace, workspace.roots[0], "worker", ReadMarks())
+    context = ToolContext(workspace, workspace.roots[0], "worker", ReadMarks(), NoSession())
     return Hands(workspace.roots[0], workspace, documents, context)

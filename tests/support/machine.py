@@ -14,10 +14,12 @@ from deputy_agents.outcome import Cancelled, CancelReason, Completed, Outcome
 from deputy_agents.run.effect import (
     Abort,
     Allowed,
+    AnswerChecked,
     AppendMessage,
     AskUser,
     CallsDecided,
     CancelSubAgents,
+    CheckAnswer,
     DecideCalls,
     Effect,
     FinishTurn,
@@ -44,6 +46,7 @@ from deputy_agents.run.state import (
     Call,
     CallKind,
     Cancelling,
+    Checking,
     Children,
     Context,
     Done,
@@ -57,13 +60,20 @@ from deputy_agents.run.state import (
     ToolExecuting,
     Waiting,
 )
-from deputy_agents.run.transition import transition
+from deputy_agents.run.transition import CORRECTIONS, transition
 from tests.support.history_rules import broken_history_rules
 
-Pending: TypeAlias = RequestModel | ScheduleRetry | DecideCalls | AskUser | RunTool | SpawnAgents
+Pending: TypeAlias = RequestModel | ScheduleRetry | DecideCalls | AskUser | RunTool | SpawnAgents | CheckAnswer
 """An effect that waits for its answer."""
 Answer: TypeAlias = (
-    ModelReplied | RetryDue | CallsDecided | QuestionAnswered | ToolCompleted | SpawnAgentsComplete | Stopped
+    ModelReplied
+    | RetryDue
+    | CallsDecided
+    | QuestionAnswered
+    | ToolCompleted
+    | SpawnAgentsComplete
+    | AnswerChecked
+    | Stopped
 )
 
 DOORS = frozenset({"ask", "ask_all"})
@@ -71,10 +81,10 @@ LOOKS = frozenset({"look", "peek"})
 REPORTS = frozenset({"submit_result", "submit_error"})
 
 
-def agent(*, child: bool = False, max_iterations: int = 50, attempts: int = 8) -> Context:
+def agent(*, child: bool = False, max_iterations: int = 50, attempts: int = 8, check_answer: bool = False) -> Context:
     """An agent that has two doors, two concurrent tools, and for everything else exclusive ones."""
     tools = DOORS | LOOKS | {"edit", "write"} | (REPORTS if child else frozenset[str]())
-    return Context(child, DOORS, LOOKS, max_iterations, attempts, tools)
+    return Context(child, DOORS, LOOKS, max_iterations, attempts, check_answer, tools)
 
 
 def user(text: str) -> UserPrompt:
@@ -108,6 +118,7 @@ class World:
         _check_calls(self.state.phase, state.phase)
         later = self._answered(input)
         _check_ids(self.state, state, effects)
+        _check_answer(self, state)
         for effect in effects:
             later = later._performed(effect)
         later = replace(later, state=state, effects=effects)
@@ -192,6 +203,17 @@ def _check_calls(before: Phase, after: Phase) -> None:
             assert now == was
 
 
+def _check_answer(before: World, after: State) -> None:
+    """An answer counts once it was checked, where that is asked for, and only so many are sent back."""
+    checked = before.context.check_answer
+    if isinstance(after.phase, Completed):
+        assert isinstance(before.state.phase, Checking) == checked
+    if isinstance(after.phase, Checking):
+        assert checked
+        assert after.last_text
+    assert after.corrections <= CORRECTIONS
+
+
 def _check_cancel(world: World, input: Input, effects: tuple[Effect, ...], before: Phase) -> None:
     """A first cancel stops exactly what is under way; nobody else stops anything, save children that come late."""
     aborted = [effect.ids for effect in effects if isinstance(effect, Abort)]
@@ -232,7 +254,7 @@ def _known(phase: Phase) -> tuple[frozenset[EffectId], frozenset[str]]:
     calls = calls_of(phase)
     children = frozenset(id for call in calls if isinstance(call.progress, Children) for id in call.progress.pending)
     match phase:
-        case LlmRequesting(effect=effect) | RetryWaiting(effect=effect):
+        case LlmRequesting(effect=effect) | RetryWaiting(effect=effect) | Checking(effect=effect):
             return frozenset({effect}), children
         case ToolExecuting(deciding=int(effect)):
             return frozenset({effect}), children
@@ -279,6 +301,8 @@ def plain_answer(effect: Pending) -> Answer:
             return ToolCompleted(id, "ok")
         case SpawnAgents(id, use):
             return SpawnAgentsComplete(id, use.id, (f"{use.id}.child",))
+        case CheckAnswer(id):
+            return AnswerChecked(id)
 
 
 def steps_to_rest(world: World) -> Iterator[World]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 Json: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Json], object]
@@ -208,7 +208,8 @@ class RpcClient:
         if inspect.isawaitable(answer):
             answer = await answer
         if answer is not Unanswered:
-            self.send(answer if isinstance(answer, Mapping) and "jsonrpc" in answer else reply | {"result": answer})
+            whole = isinstance(answer, Mapping) and "jsonrpc" in answer
+            self.send(cast("object", answer) if whole else {**reply, "result": cast("object", answer)})
 
     async def abandon(self) -> None:
         """Ends what is left of the process and of this client."""

@@ -10,6 +10,7 @@ from deputy_agents.message import Block, Message, Reply, StopReason, Text, ToolR
 from deputy_agents.outcome import CancelReason, Completed, Ending, Outcome
 from deputy_agents.run.effect import (
     Allowed,
+    AnswerChecked,
     AskUser,
     CallsDecided,
     DecideCalls,
@@ -37,9 +38,10 @@ def primary(*, max_iterations: int = 50, attempts: int = 8) -> World:
     return World(agent(max_iterations=max_iterations, attempts=attempts)).after(user("go"))
 
 
-def child(*, max_iterations: int = 50) -> World:
+def child(*, max_iterations: int = 50, check_answer: bool = False) -> World:
     """A child whose first request is under way."""
-    return World(agent(child=True, max_iterations=max_iterations)).after(user("go"))
+    context = agent(child=True, max_iterations=max_iterations, check_answer=check_answer)
+    return World(context).after(user("go"))
 
 
 def use(call: str, **input: object) -> ToolUse:
@@ -96,6 +98,11 @@ def answered(world: World, call: str, verdict: Allowed | Refused) -> World:
 
 def completed(world: World, call: str, content: str = "ok", *, is_error: bool = False) -> World:
     return world.after(ToolCompleted(effect_for(world, call), content, is_error))
+
+
+def checked(world: World, correction: str = "", warning: str = "") -> World:
+    """What the check of an answer says; without a correction, that it is well."""
+    return world.after(AnswerChecked(only(world), correction, warning))
 
 
 def opened(world: World, door: str, *agent_ids: str, style: ResultStyle = "bare") -> World:

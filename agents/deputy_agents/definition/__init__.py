@@ -13,6 +13,10 @@ SMALL = "small"
 """The model name that stands for the configured small model."""
 
 
+BUILT_IN = ("primary", "general", "code_search", "code_review", "planner")
+"""Names of the definitions that Deputy ships, in the order in which they are listed."""
+
+
 class Mode(StrEnum):
     """Who may be of a definition: the session's own agent, a child, or both."""
 

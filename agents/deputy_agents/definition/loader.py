@@ -12,15 +12,13 @@ from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
 
-from deputy_agents.definition import SMALL, Definition, Mode, PermissionMode, Problem
+from deputy_agents.definition import BUILT_IN, SMALL, Definition, Mode, PermissionMode, Problem
 from deputy_agents.definition.frontmatter import Field, Frontmatter, FrontmatterError, Value, folded, read
 from deputy_agents.definition.schema import SchemaError, check_schema
 from deputy_agents.definition.template import TemplateError, check_template
 from deputy_agents.definition.tools import read_tools
 from deputy_agents.errors import DeputyError
 from deputy_agents.text import clean, cut, visible
-
-BUILT_IN = ("primary", "general", "code_search", "code_review", "planner")
 
 PRIMARY = "primary"
 MAX_ITERATIONS = 1000

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from deputy_agents.definition import Definition
+from deputy_agents.definition import Access, Definition
 from deputy_agents.event import AgentInfo, AgentRef, Body
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog
@@ -16,8 +16,8 @@ from deputy_agents.ports import Clock, Model
 from deputy_agents.run.effect import FinishTurn
 from deputy_agents.run.state import Context
 from deputy_agents.settings import Settings
-from deputy_agents.tool.base import ReadMarks, Tool
-from deputy_agents.tool.delegate import Door, SpawnSpec
+from deputy_agents.tool.base import ReadMarks, SessionView, Tool
+from deputy_agents.tool.delegate import Accepted, Door, SpawnSpec
 from deputy_agents.workspace import Workspace
 
 AnyTool: TypeAlias = Tool | Door
@@ -41,6 +41,8 @@ class Agent:
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
     call_ids: set[str] = field(default_factory=set[str])
+    result: str = ""
+    """The whole result of the last run."""
 
     @property
     def id(self) -> str:
@@ -49,6 +51,11 @@ class Agent:
     @property
     def is_child(self) -> bool:
         return self.info.parent_id is not None
+
+    @property
+    def writes(self) -> bool:
+        """It may change things, by what it was given."""
+        return self.info.access is not Access.READ_ONLY
 
     def title(self, text: str) -> str:
         """``text`` as people see it: a child's calls are headed by its label."""
@@ -81,8 +88,16 @@ class Host(Protocol):
         """Adds rules for the rest of the session."""
         ...
 
-    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[str, ...]:
-        """Accepts the children of a door and returns their ids in order; they start by themselves.
+    def view_of(self, agent: Agent) -> SessionView:
+        """The session as the tools of ``agent`` may look at it."""
+        ...
+
+    def over_budget(self, agent: Agent) -> bool:
+        """Whether ``agent``, or its whole tree, has nothing left; it is then being cancelled."""
+        ...
+
+    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
+        """Accepts the children of a door, in order; they start by themselves.
 
         Raises:
             ToolError: one cannot be accepted; then none is.
@@ -91,6 +106,10 @@ class Host(Protocol):
 
     def cancel_children(self, agent_ids: Sequence[str], reason: CancelReason) -> None:
         """Begins to cancel; each child's end comes back as an input of its parent."""
+        ...
+
+    def background_ended(self, parent: Agent) -> None:
+        """``parent`` was told of the end of a background child."""
         ...
 
     def turn_finished(self, agent: Agent, finish: FinishTurn) -> None: ...

@@ -17,6 +17,7 @@ from typing import cast
 import anyio
 from anyio.abc import TaskGroup
 
+from deputy_agents import references
 from deputy_agents.errors import DeputyError, InvalidTransition, ModelError, ModelErrorKind, NotConfigured
 from deputy_agents.event import (
     Activity,
@@ -31,7 +32,7 @@ from deputy_agents.event import (
 )
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import is_stray_cancel
-from deputy_agents.message import Message, Reply, ToolUse
+from deputy_agents.message import Message, Reply, ToolUse, text_of, tool_uses
 from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
 from deputy_agents.ports import ModelRequest, TextPart, ThinkingPart
 from deputy_agents.run import backoff
@@ -39,10 +40,12 @@ from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.effect import (
     Abort,
+    AnswerChecked,
     AppendMessage,
     AskUser,
     CallsDecided,
     CancelSubAgents,
+    CheckAnswer,
     DecideCalls,
     Effect,
     FinishTurn,
@@ -194,6 +197,8 @@ class Driver:
                 self._start(effect.id, lambda: self._run_tool(effect), _tool_broke)
             case SpawnAgents():
                 self._spawn(effect)
+            case CheckAnswer():
+                self._start(effect.id, lambda: self._check(effect), AnswerChecked)
             case Abort(ids):
                 for scope in [self._open[effect_id] for effect_id in ids if effect_id in self._open]:
                     scope.cancel()
@@ -257,7 +262,8 @@ class Driver:
         self.agent.history.append(message)
         self._host.log.record(self.agent.id, message)
         if shown.strip():
-            say(self._host, self.agent, MessageAdded(message.id, message.role, clean(shown)))
+            places = self._places.pop(message.id, ())
+            say(self._host, self.agent, MessageAdded(message.id, message.role, clean(shown), places))
 
     async def _request(self, effect: RequestModel) -> Input:
         if effect.attempt == 1:
@@ -269,6 +275,8 @@ class Driver:
         # What was said so far is on disk and on its way before anything new is asked.
         await self._host.log.flush()
         await self._hold_slot()
+        if self._host.over_budget(self.agent):
+            await anyio.sleep_forever()  # until the cancel that is on its way stops this effect
         try:
             return await self._listen(effect)
         except ModelError as error:
@@ -288,7 +296,7 @@ class Driver:
                 case Reply():
                     reply = part
         if reply is not None:
-            return self._replied(effect, reply)
+            return await self._replied(effect, reply)
         raise ModelError("The model's answer broke off.", ModelErrorKind.CUT_STREAM, retryable=True)
 
     def _model_request(self) -> ModelRequest:
@@ -305,10 +313,13 @@ class Driver:
             depth=agent.info.depth,
         )
 
-    def _replied(self, effect: RequestModel, reply: Reply) -> Input:
+    async def _replied(self, effect: RequestModel, reply: Reply) -> Input:
         self.agent.usage += reply.usage
         say(self._host, self.agent, UsageChanged(self.agent.usage))
         message = replace(self._with_own_ids(reply.message), id=self._stream.message_id)
+        if not tool_uses(message):
+            checked = await references.check(text_of(message), self._host.workspace, self.agent.cwd)
+            self._places[message.id] = checked.locations
         return ModelReplied(effect.id, replace(reply, message=message))
 
     def _with_own_ids(self, message: Message) -> Message:
@@ -380,14 +391,22 @@ class Driver:
         try:
             tool, args = self._gate.take(effect.use)
             door = cast("Door", tool)
-            ids = self._host.spawn(self.agent, effect.use.id, door.children(args, self._gate.context()))
+            accepted = self._host.spawn(self.agent, effect.use.id, door.children(args, self._gate.context()))
+            immediate = door.immediate(accepted)
         except DeputyError as error:
             self.feed(ToolCompleted(effect.id, str(error), is_error=True))
         except Exception:
             logger.exception("agent %s: the door %s broke", self.agent.id, effect.use.name)
             self.feed(_tool_broke(effect.id))
         else:
-            self.feed(SpawnAgentsComplete(effect.id, effect.use.id, ids, door.style))
+            ids = tuple(child.agent_id for child in accepted)
+            self.feed(SpawnAgentsComplete(effect.id, effect.use.id, ids, door.style, immediate))
+
+    async def _check(self, effect: CheckAnswer) -> Input:
+        checked = await references.check(effect.text, self._host.workspace, self.agent.cwd)
+        if checked.locations:
+            return AnswerChecked(effect.id)
+        return AnswerChecked(effect.id, references.correction(checked), references.warning(checked))
 
     def _report(self, report: ReportCall) -> None:
         self._gate.announce(report.use)

@@ -121,6 +121,16 @@ class SubAgentResult:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerChecked:
+    """``correction`` asks the same child to mend its answer; when it had its chances, ``warning`` goes with the answer.
+    Both are empty when there is nothing to mend."""
+
+    effect: EffectId
+    correction: str = ""
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BackgroundEnded:
     """A background child has ended; ``text`` tells the model."""
 
@@ -160,6 +170,7 @@ Input: TypeAlias = (
     | ToolCompleted
     | SpawnAgentsComplete
     | SubAgentResult
+    | AnswerChecked
     | BackgroundEnded
     | Steered
     | UserCancel
@@ -229,6 +240,14 @@ class SpawnAgents:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckAnswer:
+    """Looks at the answer of a child before it counts."""
+
+    id: EffectId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Abort:
     """Stops the effects named: all that are under way."""
 
@@ -275,6 +294,7 @@ Effect: TypeAlias = (
     | AskUser
     | RunTool
     | SpawnAgents
+    | CheckAnswer
     | Abort
     | CancelSubAgents
     | ReportCall

@@ -75,7 +75,13 @@ class Gatekeeper:
         """What a tool of this agent may use."""
         agent = self.agent
         return ToolContext(
-            self.host.workspace, agent.cwd, agent.info.label, agent.marks, dict(proposed or {}), self._may_read
+            workspace=self.host.workspace,
+            cwd=agent.cwd,
+            label=agent.info.label,
+            marks=agent.marks,
+            session=self.host.view_of(agent),
+            proposed=dict(proposed or {}),
+            may_read=self._may_read,
         )
 
     # -- deciding --------------------------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Sequence
 
+from deputy_agents.definition.template import fill
 from deputy_agents.event import CallStatus
 from deputy_agents.message import ToolResult
 from deputy_agents.outcome import Cancelled, Completed, Failed, Outcome, cancel_sentence
-from deputy_agents.run.state import Children, Done
+from deputy_agents.run.state import Children, Done, Template
 
 
 def door_result(tool_use_id: str, children: Children) -> Done:
@@ -16,6 +17,8 @@ def door_result(tool_use_id: str, children: Children) -> Done:
     if children.style == "aggregate":
         return Done(ToolResult(tool_use_id, aggregate(outcomes)), CallStatus.COMPLETED)
     content, status = bare(outcomes[0])
+    if isinstance(children.style, Template) and status is CallStatus.COMPLETED:
+        content = fill(children.style.text, outcomes[0])
     return Done(ToolResult(tool_use_id, content, is_error=status is not CallStatus.COMPLETED), status)
 
 

@@ -15,7 +15,15 @@ from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, Ou
 EffectId: TypeAlias = int
 """Names one effect of one agent; rising, never used again."""
 
-ResultStyle: TypeAlias = Literal["bare", "aggregate"]
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text into which the answer of a child is put; see ``definition.template``."""
+
+    text: str
+
+
+ResultStyle: TypeAlias = Literal["bare", "aggregate"] | Template
 """How the outcomes of a door's children become its tool result."""
 
 # -- calls -------------------------------------------------------------------------------------------------------
@@ -112,6 +120,13 @@ class RetryWaiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Checking:
+    """The answer of a child, which is the ``last_text`` of the state, is checked before it counts."""
+
+    effect: EffectId
+
+
+@dataclass(frozen=True, slots=True)
 class ToolExecuting:
     """Some call is open that does not merely wait for children. ``deciding`` is the gate's effect."""
 
@@ -140,6 +155,7 @@ Phase: TypeAlias = (
     Idle
     | LlmRequesting
     | RetryWaiting
+    | Checking
     | ToolExecuting
     | AwaitingSubAgents
     | Cancelling
@@ -162,12 +178,14 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class State:
     """``iterations`` counts model replies of this run (of this turn, for the primary); ``last_text`` is the text of
-    the last assistant message that had any; ``notes`` wait for the next message to the model."""
+    the last assistant message that had any, or the result submitted since; ``corrections`` counts answers that were
+    sent back; ``notes`` wait for the next message to the model."""
 
     phase: Phase = Idle()
     next_effect: EffectId = 1
     iterations: int = 0
     last_text: str = ""
+    corrections: int = 0
     notes: tuple[Note, ...] = ()
 
     @property
@@ -184,6 +202,7 @@ class Context:
     concurrent: frozenset[str] = frozenset()
     max_iterations: int = 50
     attempts: int = 8
+    check_answer: bool = False
     tools: frozenset[str] = field(default_factory=frozenset[str])
     """Names of the tools offered; ``submit_result`` and ``submit_error`` end a child that is offered them."""
 

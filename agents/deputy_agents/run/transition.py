@@ -12,7 +12,18 @@ from typing import Any, TypeAlias
 
 from deputy_agents.errors import InvalidTransition
 from deputy_agents.event import CallStatus
-from deputy_agents.message import Block, Message, StopReason, Text, Thinking, ToolResult, ToolUse, text_of, tool_uses
+from deputy_agents.message import (
+    Block,
+    Message,
+    Reply,
+    StopReason,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    text_of,
+    tool_uses,
+)
 from deputy_agents.outcome import (
     CANCELLED_WITH_PARENT,
     Cancelled,
@@ -25,11 +36,13 @@ from deputy_agents.outcome import (
 from deputy_agents.run.effect import (
     Abort,
     Allowed,
+    AnswerChecked,
     AppendMessage,
     AskUser,
     BackgroundEnded,
     CallsDecided,
     CancelSubAgents,
+    CheckAnswer,
     DecideCalls,
     Effect,
     FinishTurn,
@@ -62,6 +75,7 @@ from deputy_agents.run.state import (
     Call,
     CallKind,
     Cancelling,
+    Checking,
     Children,
     Context,
     Done,
@@ -146,7 +160,7 @@ def _on(
     return register
 
 
-_ACTIVE = (LlmRequesting, RetryWaiting, ToolExecuting, AwaitingSubAgents, Cancelling)
+_ACTIVE = (LlmRequesting, RetryWaiting, Checking, ToolExecuting, AwaitingSubAgents, Cancelling)
 _ROUND_OVER = (LlmRequesting, Idle, Failed)
 _STOPPED = (Idle, Cancelled, Failed)
 
@@ -156,7 +170,7 @@ _STOPPED = (Idle, Cancelled, Failed)
 
 @_on(Idle, UserPrompt, to=(LlmRequesting,))
 def _prompt(draft: _Draft, _: Idle, input: UserPrompt) -> Phase:
-    draft.change(iterations=0, last_text="")
+    draft.change(iterations=0, last_text="", corrections=0)
     notes = draft.take_notes()
     message = replace(input.message, content=(*_note_blocks(notes), *input.message.content))
     shown = "\n\n".join(part for part in (_shown(notes), input.shown) if part)
@@ -179,11 +193,11 @@ def _steer(draft: _Draft, phase: Phase, input: Steered) -> Phase:
 # -- the model answers -------------------------------------------------------------------------------------------
 
 
-@_on(LlmRequesting, ModelReplied, to=(ToolExecuting, LlmRequesting, Idle, Completed, Failed))
+@_on(LlmRequesting, ModelReplied, to=(ToolExecuting, LlmRequesting, Checking, Idle, Completed, Failed))
 def _replied(draft: _Draft, phase: LlmRequesting, input: ModelReplied) -> Phase:
     _expect(input.effect, phase.effect)
     reply = input.reply
-    message = _kept(reply.message)
+    message = _kept(reply)
     draft.change(iterations=draft.state.iterations + 1, last_text=text_of(message).strip() or draft.state.last_text)
     if message.content:
         draft.do(AppendMessage(message, text_of(message)))
@@ -240,7 +254,7 @@ def _stop(draft: _Draft, reason: StopReason) -> Phase:
         return _end(draft, Failed(FailureReason.MODEL_ERROR, problem, text))
     if not text:
         return _end(draft, Failed(FailureReason.RUNTIME_ERROR, "it ended without an answer"))
-    return _end(draft, Completed(text))
+    return _answer(draft, text)
 
 
 _TURN_ENDS = {
@@ -272,6 +286,34 @@ def _end(draft: _Draft, ending: Completed | Failed | Cancelled) -> Phase:
     return ending
 
 
+def _answer(draft: _Draft, text: str) -> Phase:
+    """A child has answered; where it was asked to, the answer is checked first."""
+    draft.change(last_text=text)
+    if not draft.context.check_answer:
+        return _end(draft, Completed(text))
+    effect = draft.new_id()
+    draft.do(CheckAnswer(effect, text))
+    return Checking(effect)
+
+
+CORRECTIONS = 2
+"""How often a child is asked to mend its answer."""
+
+
+@_on(Checking, AnswerChecked, to=(LlmRequesting, Completed))
+def _checked(draft: _Draft, phase: Checking, input: AnswerChecked) -> Phase:
+    _expect(input.effect, phase.effect)
+    if not _at_limit(draft):
+        mend = input.correction and draft.state.corrections < CORRECTIONS
+        if mend:
+            draft.change(corrections=draft.state.corrections + 1)
+            draft.do(AppendMessage(Message("user", (Text(input.correction),)), input.correction))
+        if mend or draft.state.notes:
+            return _next_request(draft)
+    text = draft.state.last_text
+    return _end(draft, Completed(f"{text}\n\n{input.warning}" if input.warning else text))
+
+
 def _submitted(draft: _Draft, uses: tuple[ToolUse, ...]) -> Phase | None:
     """The ending that a child reports by a tool, if it does; the first report counts and no other call runs."""
     report = next((use for use in uses if _report_text(draft.context, use)), None)
@@ -286,7 +328,7 @@ def _submitted(draft: _Draft, uses: tuple[ToolUse, ...]) -> Phase | None:
         draft.do(ReportCall(use, CallStatus.COMPLETED if first else CallStatus.CANCELLED, result.content))
     draft.do(AppendMessage(Message("user", tuple(results))))
     if report.name == "submit_result":
-        return _end(draft, Completed(text))
+        return _answer(draft, text)
     return _end(draft, Failed(FailureReason.SUB_AGENT_ERROR, text, draft.state.last_text))
 
 
@@ -373,7 +415,7 @@ def _opened(draft: _Draft, calls: tuple[Call, ...], call: Call, input: SpawnAgen
     }
     if not ids or len(set(ids)) < len(ids) or waited_for & set(ids):
         raise InvalidTransition("a door opens for at least one child, and each once")
-    if input.style == "bare" and len(ids) > 1:
+    if input.style != "aggregate" and len(ids) > 1:
         raise InvalidTransition("a bare result is that of one child")
     return replace(call, progress=Children(ids, ids, style=input.style))
 
@@ -440,8 +482,8 @@ def _cancel_unstarted(draft: _Draft, _: Idle, input: UserCancel) -> Phase:
     return _end(draft, _cancelled(draft, input.reason, input.detail))
 
 
-@_on((LlmRequesting, RetryWaiting), UserCancel, to=(Cancelling,))
-def _cancel_request(draft: _Draft, phase: LlmRequesting | RetryWaiting, input: UserCancel) -> Phase:
+@_on((LlmRequesting, RetryWaiting, Checking), UserCancel, to=(Cancelling,))
+def _cancel_request(draft: _Draft, phase: LlmRequesting | RetryWaiting | Checking, input: UserCancel) -> Phase:
     outstanding = frozenset({phase.effect})
     draft.do(Abort(outstanding))
     return Cancelling(input.reason, input.detail, outstanding)
@@ -492,6 +534,12 @@ def _due_late(draft: _Draft, phase: Cancelling, input: RetryDue) -> Phase:
     return _acknowledge(draft, phase, input.effect)
 
 
+@_on(Cancelling, AnswerChecked, to=(Cancelled, Failed))
+def _checked_late(draft: _Draft, phase: Cancelling, input: AnswerChecked) -> Phase:
+    _expect_request(phase)
+    return _acknowledge(draft, phase, input.effect)
+
+
 @_on(Cancelling, CallsDecided, to=_STOPPED)
 def _decided_late(draft: _Draft, phase: Cancelling, input: CallsDecided) -> Phase:
     if not phase.calls or any(call.progress != Waiting() for call in phase.calls):
@@ -528,7 +576,7 @@ def _child_ended_late(draft: _Draft, phase: Cancelling, input: SubAgentResult) -
 
 
 def _expect_request(phase: Cancelling) -> None:
-    """The model, or the wait before it, was under way; with calls open there is neither."""
+    """The model, or the wait before it, or the check of its answer was under way; with calls open there is neither."""
     if phase.calls:
         raise InvalidTransition("no model request was under way")
 
@@ -548,7 +596,7 @@ def _settle(draft: _Draft, phase: Cancelling) -> Phase:
         draft.do(AppendMessage(Message("user", _results(calls))))
     if draft.context.is_child:
         return _end(draft, _cancelled(draft, phase.reason, phase.detail))
-    draft.do(FinishTurn("cancelled"))
+    draft.do(FinishTurn("max_turn_requests" if phase.reason is CancelReason.BUDGET else "cancelled"))
     return Idle()
 
 
@@ -614,10 +662,13 @@ def _texts(message: Message) -> tuple[Block, ...]:
     return tuple(block for block in message.content if isinstance(block, Text) and block.text.strip())
 
 
-def _kept(message: Message) -> Message:
-    """``message`` without what must not be sent back: empty text, reasoning without a signature, and reasoning that
-    leads to nothing (providers refuse a message that ends with it)."""
+def _kept(reply: Reply) -> Message:
+    """The message without what must not be sent back: empty text, reasoning without a signature, and reasoning that
+    leads to nothing (providers refuse a message that ends with it). What a refusal still asked for is not done."""
+    message = reply.message
     content = [block for block in message.content if not _worthless(block)]
+    if reply.stop_reason is StopReason.REFUSAL:
+        content = [block for block in content if not isinstance(block, ToolUse)]
     while content and isinstance(content[-1], Thinking):
         content.pop()
     return replace(message, content=tuple(content))

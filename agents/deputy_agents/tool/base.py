@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from deputy_agents.event import Location, Preview, ToolKind
+from deputy_agents.event import Location, PlanEntry, Preview, ToolKind
 from deputy_agents.message import Image
 from deputy_agents.permission.decide import AccessRequest
 from deputy_agents.ports import ToolSpec
+from deputy_agents.view import AgentNode
 from deputy_agents.workspace import Workspace
 
 
@@ -26,6 +27,26 @@ class ReadMarks:
     """Absolute path to a digest of the text."""
 
 
+class SessionView(Protocol):
+    """The session as its own agents may look at it."""
+
+    async def nodes(self) -> Sequence[AgentNode]:
+        """All agents in their present state, ordered by start."""
+        ...
+
+    def result_of(self, agent_id: str) -> str:
+        """The whole result of the last run of an agent; empty while it has none."""
+        ...
+
+    def messages_of(self, agent_id: str) -> str:
+        """What an agent was told and said, as Markdown."""
+        ...
+
+    def set_plan(self, entries: Sequence[PlanEntry]) -> None:
+        """Replaces the plan of the agent that calls."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a call may use. ``label`` names the agent in edits that the user sees."""
@@ -34,6 +55,7 @@ class ToolContext:
     cwd: Path
     label: str
     marks: ReadMarks
+    session: SessionView
     proposed: Mapping[Path, str] = field(default_factory=dict[Path, str])
     """Texts that earlier calls of the same model response propose: a preview assumes them."""
     may_read: Callable[[str], bool] = lambda _: True

@@ -12,7 +12,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
-from deputy_agents.definition.loader import BUILT_IN
+from deputy_agents.definition import BUILT_IN
 from deputy_protocol import PROTOCOL_VERSION
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ModelInfo, ServerCapabilities

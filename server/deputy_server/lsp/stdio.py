@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -146,11 +147,18 @@ async def _open(fd: int) -> asyncio.StreamReader:
     reader = new_reader()
     loop = asyncio.get_running_loop()
     pipe = os.fdopen(fd, "rb", 0)
-    try:
+    if _can_be_watched(fd):
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    except (ValueError, NotImplementedError, OSError):
+    else:
         threading.Thread(target=_feed, args=(pipe, reader, loop), name="deputy-reader", daemon=True).start()
     return reader
+
+
+def _can_be_watched(fd: int) -> bool:
+    """Pipes, sockets and terminals can. Of other devices asyncio believes so too, and finds out in a callback that
+    nobody hears."""
+    mode = os.fstat(fd).st_mode
+    return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd))
 
 
 def _feed(pipe: RawIOBase, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from deputy_agents.definition import BUILT_IN
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.folder import MAX_BYTES, MAX_FILES, MarkdownFile
-from deputy_agents.definition.loader import BUILT_IN
 
 
 @dataclass

@@ -8,7 +8,7 @@ from deputy_agents.definition.typed import first_message, format_result, label_s
 from deputy_agents.errors import ToolError
 from deputy_agents.message import Usage
 from deputy_agents.outcome import Completed, Failed, FailureReason, Outcome
-from deputy_agents.tool.typed import spec_of
+from deputy_agents.tool.typed import TypedArgs, parse_typed, spec_of
 
 
 def typed(schema: dict[str, object], result_format: str | None = None) -> Definition:
@@ -40,10 +40,28 @@ def test_every_built_in_agent_has_a_description_an_icon_and_a_prompt() -> None:
         assert definition.source == "built-in"
 
 
-def test_the_tool_has_the_name_the_description_and_the_schema_of_its_definition() -> None:
+def test_the_tool_has_the_name_the_description_and_the_schema_of_its_definition_and_takes_a_timeout() -> None:
     search = built_in()["code_search"]
     spec = spec_of(search)
-    assert (spec.name, spec.description, spec.input_schema) == ("code_search", search.description, search.input_schema)
+    assert (spec.name, spec.description) == ("code_search", search.description)
+    own, offered = dict(search.input_schema or {}), dict(spec.input_schema)
+    offered_fields, own_fields = offered.pop("properties"), own.pop("properties")
+    assert offered == own
+    assert isinstance(offered_fields, dict)
+    assert offered_fields.pop("timeout")["exclusiveMinimum"] == 0  # pyright: ignore[reportUnknownMemberType]
+    assert offered_fields == own_fields
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "soon", True])
+def test_a_time_limit_that_is_none_is_refused_by_name(wrong: object) -> None:
+    with pytest.raises(ToolError, match="timeout: "):
+        parse_typed(built_in()["code_search"], {"query": "q", "timeout": wrong})
+
+
+def test_a_timeout_of_the_definitions_own_is_left_to_it() -> None:
+    kind = fields(timeout={"type": "string"})
+    assert spec_of(kind).input_schema == kind.input_schema
+    assert parse_typed(kind, {"timeout": "soon"}) == TypedArgs({"timeout": "soon"})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, Fa
 from deputy_agents.run.effect import (
     Abort,
     Allowed,
+    AnswerChecked,
     AppendMessage,
     BackgroundEnded,
     CallsDecided,
@@ -74,6 +75,20 @@ def test_a_wait_before_a_retry_is_aborted() -> None:
     world = cancelled(fails(primary(), retryable=True))
     assert world.effects == (Abort(frozenset({2})),)
     assert stopped(world, 2).effects == (FinishTurn("cancelled"),)
+
+
+def test_a_check_of_an_answer_is_aborted() -> None:
+    world = cancelled(replies(child(check_answer=True), "found"))
+    assert world.effects == (Abort(frozenset({2})),)
+    assert world.state.phase == Cancelling(CancelReason.USER, "", frozenset({2}))
+    assert stopped(world, 2).state.phase == Cancelled(CancelReason.USER, "found")
+
+
+@pytest.mark.requirement("X10")
+def test_a_turn_that_used_up_its_budget_ends_for_that_reason() -> None:
+    world = stopped(cancelled(calling(primary(), "edit1"), CancelReason.BUDGET), 3)
+    assert results(world) == {"edit1": RAN}
+    assert world.effects[-1] == FinishTurn("max_turn_requests")
 
 
 @pytest.mark.requirement("X13")
@@ -266,6 +281,7 @@ def test_an_acknowledgement_of_something_else_is_refused() -> None:
         ModelReplied(3, reply("hello")),
         ModelFailed(3, "server", "it broke"),
         RetryDue(3),
+        AnswerChecked(3),
         CallsDecided(3, {"edit1": Allowed()}),
         SpawnAgentsComplete(3, "edit1", ("a",)),
         Stopped(only(world) + 1),

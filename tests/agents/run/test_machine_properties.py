@@ -10,9 +10,11 @@ from deputy_agents.message import Block, Message, Reply, StopReason, Text, Think
 from deputy_agents.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
 from deputy_agents.run.effect import (
     Allowed,
+    AnswerChecked,
     AskUser,
     BackgroundEnded,
     CallsDecided,
+    CheckAnswer,
     DecideCalls,
     Input,
     ModelFailed,
@@ -33,7 +35,7 @@ from deputy_agents.run.effect import (
     UserCancel,
     Verdict,
 )
-from deputy_agents.run.state import Cancelling, EffectId, Idle
+from deputy_agents.run.state import Cancelling, EffectId, Idle, ResultStyle, Template
 from deputy_agents.run.transition import TABLE, transition
 from tests.support.machine import Pending, World, agent, steps_of_cancel, steps_to_rest, user
 
@@ -56,7 +58,10 @@ ANSWERED: dict[type[Pending], tuple[type[Input], ...]] = {
     AskUser: (QuestionAnswered,),
     RunTool: (ToolCompleted,),
     SpawnAgents: (SpawnAgentsComplete, ToolCompleted),
+    CheckAnswer: (AnswerChecked,),
 }
+WITHOUT_CALLS = (RequestModel, ScheduleRetry, CheckAnswer)
+"""Once these are being stopped, nothing tells which of them it was."""
 
 
 @st.composite
@@ -81,7 +86,8 @@ def verdicts() -> st.SearchStrategy[Allowed | Refused]:
 @st.composite
 def openings(draw: st.DrawFn, pending: SpawnAgents) -> SpawnAgentsComplete:
     ids = tuple(f"{pending.use.id}.{index}" for index in range(draw(st.integers(1, 4))))
-    style = "bare" if len(ids) == 1 and draw(st.booleans()) else "aggregate"
+    of_one: st.SearchStrategy[ResultStyle] = st.sampled_from(["bare", Template("<{result}>")])
+    style = draw(of_one) if len(ids) == 1 and draw(st.booleans()) else "aggregate"
     return SpawnAgentsComplete(pending.id, pending.use.id, ids, style, draw(st.none() | st.just("Started.")))
 
 
@@ -102,6 +108,8 @@ def natural_answers(world: World, pending: Pending) -> st.SearchStrategy[Input]:
             return st.builds(ToolCompleted, st.just(id), WORDS, st.booleans())
         case SpawnAgents(id):
             return openings(pending) | st.just(ToolCompleted(id, "The queue is full.", is_error=True))
+        case CheckAnswer(id):
+            return st.sampled_from([AnswerChecked(id), AnswerChecked(id, "Name places.", "[warning: no places]")])
 
 
 def misfits(effect: EffectId) -> list[Input]:
@@ -115,6 +123,7 @@ def misfits(effect: EffectId) -> list[Input]:
         QuestionAnswered(effect, Allowed()),
         ToolCompleted(effect, "late"),
         SpawnAgentsComplete(effect, "no_such_call", ("a_child",)),
+        AnswerChecked(effect),
         Stopped(effect),
     ]
 
@@ -132,9 +141,14 @@ class Runs(RuleBasedStateMachine):
 
     world: World
 
-    @initialize(child=st.booleans(), max_iterations=st.sampled_from([1, 2, 50]), attempts=st.integers(1, 3))
-    def begin(self, child: bool, max_iterations: int, attempts: int) -> None:
-        self.world = World(agent(child=child, max_iterations=max_iterations, attempts=attempts))
+    @initialize(
+        kind=st.sampled_from(["primary", "child", "checked child"]),
+        max_iterations=st.sampled_from([1, 2, 50]),
+        attempts=st.integers(1, 3),
+    )
+    def begin(self, kind: str, max_iterations: int, attempts: int) -> None:
+        child, check = kind != "primary", kind == "checked child"
+        self.world = World(agent(child=child, max_iterations=max_iterations, attempts=attempts, check_answer=check))
 
     def _startable(self) -> bool:
         return isinstance(self.world.state.phase, Idle) and not (self.world.context.is_child and self.world.turns)
@@ -193,8 +207,8 @@ class Runs(RuleBasedStateMachine):
         cancelling = isinstance(self.world.state.phase, Cancelling)
         for effect, pending in self.world.under_way.items():
             fitting = ANSWERED[type(pending)] + ((Stopped,) if cancelling else ())
-            if cancelling and isinstance(pending, RequestModel | ScheduleRetry):
-                fitting = (*ANSWERED[RequestModel], *ANSWERED[ScheduleRetry], Stopped)
+            if cancelling and isinstance(pending, WITHOUT_CALLS):
+                fitting = (*(input for effect in WITHOUT_CALLS for input in ANSWERED[effect]), Stopped)
             assert all(refused(self.world, input) for input in misfits(effect) if not isinstance(input, fitting))
 
     @invariant()

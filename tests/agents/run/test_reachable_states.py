@@ -11,9 +11,11 @@ from deputy_agents.message import Message, Reply, StopReason, Text, ToolUse
 from deputy_agents.outcome import CancelReason, Completed, Outcome
 from deputy_agents.run.effect import (
     Allowed,
+    AnswerChecked,
     AskUser,
     BackgroundEnded,
     CallsDecided,
+    CheckAnswer,
     DecideCalls,
     Input,
     ModelFailed,
@@ -83,6 +85,9 @@ def answers(world: World, pending: Pending) -> Iterator[Input]:
             yield SpawnAgentsComplete(id, use.id, wanted, "aggregate")
             yield SpawnAgentsComplete(id, use.id, wanted, immediate="Started.")
             yield ToolCompleted(id, "The queue is full.", is_error=True)
+        case CheckAnswer(id):
+            yield AnswerChecked(id)
+            yield AnswerChecked(id, "Name places.", "[warning: no places]")
 
 
 def inputs(world: World) -> Iterator[Input]:
@@ -117,10 +122,15 @@ def notes(world: World) -> Iterator[Input]:
 Step = tuple[type[Phase], type[Input], type[Phase]]
 
 
+KINDS = ("primary", "child", "checked child")
+
+
 @cache
-def explored(child: bool, rounds: int) -> tuple[frozenset[Step], int]:
+def explored(kind: str, rounds: int) -> tuple[frozenset[Step], int]:
     """Every step between worlds that differ, and the number of these; each step was checked by :class:`World`."""
-    waiting = [World(agent(child=child, max_iterations=rounds, attempts=2 if rounds == 1 else 1))]
+    child, check = kind != "primary", kind == "checked child"
+    attempts = 2 if rounds == 1 else 1
+    waiting = [World(agent(child=child, max_iterations=rounds, attempts=attempts, check_answer=check))]
     seen = {repr(waiting[0])}
     steps: set[Step] = set()
     while waiting:
@@ -135,14 +145,14 @@ def explored(child: bool, rounds: int) -> tuple[frozenset[Step], int]:
 
 
 def all_steps() -> frozenset[Step]:
-    return frozenset(step for child in (False, True) for rounds in (1, 2) for step in explored(child, rounds)[0])
+    return frozenset(step for kind in KINDS for rounds in (1, 2) for step in explored(kind, rounds)[0])
 
 
 @pytest.mark.requirement("X13")
 @pytest.mark.parametrize("rounds", [1, 2])
-@pytest.mark.parametrize("child", [False, True], ids=["primary", "child"])
-def test_from_every_state_each_call_gets_one_result_and_the_history_stays_valid(child: bool, rounds: int) -> None:
-    _, worlds = explored(child, rounds)
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_every_state_each_call_gets_one_result_and_the_history_stays_valid(kind: str, rounds: int) -> None:
+    _, worlds = explored(kind, rounds)
     assert worlds > 1000
 
 

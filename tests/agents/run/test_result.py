@@ -8,13 +8,13 @@ from deputy_agents.event import CallStatus
 from deputy_agents.message import ToolResult
 from deputy_agents.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
 from deputy_agents.run.result import aggregate, door_result
-from deputy_agents.run.state import Children, Done
+from deputy_agents.run.state import Children, Done, ResultStyle, Template
 
 USER = Cancelled(CancelReason.USER, "so far")
 
 
-def bare(ending: Ending) -> Done:
-    return door_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),)))
+def bare(ending: Ending, style: ResultStyle = "bare") -> Done:
+    return door_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),), style))
 
 
 @pytest.mark.requirement("C1")
@@ -43,6 +43,18 @@ def test_a_child_that_the_user_cancelled_answers_with_exactly_one_sentence() -> 
 def test_a_child_that_stopped_with_its_parent_says_so(by: CancelReason) -> None:
     result = ToolResult("call", "Sub-agent cancelled: parent cancelled.", is_error=True)
     assert bare(Cancelled(by, "so far")) == Done(result, CallStatus.CANCELLED)
+
+
+@pytest.mark.requirement("B1")
+def test_a_template_holds_the_answer_where_it_says_so() -> None:
+    style = Template('{"by": "{agent_id}", "found": "{result}"}')
+    text = '{"by": "a", "found": "all {result}s"}'
+    assert bare(Completed("all {result}s"), style) == Done(ToolResult("call", text), CallStatus.COMPLETED)
+
+
+@pytest.mark.parametrize("ending", [USER, Failed(FailureReason.TIMED_OUT, "too long", "so far")])
+def test_a_template_does_not_dress_a_failure_up_as_an_answer(ending: Ending) -> None:
+    assert bare(ending, Template("Found: {result}")) == bare(ending)
 
 
 def test_an_aggregate_holds_every_child_in_the_order_of_the_tasks_with_a_typed_outcome() -> None:

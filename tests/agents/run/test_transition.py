@@ -11,6 +11,7 @@ from deputy_agents.message import Message, StopReason, Text, Thinking, ToolResul
 from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, Outcome
 from deputy_agents.run.effect import (
     Allowed,
+    AnswerChecked,
     AppendMessage,
     BackgroundEnded,
     CallsDecided,
@@ -37,6 +38,7 @@ from deputy_agents.run.state import (
     Call,
     CallKind,
     Cancelling,
+    Checking,
     Children,
     Idle,
     LlmRequesting,
@@ -55,6 +57,7 @@ PHASES: tuple[Phase, ...] = (
     Idle(),
     LlmRequesting(1, 1),
     RetryWaiting(2, 1),
+    Checking(1),
     ToolExecuting((CALL,), 1),
     AwaitingSubAgents((CALL,)),
     Cancelling(CancelReason.USER, "", frozenset({1}), (CALL,)),
@@ -72,6 +75,7 @@ INPUTS: tuple[Input, ...] = (
     ToolCompleted(1, "ok"),
     SpawnAgentsComplete(1, "ask1", ("a",)),
     SubAgentResult(Outcome("a", Completed("found"))),
+    AnswerChecked(1),
     BackgroundEnded("a child has ended"),
     Steered("and this"),
     UserCancel(CancelReason.USER),
@@ -82,6 +86,7 @@ LEGAL: dict[type[Phase], set[type[Input]]] = {
     Idle: {type(user("")), BackgroundEnded, UserCancel},
     LlmRequesting: {ModelReplied, ModelFailed, *NOTES},
     RetryWaiting: {RetryDue, *NOTES},
+    Checking: {AnswerChecked, *NOTES},
     ToolExecuting: {CallsDecided, QuestionAnswered, ToolCompleted, SpawnAgentsComplete, SubAgentResult, *NOTES},
     AwaitingSubAgents: {SubAgentResult, *NOTES},
     Cancelling: {type(input) for input in INPUTS} - {type(user(""))},
@@ -110,8 +115,8 @@ def test_the_endings_accept_nothing() -> None:
 # -- a run begins ------------------------------------------------------------------------------------------------
 
 
-def test_a_prompt_is_appended_and_sent_to_the_model() -> None:
-    state, effects = transition(State(last_text="old", iterations=3), agent(), user("go"))
+def test_a_prompt_begins_the_counts_anew_and_is_sent_to_the_model() -> None:
+    state, effects = transition(State(last_text="old", iterations=3, corrections=2), agent(), user("go"))
     assert state == State(LlmRequesting(1, 1), next_effect=2)
     assert effects == (AppendMessage(Message("user", (Text("go"),)), "go"), RequestModel(1, 1))
 
@@ -191,6 +196,14 @@ def test_a_pause_of_the_model_is_followed_by_the_next_request() -> None:
     world = replies(primary(), "wait", stop=StopReason.PAUSE_TURN)
     assert world.effects == (AppendMessage(assistant("wait"), "wait"), RequestModel(2, 1))
     assert world.state.phase == LlmRequesting(1, 2)
+
+
+def test_a_refusal_is_final_and_what_it_still_asked_for_is_dropped() -> None:
+    world = replies(primary(), "I will not", Thinking("hm", "signed"), use("edit1"), stop=StopReason.REFUSAL)
+    assert world.effects == (AppendMessage(assistant("I will not"), "I will not"), FinishTurn("refusal"))
+    world = replies(child(), use("submit_result1", result="found"), stop=StopReason.REFUSAL)
+    assert world.state.phase == Failed(FailureReason.MODEL_ERROR, "the model refused to answer")
+    assert world.history == (Message("user", (Text("go"),)),)
 
 
 def test_unsigned_thinking_and_empty_text_are_dropped_and_signed_thinking_is_kept() -> None:

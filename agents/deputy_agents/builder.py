@@ -1,0 +1,148 @@
+"""Builds agents: the primary and its children by the same code, from their definitions."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+from deputy_agents.definition import Access, Definition
+from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.definition.describe import describe
+from deputy_agents.errors import ToolError
+from deputy_agents.event import AgentInfo, AgentRef
+from deputy_agents.ids import new_id
+from deputy_agents.run.agent import Agent, AnyTool, Host
+from deputy_agents.run.prompt import system_prompt
+from deputy_agents.run.state import Context
+from deputy_agents.settings import Settings
+from deputy_agents.tool.agents import GetAgent, ListAgents, Todo
+from deputy_agents.tool.delegate import DOORS, SESSION_TOOLS, Door, SpawnSpec, doors, lowered
+from deputy_agents.tool.registry import READ_ONLY, Registry, file_tools
+from deputy_agents.tool.report import SubmitError, SubmitResult
+
+TOOL_NAMES = frozenset(
+    (*(tool.spec.name for tool in file_tools()), *DOORS, *SESSION_TOOLS, "submit_result", "submit_error")
+)
+"""Every tool that a definition can name."""
+
+
+class Builder:
+    """Makes the agents of one session from ``catalogue``."""
+
+    def __init__(self, host: Host, catalogue: Catalogue) -> None:
+        self._host = host
+        self._catalogue = catalogue
+        self._files = Registry(file_tools())
+
+    @property
+    def _settings(self) -> Settings:
+        return self._host.settings
+
+    def primary(self, agent_id: str, cwd: Path, model: str) -> Agent:
+        definition = self._catalogue.definitions["primary"]
+        info = AgentInfo(agent_id, "primary", definition.name, model, Access.DEFAULT, depth=0)
+        return self._build(info, definition, cwd, None)
+
+    def child(self, parent: Agent, tool_use_id: str, spec: SpawnSpec) -> Agent:
+        """A new child, as ``spec`` wants it.
+
+        Raises:
+            ToolError: there is no such definition.
+        """
+        definition = self._subagent(spec.definition)
+        info = AgentInfo(
+            agent_id=new_id(),
+            label=spec.label,
+            definition=definition.name,
+            model=definition.model_for(parent.info.model, self._settings.small_model),
+            access=Access.READ_ONLY if parent.info.access is Access.READ_ONLY else lowered(definition, spec.access),
+            depth=parent.info.depth + 1,
+            parent_id=parent.id,
+            tool_call_id=tool_use_id,
+        )
+        return self._build(info, definition, spec.cwd, parent, references=spec.references)
+
+    def continue_run(self, agent: Agent, tool_use_id: str, spec: SpawnSpec) -> None:
+        """Makes an ended child ready for a further run, with all that it knows."""
+        agent.run += 1
+        agent.info = replace(agent.info, tool_call_id=tool_use_id)
+        agent.tool_calls = 0
+        agent.context = replace(agent.context, check_answer=spec.references)
+
+    def renew(self, agent: Agent) -> None:
+        """Definition, tools and prompt of the primary as files and settings say now; the same text when nothing has
+        changed, so that a provider's prompt cache holds."""
+        agent.definition = self._catalogue.definitions[agent.definition.name]
+        fresh = self._build(agent.info, agent.definition, agent.cwd, agent.parent)
+        agent.system, agent.tools, agent.context = fresh.system, fresh.tools, fresh.context
+
+    def _subagent(self, name: str) -> Definition:
+        known = self._subagents()
+        if name not in known:
+            raise ToolError(f"there is no sub-agent definition {name!r}; there are {', '.join(sorted(known))}.")
+        return known[name]
+
+    def _subagents(self) -> dict[str, Definition]:
+        return {definition.name: definition for definition in self._catalogue.subagents()}
+
+    def _build(
+        self, info: AgentInfo, definition: Definition, cwd: Path, parent: Agent | None, *, references: bool = False
+    ) -> Agent:
+        tools = self._tools(info, definition, parent)
+        opened = self._doors(info, definition)
+        settings = self._settings
+        return Agent(
+            info=info,
+            ref=_ref(info, parent),
+            definition=definition,
+            cwd=cwd,
+            system=self._prompt(info, definition, cwd, opened),
+            tools={**tools, **opened},
+            context=Context(
+                is_child=parent is not None,
+                doors=frozenset(opened),
+                concurrent=READ_ONLY | {*SESSION_TOOLS},
+                max_iterations=definition.max_iterations if parent else settings.limits.turn_iterations,
+                attempts=settings.retry.attempts,
+                check_answer=references,
+                tools=frozenset((*tools, *opened)),
+            ),
+            parent=parent,
+        )
+
+    def _tools(self, info: AgentInfo, definition: Definition, parent: Agent | None) -> dict[str, AnyTool]:
+        """What this agent may call beside doors: by its definition, its access, and what its parent has."""
+        tools: dict[str, AnyTool] = {
+            name: tool
+            for name, tool in self._files.offered(info.access).items()
+            if definition.allows(name) and (parent is None or name in parent.tools)
+        }
+        session = (ListAgents(), GetAgent(), Todo())
+        tools |= {tool.name: tool for tool in session if definition.allows(tool.name) or info.depth == 0}
+        if parent is not None:
+            tools |= {tool.name: tool for tool in (SubmitResult(), SubmitError())}
+        return tools
+
+    def _doors(self, info: AgentInfo, definition: Definition) -> dict[str, Door]:
+        """The doors of the primary are those that its definition allows; a child has those that its definition lists,
+        while its depth allows, and a child that only reads has none."""
+        settings = self._settings.agents
+        if not settings.enabled or info.depth >= settings.max_depth or info.access is Access.READ_ONLY:
+            return {}
+        listed = definition.tools or ()
+        return {
+            name: door
+            for name, door in doors(self._subagents()).items()
+            if name in listed or (info.depth == 0 and definition.allows(name))
+        }
+
+    def _prompt(self, info: AgentInfo, definition: Definition, cwd: Path, opened: Collection[str]) -> str:
+        roots = self._host.workspace.roots
+        prompt = system_prompt(definition, cwd, roots, info.access, is_child=info.depth > 0)
+        known = self._catalogue.subagents()
+        section = describe(one for one in known if one.input_schema is None or one.name in opened) if opened else ""
+        return f"{prompt}\n\n{section}" if section else prompt
+
+
+def _ref(info: AgentInfo, parent: Agent | None) -> AgentRef:
+    ancestry = (*parent.ref.ancestry, (parent.id, parent.info.label)) if parent else ()
+    return AgentRef(info.agent_id, info.label, info.definition, info.model, info.depth, ancestry)

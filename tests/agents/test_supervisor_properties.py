@@ -1,0 +1,143 @@
+"""What holds of a tree of agents whatever they do and whatever happens to them, in any order."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.message import Reply, ToolUse
+from deputy_agents.model.scripted import call, calls, say, use
+from deputy_agents.settings import AgentSettings, Settings
+from tests.support.doors import background_use
+from tests.support.forest import KINDS, Forest
+
+SOME = st.integers(0, 20)
+MODES = st.sampled_from(["read_only", "default"])
+TASKS = st.fixed_dictionaries(
+    {"task": st.sampled_from(["look", "dig", "write"]), "subagent_type": st.sampled_from(KINDS), "mode": MODES}
+)
+LIMITS = st.builds(
+    AgentSettings,
+    max_parallel=st.integers(1, 4),
+    max_parallel_per_parent=st.integers(1, 3),
+    queue=st.integers(0, 4),
+    max_depth=st.just(3),
+    parallel_writers=st.booleans(),
+    wake_on_task_end=st.booleans(),
+)
+
+
+def uses(ended: list[tuple[str, str]]) -> st.SearchStrategy[ToolUse]:
+    """One call: of a door, of a tool, or of one that there is not; ``ended`` are tasks that can be continued."""
+    options: list[st.SearchStrategy[ToolUse]] = [
+        st.builds(lambda mode: use("spawn_agent", instructions="look", mode=mode), MODES),
+        st.builds(lambda tasks: use("spawn_agents", tasks=tasks), st.lists(TASKS, min_size=1, max_size=3)),
+        st.builds(lambda kind: background_use("dig", kind), st.sampled_from([*KINDS, "nobody"])),
+        st.builds(lambda: use("judge", topic="taste")),
+        st.builds(lambda: use("todo", entries=[])),
+        st.builds(lambda: use("no_such_tool")),
+    ]
+    if ended:
+        again = st.sampled_from(ended)
+        options.append(st.builds(lambda one: background_use("more", one[1], task_id=one[0]), again))
+    return st.one_of(options)
+
+
+def replies(ended: list[tuple[str, str]]) -> st.SearchStrategy[Reply | Exception]:
+    return st.one_of(
+        st.lists(uses(ended), min_size=1, max_size=3).map(calls),
+        st.sampled_from([say("done"), say(""), RuntimeError("a fault"), ModelError("no", ModelErrorKind.SERVER)]),
+        st.builds(lambda: call("submit_result", result="submitted")),
+        st.builds(lambda: call("submit_error", error="given up")),
+    )
+
+
+class AnyTree(RuleBasedStateMachine):
+    forest: Forest
+
+    @initialize(limits=LIMITS)
+    def open(self, limits: AgentSettings) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        root = Path(self.folder.name).resolve() / "workspace"
+        root.mkdir()
+        self.forest = Forest(root, Settings(agents=limits))
+        self.forest.prompt()
+
+    @rule()
+    def prompt(self) -> None:
+        self.forest.prompt()
+
+    @precondition(lambda self: self.forest.waiting)
+    @rule(index=SOME, data=st.data())
+    def answer(self, index: int, data: Any) -> None:
+        request, _ = self.forest.waiting[index % len(self.forest.waiting)]
+        self.forest.answer(index, data.draw(replies(self.forest.ended_children(request.agent_id))))
+
+    @precondition(lambda self: self.forest.waiting)
+    @rule(index=SOME)
+    def complete(self, index: int) -> None:
+        self.forest.answer(index, say("done"))
+
+    @precondition(lambda self: self.forest.waiting)
+    @rule(index=SOME, tasks=st.lists(TASKS, min_size=1, max_size=4))
+    def spawn(self, index: int, tasks: list[dict[str, str]]) -> None:
+        self.forest.answer(index, call("spawn_agents", tasks=tasks))
+
+    @rule(index=SOME)
+    def cancel(self, index: int) -> None:
+        self.forest.cancel(index)
+
+    @rule()
+    def cancel_turn(self) -> None:
+        self.forest.cancel_turn()
+
+    @rule(index=SOME)
+    def steer(self, index: int) -> None:
+        self.forest.steer(index)
+
+    @precondition(lambda self: self.forest.deadlines)
+    @rule(index=SOME)
+    def expire(self, index: int) -> None:
+        self.forest.expire(index)
+
+    @rule(index=SOME)
+    def repeat(self, index: int) -> None:
+        self.forest.repeat(index)
+
+    @invariant()
+    def limits_hold(self) -> None:
+        self.forest.check_always()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "forest"):
+            return
+        try:
+            self.forest.finish(say("done"))
+            self.forest.check_rest()
+        finally:
+            self.forest.close()
+            self.folder.cleanup()
+
+
+@pytest.mark.requirement("E4")
+@pytest.mark.requirement("E6")
+@pytest.mark.requirement("E19")
+def test_every_run_starts_once_and_ends_once_and_leaves_nothing_behind() -> None:
+    run_state_machine_as_test(
+        AnyTree,
+        settings=settings(
+            max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )

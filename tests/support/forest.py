@@ -1,0 +1,243 @@
+"""A session whose model answers only when it is told what to say, for tests that play agents at random.
+
+Everything runs on a loop of the forest's own: between two calls of its methods nothing happens.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+from deputy_agents.event import AgentFinished, AgentStarted, Event, ToolCallStarted
+from deputy_agents.message import Message, Reply, Text
+from deputy_agents.outcome import AgentStatus
+from deputy_agents.ports import ModelRequest
+from deputy_agents.run.deadline import Deadline
+from deputy_agents.run.effect import Stopped, SubAgentResult
+from deputy_agents.run.state import Idle
+from deputy_agents.session import Turn
+from deputy_agents.settings import Settings
+from tests.support.core import Core, core
+from tests.support.doors import define
+from tests.support.history_rules import broken_history_rules
+
+T = TypeVar("T")
+
+NESTING = "tools: [todo, spawn_agent, spawn_agents, task]"
+KINDS = ("general", "lead", "judge")
+
+
+class Forest:
+    """``waiting`` are the requests that the model has not answered, ``deadlines`` those of all runs so far."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        define(folder, "general", [NESTING])
+        define(folder, "lead", [NESTING, "maxIterations: 4"])
+        define(
+            folder,
+            "judge",
+            ["tools: [todo]", "inputSchema:", "  type: object", "  properties: {topic: {type: string}}"],
+        )
+        self.waiting: list[tuple[ModelRequest, asyncio.Future[Reply | Exception]]] = []
+        self.deadlines: list[Deadline] = []
+        self.turns: list[Turn] = []
+        self._runner = asyncio.Runner()
+        self._leave = asyncio.Event()
+        self._opened = asyncio.Event()
+        self._life = self._runner.get_loop().create_task(self._live(folder, settings))
+        self._do(self._opened.wait())
+        self.core: Core
+
+    # -- what a test does ------------------------------------------------------------------------------------------
+
+    def prompt(self) -> None:
+        if not self.core.session.busy:
+            self._do(self._call(lambda: self.turns.append(self.core.start())))
+
+    def answer(self, index: int, reply: Reply | Exception) -> None:
+        """Lets the model answer one of the requests that wait."""
+        _, future = self.waiting.pop(index % len(self.waiting))
+        self._do(self._call(lambda: future.done() or future.set_result(reply)))
+
+    def cancel(self, index: int) -> None:
+        """Cancels some agent, whatever state it is in; the first is the primary, which stands for the session."""
+        agents = self.core.session.agents()
+        self._do(self._start(self.core.session.cancel_agent(agents[index % len(agents)].info.agent_id)))
+
+    def cancel_turn(self) -> None:
+        self._do(self._start(self.core.session.cancel_turn()))
+
+    def steer(self, index: int) -> None:
+        agents = [node for node in self.core.session.agents() if self._steerable(node.info.agent_id)]
+        if agents:
+            agent_id = agents[index % len(agents)].info.agent_id
+            self._do(self._call(lambda: self.core.session.steer(agent_id, "Mind the gap.")))
+
+    def expire(self, index: int) -> None:
+        """The time of some run is over."""
+        passed = self.deadlines[index % len(self.deadlines)]._passed  # pyright: ignore[reportPrivateUsage]
+        self._do(self._call(passed.set))
+
+    def repeat(self, index: int) -> None:
+        """An ended child reports again, and an effect that is long over is acknowledged again."""
+        drivers = self._supervisor._drivers  # pyright: ignore[reportPrivateUsage]
+        ended = [driver for driver in drivers.values() if driver.agent.is_child and driver.state.ended]
+        if ended:
+            driver = ended[index % len(ended)]
+            parent = drivers[driver.agent.parent.id if driver.agent.parent else ""]
+            outcome = SubAgentResult(_outcome_of(driver.agent.id))
+            self._do(self._call(lambda: (driver.feed(Stopped(0)), parent.feed(Stopped(0)), parent.feed(outcome))))
+
+    def ended_children(self, parent_id: str) -> list[tuple[str, str]]:
+        """Id and definition of the children of an agent that have ended."""
+        nodes = [node.info for node in self.core.session.agents() if node.status.ended]
+        return [(info.agent_id, info.definition) for info in nodes if info.parent_id == parent_id]
+
+    def finish(self, reply: Reply) -> None:
+        """Answers everything until all have ended, and lets the primary hear of it."""
+        while self.waiting or self.core.session.busy:
+            assert self.waiting, f"nobody goes on: {self._stuck()}"
+            self.answer(0, reply)
+        self.prompt()
+        while self.waiting:
+            self.answer(0, reply)
+        assert not self.core.session.busy, f"nobody goes on: {self._stuck()}"
+
+    def close(self) -> None:
+        """Ends all, and looks at tasks and at every history that was sent."""
+        try:
+            self._leave.set()
+            self._runner.get_loop().run_until_complete(asyncio.wait_for(self._life, 30))
+        finally:
+            self._runner.close()
+
+    # -- what must hold --------------------------------------------------------------------------------------------
+
+    def check_always(self) -> None:
+        slots, limits = self.core.runtime.slots, self.core.runtime.settings.agents
+        assert 0 <= slots.running <= limits.max_parallel
+        assert 0 <= slots.queued <= limits.queue
+        running = Counter(node.info.parent_id for node in self._nodes() if node.status is AgentStatus.RUNNING)
+        assert self.core.session.view.status().running == sum(running.values())
+        assert all(node.info.depth <= limits.max_depth for node in self._nodes())
+        if not limits.parallel_writers:
+            lanes = slots._lanes  # pyright: ignore[reportPrivateUsage]
+            assert all(not slot.closed for slot in lanes.values())
+
+    def check_rest(self) -> None:
+        """Nothing runs any more: every run has one start and one end, no place is taken, every history is valid."""
+        self._do(self.core.caught_up())
+        slots = self.core.runtime.slots
+        assert (slots.running, slots.queued) == (0, 0)
+        assert not slots._per_parent  # pyright: ignore[reportPrivateUsage]
+        assert not slots._lanes  # pyright: ignore[reportPrivateUsage]
+        assert not self._supervisor._children  # pyright: ignore[reportPrivateUsage]
+        assert all(turn.outcome is not None for turn in self.turns)
+        assert all(node.status.ended for node in self._nodes())
+        self._check_runs()
+        self._check_ends_are_told_once()
+        for driver in self._supervisor._drivers.values():  # pyright: ignore[reportPrivateUsage]
+            assert driver.state.ended or isinstance(driver.state.phase, Idle)
+            if driver.agent.history:
+                assert broken_history_rules(driver.agent.history) == []
+
+    def _check_runs(self) -> None:
+        events = self.core.durable()
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        runs: dict[tuple[str | None, int | None], list[Event]] = {}
+        for event in events:
+            runs.setdefault((event.agent_id, event.run), []).append(event)
+        for (agent_id, _), run in runs.items():
+            assert [event.agent_seq for event in run] == list(range(1, len(run) + 1))
+            if agent_id != self.core.session.primary_id:
+                assert [isinstance(event.body, AgentStarted) for event in run] == [True] + [False] * (len(run) - 1)
+                assert [isinstance(event.body, AgentFinished) for event in run] == [False] * (len(run) - 1) + [True]
+        for node in self._nodes():
+            assert {run for agent_id, run in runs if agent_id == node.info.agent_id} == set(range(1, node.run + 1))
+
+    def _check_ends_are_told_once(self) -> None:
+        """The primary was told of every end of a background child, once each."""
+        primary = self.core.session.primary_id
+        tasks = {call.tool_call_id for call in self.core.bodies(ToolCallStarted, primary) if call.tool == "task"}
+        ended = [
+            start.info.agent_id
+            for start in self.core.bodies(AgentStarted)
+            if start.info.parent_id == primary and start.info.tool_call_id in tasks
+        ]
+        history = self._supervisor.agent(primary).history
+        assert Counter(_told(history)) == Counter(ended)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _supervisor(self) -> Any:
+        return self.core.session._supervisor  # pyright: ignore[reportPrivateUsage]
+
+    def _nodes(self) -> list[Any]:
+        return [node for node in self.core.session.agents() if node.info.depth > 0]
+
+    def _steerable(self, agent_id: str) -> bool:
+        state = self._supervisor._drivers[agent_id].state
+        return not (state.ended or isinstance(state.phase, Idle))
+
+    def _stuck(self) -> str:
+        return str([(d.agent.info.label, d.state.phase) for d in self._supervisor._drivers.values()])
+
+    async def _live(self, folder: Path, settings: Settings) -> None:
+        async with AsyncExitStack() as stack:
+            stack.enter_context(patch("deputy_agents.supervisor.Deadline", self._deadline))
+            stack.enter_context(patch("deputy_agents.supervisor.POSITIONS_EVERY", 0))
+            self.core = await stack.enter_async_context(core(folder, self._model, settings=settings))
+            self._opened.set()
+            await self._leave.wait()
+
+    def _deadline(self, seconds: float) -> Deadline:
+        self.deadlines.append(Deadline(seconds))
+        return self.deadlines[-1]
+
+    async def _model(self, request: ModelRequest) -> Reply:
+        future: asyncio.Future[Reply | Exception] = asyncio.get_running_loop().create_future()
+        entry = (request, future)
+        self.waiting.append(entry)
+        try:
+            reply = await future
+        finally:
+            if entry in self.waiting:
+                self.waiting.remove(entry)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        """Does it, and lets the loop run until nothing is left to do."""
+        return self._runner.run(self._until_quiet(work))
+
+    async def _until_quiet(self, work: Coroutine[Any, Any, T]) -> T:
+        done = await work
+        loop: Any = asyncio.get_running_loop()
+        quiet = 0
+        while quiet < 3:
+            await asyncio.sleep(0)
+            quiet = 0 if loop._ready else quiet + 1
+        return done
+
+    async def _call(self, work: Any) -> None:
+        work()
+
+    async def _start(self, work: Coroutine[Any, Any, Any]) -> None:
+        self._background = asyncio.ensure_future(work)
+
+
+def _outcome_of(agent_id: str) -> Any:
+    from deputy_agents.outcome import Completed, Outcome
+
+    return Outcome(agent_id, Completed("again"))
+
+
+def _told(history: list[Message]) -> list[str]:
+    texts = [block.text for message in history for block in message.content if isinstance(block, Text)]
+    return [json.loads(text)["task_id"] for text in texts if text.startswith('{"task_id"')]
