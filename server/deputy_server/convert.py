@@ -11,12 +11,16 @@ from pygls.uris import to_fs_path
 from deputy_agents import event as ev
 from deputy_agents import settings as core
 from deputy_agents import view
-from deputy_agents.definition import PermissionMode
+from deputy_agents.definition import Definition, PermissionMode
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.message import Block, Image, Text, Usage
+from deputy_agents.metrics import Metrics
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.ports import Answer, Dismissed, Selected, SessionRecord
 from deputy_protocol import agent, message, permission, place, session, settings, tool, transcript
+from deputy_protocol import definition as wire_definition
+from deputy_protocol import metrics as wire_metrics
+from deputy_protocol import rule as wire_rule
 from deputy_protocol.base import rfc3339, to_wire
 
 Fields = dict[str, object]
@@ -425,4 +429,39 @@ def child_info(record: SessionRecord, node: view.AgentNode) -> session.SessionIn
         archived=record.archived,
         model=node.info.model,
         agent_count=1,
+    )
+
+
+def rule(kept: Rule) -> wire_rule.Rule:
+    return wire_rule.Rule(
+        rule_id=kept.rule_id,
+        tool=kept.tool,
+        pattern=kept.pattern,
+        action=wire_rule.RuleAction(kept.effect.value),
+        source=kept.source,
+    )
+
+
+def definition(kind: Definition, all_tools: Sequence[str]) -> wire_definition.DefinitionInfo:
+    """``all_tools`` are those that there are: a definition that names none may be given any."""
+    return wire_definition.DefinitionInfo(
+        name=kind.name,
+        description=kind.description,
+        icon=kind.icon,
+        mode=wire_definition.DefinitionMode(kind.mode.value),
+        tools=tuple(name for name in kind.tools or all_tools if kind.allows(name)),
+        max_iterations=kind.max_iterations,
+        model=kind.model,
+        source=kind.source,
+    )
+
+
+def metrics(counted: Metrics, *, running: int, queued: int) -> wire_metrics.MetricsResult:
+    return wire_metrics.MetricsResult(
+        counters=dict(counted.counters),
+        gauges={"running": running, "queue.depth": queued},
+        percentiles={
+            name: wire_metrics.Percentiles(count=found.count, p50=found.p50, p95=found.p95, p99=found.p99)
+            for name, found in counted.percentiles().items()
+        },
     )

@@ -24,9 +24,9 @@ from tests.support.doors import background_use
 from tests.support.forest import KINDS, Forest
 
 SOME = st.integers(0, 20)
-MODES = st.sampled_from(["read_only", "default"])
+MODES = st.sampled_from(["default", "read_only"])
 TASKS = st.fixed_dictionaries(
-    {"task": st.sampled_from(["look", "dig", "write"]), "subagent_type": st.sampled_from(KINDS), "mode": MODES}
+    {"task": st.sampled_from(["look", "dig"]), "subagent_type": st.sampled_from(KINDS), "mode": MODES}
 )
 LIMITS = st.builds(
     AgentSettings,
@@ -95,40 +95,39 @@ class AnyTree(RuleBasedStateMachine):
     def spawn(self, index: int, tasks: list[dict[str, str]]) -> None:
         self.forest.answer(index, call("spawn_agents", tasks=tasks))
 
-    @rule(index=SOME)
-    def cancel(self, index: int) -> None:
-        self.forest.cancel(index)
-
-    @rule()
-    def cancel_turn(self) -> None:
-        self.forest.cancel_turn()
-
-    @rule(index=SOME)
-    def steer(self, index: int) -> None:
-        self.forest.steer(index)
+    @precondition(lambda self: self.forest.waiting)
+    @rule(index=SOME, kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
+    def spawn_in_background(self, index: int, kinds: list[str]) -> None:
+        self.forest.answer(index, calls([background_use("dig", kind) for kind in kinds]))
 
     @precondition(lambda self: self.forest.deadlines)
-    @rule(index=SOME)
-    def expire(self, index: int) -> None:
-        self.forest.expire(index)
-
-    @rule(index=SOME)
-    def repeat(self, index: int) -> None:
-        self.forest.repeat(index)
+    @rule(what=st.sampled_from(["cancel", "expire", "steer", "repeat", "cancel turn", "cancel all"]), index=SOME)
+    def disturb(self, what: str, index: int) -> None:
+        match what:
+            case "cancel":
+                self.forest.cancel(index + 1)
+            case "expire":
+                self.forest.expire(index)
+            case "steer":
+                self.forest.steer(index)
+            case "repeat":
+                self.forest.repeat(index)
+            case "cancel turn":
+                self.forest.cancel_turn()
+            case _:
+                self.forest.cancel(0)
 
     @invariant()
     def limits_hold(self) -> None:
         self.forest.check_always()
 
     def teardown(self) -> None:
-        if not hasattr(self, "forest"):
-            return
-        try:
-            self.forest.finish(say("done"))
-            self.forest.check_rest()
-        finally:
-            self.forest.close()
-            self.folder.cleanup()
+        with self.folder:
+            try:
+                self.forest.finish(say("done"))
+                self.forest.check_rest()
+            finally:
+                self.forest.close()
 
 
 @pytest.mark.requirement("E4")

@@ -28,7 +28,7 @@ from tests.support.history_rules import broken_history_rules
 T = TypeVar("T")
 
 NESTING = "tools: [todo, spawn_agent, spawn_agents, task]"
-KINDS = ("general", "lead", "judge")
+KINDS = ("lead", "general", "judge")
 
 
 class Forest:
@@ -46,11 +46,11 @@ class Forest:
         self.deadlines: list[Deadline] = []
         self.turns: list[Turn] = []
         self._runner = asyncio.Runner()
+        self._loop = self._runner.get_loop()
         self._leave = asyncio.Event()
-        self._opened = asyncio.Event()
-        self._life = self._runner.get_loop().create_task(self._live(folder, settings))
-        self._do(self._opened.wait())
-        self.core: Core
+        opened: asyncio.Future[Core] = self._loop.create_future()
+        self._life = self._loop.create_task(self._live(folder, settings, opened))
+        self.core = self._loop.run_until_complete(opened)
 
     # -- what a test does ------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Forest:
         """Ends all, and looks at tasks and at every history that was sent."""
         try:
             self._leave.set()
-            self._runner.get_loop().run_until_complete(asyncio.wait_for(self._life, 30))
+            self._loop.run_until_complete(self._life)
         finally:
             self._runner.close()
 
@@ -187,12 +187,11 @@ class Forest:
     def _stuck(self) -> str:
         return str([(d.agent.info.label, d.state.phase) for d in self._supervisor._drivers.values()])
 
-    async def _live(self, folder: Path, settings: Settings) -> None:
+    async def _live(self, folder: Path, settings: Settings, opened: "asyncio.Future[Core]") -> None:
         async with AsyncExitStack() as stack:
             stack.enter_context(patch("deputy_agents.supervisor.Deadline", self._deadline))
             stack.enter_context(patch("deputy_agents.supervisor.POSITIONS_EVERY", 0))
-            self.core = await stack.enter_async_context(core(folder, self._model, settings=settings))
-            self._opened.set()
+            opened.set_result(await stack.enter_async_context(core(folder, self._model, settings=settings)))
             await self._leave.wait()
 
     def _deadline(self, seconds: float) -> Deadline:
@@ -214,7 +213,7 @@ class Forest:
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         """Does it, and lets the loop run until nothing is left to do."""
-        return self._runner.run(self._until_quiet(work))
+        return self._loop.run_until_complete(self._until_quiet(work))
 
     async def _until_quiet(self, work: Coroutine[Any, Any, T]) -> T:
         done = await work

@@ -1,6 +1,12 @@
 """Handlers of ``deputy/agent/*``."""
 
-from deputy_protocol.agent import AgentListResult, AgentParams, CancelledResult
+from deputy_protocol.agent import (
+    AgentListResult,
+    AgentMessageParams,
+    AgentMessageResult,
+    AgentParams,
+    CancelledResult,
+)
 from deputy_protocol.session import SessionParams
 from deputy_protocol.transcript import AgentTranscriptParams, AgentTranscriptResult
 from deputy_server import convert
@@ -23,3 +29,9 @@ async def cancel(connection: Connection, params: AgentParams) -> CancelledResult
     cancelled = await session.cancel_agent(params.agent_id)
     await connection.flush(session)
     return CancelledResult(cancelled=cancelled)
+
+
+async def message(connection: Connection, params: AgentMessageParams) -> AgentMessageResult:
+    session = connection.app.runtime.session(params.session_id)
+    session.steer(params.agent_id, convert.sound(params.text))
+    return AgentMessageResult(queued=True)

@@ -33,6 +33,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
     if argument.uri is not None:
         place = convert.file_words(argument.uri, argument.range, Path(session.record.cwd))
         words = f"{words}\n\n(about {place})"
+    await connection.refresh(session)
     turn = session.start_turn((Text(words),), origin="command")
     feed.expect(turn, None)
     if not connection.client.events:

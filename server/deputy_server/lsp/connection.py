@@ -17,6 +17,7 @@ from deputy_server.lsp.publish import Feed
 from deputy_server.lsp.questions import ClientQuestioner
 from deputy_server.lsp.rpc import RpcProtocol
 
+_WARNING = 2
 _INFO = 3
 
 
@@ -69,11 +70,20 @@ class Connection:
         if (feed := self._feeds.get(session.id)) is not None:
             await feed.flush()
 
-    def notice(self, text: str) -> None:
+    async def refresh(self, session: Session) -> None:
+        """Looks whether agent definitions have changed, and tells the user what is wrong with their files."""
+        await session.refresh()
+        self.tell_problems(session)
+
+    def tell_problems(self, session: Session) -> None:
+        for problem in session.catalogue.problems:
+            self.notice(f"Agent definition: {problem}", _WARNING)
+
+    def notice(self, text: str, kind: int = _INFO) -> None:
         """Shows ``text`` to the user, once per connection."""
         if text not in self._noticed:
             self._noticed.add(text)
-            self.show(text)
+            self.show(text, kind)
 
     def show(self, text: str, kind: int = _INFO) -> None:
         """Shows ``text`` to the user; ``kind`` is LSP's message type."""

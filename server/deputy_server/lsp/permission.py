@@ -1,12 +1,16 @@
-"""Handlers of ``deputy/permission/*``."""
+"""Handlers of ``deputy/permission/*`` and ``deputy/rule/*``."""
 
 from deputy_agents.errors import InvalidRequest
+from deputy_agents.session import Session
 from deputy_protocol.permission import (
+    PermissionAnswerManyParams,
+    PermissionAnswerManyResult,
     PermissionAnswerParams,
     PermissionAnswerResult,
     PermissionListParams,
     PermissionListResult,
 )
+from deputy_protocol.rule import RuleListParams, RuleListResult, RuleRemoveParams
 from deputy_server import convert
 from deputy_server.lsp.connection import Connection
 
@@ -30,3 +34,27 @@ async def answer(connection: Connection, params: PermissionAnswerParams) -> Perm
             if error.field != "requestId":
                 raise
     raise InvalidRequest("requestId: there is no such question.", "requestId")
+
+
+async def answer_many(connection: Connection, params: PermissionAnswerManyParams) -> PermissionAnswerManyResult:
+    """Answers the questions that are named, and no other; all of them must exist."""
+    accepted = [
+        request_id
+        for request_id in dict.fromkeys(params.request_ids)
+        if (await answer(connection, PermissionAnswerParams(request_id=request_id, outcome=params.outcome))).accepted
+    ]
+    return PermissionAnswerManyResult(accepted=tuple(accepted))
+
+
+async def list_rules(connection: Connection, params: RuleListParams) -> RuleListResult:
+    return _rules(connection.app.runtime.session(params.session_id))
+
+
+async def remove_rule(connection: Connection, params: RuleRemoveParams) -> RuleListResult:
+    session = connection.app.runtime.session(params.session_id)
+    session.forget(params.rule_id)
+    return _rules(session)
+
+
+def _rules(session: Session) -> RuleListResult:
+    return RuleListResult(rules=tuple(map(convert.rule, session.rules())))

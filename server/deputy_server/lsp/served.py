@@ -10,11 +10,20 @@ REQUESTS = (
     methods.SESSION_LIST,
     methods.SESSION_LOAD,
     methods.SESSION_UNLOAD,
+    methods.SESSION_RENAME,
+    methods.SESSION_SET_PERMISSION_MODE,
+    methods.SESSION_SET_MODEL,
     methods.AGENT_LIST,
     methods.AGENT_TRANSCRIPT,
     methods.AGENT_CANCEL,
+    methods.AGENT_MESSAGE,
     methods.PERMISSION_LIST,
     methods.PERMISSION_ANSWER,
+    methods.PERMISSION_ANSWER_MANY,
+    methods.RULE_LIST,
+    methods.RULE_REMOVE,
+    methods.DEFINITION_LIST,
+    methods.METRICS,
 )
 
 COMMANDS = (

@@ -5,6 +5,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from deputy_agents.definition import PermissionMode
 from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
 from deputy_agents.event import TurnError
 from deputy_agents.message import Usage
@@ -21,6 +22,9 @@ from deputy_protocol.session import (
     SessionParams,
     SessionPromptParams,
     SessionPromptResult,
+    SessionRenameParams,
+    SessionSetModelParams,
+    SessionSetPermissionModeParams,
     SessionUnqueueParams,
     SessionUnqueueResult,
     StopReason,
@@ -55,6 +59,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         permission_mode=convert.permission_mode(params.permission_mode),
     )
     connection.latest[cwd] = session.id
+    connection.tell_problems(session)
     if connection.app.notice and params.model is None:
         connection.notice(connection.app.notice)
     return session
@@ -83,6 +88,7 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     feed = connection.subscribe(session)
     feed.start(connection.tasks)
     blocks = convert.blocks(params.prompt, Path(session.record.cwd))
+    await connection.refresh(session)
     turn = session.start_turn(blocks, queue=params.queue)
     feed.expect(turn, params.work_done_token)
     try:
@@ -116,6 +122,22 @@ def failure(error: TurnError) -> ModelError:
     """What ended a turn, as an error."""
     kind = ModelErrorKind(error.kind) if error.kind in list(ModelErrorKind) else ModelErrorKind.UNKNOWN
     return ModelError(error.message, kind, retryable=error.retryable, action=error.action)
+
+
+async def rename(connection: Connection, params: SessionRenameParams) -> Empty:
+    connection.app.runtime.session(params.session_id).rename(convert.sound(params.title))
+    return Empty()
+
+
+async def set_permission_mode(connection: Connection, params: SessionSetPermissionModeParams) -> Empty:
+    session = connection.app.runtime.session(params.session_id)
+    session.permission_mode = PermissionMode(params.permission_mode)
+    return Empty()
+
+
+async def set_model(connection: Connection, params: SessionSetModelParams) -> Empty:
+    connection.app.runtime.session(params.session_id).set_model(params.model)
+    return Empty()
 
 
 async def cancel(connection: Connection, params: SessionParams) -> CancelledResult:

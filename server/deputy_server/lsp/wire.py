@@ -14,7 +14,7 @@ from deputy_protocol.base import to_wire
 from deputy_protocol.contract import Command, Request
 from deputy_protocol.errors import ErrorCode
 from deputy_protocol.validate import InvalidParams
-from deputy_server.lsp import agent, commands, permission, session
+from deputy_server.lsp import agent, commands, permission, process_wide, session
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.errors import RpcError
 from deputy_server.lsp.json import is_object, items
@@ -66,11 +66,20 @@ REQUESTS: dict[str, Bound] = dict(
         _serve(methods.SESSION_LIST, session.list_sessions),
         _serve(methods.SESSION_LOAD, session.load),
         _serve(methods.SESSION_UNLOAD, session.unload),
+        _serve(methods.SESSION_RENAME, session.rename),
+        _serve(methods.SESSION_SET_PERMISSION_MODE, session.set_permission_mode),
+        _serve(methods.SESSION_SET_MODEL, session.set_model),
         _serve(methods.AGENT_LIST, agent.list_agents),
         _serve(methods.AGENT_TRANSCRIPT, agent.transcript),
         _serve(methods.AGENT_CANCEL, agent.cancel),
+        _serve(methods.AGENT_MESSAGE, agent.message),
         _serve(methods.PERMISSION_LIST, permission.list_questions),
         _serve(methods.PERMISSION_ANSWER, permission.answer),
+        _serve(methods.PERMISSION_ANSWER_MANY, permission.answer_many),
+        _serve(methods.RULE_LIST, permission.list_rules),
+        _serve(methods.RULE_REMOVE, permission.remove_rule),
+        _serve(methods.DEFINITION_LIST, process_wide.list_definitions),
+        _serve(methods.METRICS, process_wide.metrics),
     )
 )
 
