@@ -55,7 +55,7 @@ class Inbox:
         self._grace = grace
         self._questioners: list[Questioner] = []
         self._open: dict[str, _Open] = {}
-        self._settled: set[str] = set()
+        self._settled: dict[str, tuple[Option, ...]] = {}
 
     def questions(self) -> Sequence[Question]:
         return [entry.question for entry in self._open.values()]
@@ -99,19 +99,19 @@ class Inbox:
             InvalidRequest: no such question, or no such option of it.
         """
         entry = self._open.get(request_id)
-        if entry is None:
-            if request_id in self._settled:
-                return False
+        options = entry.question.options if entry else self._settled.get(request_id)
+        if options is None:
             raise InvalidRequest(f"There is no question {request_id}.", "requestId")
         match answer:
             case Selected(option_id, feedback, input):
-                option = _option(entry.question, option_id)
+                option = _option(options, option_id)
                 if option is None:
-                    known = ", ".join(option.option_id for option in entry.question.options)
+                    known = ", ".join(option.option_id for option in options)
                     raise InvalidRequest(f"Question {request_id} has no option {option_id!r}; use {known}.", "optionId")
-                return self._settle(entry, Resolution(ResolvedBy.USER, option, feedback, input))
+                resolution = Resolution(ResolvedBy.USER, option, feedback, input)
             case Dismissed(by):
-                return self._settle(entry, Resolution(by))
+                resolution = Resolution(by)
+        return entry is not None and self._settle(entry, resolution)
 
     def review(self) -> None:
         """The rules have changed: what they answer now is no longer asked."""
@@ -137,7 +137,7 @@ class Inbox:
         if entry.asked.pop(questioner, None) is None or scope.cancelled_caught:
             return
         match answer:
-            case Selected(option_id, feedback, input) if (option := _option(entry.question, option_id)) is not None:
+            case Selected(option_id, feedback, input) if (option := _option(entry.question.options, option_id)) is not None:
                 self._settle(entry, Resolution(ResolvedBy.USER, option, feedback, input))
             case Dismissed(by=ResolvedBy.UNREACHABLE):
                 self._check_reachable(entry)
@@ -167,7 +167,7 @@ class Inbox:
         request_id = entry.question.request_id
         if self._open.pop(request_id, None) is None:
             return False
-        self._settled.add(request_id)
+        self._settled[request_id] = entry.question.options
         for scope in entry.asked.values():
             scope.cancel()
         entry.asked.clear()
@@ -180,8 +180,8 @@ class Inbox:
         return True
 
 
-def _option(question: Question, option_id: str) -> Option | None:
-    return next((option for option in question.options if option.option_id == option_id), None)
+def _option(options: Sequence[Option], option_id: str) -> Option | None:
+    return next((option for option in options if option.option_id == option_id), None)
 
 
 def is_stray_cancel() -> bool:

@@ -4,7 +4,7 @@ Adapters live in ``model/``, ``store/`` and ``workspace.py``; front ends give a 
 :class:`Questioner`. ``server/deputy_server/app.py`` is the only place that chooses among them.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -53,14 +53,27 @@ class ThinkingPart:
     text: str
 
 
-ModelEvent: TypeAlias = TextPart | ThinkingPart | Reply
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The request waits before it is sent, because of ``why``; ``None`` when that is over."""
+
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The service has taken the request: what it answers is on its way."""
+
+
+ModelEvent: TypeAlias = Waiting | Begun | TextPart | ThinkingPart | Reply
 
 
 class Model(Protocol):
     """A language model behind any provider."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Yields parts as they come and, last, exactly one :class:`Reply` (``message.id`` is left empty).
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Yields parts as they come and, last, exactly one :class:`Reply` (``message.id`` is left empty). An adapter
+        that can tell yields :class:`Begun` first; :class:`Waiting` comes from what stands between.
 
         Raises:
             ModelError: the request failed; nothing else is raised for what a provider or a network does.

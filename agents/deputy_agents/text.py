@@ -7,6 +7,10 @@ LABEL_LENGTH = 30
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_HIDING = re.compile(
+    "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""What reorders text or cannot be seen. The joiners stay: some scripts and many emoji need them."""
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -34,8 +38,9 @@ def cut(text: str, limit: int) -> str:
 
 
 def clean(text: str) -> str:
-    """``text`` without terminal escape sequences and control characters; tabs and line ends stay."""
-    return _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
+    """``text`` without terminal escape sequences, control characters, and characters that reorder or hide text; tabs
+    and line ends stay."""
+    return _HIDING.sub("", _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
 
 
 def label_of(text: str) -> str:

@@ -9,6 +9,10 @@ from deputy_protocol.base import Wire
 from deputy_protocol.place import Range, Reference
 
 
+_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+# One bad picture in the history would spoil every later request of the session.
+
+
 class TextBlock(Wire):
     """Words, as text or Markdown."""
 
@@ -28,9 +32,8 @@ class ImageBlock(Wire):
     """A picture."""
 
     type: Literal["image"] = "image"
-    mime_type: str
-    """Such as `image/png`."""
-    data: str
+    mime_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+    data: Annotated[str, Field(min_length=1, pattern=_BASE64)]
     """Base64."""
 
 

@@ -41,7 +41,33 @@ def parse(model: type[_M], raw: object, *, at: str = "") -> _M:
         return model.model_validate(given, by_name=False)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        raise InvalidParams([(_path(e["loc"], given, at), _bounded(e["msg"])) for e in found]) from None
+        # An array with a bad element is told once, by the element.
+        inner = [e["loc"] for e in found]
+        told = [
+            e for e in found if not any(len(loc) > len(e["loc"]) and loc[: len(e["loc"])] == e["loc"] for loc in inner)
+        ]
+        raise InvalidParams([(_path(e["loc"], given, at), _reason(e["type"], e["msg"])) for e in told]) from None
+
+
+_NEEDED = {
+    "model_type": "an object is needed",
+    "model_attributes_type": "an object is needed",
+    "dict_type": "an object is needed",
+    "mapping_type": "an object is needed",
+    "tuple_type": "an array is needed",
+    "list_type": "an array is needed",
+    "string_type": "a string is needed",
+    "bool_type": "true or false is needed",
+    "int_type": "a whole number is needed",
+    "float_type": "a number is needed",
+    "missing": "it is required",
+    "string_pattern_mismatch": "it does not have the form that is needed",
+}
+"""Reasons in the words of JSON, by pydantic's type of error."""
+
+
+def _reason(kind: str, message: str) -> str:
+    return _NEEDED.get(kind) or _bounded(message.replace("Tuple should", "it should").replace(" after validation", ""))
 
 
 def _bounded(reason: str) -> str:

@@ -7,6 +7,7 @@ import anyio
 from deputy_agents.log import Subscription
 from deputy_agents.message import Text
 from deputy_agents.model.choose import Models
+from deputy_agents.model.endpoint import ApiSettings
 from deputy_agents.runtime import Runtime
 from deputy_agents.settings import AgentSettings, Settings
 from deputy_agents.store.memory import MemoryStore
@@ -16,7 +17,7 @@ from tests.bench.fanout import Fanout
 @cache
 def _models(url: str) -> Models:
     """One for all runs, like the floor's client."""
-    return Models({"ANTHROPIC_API_KEY": "bench"}, base_url=url)
+    return Models({"ANTHROPIC_API_KEY": "bench"}, ApiSettings(url))
 
 
 async def turn(run: Fanout) -> None:

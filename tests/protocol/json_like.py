@@ -43,6 +43,8 @@ def allowed(schema: dict[str, Any], types: dict[str, Any]) -> st.SearchStrategy[
 
 
 def _scalar(kind: str, schema: dict[str, Any]) -> st.SearchStrategy[Any]:
+    if "pattern" in schema:
+        return st.from_regex(schema["pattern"].rstrip("$") + r"\Z").filter(bool)
     low = schema.get("exclusiveMinimum", schema.get("minimum", -9))
     strategies = {
         "string": TEXT,

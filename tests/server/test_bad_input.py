@@ -182,9 +182,9 @@ async def test_answers_to_nothing_that_was_asked_are_ignored(client: RpcClient) 
 
 
 async def test_an_id_that_is_still_open_is_refused_and_the_first_request_is_answered(client: RpcClient) -> None:
-    body = json.dumps({"jsonrpc": "2.0", "id": "twice", "method": "deputy/session/list"}).encode()
+    body = json.dumps({"jsonrpc": "2.0", "id": "twice", "method": "deputy/session/new"}).encode()
     client.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) * 2)
-    await client.request("deputy/session/list", {})
+    await client.until(lambda m: m.get("id") == "twice" and "result" in m)
     answers = [m for m in client.received if m.get("id") == "twice"]
     assert [answer.get("error", {}).get("code") for answer in answers] == [-32600, None]
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def results(body: Json) -> list[Json]:
     """The tool results in the last message of a request."""
-    content = body["messages"][-1]["content"]
+    content: str | list[Json] = body["messages"][-1]["content"]
     return [block for block in content if block["type"] == "tool_result"] if isinstance(content, list) else []
 
 

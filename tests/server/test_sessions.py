@@ -295,3 +295,49 @@ async def test_without_a_key_the_offline_model_answers_and_the_user_is_told_once
         assert len(told) == 1
         assert "ANTHROPIC_API_KEY" in told[0]
         assert await client.shut_down() == 0
+
+
+async def test_a_missing_key_is_not_configured_and_the_message_says_what_to_set(workspace: Path) -> None:
+    async with serving() as client:
+        await client.initialize(workspace, initializationOptions={"model": "some-model"})
+        session_id, _ = await client.session()
+        with pytest.raises(RpcFailure) as failure:
+            await client.prompt(session_id, "hello")
+        assert failure.value.code == -32004
+        assert "ANTHROPIC_API_KEY" in str(failure.value)
+        assert await client.shut_down() == 0
+
+
+async def test_a_list_with_children_is_paged_by_its_rows(deputy: Deputies, workspace: Path) -> None:
+    async with deputy(spawning("one", "two", "three", child=lambda *_: say("found")), workspace) as (client, _):
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        rows: list[str] = []
+        cursor: Json = {}
+        while True:
+            page = await client.request("deputy/session/list", {"includeChildren": True, "limit": 2, **cursor})
+            assert len(page["sessions"]) <= 2
+            rows += [info["sessionId"] for info in page["sessions"]]
+            if "nextCursor" not in page:
+                break
+            cursor = {"cursor": page["nextCursor"]}
+        assert len(rows) == len(set(rows))
+        assert len([info for info in rows if info == session_id]) == 1
+        assert len(rows) >= 4
+
+
+async def test_a_picture_that_is_none_is_refused_before_it_spoils_the_session(
+    deputy: Deputies, workspace: Path
+) -> None:
+    async with deputy(lambda *_: say("seen"), workspace) as (client, api):
+        session_id, _ = await client.session()
+        for picture, field in (
+            ({"mimeType": "image/png", "data": "!!!"}, "prompt[0].data"),
+            ({"mimeType": "text/html", "data": "aGk="}, "prompt[0].mimeType"),
+        ):
+            prompt = [{"type": "image", **picture}]
+            with pytest.raises(RpcFailure) as failure:
+                await client.request("deputy/session/prompt", {"sessionId": session_id, "prompt": prompt})
+            assert failure.value.code == -32602
+            assert field in str(failure.value)
+        assert api.requests == []

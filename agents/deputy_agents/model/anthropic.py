@@ -6,57 +6,31 @@ cut, and costs twice the time. It never retries; that is the business of those w
 """
 
 import gc
-import ipaddress
 import json
 import sys
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 
 from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.model.credential import with_key
+from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.model.failure import failure, service_failure
 from deputy_agents.model.messages_answer import Answer, Json, as_json, as_text
 from deputy_agents.model.messages_request import to_params
-from deputy_agents.ports import ModelEvent, ModelRequest
+from deputy_agents.ports import Begun, ModelEvent, ModelRequest
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic, AsyncStream
+    from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 
-_PUBLIC_URL = "https://api.anthropic.com"
-_CONNECT_TIMEOUT = 10.0
 _DRAIN_TIMEOUT = 1.0
 _SWITCH_INTERVAL = 0.001
 
 _loading = threading.Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where and as whom to ask. ``key`` and ``token`` are never shown; at most one of them is needed.
-    ``idle_timeout`` bounds the silence of an open answer, in seconds."""
-
-    base_url: str = _PUBLIC_URL
-    key: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
-    idle_timeout: float = 120
-
-    @property
-    def credential(self) -> str | None:
-        return self.key or self.token
-
-    @property
-    def is_loopback(self) -> bool:
-        host = urlsplit(self.base_url).hostname or ""
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
 
 
 class AnthropicModel:
@@ -67,14 +41,19 @@ class AnthropicModel:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        self._keyed = endpoint
+        """The endpoint with the key that is in use."""
         self._client: AsyncAnthropic | None = None
+        self._clients: list[AsyncAnthropic] = []
         self._connecting = anyio.Lock()
+        self._worked = False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        _check(self._endpoint.credential)
         answer = Answer()
         try:
             events = await self._open(request)
+            self._worked = True
+            yield Begun()
             async with events:
                 raw = events.raw_events(events.response)
                 async for sent in raw:
@@ -90,16 +69,16 @@ class AnthropicModel:
             raise
         except Exception as error:  # noqa: BLE001 - the SDK and its HTTP client raise more than they declare
             # Without the cause: the texts of some hold the key.
-            raise _told(error, self._endpoint) from None
+            raise self._refreshed(_told(error, self._keyed)) from None
         if (reply := answer.reply()) is None:
             raise failure(ModelErrorKind.CUT_STREAM)
         yield reply
 
     async def aclose(self) -> None:
         """Closes all connections; requests that still run fail."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+        self._client = None
+        while self._clients:
+            await self._clients.pop().close()
 
     async def _open(self, request: ModelRequest) -> "AsyncStream[object]":
         client = await self._connected()
@@ -112,15 +91,18 @@ class AnthropicModel:
     async def _connected(self) -> "AsyncAnthropic":
         async with self._connecting:
             if self._client is None:
-                self._client = await anyio.to_thread.run_sync(_build, self._endpoint, abandon_on_cancel=True)
+                self._keyed = await with_key(self._endpoint)
+                self._client = await anyio.to_thread.run_sync(_build, self._keyed, abandon_on_cancel=True)
+                self._clients.append(self._client)
             return self._client
 
-
-def _check(credential: str | None) -> None:
-    if not credential:
-        raise failure(ModelErrorKind.NOT_CONFIGURED)
-    if not (credential.isascii() and credential.isprintable()):
-        raise failure(ModelErrorKind.AUTHENTICATION, "it has characters that cannot be sent")
+    def _refreshed(self, error: ModelError) -> ModelError:
+        """A key that a command printed may have run out: the command is asked again, and if the key was good before,
+        so is another try."""
+        if error.kind is ModelErrorKind.AUTHENTICATION and self._endpoint.key_command:
+            error.retryable, self._worked = self._worked, False
+            self._client = None  # its streams go on
+        return error
 
 
 def _build(endpoint: Endpoint) -> "AsyncAnthropic":
@@ -142,7 +124,7 @@ def _client(endpoint: Endpoint) -> "AsyncAnthropic":
     import anthropic
     import httpx2
 
-    timeout = httpx2.Timeout(endpoint.idle_timeout, connect=_CONNECT_TIMEOUT)
+    timeout = httpx2.Timeout(endpoint.idle_timeout, connect=endpoint.connect_timeout)
     client = anthropic.AsyncAnthropic(
         base_url=endpoint.base_url,
         # An explicit credential also keeps the SDK from looking for profiles; it takes only one.
@@ -150,11 +132,20 @@ def _client(endpoint: Endpoint) -> "AsyncAnthropic":
         auth_token=None if endpoint.key else endpoint.token,
         max_retries=0,
         timeout=timeout,
-        # A proxy of the environment cannot reach this machine's own servers.
-        http_client=anthropic.DefaultAsyncHttpxClient(trust_env=False) if endpoint.is_loopback else None,
+        default_headers=dict(endpoint.headers),
+        http_client=_http(endpoint),
     )
     client.platform_headers()  # reads files, once
     return client
+
+
+def _http(endpoint: Endpoint) -> "DefaultAsyncHttpxClient | None":
+    """``None`` for the SDK's own, which follows the proxy of the environment."""
+    from anthropic import DefaultAsyncHttpxClient
+
+    if endpoint.is_loopback:
+        return DefaultAsyncHttpxClient(trust_env=False)  # no proxy reaches this machine's own servers
+    return DefaultAsyncHttpxClient(proxy=endpoint.proxy) if endpoint.proxy else None
 
 
 def _event(data: str) -> Json:
@@ -177,14 +168,12 @@ def _told(error: Exception, endpoint: Endpoint) -> ModelError:
         case anthropic.APITimeoutError() | httpx2.TimeoutException():
             return failure(ModelErrorKind.TIMEOUT)
         case anthropic.APIConnectionError():
-            return failure(ModelErrorKind.CONNECTION, _safe(error.__cause__ or error, endpoint))
+            return failure(ModelErrorKind.CONNECTION, _text(error.__cause__ or error, endpoint))
         case httpx2.HTTPError() | UnicodeDecodeError() | json.JSONDecodeError():
             return failure(ModelErrorKind.CUT_STREAM)
         case _:
-            return failure(ModelErrorKind.UNKNOWN, _safe(error, endpoint))
+            return failure(ModelErrorKind.UNKNOWN, _text(error, endpoint))
 
 
-def _safe(error: BaseException, endpoint: Endpoint) -> str:
-    """The text of ``error`` without the credential."""
-    text = str(error) or type(error).__name__
-    return text.replace(endpoint.credential or text, "***")
+def _text(error: BaseException, endpoint: Endpoint) -> str:
+    return endpoint.safe(str(error) or type(error).__name__)

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deputy_agents.model.anthropic import AnthropicModel, Endpoint
+from deputy_agents.model.anthropic import AnthropicModel
+from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
+from deputy_agents.model.limited import Limited, Turns
 from deputy_agents.model.offline import OFFLINE, OfflineModel
 from deputy_agents.ports import Model
 
@@ -24,55 +26,38 @@ class ModelChoice:
     notice: str | None = None
 
 
-def choose_model(setting: str | None, environ: Mapping[str, str]) -> ModelChoice:
+def choose_model(setting: str | None, environ: Mapping[str, str], api: ApiSettings | None = None) -> ModelChoice:
     """The setting, else ``DEPUTY_MODEL``, else a default when a key is set, else the offline model with a notice.
     Blank values count as missing."""
     if named := (setting or "").strip() or environ.get("DEPUTY_MODEL", "").strip():
         return ModelChoice(named)
-    if endpoint_of(environ).credential:
+    if endpoint_of(environ, api).has_key:
         return ModelChoice(DEFAULT_MODEL)
     return ModelChoice(OFFLINE, OFFLINE_NOTICE)
 
 
-def endpoint_of(environ: Mapping[str, str], base_url: str | None = None, idle_timeout: float | None = None) -> Endpoint:
-    """The endpoint that ``base_url`` (a setting) and the environment name."""
-
-    def value(name: str) -> str | None:
-        return environ.get(name, "").strip() or None
-
-    defaults = Endpoint()
-    return Endpoint(
-        base_url=(base_url or "").strip() or value("ANTHROPIC_BASE_URL") or defaults.base_url,
-        key=value("ANTHROPIC_API_KEY"),
-        token=value("ANTHROPIC_AUTH_TOKEN"),
-        idle_timeout=defaults.idle_timeout if idle_timeout is None else idle_timeout,
-    )
-
-
 class Models:
-    """The :class:`deputy_agents.ports.ModelFactory` of the product. One adapter, and so one pool of connections, is
-    shared by all models of an endpoint. ``base_url`` may be set anew when the setting changes."""
+    """The :class:`deputy_agents.ports.ModelFactory` of the product. One adapter, and so one pool of connections and one
+    limiter, is shared by all models of an endpoint. ``api`` may be set anew when the settings change."""
 
     def __init__(
-        self,
-        environ: Mapping[str, str],
-        *,
-        base_url: str | None = None,
-        idle_timeout: float | None = None,
-        offline: Model | None = None,
+        self, environ: Mapping[str, str], api: ApiSettings | None = None, *, offline: Model | None = None
     ) -> None:
-        self.base_url = base_url
+        self.api = api or ApiSettings()
         self._environ = environ
-        self._idle_timeout = idle_timeout
         self._offline = offline or OfflineModel()
         self._adapters: dict[Endpoint, AnthropicModel] = {}
+        self._models: dict[Endpoint, Model] = {}
 
     def __call__(self, name: str) -> Model:
         """The model of that name. Nothing is imported, read or connected before its first request."""
         if name == OFFLINE:
             return self._offline
-        endpoint = endpoint_of(self._environ, self.base_url, self._idle_timeout)
-        return self._adapters.setdefault(endpoint, AnthropicModel(endpoint))
+        endpoint = endpoint_of(self._environ, self.api)
+        if endpoint not in self._models:
+            adapter = self._adapters[endpoint] = AnthropicModel(endpoint)
+            self._models[endpoint] = Limited(adapter, Turns())
+        return self._models[endpoint]
 
     async def aclose(self) -> None:
         """Closes all connections."""

@@ -61,6 +61,8 @@ def to_rpc_error(error: Exception) -> RpcError:
     hold paths or data that are nobody's business."""
     if isinstance(error, RpcError):
         return error
+    if isinstance(error, errors.ModelError) and error.kind is errors.ModelErrorKind.NOT_CONFIGURED:
+        return RpcError(ErrorCode.NOT_CONFIGURED, f"{error} {error.action}".strip(), _data_of(error))
     for kind, code in _CODES:
         if isinstance(error, kind):
             return RpcError(code, str(error), _data_of(error))

@@ -45,7 +45,7 @@ class Progress:
         self._tokens = tokens
         self._token = token
         self._title = title
-        self._message = ""
+        self._message = "starting"
         self._begun = False
         self._outcome: str | None = None
         tokens.add(token, cancel)

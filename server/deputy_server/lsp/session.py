@@ -1,5 +1,6 @@
 """Handlers of ``deputy/session/*``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -169,26 +170,25 @@ async def unload(connection: Connection, params: SessionParams) -> Empty:
 
 async def list_sessions(connection: Connection, params: SessionListParams) -> SessionListResult:
     path = None if params.cwd is None else await anyio.to_thread.run_sync(convert.path_of, params.cwd, "cwd")
-    cwd = None if path is None else str(path)
-    records = [
-        record
-        for record in await connection.app.runtime.sessions(cwd)
+    infos = [
+        info
+        for record in await connection.app.runtime.sessions(None if path is None else str(path))
         if params.include_archived or not record.archived
+        for info in _with_children(connection, record, params.include_children)
     ]
-    start = _after(records, params.cursor)
+    start = _after(infos, params.cursor)
     end = start + (params.limit or PAGE)
-    page = records[start:end]
-    infos = [info for record in page for info in _with_children(connection, record, params.include_children)]
-    following = page[-1].session_id if page and end < len(records) else None
-    return SessionListResult(sessions=tuple(infos), next_cursor=following)
+    page = infos[start:end]
+    following = page[-1].session_id if page and end < len(infos) else None
+    return SessionListResult(sessions=tuple(page), next_cursor=following)
 
 
-def _after(records: list[SessionRecord], cursor: str | None) -> int:
-    """The index of the first session after the one that ``cursor`` names."""
+def _after(infos: Sequence[SessionInfo], cursor: str | None) -> int:
+    """The index of the first one after that which ``cursor`` names."""
     if cursor is None:
         return 0
-    for index, record in enumerate(records):
-        if record.session_id == cursor:
+    for index, info in enumerate(infos):
+        if info.session_id == cursor:
             return index + 1
     raise InvalidRequest("cursor: the list has changed; ask for it from the start.", "cursor")
 

@@ -10,8 +10,9 @@ import pytest
 
 from deputy_agents.errors import ModelError, ModelErrorKind
 from deputy_agents.message import Image, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
-from deputy_agents.model.anthropic import AnthropicModel, Endpoint
-from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec
+from deputy_agents.model.anthropic import AnthropicModel
+from deputy_agents.model.endpoint import Endpoint
+from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.plays import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
 
@@ -64,7 +65,7 @@ async def test_text_comes_in_parts_and_then_whole() -> None:
     async with served(lambda body, n: say("Hello there", piece=4)) as (model, api):
         events = await collect(model)
     reply = Reply(Message("assistant", (Text("Hello there"),)), StopReason.END_TURN, Usage(10, 5))
-    assert events == [TextPart("Hell"), TextPart("o th"), TextPart("ere"), reply]
+    assert events == [Begun(), TextPart("Hell"), TextPart("o th"), TextPart("ere"), reply]
     assert api.violations == []
 
 

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from deputy_agents.model.choose import DEFAULT_MODEL, ModelChoice, Models, choose_model, endpoint_of
+from deputy_agents.model.choose import DEFAULT_MODEL, ModelChoice, Models, choose_model
+from deputy_agents.model.endpoint import ApiSettings, endpoint_of
 from deputy_agents.model.offline import OfflineModel
 
 
@@ -36,7 +37,7 @@ def test_with_nothing_configured_the_offline_model_is_used_and_says_so(environ: 
 
 def test_the_setting_of_the_address_wins_over_the_environment() -> None:
     environ = {"ANTHROPIC_BASE_URL": "http://env", "ANTHROPIC_API_KEY": " key "}
-    assert endpoint_of(environ, "http://setting").base_url == "http://setting"
+    assert endpoint_of(environ, ApiSettings("http://setting")).base_url == "http://setting"
     assert endpoint_of(environ).base_url == "http://env"
     assert endpoint_of(environ).key == "key"
     assert endpoint_of({}).base_url.startswith("https://")
@@ -44,11 +45,11 @@ def test_the_setting_of_the_address_wins_over_the_environment() -> None:
 
 @pytest.mark.asyncio
 async def test_all_models_of_an_endpoint_share_one_adapter() -> None:
-    models = Models({"ANTHROPIC_API_KEY": "k"}, base_url="http://127.0.0.1:9")
+    models = Models({"ANTHROPIC_API_KEY": "k"}, ApiSettings("http://127.0.0.1:9"))
     first = models("one")
     assert models("two") is first
     assert isinstance(models("offline"), OfflineModel)
-    models.base_url = "http://127.0.0.1:10"
+    models.api = ApiSettings("http://127.0.0.1:10")
     assert models("one") is not first
     await models.aclose()
 

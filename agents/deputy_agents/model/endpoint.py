@@ -1,0 +1,83 @@
+"""Where and as whom a model service is asked."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+_PUBLIC_URL = "https://api.anthropic.com"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """What the user has set; what is missing comes from the environment. ``key_command`` is a program with its
+    arguments that prints the key, and ``keyring`` asks the keyring of the operating system for it. ``headers`` go with
+    every request. Times are in seconds."""
+
+    base_url: str | None = None
+    key_command: tuple[str, ...] = ()
+    keyring: bool = False
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    proxy: str | None = field(default=None, repr=False)
+    connect_timeout: float = 10
+    idle_timeout: float = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """``key`` and ``token`` are never shown; at most one of them is needed. ``idle_timeout`` bounds the silence of an
+    open answer, in seconds. The other fields are those of :class:`ApiSettings`."""
+
+    base_url: str = _PUBLIC_URL
+    key: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    key_command: tuple[str, ...] = ()
+    keyring: bool = False
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    proxy: str | None = field(default=None, repr=False)
+    connect_timeout: float = 10
+    idle_timeout: float = 120
+
+    @property
+    def credential(self) -> str | None:
+        return self.key or self.token
+
+    @property
+    def has_key(self) -> bool:
+        """There is a key, or a place to get one from."""
+        return bool(self.credential or self.key_command or self.keyring)
+
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            host = urlsplit(self.base_url).hostname or ""
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+
+    def safe(self, text: str) -> str:
+        """``text`` without what must not be shown."""
+        for secret in (self.key, self.token, self.proxy, *(value for _, value in self.headers)):
+            if secret:
+                text = text.replace(secret, "***")
+        return text
+
+
+def endpoint_of(environ: Mapping[str, str], api: ApiSettings | None = None) -> Endpoint:
+    """The endpoint that settings and the environment name. Blank values count as missing."""
+    api = api or ApiSettings()
+
+    def value(name: str) -> str | None:
+        return environ.get(name, "").strip() or None
+
+    return Endpoint(
+        base_url=(api.base_url or "").strip() or value("ANTHROPIC_BASE_URL") or _PUBLIC_URL,
+        key=value("ANTHROPIC_API_KEY"),
+        token=value("ANTHROPIC_AUTH_TOKEN"),
+        key_command=api.key_command,
+        keyring=api.keyring,
+        headers=api.headers,
+        proxy=api.proxy,
+        connect_timeout=api.connect_timeout,
+        idle_timeout=api.idle_timeout,
+    )
