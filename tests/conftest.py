@@ -1,5 +1,5 @@
-"""Guards around every test: nothing reaches a real endpoint, nothing touches the user's state, and nothing blocks
-the event loop."""
+"""Guards around every test: nothing reaches a real endpoint, nothing touches the user's state or home, and nothing
+blocks the event loop."""
 
 import ipaddress
 import os
@@ -52,6 +52,9 @@ def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyt
             monkeypatch.delenv(name)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", NOWHERE)
     monkeypatch.setenv("DEPUTY_STATE", str(tmp_path_factory.mktemp("state")))
+    home = str(tmp_path_factory.mktemp("home"))
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.setenv("USERPROFILE", home)
 
 
 @pytest.fixture(autouse=True)

@@ -32,6 +32,8 @@ class Builder:
         self._host = host
         self._catalogue = catalogue
         self._files = Registry(file_tools())
+        self._session = Registry((ListAgents(), GetAgent(), Todo()))
+        self._reports = Registry((SubmitResult(), SubmitError()))
 
     @property
     def _settings(self) -> Settings:
@@ -76,10 +78,11 @@ class Builder:
         agent.system, agent.tools, agent.context = fresh.system, fresh.tools, fresh.context
 
     def _subagent(self, name: str) -> Definition:
-        known = self._subagents()
-        if name not in known:
-            raise ToolError(f"there is no sub-agent definition {name!r}; there are {', '.join(sorted(known))}.")
-        return known[name]
+        definition = self._catalogue.definitions.get(name)
+        if definition is None or not definition.is_subagent:
+            known = ", ".join(sorted(self._subagents()))
+            raise ToolError(f"there is no sub-agent definition {name!r}; there are {known}.")
+        return definition
 
     def _subagents(self) -> dict[str, Definition]:
         return {definition.name: definition for definition in self._catalogue.subagents()}
@@ -116,11 +119,8 @@ class Builder:
             for name, tool in self._files.offered(info.access).items()
             if definition.allows(name) and (parent is None or name in parent.tools)
         }
-        session = (ListAgents(), GetAgent(), Todo())
-        tools |= {tool.name: tool for tool in session if definition.allows(tool.name) or info.depth == 0}
-        if parent is not None:
-            tools |= {tool.name: tool for tool in (SubmitResult(), SubmitError())}
-        return tools
+        tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}
+        return tools if parent is None else {**tools, **self._reports}
 
     def _doors(self, info: AgentInfo, definition: Definition) -> dict[str, Door]:
         """The doors of the primary are those that its definition allows; a child has those that its definition lists,

@@ -20,9 +20,26 @@ def list_unignored(root: Path, parts: Sequence[str]) -> list[Entry]:
     """
     entries = [entry for entry in list_folder(root, parts) if entry.name != ".git"]
     matchers = [_matcher(root, parts[:depth]) for depth in range(len(parts) + 1)]
-    if any(_ignored(matchers, parts[: depth + 1], "/") for depth in range(len(parts))):
+    if _is_ignored_folder(matchers, parts):
         return entries
     return [entry for entry in entries if not _ignored(matchers, [*parts, entry.name], entry.mark)]
+
+
+def is_ignored(root: Path, parts: Sequence[str], above: int) -> bool:
+    """Whether a search of the folder that the first ``above`` of ``parts`` name leaves out the file ``parts``. Here,
+    too, a folder that is excluded itself counts as a whole."""
+    if ".git" in parts[above:]:
+        return True
+    matchers = [_matcher(root, parts[:depth]) for depth in range(len(parts))]
+    if _is_ignored_folder(matchers, parts[:above]):
+        matchers[:above] = [None] * above
+    return _ignored(matchers, parts, "") or any(
+        _ignored(matchers, parts[:depth], "/") for depth in range(above + 1, len(parts))
+    )
+
+
+def _is_ignored_folder(matchers: Sequence[_Matcher | None], parts: Sequence[str]) -> bool:
+    return any(_ignored(matchers, parts[:depth], "/") for depth in range(1, len(parts) + 1))
 
 
 def _ignored(matchers: Sequence[_Matcher | None], parts: Sequence[str], mark: str) -> bool:

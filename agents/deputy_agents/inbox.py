@@ -98,6 +98,16 @@ class Inbox:
         Raises:
             InvalidRequest: no such question, or no such option of it.
         """
+        resolution = self.resolution(request_id, answer)
+        entry = self._open.get(request_id)
+        return entry is not None and self._settle(entry, resolution)
+
+    def resolution(self, request_id: str, answer: Answer) -> Resolution:
+        """What ``answer`` would mean. Changes nothing.
+
+        Raises:
+            InvalidRequest: no such question, or no such option of it.
+        """
         entry = self._open.get(request_id)
         options = entry.question.options if entry else self._settled.get(request_id)
         if options is None:
@@ -108,10 +118,9 @@ class Inbox:
                 if option is None:
                     known = ", ".join(option.option_id for option in options)
                     raise InvalidRequest(f"Question {request_id} has no option {option_id!r}; use {known}.", "optionId")
-                resolution = Resolution(ResolvedBy.USER, option, feedback, input)
+                return Resolution(ResolvedBy.USER, option, feedback, input)
             case Dismissed(by):
-                resolution = Resolution(by)
-        return entry is not None and self._settle(entry, resolution)
+                return Resolution(by)
 
     def review(self) -> None:
         """The rules have changed: what they answer now is no longer asked."""
@@ -137,7 +146,7 @@ class Inbox:
         if entry.asked.pop(questioner, None) is None or scope.cancelled_caught:
             return
         match answer:
-            case Selected(option_id, feedback, input) if (option := _option(entry.question.options, option_id)) is not None:
+            case Selected(option_id, feedback, input) if option := _option(entry.question.options, option_id):
                 self._settle(entry, Resolution(ResolvedBy.USER, option, feedback, input))
             case Dismissed(by=ResolvedBy.UNREACHABLE):
                 self._check_reachable(entry)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from deputy_agents.event import Event, Question, ResolvedBy
-from deputy_agents.message import Message, Reply
+from deputy_agents.message import Message, Reply, Usage
 
 # -- model -------------------------------------------------------------------------------------------------------
 
@@ -65,7 +65,14 @@ class Begun:
     """The service has taken the request: what it answers is on its way."""
 
 
-ModelEvent: TypeAlias = Waiting | Begun | TextPart | ThinkingPart | Reply
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What the request has used by now. It counts when no :class:`Reply` follows, whose usage is the whole."""
+
+    usage: Usage
+
+
+ModelEvent: TypeAlias = Waiting | Begun | Used | TextPart | ThinkingPart | Reply
 
 
 class Model(Protocol):
@@ -163,6 +170,10 @@ class Buffers(Protocol):
 
     def get(self, path: Path) -> Buffer | None:
         """The open document at ``path`` (absolute, symlinks resolved), or ``None``."""
+        ...
+
+    def all(self) -> Sequence[Buffer]:
+        """Every open document that has a path, in no order."""
         ...
 
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from deputy_agents.definition import PermissionMode
 from deputy_agents.message import Usage
+from deputy_agents.modelcard import ModelCards
 from deputy_agents.permission.decide import Rule
 
 
@@ -67,7 +68,8 @@ class PermissionSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """Repeats of a failed model request: at most ``attempts`` in all, waits from ``base`` doubling up to ``cap``."""
+    """Repeats of a failed model request: at most ``attempts`` in all, waits from ``base`` doubling up to ``cap``.
+    ``total`` is the time after the first failure during which it is repeated at all."""
 
     attempts: int = 8
     base: float = 0.5
@@ -95,6 +97,7 @@ class Settings:
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     trusted: bool = True
     max_tokens: int = 16_384
+    cards: ModelCards = field(default_factory=ModelCards)
     agents: AgentSettings = field(default_factory=AgentSettings)
     budgets: Budgets = field(default_factory=Budgets)
     permissions: PermissionSettings = field(default_factory=PermissionSettings)

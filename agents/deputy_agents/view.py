@@ -5,6 +5,7 @@ live and the same session drawn again from the store are equal. Folding is idemp
 above the last one changes nothing.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -119,14 +120,14 @@ class View:
 
     def status(self) -> SessionStatus:
         """Counts for the status line."""
-        children = [node for node in self.agents.values() if node.info.parent_id is not None]
-        running = [node for node in children if node.status is AgentStatus.RUNNING]
+        states = Counter(node.status for node in self.agents.values() if node.info.parent_id is not None)
+        asking = {question.agent.agent_id for question in self.questions.values() if question.agent.depth > 0}
         return SessionStatus(
             primary=1,
-            pending=sum(node.status is AgentStatus.PENDING for node in children),
-            running=len(running),
-            awaiting_permission=sum(node.open_questions > 0 for node in running),
-            finished=sum(node.status.ended for node in children),
+            pending=states[AgentStatus.PENDING],
+            running=states[AgentStatus.RUNNING],
+            awaiting_permission=sum(self.agents[agent_id].status is AgentStatus.RUNNING for agent_id in asking),
+            finished=sum(count for status, count in states.items() if status.ended),
         )
 
     # -- folding -------------------------------------------------------------------------------------------------

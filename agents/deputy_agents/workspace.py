@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -16,8 +16,8 @@ from anyio import to_thread
 from deputy_agents import disk
 from deputy_agents.disk import Entry, FileText
 from deputy_agents.errors import OutsideRoots, ToolError
-from deputy_agents.ignore import list_unignored
-from deputy_agents.ports import Buffers
+from deputy_agents.ignore import is_ignored, list_unignored
+from deputy_agents.ports import Buffer, Buffers
 from deputy_agents.text import visible
 
 _T = TypeVar("_T")
@@ -157,6 +157,12 @@ class Workspace:
         """
         return await _reading(list_unignored, place.root, place.parts)
 
+    async def unsaved(self, folder: Place) -> dict[str, str]:
+        """Texts of open documents beneath ``folder`` that are not those on disk, by their path below it and in its
+        order; without what ``.gitignore`` excludes."""
+        below = [b for b in self._buffers.all() if b.path.is_relative_to(folder.path)] if self._buffers else []
+        return await to_thread.run_sync(_unsaved, folder, below, abandon_on_cancel=True) if below else {}
+
     @asynccontextmanager
     async def working_directory(self, place: Place) -> AsyncGenerator[str]:
         """A working directory for a process that is the folder at ``place``, even if another gets its name."""
@@ -220,6 +226,23 @@ def _file_parts(place: Place) -> tuple[str, ...]:
     if not place.parts:
         raise ToolError(f"{visible(str(place.path))} is a folder; use list_dir.")
     return place.parts
+
+
+def _unsaved(folder: Place, buffers: Sequence[Buffer]) -> dict[str, str]:
+    above = len(folder.parts)
+    found: dict[str, str] = {}
+    for buffer in sorted(buffers, key=lambda buffer: buffer.path):
+        parts = buffer.path.relative_to(folder.root).parts
+        if _text_on_disk(folder.root, parts) != buffer.text and not is_ignored(folder.root, parts, above):
+            found["/".join(parts[above:])] = buffer.text
+    return found
+
+
+def _text_on_disk(root: Path, parts: Sequence[str]) -> str | None:
+    with suppress(ToolError):
+        if file := disk.read_text(root, parts):
+            return file.text
+    return None
 
 
 async def _reading(read: Callable[[Path, Sequence[str]], _T], root: Path, parts: Sequence[str]) -> _T:

@@ -8,7 +8,6 @@ from pydantic import Field
 from deputy_protocol.base import Wire
 from deputy_protocol.place import Range, Reference
 
-
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 # One bad picture in the history would spoil every later request of the session.
 

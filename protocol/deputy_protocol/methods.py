@@ -147,7 +147,7 @@ PERMISSION_ANSWER_MANY = Request(
     "deputy/permission/answerMany",
     lambda: p.permission.PermissionAnswerManyParams,
     lambda: p.permission.PermissionAnswerManyResult,
-    "Answers several open questions at once.",
+    "Answers several open questions at once, or none where the answer does not fit all of them.",
 )
 RULE_LIST = Request(
     "deputy/rule/list",
@@ -159,7 +159,7 @@ RULE_REMOVE = Request(
     "deputy/rule/remove",
     lambda: p.rule.RuleRemoveParams,
     lambda: p.rule.RuleListResult,
-    "Drops a permission rule, and gives those that are left.",
+    "Drops a permission rule of a session, and gives those that are left; one of the settings still holds in others.",
 )
 
 # -- the rest ----------------------------------------------------------------------------------------------------

@@ -71,7 +71,8 @@ class SessionNewParams(Params):
     """How the session starts."""
 
     cwd: str | None = None
-    """URI of its folder; the first workspace folder when absent."""
+    """URI of its folder; the first workspace folder when absent. One outside of the workspace folders is a workspace of
+    its own: the client is the user's, so its word is enough."""
     title: str | None = None
     model: str | None = None
     permission_mode: PermissionMode | None = None

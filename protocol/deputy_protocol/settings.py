@@ -17,10 +17,30 @@ Above: TypeAlias = Annotated[Number, Field(gt=0)]
 ENVIRONMENT: Final = {
     "DEPUTY_MODEL": "The model, where the setting `model` is missing.",
     "ANTHROPIC_BASE_URL": "Address of the Messages API, where the setting `baseUrl` is missing.",
-    "ANTHROPIC_API_KEY": "Key of the Messages API.",
+    "ANTHROPIC_API_KEY": "Key of the Messages API, where the settings name no other place for it.",
+    "DEPUTY_MODELS": "A TOML file with prices and windows of models, which go before those that come with Deputy.",
     "DEPUTY_STATE": "Folder of the session store and the logs; its files are for their owner alone.",
 }
 """Environment variables and what they mean."""
+
+
+class ApiSettings(Params):
+    """How the Messages API is asked."""
+
+    key_command: tuple[str, ...] = ()
+    """A program with its arguments that prints the key; it goes before the keyring and `ANTHROPIC_API_KEY`. It is asked
+    again when the key is refused."""
+    keyring: Flag = False
+    """Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it;
+    needs the Python package `keyring`."""
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    """Further headers of every request."""
+    proxy: str | None = Field(default=None, repr=False)
+    """Address of a proxy; those of the environment when absent. It is not used for this machine itself."""
+    connect_timeout: Above = 10.0
+    """Seconds until a connection must stand."""
+    idle_timeout: Above = 120.0
+    """Seconds that an answer may be silent."""
 
 
 class AgentSettings(Params):
@@ -111,6 +131,7 @@ class Settings(Params):
     """Name of a cheaper model for definitions that ask for one; that of the primary when absent."""
     base_url: str | None = None
     """Address of the Messages API, or of a local server that speaks it; `ANTHROPIC_BASE_URL` when absent."""
+    api: ApiSettings = Field(default_factory=ApiSettings)
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     """How much is allowed without asking in a new session."""
     trusted: Flag = True

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from deputy_protocol.errors import ErrorCode, InvalidParamsData
 
@@ -40,16 +41,22 @@ def parse(model: type[_M], raw: object, *, at: str = "") -> _M:
     try:
         return model.model_validate(given, by_name=False)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        # An array with a bad element is told once, by the element.
-        inner = [e["loc"] for e in found]
-        told = [
-            e for e in found if not any(len(loc) > len(e["loc"]) and loc[: len(e["loc"])] == e["loc"] for loc in inner)
-        ]
-        raise InvalidParams([(_path(e["loc"], given, at), _reason(e["type"], e["msg"])) for e in told]) from None
+        raise InvalidParams(_problems(error, given, at)) from None
 
 
-_NEEDED = {
+def _problems(error: ValidationError, given: object, at: str) -> list[tuple[str, str]]:
+    """One for each field. An array with a bad element is told by the element alone."""
+    found = error.errors(include_url=False, include_input=False)
+    inner = {e["loc"][:depth] for e in found for depth in range(len(e["loc"]))}
+    told: dict[str, list[str]] = {}
+    for e in found:
+        if e["loc"] not in inner:
+            path = _path(e["loc"], given, at, missing=e["type"] == "missing")
+            told.setdefault(path, []).append(_reason(e))
+    return [(field, " or ".join(reasons)) for field, reasons in told.items()]
+
+
+_REASONS = {
     "model_type": "an object is needed",
     "model_attributes_type": "an object is needed",
     "dict_type": "an object is needed",
@@ -62,19 +69,29 @@ _NEEDED = {
     "float_type": "a number is needed",
     "missing": "it is required",
     "string_pattern_mismatch": "it does not have the form that is needed",
+    "string_too_short": "it must not be empty",
+    "too_short": "it must not be empty",
+    "greater_than": "it must be above {gt}",
+    "greater_than_equal": "it must be at least {ge}",
+    "less_than_equal": "it must be at most {le}",
+    "enum": "it must be {expected}",
+    "literal_error": "it must be {expected}",
+    "union_tag_invalid": "its {discriminator} must be one of {expected_tags}",
+    "union_tag_not_found": "its {discriminator} is required",
 }
-"""Reasons in the words of JSON, by pydantic's type of error."""
+"""Reasons in the words of JSON, by pydantic's type of error; in braces what pydantic tells of it."""
 
 
-def _reason(kind: str, message: str) -> str:
-    return _NEEDED.get(kind) or _bounded(message.replace("Tuple should", "it should").replace(" after validation", ""))
+def _reason(error: ErrorDetails) -> str:
+    template = _REASONS.get(error["type"])
+    return _bounded(error["msg"] if template is None else template.format_map(error.get("ctx", {})))
 
 
 def _bounded(reason: str) -> str:
     return reason if len(reason) <= _MAX_REASON else reason[: _MAX_REASON - 1] + "…"
 
 
-def _path(location: Sequence[int | str], raw: object, at: str) -> str:
+def _path(location: Sequence[int | str], raw: object, at: str, *, missing: bool) -> str:
     """The JSON path of a location, without the tags that pydantic puts in where it has chosen among shapes."""
     path, value, tagged = at, raw, False
     for position, step in enumerate(location):
@@ -82,6 +99,8 @@ def _path(location: Sequence[int | str], raw: object, at: str) -> str:
         if isinstance(step, str) and not last and not tagged and _is_tag(step, value):
             tagged = True
             continue
+        if isinstance(step, str) and not missing and not (isinstance(value, Mapping) and step in value):
+            break  # it is the name of a type that was tried
         tagged = False
         if isinstance(step, int):
             path += f"[{step}]"

@@ -2,36 +2,49 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Self
 
-from deputy_agents.model.choose import Models, choose_model
+from deputy_agents.errors import InvalidRequest
+from deputy_agents.model import cards
+from deputy_agents.model.choose import ModelChoice, Models, choose_model
+from deputy_agents.modelcard import ModelCards
+from deputy_agents.ports import Model
 from deputy_agents.runtime import Runtime
+from deputy_agents.settings import Settings as CoreSettings
 from deputy_agents.store.memory import MemoryStore
 from deputy_protocol.settings import Settings
 from deputy_server import convert
+from deputy_server.options import Options
 
 
 class App:
-    """What all connections of a process share."""
+    """What all connections of a process share. Building one reads files.
 
-    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+    Raises:
+        InvalidRequest: there is no recording to replay.
+        OSError: none can be made.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ, options: Options | None = None) -> None:
         self._environ = environ
         self._models = Models(environ)
-        choice = choose_model(None, environ)
-        self.notice = choice.notice
+        self._open_traffic(options or Options())
+        self._cards, self._problem = _cards(environ)
+        self.notice: str | None = None
         """What to tell the user about the choice of the model, if anything."""
-        self.model = choice.name
+        self.model = ""
         """The model that is used where a session names none."""
-        self.runtime = Runtime(
-            settings=convert.core_settings(Settings(), choice.name), store=MemoryStore(), models=self._models
-        )
+        self._settings = Settings()
+        self._choose()
+        self.runtime = Runtime(settings=self._core_settings(), store=MemoryStore(), models=self._model)
 
     def configure(self, settings: Settings) -> None:
         """Puts a client's settings in force."""
-        choice = choose_model(settings.model, self._environ)
-        self.model, self.notice = choice.name, choice.notice
-        self._models.base_url = settings.base_url
-        self.runtime.apply_settings(convert.core_settings(settings, choice.name))
+        self._settings = settings
+        self._models.api = convert.api_settings(settings)
+        self._choose()
+        self.runtime.apply_settings(self._core_settings())
 
     async def __aenter__(self) -> Self:
         await self.runtime.__aenter__()
@@ -41,3 +54,42 @@ class App:
         """Ends every session and closes every connection to a model."""
         await self.runtime.__aexit__(*raised)
         await self._models.aclose()
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def _open_traffic(self, options: Options) -> None:
+        self._recorder = self._replay = None
+        if options.record is None and options.replay is None:
+            return
+        from deputy_agents.model.recording import Recorder, replay  # only for those who look for a fault
+        from deputy_agents.redact import Redactor
+
+        if options.record is not None:
+            self._recorder = Recorder(options.record, Redactor(self._environ))
+        if options.replay is not None:
+            self._replay = replay(options.replay, self._environ)
+
+    def _model(self, name: str) -> Model:
+        model = self._replay or self._models(name)
+        return model if self._recorder is None else self._recorder.of(model)
+
+    def _choose(self) -> None:
+        if self._replay is None:
+            choice = choose_model(self._settings.model, self._environ, self._models.api)
+        else:
+            choice = ModelChoice(
+                self._settings.model or self._replay.model, "Deputy replays a recording: no model works."
+            )
+        self.model, self.notice = choice.name, self._problem or choice.notice
+
+    def _core_settings(self) -> CoreSettings:
+        return convert.core_settings(self._settings, self.model, self._cards)
+
+
+def _cards(environ: Mapping[str, str]) -> tuple[ModelCards, str | None]:
+    """What is known of models, and what is wrong with the user's own file, if anything."""
+    path = environ.get("DEPUTY_MODELS", "").strip()
+    try:
+        return (cards.with_those_of(Path(path)) if path else cards.built_in()), None
+    except InvalidRequest as error:
+        return cards.built_in(), f"Deputy goes without your prices of models (DEPUTY_MODELS): {error}"

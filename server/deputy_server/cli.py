@@ -36,14 +36,45 @@ def deputy(
 @app.command()
 def serve(
     stdio: Annotated[bool, typer.Option("--stdio", help="Speak LSP over standard input and output.")] = True,  # noqa: ARG001
+    record: Annotated[
+        Path | None, typer.Option(help="Write what is said to models and by them to a new file, without secrets.")
+    ] = None,
+    replay: Annotated[Path | None, typer.Option(help="Answer from such a file, in place of a model.")] = None,
 ) -> None:
     """Run the language server. Editors call this.
 
-    Example: `deputy serve --stdio`
+    Examples: `deputy serve --stdio` · `deputy serve --record fault.jsonl` · `deputy serve --replay fault.jsonl`
     """
     from deputy_server.serve import main as run_server  # what `__main__` calls without coming here
 
-    raise typer.Exit(run_server(["--stdio"]))
+    files = {"--record": record, "--replay": replay}
+    given = [word for option, file in files.items() if file is not None for word in (option, str(file))]
+    raise typer.Exit(run_server(["--stdio", *given]))
+
+
+@app.command()
+def doctor(
+    online: Annotated[
+        bool, typer.Option("--online", help="Ask the model for a word as well; this may cost something.")
+    ] = False,
+    settings: Annotated[
+        Path | None, typer.Option(help="A JSON file with the settings that your editor sends, to check with them.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check what Deputy needs: Python, the server, search, model and key, prices, the folder for sessions.
+
+    Says of each in one sentence whether it works and what to do. The exit code is 1 when something does not.
+    """
+    from deputy_agents.errors import InvalidRequest
+    from deputy_server.doctor import report
+
+    try:
+        ok, told = report(settings, online=online, as_json=as_json)
+    except InvalidRequest as error:
+        raise typer.BadParameter(str(error), param_hint="--settings") from None
+    print(told)
+    raise typer.Exit(0 if ok else 1)
 
 
 @app.command()

@@ -15,6 +15,8 @@ from deputy_agents.definition import Definition, PermissionMode
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.message import Block, Image, Text, Usage
 from deputy_agents.metrics import Metrics
+from deputy_agents.model.endpoint import ApiSettings
+from deputy_agents.modelcard import ModelCards
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.ports import Answer, Dismissed, Selected, SessionRecord
 from deputy_protocol import agent, message, permission, place, session, settings, tool, transcript
@@ -376,7 +378,7 @@ def permission_mode(mode: session.PermissionMode | None) -> PermissionMode | Non
     return None if mode is None else PermissionMode(mode)
 
 
-def core_settings(wire: settings.Settings, model: str) -> core.Settings:
+def core_settings(wire: settings.Settings, model: str, cards: ModelCards | None = None) -> core.Settings:
     """The core's settings; ``model`` is the one that was chosen for the primary."""
     agents, limits, permissions = wire.agents, wire.limits, wire.permissions
     return core.Settings(
@@ -395,6 +397,7 @@ def core_settings(wire: settings.Settings, model: str) -> core.Settings:
             wake_on_task_end=agents.wake_on_task_end,
         ),
         max_tokens=wire.max_tokens,
+        cards=cards or ModelCards(),
         budgets=core.Budgets(_budget(wire.budgets.agent), _budget(wire.budgets.tree)),
         limits=core.Limits(
             result_bytes=limits.result_bytes,
@@ -406,6 +409,20 @@ def core_settings(wire: settings.Settings, model: str) -> core.Settings:
             rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,
         ),
+    )
+
+
+def api_settings(wire: settings.Settings) -> ApiSettings:
+    """How the model service is asked."""
+    api = wire.api
+    return ApiSettings(
+        base_url=wire.base_url,
+        key_command=api.key_command,
+        keyring=api.keyring,
+        headers=tuple(sorted(api.headers.items())),
+        proxy=api.proxy,
+        connect_timeout=api.connect_timeout,
+        idle_timeout=api.idle_timeout,
     )
 
 

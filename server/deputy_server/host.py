@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
+from deputy_server.options import Options
+
 if TYPE_CHECKING:
     from deputy_server.app import App
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 class Host:
     """Builds the App on demand. :meth:`run` owns it: when that is cancelled, its sessions end."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
         self._wanted = anyio.Event()
         self._ready = anyio.Event()
         self._app: App | None = None
@@ -26,7 +29,7 @@ class Host:
     async def run(self) -> None:
         """Waits until someone wants the App, then keeps it until cancelled."""
         await self._wanted.wait()
-        async with await anyio.to_thread.run_sync(_load) as app:
+        async with await anyio.to_thread.run_sync(_load, self._options) as app:
             self._app = app
             self._ready.set()
             await anyio.sleep_forever()
@@ -39,14 +42,14 @@ class Host:
         return self._app
 
 
-def _load() -> "App":
+def _load(options: Options) -> "App":
     """Imports and builds, in a thread: the loop goes on serving. Importing makes many objects and no garbage."""
     gc.disable()
     try:
         from deputy_server.app import App
 
         import_module("deputy_server.lsp.wire")  # what serves the first request
-        return App()
+        return App(options=options)
     finally:
         gc.freeze()
         gc.enable()

@@ -3,13 +3,21 @@
 import argparse
 import gc
 from collections.abc import Sequence
+from pathlib import Path
+
+from deputy_server.options import Options
 
 
 def main(arguments: Sequence[str]) -> int:
     """Serves as told by ``arguments``; the exit code of the process."""
     parser = argparse.ArgumentParser(prog="deputy serve", description="Serve a language client.")
     parser.add_argument("--stdio", action="store_true", help="over standard input and output (the default)")
-    parser.parse_args(arguments)
+    parser.add_argument("--record", metavar="FILE", help="write what is said to models and by them to a new file")
+    parser.add_argument("--replay", metavar="FILE", help="answer from such a file, in place of a model")
+    given = parser.parse_args(arguments)
+    options = Options(*(Path(name) if name else None for name in (given.record, given.replay)))
+    if problem := options.problem():
+        parser.error(problem)
     # Importing makes many objects and no garbage; collecting meanwhile costs a fifth of the start-up.
     gc.disable()
     import anyio
@@ -18,4 +26,4 @@ def main(arguments: Sequence[str]) -> int:
 
     gc.freeze()
     gc.enable()
-    return anyio.run(serve)
+    return anyio.run(serve, options)

@@ -240,6 +240,7 @@ async def test_an_untrusted_folder_brings_no_definitions_and_only_children_that_
         assert "judge" in tools_of(c.requests()[-1])
 
 
+@pytest.mark.requirement("E14")
 @pytest.mark.asyncio
 async def test_a_child_works_under_the_lower_of_its_own_mode_and_its_parents(workspace: Path) -> None:
     define(workspace, "bold", ["permissionMode: bypass"])

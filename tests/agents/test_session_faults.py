@@ -26,11 +26,12 @@ from deputy_agents.event import (
     MessageDelta,
     StatusChanged,
     ToolCallStarted,
+    UsageChanged,
 )
-from deputy_agents.message import Reply, StopReason, Text, ToolUse, text_of
+from deputy_agents.message import Reply, StopReason, Text, ToolUse, Usage, text_of
 from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.outcome import AgentStatus, FailureReason
-from deputy_agents.ports import HistoryRecord, ModelEvent, ModelRequest, SessionRecord, TextPart
+from deputy_agents.ports import HistoryRecord, ModelEvent, ModelRequest, SessionRecord, TextPart, Used
 from deputy_agents.run.driver import Driver
 from deputy_agents.settings import RetrySettings, Settings
 from deputy_agents.store.memory import MemoryStore
@@ -81,6 +82,24 @@ async def test_a_failed_request_is_repeated_and_its_text_is_shown_once(workspace
         assert details[0].startswith("rate limited, retrying in ")
         assert [detail[-5:] for detail in details] == ["(2/8)", "(3/8)"]
         assert len({len(request.messages) for request in c.requests()}) == 1
+
+
+@pytest.mark.requirement("X10")
+@pytest.mark.asyncio
+async def test_what_failed_and_cancelled_requests_have_used_counts(workspace: Path) -> None:
+    async def broken() -> AsyncGenerator[ModelEvent]:
+        yield Used(Usage(100, 1))
+        raise BUSY
+
+    pause = Pause(say("never"), [Used(Usage(10, 1)), Used(Usage(10, 5)), TextPart("so far")])
+    async with core(workspace, Cast([lambda _: broken(), pause, say("ok")]), clock=StillClock()) as c:
+        turn = c.start()
+        await pause.asked.wait()
+        await c.session.cancel()
+        outcome = await turn.result()
+        assert (outcome.stop_reason, outcome.usage) == ("cancelled", Usage(110, 6))
+        assert [body.usage for body in c.bodies(UsageChanged)] == [Usage(100, 1), Usage(110, 6)]
+        assert (await c.turn()).usage == Usage()
 
 
 @pytest.mark.asyncio

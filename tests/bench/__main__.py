@@ -2,8 +2,10 @@
 
 import asyncio
 
-from tests.bench import deputy
+from tests.bench import agents, deputy, streams
 from tests.bench.fanout import CONTENDERS, main
 
 if __name__ == "__main__":
     asyncio.run(main({**CONTENDERS, "Deputy": deputy.turn}))
+    asyncio.run(streams.main())
+    asyncio.run(agents.main())

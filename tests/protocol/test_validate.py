@@ -68,6 +68,32 @@ def test_a_prompt_that_does_not_validate_names_the_field(raw: object, field: str
 
 
 @pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ([], "an object is needed"),
+        ({"sessionId": "s"}, "prompt: it is required"),
+        (prompt(), "prompt: it must not be empty"),
+        (prompt("hello"), "prompt[0]: an object is needed"),
+        (prompt({}), "prompt[0]: its 'type' is required"),
+        (prompt({"type": "sound"}), "prompt[0]: its 'type' must be one of 'text', 'resource_link', 'image'"),
+        (
+            prompt({"type": "image", "mimeType": "image/tiff", "data": "!"}),
+            (
+                "prompt[0].mimeType: it must be 'image/png', 'image/jpeg', 'image/gif' or 'image/webp'; "
+                "prompt[0].data: it does not have the form that is needed"
+            ),
+        ),
+        (prompt(TEXT_BLOCK, workDoneToken=[]), "workDoneToken: a whole number is needed or a string is needed"),
+        (prompt(TEXT_BLOCK, workDoneToken={}), "workDoneToken: a whole number is needed or a string is needed"),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_words_of_json(raw: object, told: str) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        SESSION_PROMPT.parse(raw)
+    assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
     ("raw", "field"),
     [
         ({"requestId": "r"}, "outcome"),

@@ -2,15 +2,18 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
+from deputy_agents.errors import ToolError
+from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Documents, lines_of
-from deputy_server.lsp.editor import minimal_edit
+from deputy_server.lsp.editor import EditorBuffers, minimal_edit
+from deputy_server.lsp.rpc import RpcProtocol
 
 URI = "file:///w/a.txt"
 TEXTS = st.text(alphabet="ab\n\r\f\u2028\x1c\u00e9\U0001f600", max_size=30)
@@ -109,3 +112,26 @@ async def test_a_new_version_is_waited_for_no_longer_than_told() -> None:
     await asyncio.sleep(0)
     changed(documents, 2, types.TextDocumentContentChangeWholeDocument("two"))
     assert await waiting
+
+
+class Silent:
+    """A client that never answers: only a bound ends the wait."""
+
+    async def request(self, method: str, params: object, *, timeout: float | None) -> object:
+        assert timeout is not None
+        raise TimeoutError
+
+
+@pytest.mark.asyncio
+async def test_an_edit_that_the_editor_never_answers_is_given_up_and_told() -> None:
+    documents = opened("one\n")
+    buffers = EditorBuffers(cast(RpcProtocol, Silent()), documents, Client(apply_edit=True))
+    with pytest.raises(ToolError, match=r"did not say within .* Read the file again"):
+        await buffers.apply(Path("/w/a.txt"), "two\n", version=1, label="worker")
+
+
+def test_open_documents_that_are_no_files_are_not_searched() -> None:
+    documents = opened("one\n")
+    documents.put_text_document(types.TextDocumentItem("untitled:new", "text", 1, "two\n"))
+    buffers = EditorBuffers(cast(RpcProtocol, Silent()), documents, Client())
+    assert [(buffer.path, buffer.text) for buffer in buffers.all()] == [(Path("/w/a.txt"), "one\n")]

@@ -1,6 +1,7 @@
 """Clients that do not keep up: no traffic of theirs may freeze the server or make it grow."""
 
 import asyncio
+import signal
 from pathlib import Path
 
 import psutil
@@ -42,16 +43,26 @@ async def test_a_client_that_stops_reading_is_served_on_and_caught_up_later(depu
         assert words.startswith(said[0])
 
 
-async def test_a_client_that_stops_reading_for_good_and_leaves_ends_the_server(workspace: Path) -> None:
+@pytest.mark.requirement("X12")
+@pytest.mark.parametrize(
+    ("number", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["end of input", "TERM", "INT"]
+)
+async def test_a_client_that_does_not_read_cannot_hold_up_the_end(
+    workspace: Path, number: signal.Signals | None, code: int
+) -> None:
     async with serving() as client:
         await client.initialize(workspace, initializationOptions={"model": "offline"})
         client.stop_reading()
-        for _ in range(3000):
+        for _ in range(6000):
             client.start("deputy/session/list", {})
-        client.close_input()
+        await client.drain()  # most of it is read by now, and its answers are more than the pipe can hold
+        if number is None:
+            client.close_input()
+        else:
+            client.process.send_signal(number)
         await client.gone()
         client.go_on_reading()
-        assert await client.exit_code() == 0
+        assert await client.exit_code() == code
 
 
 async def test_a_flood_of_requests_is_answered_one_by_one(deputy: Deputies, workspace: Path) -> None:

@@ -341,3 +341,21 @@ async def test_a_picture_that_is_none_is_refused_before_it_spoils_the_session(
             assert failure.value.code == -32602
             assert field in str(failure.value)
         assert api.requests == []
+
+
+@pytest.mark.requirement("X1")
+async def test_a_search_finds_what_the_user_sees_and_has_not_saved(deputy: Deputies, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("needle on disk\n")
+
+    def play(body: Json, _: int) -> Play:
+        if len(body["messages"]) == 1:
+            return calls(call("grep", pattern="needle"))
+        return say(str(body["messages"][-1]["content"][0]["content"]))
+
+    async with deputy(play, workspace) as (client, _):
+        document = {"uri": (workspace / "a.txt").as_uri(), "languageId": "text", "version": 1}
+        client.notify("textDocument/didOpen", {"textDocument": document | {"text": "\nunsaved needle\n"}})
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        said = [event["text"] for event in client.events("message") if event["role"] == "assistant"]
+        assert said == ["a.txt:2:unsaved needle"]

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 from deputy_agents.event import Body, Event, PermissionRequested, Question, ToolCallUpdated
 from deputy_agents.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
-from deputy_agents.ports import Answer, Clock, ModelEvent, ModelRequest, Questioner, Selected, Store
+from deputy_agents.ports import Answer, Clock, Model, ModelEvent, ModelRequest, Questioner, Selected, Store
 from deputy_agents.runtime import Runtime
 from deputy_agents.session import Session, Turn, TurnResult
 from deputy_agents.settings import Settings
@@ -252,8 +252,10 @@ async def core(
     store: Store | None = None,
     clock: Clock | None = None,
     grace: float = 0,
+    wrap: Callable[[Model], Model] = lambda model: model,
 ) -> AsyncGenerator[Core]:
-    """Opens a session in ``root``; at the end, closes everything and looks at what is left."""
+    """Opens a session in ``root``; at the end, closes everything and looks at what is left. ``wrap`` may put something
+    between the agents and their model."""
     tasks_before = asyncio.all_tasks()
     model = ScriptedModel(script)
     store = store or MemoryStore()
@@ -261,7 +263,7 @@ async def core(
         runtime = Runtime(
             settings=settings or Settings(),
             store=store,
-            models=lambda name: model,
+            models=lambda name: wrap(model),
             clock=clock,
             grace=grace,
             home=root.parent / "home",

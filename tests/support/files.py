@@ -27,6 +27,9 @@ class OpenDocuments:
     def get(self, path: Path) -> Buffer | None:
         return self.open.get(path)
 
+    def all(self) -> list[Buffer]:
+        return list(self.open.values())
+
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
         if self.open[path].version != version:
             raise ToolError("The document moved on.")

@@ -28,6 +28,8 @@ from tests.support.history_rules import broken_history_rules
 T = TypeVar("T")
 
 NESTING = "tools: [todo, spawn_agent, spawn_agents, task]"
+MANY = 1000
+"""More requests than a test leaves open."""
 KINDS = ("lead", "general", "judge")
 
 
@@ -99,13 +101,9 @@ class Forest:
 
     def finish(self, reply: Reply) -> None:
         """Answers everything until all have ended, and lets the primary hear of it."""
-        while self.waiting or self.core.session.busy:
-            assert self.waiting, f"nobody goes on: {self._stuck()}"
-            self.answer(0, reply)
+        self._answer_all(reply)
         self.prompt()
-        while self.waiting:
-            self.answer(0, reply)
-        assert not self.core.session.busy, f"nobody goes on: {self._stuck()}"
+        self._answer_all(reply)
 
     def close(self) -> None:
         """Ends all, and looks at tasks and at every history that was sent."""
@@ -121,12 +119,13 @@ class Forest:
         slots, limits = self.core.runtime.slots, self.core.runtime.settings.agents
         assert 0 <= slots.running <= limits.max_parallel
         assert 0 <= slots.queued <= limits.queue
-        running = Counter(node.info.parent_id for node in self._nodes() if node.status is AgentStatus.RUNNING)
-        assert self.core.session.view.status().running == sum(running.values())
+        parents = {node.info.agent_id: node.info.parent_id for node in self._nodes()}
+        served = Counter(parents[request.agent_id] for request, _ in self.waiting if request.depth > 0)
+        assert served.total() <= limits.max_parallel
+        assert all(count <= limits.max_parallel_per_parent for count in served.values())
+        running = sum(node.status is AgentStatus.RUNNING for node in self._nodes())
+        assert self.core.session.view.status().running == running
         assert all(node.info.depth <= limits.max_depth for node in self._nodes())
-        if not limits.parallel_writers:
-            lanes = slots._lanes  # pyright: ignore[reportPrivateUsage]
-            assert all(not slot.closed for slot in lanes.values())
 
     def check_rest(self) -> None:
         """Nothing runs any more: every run has one start and one end, no place is taken, every history is valid."""
@@ -156,8 +155,21 @@ class Forest:
             if agent_id != self.core.session.primary_id:
                 assert [isinstance(event.body, AgentStarted) for event in run] == [True] + [False] * (len(run) - 1)
                 assert [isinstance(event.body, AgentFinished) for event in run] == [False] * (len(run) - 1) + [True]
+        self._check_that_children_end_first(events)
         for node in self._nodes():
             assert {run for agent_id, run in runs if agent_id == node.info.agent_id} == set(range(1, node.run + 1))
+
+    def _check_that_children_end_first(self, events: list[Event]) -> None:
+        live: dict[str | None, str | None] = {}
+        for event in events:
+            match event.body:
+                case AgentStarted(info) if info.parent_id is not None:
+                    live[info.agent_id] = info.parent_id
+                case AgentFinished():
+                    del live[event.agent_id]
+                    assert event.agent_id not in live.values()
+                case _:
+                    pass
 
     def _check_ends_are_told_once(self) -> None:
         """The primary was told of every end of a background child, once each."""
@@ -170,6 +182,14 @@ class Forest:
         ]
         history = self._supervisor.agent(primary).history
         assert Counter(_told(history)) == Counter(ended)
+
+    def _answer_all(self, reply: Reply) -> None:
+        for _ in range(MANY):
+            if not self.waiting:
+                break
+            self.answer(0, reply)
+        assert not self.waiting, "there is no end to it"
+        assert not self.core.session.busy, f"nobody goes on: {self._stuck()}"
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

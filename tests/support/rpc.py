@@ -12,11 +12,13 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, cast
 
 Json: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Json], object]
 
+SERVE = ("-m", "deputy_server", "serve", "--stdio")
 PATIENCE = 30
 """Seconds that anything may take on a busy machine."""
 
@@ -49,6 +51,8 @@ class RpcClient:
         """Everything that came, in order."""
         self.handlers: dict[str, Handler] = {}
         self.stderr = ""
+        self.on_message: Callable[[Json], None] = lambda _: None
+        """Told of each message as it comes."""
         self.ended = False
         """The server has closed its output."""
         self._ids = 0
@@ -78,6 +82,12 @@ class RpcClient:
         message: Json = {"jsonrpc": "2.0", "id": self._ids, "method": method}
         self.send(message if params is None else message | {"params": params})
         return self._ids
+
+    async def drain(self) -> None:
+        """Waits until most of what was sent is on its way to the server."""
+        assert self.process.stdin is not None
+        async with asyncio.timeout(PATIENCE):
+            await self.process.stdin.drain()
 
     async def request(self, method: str, params: object = None) -> Any:
         return await self.result(self.start(method, params))
@@ -190,6 +200,7 @@ class RpcClient:
         self._silent.set()
 
     async def _take(self, message: Json) -> None:
+        self.on_message(message)
         self.received.append(message)
         async with self._news:
             self._news.notify_all()
@@ -231,20 +242,26 @@ async def serving(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     python: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> AsyncGenerator[RpcClient]:
     """A fresh server and its client. ``env`` is added to the environment of the test, ``python`` are options of the
-    interpreter."""
+    interpreter, ``options`` those of ``deputy serve``. Its user has an empty home folder, unless ``env`` names another
+    one."""
+    with TemporaryDirectory(prefix="deputy-home-") as home:
+        user = {"HOME": home, "USERPROFILE": home}
+        async with _running([*python, *SERVE, *options], os.environ | user | dict(env or {}), cwd) as client:
+            yield client
+
+
+@asynccontextmanager
+async def _running(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> AsyncGenerator[RpcClient]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *python,
-        "-m",
-        "deputy_server",
-        "serve",
-        "--stdio",
+        *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=os.environ | dict(env or {}),
+        env=env,
         cwd=cwd,
         limit=2**16,
     )

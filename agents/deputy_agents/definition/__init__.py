@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 SMALL = "small"
 """The model name that stands for the configured small model."""
@@ -15,6 +16,9 @@ SMALL = "small"
 
 BUILT_IN = ("primary", "general", "code_search", "code_review", "planner")
 """Names of the definitions that Deputy ships, in the order in which they are listed."""
+
+FOLDERS = (".deputy/agents", ".claude/agents")
+"""Where definitions lie, below a workspace root or the user's home; the nearest first."""
 
 
 class Mode(StrEnum):
@@ -100,6 +104,14 @@ def _names(entry: str, tool: str) -> bool:
     if not entry.startswith("mcp__"):
         return entry == tool
     return fnmatchcase(tool, entry) or tool.startswith(f"{entry}__")
+
+
+def home_folder() -> Path | None:
+    """The user's home; ``None`` for an account without one."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

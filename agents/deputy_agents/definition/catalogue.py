@@ -11,12 +11,9 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from deputy_agents.definition import Definition, Problem
+from deputy_agents.definition import FOLDERS, Definition, Problem, home_folder
 from deputy_agents.definition.folder import Listing, MarkdownFile, Unreadable, list_markdown, read_markdown
 from deputy_agents.definition.loader import Parsed, built_in, parse_definition
-
-FOLDERS = (".deputy/agents", ".claude/agents")
-"""Nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +93,12 @@ class Catalogue:
         return before is None or (before.definitions, before.problems) != (state.definitions, state.problems)
 
     def _places(self) -> Iterator[_Place]:
-        home = self._home or _home()
+        home = self._home or home_folder()
         at_home = [] if home is None else [home / folder for folder in FOLDERS]
         if self.trusted:
             for folder in FOLDERS:
                 yield from (_Place(root / folder, root) for root in self.roots if root / folder not in at_home)
         yield from map(_Place, at_home)
-
-
-def _home() -> Path | None:
-    try:
-        return Path.home()
-    except RuntimeError:  # an account without one
-        return None
 
 
 def _answer(question: _Question, before: _State | None) -> _State:

@@ -53,8 +53,8 @@ class AnthropicModel:
         try:
             events = await self._open(request)
             self._worked = True
-            yield Begun()
             async with events:
+                yield Begun()
                 raw = events.raw_events(events.response)
                 async for sent in raw:
                     if (part := answer.take(_event(sent.data))) is not None:

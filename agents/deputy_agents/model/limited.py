@@ -70,9 +70,8 @@ class Turns:
             self._timer.cancel()
             self._timer = None
         self._limiter.start(now)
-        if self._limiter.waiting:
-            if pause := self._limiter.pause(now):
-                self._timer = asyncio.get_running_loop().call_later(pause, self._go_on)
+        if self._limiter.waiting and (pause := self._limiter.pause(now)):
+            self._timer = asyncio.get_running_loop().call_later(pause, self._go_on)
         self._news.set()
         self._news = anyio.Event()
 

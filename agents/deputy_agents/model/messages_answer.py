@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 from deputy_agents.ids import new_id
 from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolUse, Usage
-from deputy_agents.ports import TextPart, ThinkingPart
+from deputy_agents.ports import TextPart, ThinkingPart, Used
 
 Json: TypeAlias = Mapping[str, object]
 
@@ -82,18 +82,18 @@ class Answer:
         """The answer is complete; nothing that follows counts."""
         return self._stopped
 
-    def take(self, event: Json) -> TextPart | ThinkingPart | None:
-        """Takes one event in; what can be shown of it at once comes back."""
+    def take(self, event: Json) -> TextPart | ThinkingPart | Used | None:
+        """Takes one event in; what can be told of it at once comes back."""
         match event.get("type"):
             case "content_block_delta":
                 return self._delta(event.get("index"), as_json(event.get("delta")))
             case "content_block_start":
                 return self._start(event.get("index"), as_json(event.get("content_block")))
             case "message_start":
-                self._count(as_json(as_json(event.get("message")).get("usage")))
+                return self._count(as_json(as_json(event.get("message")).get("usage")))
             case "message_delta":
                 self._stop_reason = as_text(as_json(event.get("delta")).get("stop_reason")) or self._stop_reason
-                self._count(as_json(event.get("usage")))
+                return self._count(as_json(event.get("usage")))
             case "message_stop":
                 self._stopped = True
             case _:
@@ -141,11 +141,12 @@ class Answer:
             case _:
                 return None
 
-    def _count(self, usage: Json) -> None:
+    def _count(self, usage: Json) -> Used:
         """Later figures are cumulative and replace earlier ones; a server may leave out what did not change."""
         for theirs, ours in _COUNTERS.items():
             if isinstance(count := usage.get(theirs), int):
                 self._usage[ours] = count
+        return Used(Usage(**self._usage))
 
     def _content(self) -> list[Block]:
         content: list[Block] = []

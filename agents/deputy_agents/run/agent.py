@@ -14,6 +14,7 @@ from deputy_agents.outcome import CancelReason, Ending
 from deputy_agents.permission.decide import Policy, Rule
 from deputy_agents.ports import Clock, Model
 from deputy_agents.run.effect import FinishTurn
+from deputy_agents.run.memory import Memory
 from deputy_agents.run.state import Context
 from deputy_agents.settings import Settings
 from deputy_agents.tool.base import ReadMarks, SessionView, Tool
@@ -37,6 +38,10 @@ class Agent:
     run: int = 1
     parent: "Agent | None" = None
     history: list[Message] = field(default_factory=list[Message])
+    memory: Memory = field(default_factory=Memory)
+    """What of the history the model is sent."""
+    frame: object = None
+    """Model, prompt and tools of the last request."""
     marks: ReadMarks = field(default_factory=ReadMarks)
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0

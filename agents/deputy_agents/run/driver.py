@@ -28,15 +28,15 @@ from deputy_agents.event import (
     StatusChanged,
     ThoughtDelta,
     ToolCallUpdated,
-    UsageChanged,
 )
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import is_stray_cancel
 from deputy_agents.message import Message, Reply, ToolUse, text_of, tool_uses
 from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
-from deputy_agents.ports import ModelRequest, TextPart, ThinkingPart
+from deputy_agents.ports import TextPart, ThinkingPart
 from deputy_agents.run import backoff
 from deputy_agents.run.agent import Agent, Host, say
+from deputy_agents.run.conversation import Conversation
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.effect import (
     Abort,
@@ -98,12 +98,13 @@ class Driver:
         self._slot = slot
         self._deadline = deadline
         self._gate = Gatekeeper(agent, host)
+        self._conversation = Conversation(agent, host)
         self._inputs: deque[Input] = deque()
         self._feeding = False
         self._open: dict[EffectId, anyio.CancelScope] = {}
         self._streaming: EffectId | None = None
         self._stream = Stream()
-        self._round_began = 0.0
+        self._failing_since: float | None = None
         self._places: dict[str, tuple[Location, ...]] = {}
         self._ended = anyio.Event()
         self._fault: Exception | None = None
@@ -239,6 +240,8 @@ class Driver:
                 input = broke(effect)
         if input is None:
             input = Stopped(effect, self._stream.partial() if effect == self._streaming else None)
+        if effect == self._streaming and effect in self._open:
+            self._conversation.settle()
         self.feed(input)
 
     def _mind_the_clock(self) -> None:
@@ -268,7 +271,7 @@ class Driver:
     async def _request(self, effect: RequestModel) -> Input:
         if effect.attempt == 1:
             self._stream = Stream()
-            self._round_began = self._host.clock.monotonic()
+            self._failing_since = None
         else:
             self._stream.restart()
         self._streaming = effect.id
@@ -278,44 +281,22 @@ class Driver:
         if self._host.over_budget(self.agent):
             await anyio.sleep_forever()  # until the cancel that is on its way stops this effect
         try:
-            return await self._listen(effect)
+            return await self._replied(effect, await self._conversation.ask(self._hear))
         except ModelError as error:
             return self._failed(effect, error)
         except NotConfigured as error:
             return self._failed(effect, ModelError(str(error), ModelErrorKind.NOT_CONFIGURED))
 
-    async def _listen(self, effect: RequestModel) -> Input:
-        reply: Reply | None = None
-        async for part in self._host.model(self.agent).stream(self._model_request()):
-            match part:
-                case TextPart(text):
-                    if new := self._stream.add(text):
-                        say(self._host, self.agent, MessageDelta(self._stream.message_id, new))
-                case ThinkingPart(text):
-                    say(self._host, self.agent, ThoughtDelta(self._stream.message_id, clean(text)))
-                case Reply():
-                    reply = part
-        if reply is not None:
-            return await self._replied(effect, reply)
-        raise ModelError("The model's answer broke off.", ModelErrorKind.CUT_STREAM, retryable=True)
-
-    def _model_request(self) -> ModelRequest:
-        agent = self.agent
-        return ModelRequest(
-            model=agent.info.model,
-            system=agent.system,
-            messages=tuple(agent.history),
-            tools=tuple(tool.spec for tool in agent.tools.values()),
-            max_tokens=self._host.settings.max_tokens,
-            temperature=agent.definition.temperature,
-            session_id=self._host.session_id,
-            agent_id=agent.id,
-            depth=agent.info.depth,
-        )
+    def _hear(self, part: TextPart | ThinkingPart) -> None:
+        match part:
+            case TextPart(text):
+                if new := self._stream.add(text):
+                    say(self._host, self.agent, MessageDelta(self._stream.message_id, new))
+            case ThinkingPart(text):
+                say(self._host, self.agent, ThoughtDelta(self._stream.message_id, clean(text)))
 
     async def _replied(self, effect: RequestModel, reply: Reply) -> Input:
-        self.agent.usage += reply.usage
-        say(self._host, self.agent, UsageChanged(self.agent.usage))
+        self._conversation.count(reply.usage)
         message = replace(self._with_own_ids(reply.message), id=self._stream.message_id)
         if not tool_uses(message):
             checked = await references.check(text_of(message), self._host.workspace, self.agent.cwd)
@@ -337,8 +318,9 @@ class Driver:
 
     def _failed(self, effect: RequestModel, error: ModelError) -> ModelFailed:
         settings = self._host.settings.retry
-        waited = self._host.clock.monotonic() - self._round_began
-        retryable = error.retryable and waited < settings.total
+        now = self._host.clock.monotonic()
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        retryable = error.retryable and now - self._failing_since < settings.total
         if error.retry_after is not None and error.retry_after > settings.retry_after_cap:
             retryable = False
         return ModelFailed(

@@ -57,7 +57,7 @@ async def search(
     Raises:
         ToolError: ripgrep is missing, or refuses the pattern or glob.
     """
-    command = [await to_thread.run_sync(_binary), *_COMMON, *options, "--", *operands]
+    command = [await to_thread.run_sync(binary), *_COMMON, *options, "--", *operands]
     with anyio.move_on_after(TIMEOUT):
         async with _owned(command, cwd, piped=data is not None) as process:
             whole = True
@@ -73,7 +73,7 @@ async def search(
 
 
 @cache
-def _binary() -> str:
+def binary() -> str:
     name = "rg.exe" if os.name == "nt" else "rg"
     near = [Path(sysconfig.get_path("scripts"), name), Path(sys.executable).with_name(name)]
     with suppress(metadata.PackageNotFoundError):

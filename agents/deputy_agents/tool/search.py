@@ -89,7 +89,8 @@ class Glob(ArgsTool[GlobArgs]):
 
         async with context.workspace.working_directory(place) as cwd:
             whole = await search(["--files"], [], NAMES, take, cwd=cwd, data=None)
-        return ToolOutput(found.text(whole, "No files match.", "more files match; narrow the pattern or path"))
+        nothing = f"No files match.{_start(args.pattern)}"
+        return ToolOutput(found.text(whole, nothing, "more files match; narrow the pattern or path"))
 
 
 class Grep(ArgsTool[GrepArgs]):
@@ -100,7 +101,7 @@ class Grep(ArgsTool[GrepArgs]):
             "grep",
             ToolKind.SEARCH,
             GrepArgs,
-            "Finds lines that match a regular expression; answers path:line:text. "
+            "Finds lines that match a regular expression; answers path:line:text, files with unsaved changes first. "
             "What .gitignore excludes, binary files and files that may hold secrets are left out.",
         )
 
@@ -118,7 +119,7 @@ class Grep(ArgsTool[GrepArgs]):
         else:
             whole = await self._in_file(args, place, context, found)
         return ToolOutput(
-            found.text(whole, "No matches.", "more matches; narrow the pattern, path or glob"),
+            found.text(whole, f"No matches.{_start(args.glob)}", "more matches; narrow the pattern, path or glob"),
             locations=tuple(found.locations),
         )
 
@@ -127,25 +128,36 @@ class Grep(ArgsTool[GrepArgs]):
         sieve = last_part(args.glob)
         options = [*_GREP, f"--type-add=deputy:{sieve}", "--type=deputy"] if sieve else _GREP
 
+        unsaved = await context.workspace.unsaved(place)
+        for path in filter(wanted, unsaved):
+            if not await _in_text(args.pattern, unsaved[path], place.path / path, _shown(path, place, context), found):
+                return False
+
         def take(record: re.Match[bytes]) -> bool:
             path = _path(record[1])
-            return not wanted(path) or found.match(place.path / path, _shown(path, place, context), record)
+            if path in unsaved or not wanted(path):
+                return True
+            return found.match(place.path / path, _shown(path, place, context), record)
 
         async with context.workspace.working_directory(place) as cwd:
             return await search(options, [args.pattern, "./"], LINES, take, cwd=cwd, data=None)
 
     async def _in_file(self, args: GrepArgs, place: Place, context: ToolContext, found: "_Found") -> bool:
-        """One file goes through the workspace, which looks at open buffers first and follows no link."""
+        """One file goes through the workspace, which looks at open documents first and follows no link."""
         file = await context.workspace.read(place)
         shown = context.workspace.shown(place, context.cwd)
         if file is None:
             raise ToolError(f"There is no file {shown}.")
+        return await _in_text(args.pattern, file.text, place.path, shown, found)
 
-        def take(record: re.Match[bytes]) -> bool:
-            return found.match(place.path, shown, record)
 
-        data = file.text.encode(errors="replace")
-        return await search(_GREP, [args.pattern, "-"], LINES, take, cwd=str(place.root), data=data)
+async def _in_text(pattern: str, text: str, path: Path, shown: str, found: "_Found") -> bool:
+    """Searches ``text``, which is that of the file at ``path``, just as ripgrep searches files."""
+
+    def take(record: re.Match[bytes]) -> bool:
+        return found.match(path, shown, record)
+
+    return await search(_GREP, [pattern, "-"], LINES, take, cwd=path.anchor, data=text.encode(errors="replace"))
 
 
 @dataclass(slots=True)
@@ -179,14 +191,30 @@ class _Found:
 
 
 def _wanted(glob: str, place: Place, context: ToolContext) -> Callable[[str], bool]:
-    """Which paths, relative to ``place``, belong to the answer."""
-    matched = matcher(glob)
+    """Which paths, relative to ``place``, belong to the answer. An absolute glob may lead there.
+
+    Raises:
+        ToolError: the glob is malformed or leads elsewhere.
+    """
+    if ".." in glob.split("/"):
+        raise ToolError(
+            f"The glob {visible(glob)} leads out of the folder that is searched: give that folder as path. "
+            "What is outside the workspace cannot be searched."
+        )
+    matched = matcher(glob.replace(f"{place.path}/", "/", 1) if glob.startswith(f"{place.path}/") else glob)
 
     def wanted(path: str) -> bool:
         below = str(PurePosixPath(*place.parts, path))
         return matched(path) and not is_secret(below) and context.may_read(below)
 
     return wanted
+
+
+def _start(glob: str) -> str:
+    """What to know of a glob that found nothing, if it looks like an absolute path."""
+    if not glob.startswith("/"):
+        return ""
+    return " A glob starts at the folder that is searched; what is outside the workspace cannot be searched."
 
 
 def _folder_request(tool: str, place: Place) -> AccessRequest:

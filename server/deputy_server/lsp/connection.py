@@ -7,6 +7,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.session import Session
 from deputy_server.app import App
 from deputy_server.lsp.client import Client, local_paths
@@ -16,6 +17,12 @@ from deputy_server.lsp.progress import ProgressTokens
 from deputy_server.lsp.publish import Feed
 from deputy_server.lsp.questions import ClientQuestioner
 from deputy_server.lsp.rpc import RpcProtocol
+
+REFRESH_GRACE = 2
+"""Seconds that a prompt waits for agent definitions on a slow disk; after that those of the last look count."""
+
+SHOWN_PROBLEMS = 5
+"""Problems of definition files that one look shows; the log has all."""
 
 _WARNING = 2
 _INFO = 3
@@ -71,19 +78,28 @@ class Connection:
             await feed.flush()
 
     async def refresh(self, session: Session) -> None:
-        """Looks whether agent definitions have changed, and tells the user what is wrong with their files."""
-        await session.refresh()
-        self.tell_problems(session)
+        """Looks whether agent definitions have changed, and tells the user what is wrong with their files. A caller
+        that is cancelled goes on: what follows answers it."""
+        with anyio.move_on_after(REFRESH_GRACE, shield=True):
+            await session.refresh()
+        self.tell_problems(session.catalogue)
 
-    def tell_problems(self, session: Session) -> None:
-        for problem in session.catalogue.problems:
-            self.notice(f"Agent definition: {problem}", _WARNING)
+    def tell_problems(self, catalogue: Catalogue) -> None:
+        """Tells the user what is wrong with definition files: each problem once."""
+        texts = [text for text in map(str, catalogue.problems) if text not in self._noticed]
+        self._noticed.update(texts)
+        for text in texts:
+            self.protocol.notify("window/logMessage", {"type": _WARNING, "message": f"Agent definition: {text}"})
+        for text in texts[:SHOWN_PROBLEMS]:
+            self.show(f"Agent definition: {text}", _WARNING)
+        if (more := len(texts) - SHOWN_PROBLEMS) > 0:
+            self.show(f"{more} more problems of agent definitions are in the log.", _WARNING)
 
-    def notice(self, text: str, kind: int = _INFO) -> None:
+    def notice(self, text: str) -> None:
         """Shows ``text`` to the user, once per connection."""
         if text not in self._noticed:
             self._noticed.add(text)
-            self.show(text, kind)
+            self.show(text)
 
     def show(self, text: str, kind: int = _INFO) -> None:
         """Shows ``text`` to the user; ``kind`` is LSP's message type."""

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -91,10 +92,13 @@ class Documents(Workspace):
 
     def at(self, path: Path) -> Document | None:
         """The open document at ``path`` (absolute, symlinks resolved)."""
+        return next((document for real_path, document in self.files() if real_path == path), None)
+
+    def files(self) -> Iterator[tuple[Path, Document]]:
+        """Every open document that is a file, with where it is."""
         for document in self._text_documents.values():
-            if isinstance(document, Document) and document.real_path == path:
-                return document
-        return None
+            if isinstance(document, Document) and document.real_path is not None:
+                yield document.real_path, document
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:
         """Takes a change, unless it is stale or of a document that is not open."""

@@ -32,6 +32,9 @@ class EditorBuffers:
         document = self._documents.at(path)
         return None if document is None else Buffer(path, document.source, document.version)
 
+    def all(self) -> list[Buffer]:
+        return [Buffer(path, document.source, document.version) for path, document in self._documents.files()]
+
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
         """Raises ToolError when the document moved on from ``version`` or the editor does not apply the edit."""
         document = self._documents.at(path)
@@ -48,7 +51,10 @@ class EditorBuffers:
         try:
             answer = await self._protocol.request(types.WORKSPACE_APPLY_EDIT, params, timeout=APPLY_TIMEOUT)
         except TimeoutError:
-            raise ToolError(f"The editor did not answer whether it applied the edit to {path.name}.") from None
+            raise ToolError(
+                f"The editor did not say within {APPLY_TIMEOUT} s whether it applied the edit to {path.name}. "
+                "Read the file again before editing it."
+            ) from None
         except (ClientError, ConnectionLost):
             raise ToolError(f"The editor could not apply the edit to {path.name}.") from None
         if dig(answer, "applied") is not True:

@@ -1,6 +1,7 @@
 """Handlers of ``deputy/permission/*`` and ``deputy/rule/*``."""
 
 from deputy_agents.errors import InvalidRequest
+from deputy_agents.ports import Answer
 from deputy_agents.session import Session
 from deputy_protocol.permission import (
     PermissionAnswerManyParams,
@@ -27,23 +28,34 @@ async def list_questions(connection: Connection, params: PermissionListParams) -
 
 async def answer(connection: Connection, params: PermissionAnswerParams) -> PermissionAnswerResult:
     """Answers a question of any session: the id alone says which."""
-    for session in connection.sessions(None):
-        try:
-            return PermissionAnswerResult(accepted=session.answer(params.request_id, convert.answer(params.outcome)))
-        except InvalidRequest as error:
-            if error.field != "requestId":
-                raise
-    raise InvalidRequest("requestId: there is no such question.", "requestId")
+    chosen = convert.answer(params.outcome)
+    session = _asker(connection, params.request_id, chosen)
+    return PermissionAnswerResult(accepted=session.answer(params.request_id, chosen))
 
 
 async def answer_many(connection: Connection, params: PermissionAnswerManyParams) -> PermissionAnswerManyResult:
-    """Answers the questions that are named, and no other; all of them must exist."""
-    accepted = [
-        request_id
-        for request_id in dict.fromkeys(params.request_ids)
-        if (await answer(connection, PermissionAnswerParams(request_id=request_id, outcome=params.outcome))).accepted
-    ]
+    """Answers the questions that are named, and no other; none at all, unless the answer fits every one."""
+    chosen = convert.answer(params.outcome)
+    askers = {request_id: _asker(connection, request_id, chosen) for request_id in params.request_ids}
+    accepted = (request_id for request_id, session in askers.items() if session.answer(request_id, chosen))
     return PermissionAnswerManyResult(accepted=tuple(accepted))
+
+
+def _asker(connection: Connection, request_id: str, chosen: Answer) -> Session:
+    """The session that asks a question, when ``chosen`` is an answer to it.
+
+    Raises:
+        InvalidRequest: no such question, or no such option of it.
+    """
+    for session in connection.sessions(None):
+        try:
+            session.inbox.resolution(request_id, chosen)
+        except InvalidRequest as error:
+            if error.field != "requestId":
+                raise
+        else:
+            return session
+    raise InvalidRequest("requestId: there is no such question.", "requestId")
 
 
 async def list_rules(connection: Connection, params: RuleListParams) -> RuleListResult:

@@ -55,6 +55,10 @@ class Answer(Generic[R]):
 RequestHandler: TypeAlias = Callable[[object], Awaitable[object]]
 
 
+Greeting: TypeAlias = Callable[[], Awaitable[object]]
+"""Makes the result of ``initialize``, cancelled or not."""
+
+
 class Phase(Enum):
     """Where the connection is in its life."""
 
@@ -152,17 +156,20 @@ class RpcProtocol(LanguageServerProtocol):
 
     def _initialize(self, request_id: RequestId, params: object) -> None:
         try:
-            result = self.initialize(params)
+            greet = self.initialize(params)
         except Exception as error:  # noqa: BLE001 - whatever it is, the request gets its answer
             self._send_error(request_id, to_rpc_error(error))
         else:
             self.phase = Phase.READY
-            self.ready.set()
-            self._send_result(request_id, result)
+            scope = self._inflight[request_id] = anyio.CancelScope()
+            self.tasks.start_soon(self._answer, request_id, scope, self._greeting, greet)
+
+    async def _greeting(self, greet: object) -> Answer[object]:
+        return Answer(await cast(Greeting, greet)(), self.ready.set)
 
     @abstractmethod
-    def initialize(self, params: object) -> object:
-        """The result of ``initialize``. Raises when it is refused."""
+    def initialize(self, params: object) -> Greeting:
+        """Takes the client. Raises when it is refused; it may then try again."""
 
     async def _answer(
         self, request_id: RequestId, scope: anyio.CancelScope, handler: RequestHandler, params: object
@@ -189,7 +196,9 @@ class RpcProtocol(LanguageServerProtocol):
             answer.then()
 
     async def _shut_down(self, _params: object) -> None:
-        await self.settle(but=1)
+        # An exit that follows at once cancels what is open; this is what it has to wait for.
+        with anyio.CancelScope(shield=True):
+            await self.settle(but=1)
 
     async def settle(self, *, but: int = 0, grace: float = 5) -> None:
         """Cancels every open request but the last ``but`` ones and waits, at most ``grace`` seconds, until they have

@@ -12,17 +12,17 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
-from deputy_agents.definition import BUILT_IN
 from deputy_protocol import PROTOCOL_VERSION
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ModelInfo, ServerCapabilities
 from deputy_protocol.validate import InvalidParams, parse
 from deputy_server.host import Host
 from deputy_server.lsp.client import Client, read_client
+from deputy_server.lsp.definitions import definition_names
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.json import JsonObject, dig
 from deputy_server.lsp.process import is_alive
-from deputy_server.lsp.rpc import RequestHandler, RpcProtocol
+from deputy_server.lsp.rpc import Greeting, RequestHandler, RpcProtocol
 from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT
 from deputy_server.version import VERSION
 
@@ -48,7 +48,7 @@ class DeputyProtocol(RpcProtocol):
         super().__init__(server, converter)
         self._opened = anyio.Event()
 
-    def initialize(self, params: object) -> JsonObject:
+    def initialize(self, params: object) -> Greeting:
         client = read_client(params)
         pid = client.process_id
         # A number that means nothing here, as the editor's does inside a container, is not watched.
@@ -59,12 +59,18 @@ class DeputyProtocol(RpcProtocol):
         served = (*(request.name for request in REQUESTS), types.WORKSPACE_EXECUTE_COMMAND)
         self.methods = {name: self._when_open(name) for name in served}
         self.tasks.start_soon(self._open, client)
+        return lambda: self._welcome(client)
+
+    async def _welcome(self, client: Client) -> JsonObject:
+        trusted = self.settings is None or self.settings.trusted
+        definitions = await definition_names([folder.uri for folder in client.folders], trusted=trusted)
         return {
-            "capabilities": self._capabilities(client.position_encoding),
+            "capabilities": self._capabilities(client.position_encoding, definitions),
             "serverInfo": {"name": self.server_info.name, "version": self.server_info.version},
         }
 
     async def _open(self, client: Client) -> None:
+        await self.ready.wait()
         app = await self.host.app()
         from deputy_protocol.settings import Settings
         from deputy_server.lsp.connection import Connection
@@ -93,13 +99,13 @@ class DeputyProtocol(RpcProtocol):
             if self.connection is not None:
                 self.connection.app.configure(self.settings)
 
-    def _capabilities(self, position_encoding: str) -> JsonObject:
+    def _capabilities(self, position_encoding: str, definitions: tuple[str, ...]) -> JsonObject:
         named = self.settings.model if self.settings else None
         models = dict.fromkeys(name for name in (named, os.environ.get("DEPUTY_MODEL"), _OFFLINE) if name)
         deputy = ServerCapabilities(
             protocol_version=PROTOCOL_VERSION,
             methods=tuple(method.name for method in (*REQUESTS, *SENT)),
-            definitions=BUILT_IN,
+            definitions=definitions,
             models=tuple(ModelInfo(id=name, name=name) for name in models),
         )
         return {

@@ -60,7 +60,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         permission_mode=convert.permission_mode(params.permission_mode),
     )
     connection.latest[cwd] = session.id
-    connection.tell_problems(session)
+    connection.tell_problems(session.catalogue)
     if connection.app.notice and params.model is None:
         connection.notice(connection.app.notice)
     return session

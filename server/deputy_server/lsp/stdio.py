@@ -23,8 +23,12 @@ from deputy_server.lsp.process import is_alive
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
 from deputy_server.lsp.stream import Fault, Frames, new_reader
 from deputy_server.lsp.writer import Writer
+from deputy_server.options import Options
 
-FLUSH_GRACE = 2
+SETTLE_GRACE = 2
+"""Seconds in which open requests must be answered when the connection ends."""
+
+FLUSH_GRACE = 1
 """Seconds that a client may take to read what was written before the end."""
 
 FORCE_AFTER = 15
@@ -39,14 +43,14 @@ _BURST = 32
 _CHUNK = 2**16
 
 
-async def serve() -> int:
+async def serve(options: Options | None = None) -> int:
     """Serves until the connection ends; the exit code of the process."""
     stdin, stdout = claim_stdio()
     code = 1
     out, errors = Writer(stdout), log_to(os.dup(2))
     try:
         async with anyio.create_task_group() as tasks:
-            host = Host()
+            host = Host(options)
             tasks.start_soon(host.run)
             protocol = DeputyServer(host).rpc
             protocol.connect(out, tasks)
@@ -118,7 +122,7 @@ async def _editor_dies(protocol: DeputyProtocol) -> int:
 
 
 async def _wind_up(protocol: DeputyProtocol) -> None:
-    await protocol.settle()
+    await protocol.settle(grace=SETTLE_GRACE)
     if protocol.connection is not None:
         protocol.connection.close()
     protocol.disconnect()

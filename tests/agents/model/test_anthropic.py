@@ -12,7 +12,7 @@ from deputy_agents.errors import ModelError, ModelErrorKind
 from deputy_agents.message import Image, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import Endpoint
-from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec
+from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.plays import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
 
@@ -65,7 +65,8 @@ async def test_text_comes_in_parts_and_then_whole() -> None:
     async with served(lambda body, n: say("Hello there", piece=4)) as (model, api):
         events = await collect(model)
     reply = Reply(Message("assistant", (Text("Hello there"),)), StopReason.END_TURN, Usage(10, 5))
-    assert events == [Begun(), TextPart("Hell"), TextPart("o th"), TextPart("ere"), reply]
+    told = [TextPart("Hell"), TextPart("o th"), TextPart("ere")]
+    assert events == [Begun(), Used(Usage(10, 1)), *told, Used(reply.usage), reply]
     assert api.violations == []
 
 
@@ -463,7 +464,7 @@ async def test_cancelling_closes_the_connection(play: Play) -> None:
 async def test_closing_the_iterator_closes_the_connection() -> None:
     async with served(lambda body, n: say("x" * 10, piece=1, fault=Fault.STALL), idle_timeout=60) as (model, api):
         events = model.stream(request())
-        assert isinstance(await anext(events), TextPart)
+        assert [type(await anext(events)) for _ in range(3)] == [Begun, Used, TextPart]
         await events.aclose()
         await api.until(lambda: api.requests[0].left_early)
 

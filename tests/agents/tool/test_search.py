@@ -17,6 +17,8 @@ from tests.support.files import Hands, hands_on
 
 pytestmark = pytest.mark.asyncio
 
+AT_THE_FOLDER = " A glob starts at the folder that is searched; what is outside the workspace cannot be searched."
+
 
 @pytest.fixture
 def project(workspace: Path) -> Path:
@@ -57,6 +59,22 @@ async def test_paths_are_relative_to_the_working_folder_or_absolute(project: Pat
     hands.context = replace(hands.context, cwd=project / "src")
     assert await hands.text("glob", pattern="*.py") == "app.py"
     assert await hands.text("grep", pattern="Needle", path="..") == f"{project}/README.md:1:Needle here"
+
+
+async def test_an_absolute_glob_may_lead_to_the_searched_folder(project: Path) -> None:
+    hands = hands_on(project)
+    assert await hands.text("glob", pattern=f"{project}/src/*.py") == "src/app.py"
+    assert await hands.text("glob", pattern=f"{project}/*.py") == "No files match." + AT_THE_FOLDER
+    assert await hands.text("glob", pattern="/src/*.py") == "src/app.py"
+
+
+async def test_a_glob_that_leads_out_is_told_so(project: Path) -> None:
+    hands = hands_on(project)
+    assert await hands.text("glob", pattern="/etc/*") == "No files match." + AT_THE_FOLDER
+    assert await hands.text("grep", pattern="root", glob="/etc/*") == "No matches." + AT_THE_FOLDER
+    for name, glob in (("glob", {"pattern": "../*"}), ("grep", {"pattern": "x", "glob": "src/../../*"})):
+        with pytest.raises(ToolError, match="outside the workspace"):
+            await hands.call(name, **glob)
 
 
 async def test_grep_answers_path_line_and_text(project: Path) -> None:
@@ -113,6 +131,33 @@ async def test_one_file_is_searched_as_the_user_sees_it(project: Path) -> None:
     assert await hands.access("grep", pattern="x", path="src/app.py") == [
         AccessRequest("grep", Action.READ, "src/app.py")
     ]
+
+
+@pytest.mark.requirement("X1")
+async def test_a_folder_is_searched_as_the_user_sees_it(project: Path) -> None:
+    """Unsaved text in place of that on disk; of new files, of which the disk knows nothing, too."""
+    hands = hands_on(project)
+    hands.documents.show(project / "src/app.py", "one\ntwo\nneedle (two)\n")
+    hands.documents.show(project / "src/deep/util.ts", "nothing\n")
+    hands.documents.show(project / "src/new.py", "a needle\n")
+    assert await hands.text("grep", pattern=r"needle(?: \(two\))?$", path="src") == (
+        "src/app.py:3:needle (two)\nsrc/new.py:1:a needle\nsrc/deep/util.tsx:1:needle"
+    )
+    assert await hands.text("grep", pattern="needle", path="src", glob="deep/*") == "src/deep/util.tsx:1:needle"
+
+
+async def test_open_documents_are_left_out_of_a_search_as_files_are(project: Path) -> None:
+    hands = hands_on(project)
+    for path in (".env", "vendor/x.py", "src/ignored.py", ".git/config", "../outside.py", "README.md"):
+        hands.documents.show((project / path).resolve(), "unsaved\n")
+    assert await hands.text("grep", pattern="unsaved") == "README.md:1:unsaved"
+    assert await hands.text("grep", pattern="unsaved", path="vendor") == "vendor/x.py:1:unsaved"
+
+    def may_read(subject: str) -> bool:
+        return subject != "README.md"
+
+    hands.context = replace(hands.context, may_read=may_read)
+    assert await hands.text("grep", pattern="unsaved") == "No matches."
 
 
 async def test_searching_a_secret_by_name_asks_for_more_than_leave_to_read(project: Path) -> None:
@@ -184,7 +229,7 @@ def endless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     program = tmp_path / "rg"
     program.write_text(f"#!/bin/sh\necho $$ >'{tmp_path}/pid'\nprintf './a.txt\\0001:found\\n'\nexec sleep 1000\n")
     program.chmod(0o755)
-    monkeypatch.setattr(ripgrep, "_binary", lambda: str(program))
+    monkeypatch.setattr(ripgrep, "binary", lambda: str(program))
     return tmp_path / "pid"
 
 
@@ -230,7 +275,7 @@ async def test_without_ripgrep_the_answer_says_what_to_install(
     def missing() -> str:
         raise ToolError("ripgrep (rg) is missing; install the package ripgrep beside Deputy.")
 
-    monkeypatch.setattr(ripgrep, "_binary", missing)
+    monkeypatch.setattr(ripgrep, "binary", missing)
     with pytest.raises(ToolError, match="install"):
         await hands_on(workspace).call("glob", pattern="*")
 

@@ -1,0 +1,165 @@
+"""Where a key comes from, and what is said when it does not."""
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+
+from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.message import Message, Reply, Text
+from deputy_agents.model import credential
+from deputy_agents.model.anthropic import AnthropicModel
+from deputy_agents.model.credential import with_key
+from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
+from deputy_agents.ports import ModelRequest
+from tests.support.messages_api import messages_api
+from tests.support.plays import Json, Play, failing, say
+
+REQUEST = ModelRequest("m", "", (Message("user", (Text("hi"),)),))
+
+
+def printing(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+async def refused(endpoint: Endpoint) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        await with_key(endpoint)
+    return caught.value
+
+
+@pytest.mark.asyncio
+async def test_a_command_goes_before_the_environment_and_its_output_is_stripped() -> None:
+    api = ApiSettings(key_command=printing("print('  sk-printed  ')"))
+    endpoint = await with_key(endpoint_of({"ANTHROPIC_API_KEY": "sk-env", "ANTHROPIC_AUTH_TOKEN": "t"}, api))
+    assert endpoint.credential == "sk-printed"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (printing("import sys; print('sk-leaked'); print('sk-leaked', file=sys.stderr); sys.exit(3)"), "exit code 3"),
+        (printing("pass"), "printed nothing"),
+        (("no-such-program-anywhere",), "cannot be run"),
+        (("",), "cannot be run"),
+    ],
+)
+async def test_a_command_that_gives_no_key_says_why_and_shows_nothing_of_it(
+    command: tuple[str, ...], says: str
+) -> None:
+    error = await refused(Endpoint(key_command=command))
+    assert error.kind is ModelErrorKind.NOT_CONFIGURED
+    assert says in str(error)
+    assert "api.keyCommand" in error.action
+    assert "sk-leaked" not in f"{error} {error.action} {error.__cause__}"
+
+
+@pytest.mark.asyncio
+async def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credential, "COMMAND_TIMEOUT", 0.1)
+    assert "did not end" in str(
+        await refused(Endpoint(key_command=printing("import threading; threading.Event().wait()")))
+    )
+
+
+@pytest.fixture
+def keyring(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[str, str], str | None]], None]:
+    def install(get_password: Callable[[str, str], str | None]) -> None:
+        module = ModuleType("keyring")
+        module.get_password = get_password  # pyright: ignore[reportAttributeAccessIssue]
+        monkeypatch.setitem(sys.modules, "keyring", module)
+
+    return install
+
+
+@pytest.mark.asyncio
+async def test_the_keyring_is_asked_for_the_entry_of_deputy(
+    keyring: Callable[[Callable[[str, str], str | None]], None],
+) -> None:
+    keyring(lambda service, account: f"sk-{service}-{account}\n")
+    assert (await with_key(Endpoint(key="env", keyring=True))).credential == "sk-deputy-api-key"
+
+
+@pytest.mark.asyncio
+async def test_a_keyring_without_the_entry_or_that_fails_says_what_to_do(
+    keyring: Callable[[Callable[[str, str], str | None]], None],
+) -> None:
+    def locked(service: str, account: str) -> str:
+        raise RuntimeError("secret detail")
+
+    for answer, says in ((lambda *_: None, "holds no key"), (locked, "RuntimeError")):
+        keyring(answer)
+        error = await refused(Endpoint(keyring=True))
+        assert says in str(error)
+        assert "keyring set deputy api-key" in error.action
+        assert "secret detail" not in str(error)
+
+
+@pytest.mark.asyncio
+async def test_a_missing_keyring_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert "not installed" in str(await refused(Endpoint(keyring=True)))
+
+
+@pytest.mark.asyncio
+async def test_a_key_that_ran_out_is_asked_for_again_and_a_wrong_one_is_not_repeated(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    counter = tmp_path_factory.mktemp("keys") / "count"
+    code = f"p={str(counter)!r}\nopen(p,'a').write('x')\nprint('key-%d' % len(open(p).read()))"
+
+    def script(body: Json, n: int) -> Play:
+        return say("ok") if n == 0 or n == 2 else failing(401, "authentication_error")
+
+    async def ask(model: AnthropicModel) -> Reply:
+        events = [event async for event in model.stream(REQUEST)]
+        assert isinstance(events[-1], Reply)
+        return events[-1]
+
+    async with messages_api(script) as api:
+        model = AnthropicModel(endpoint_of({}, ApiSettings(api.url, key_command=printing(code))))
+        await ask(model)
+        with pytest.raises(ModelError) as ran_out:
+            await ask(model)
+        await ask(model)
+        with pytest.raises(ModelError):
+            await ask(model)
+        with pytest.raises(ModelError) as wrong:
+            await ask(model)
+        await model.aclose()
+    assert (ran_out.value.retryable, wrong.value.retryable) == (True, False)
+    used = [received.headers["authorization"] for received in api.requests]
+    assert used == ["Bearer key-1", "Bearer key-1", "Bearer key-2", "Bearer key-2", "Bearer key-3"]
+
+
+@pytest.mark.asyncio
+async def test_headers_travel_and_are_never_shown() -> None:
+    api_settings = ApiSettings(headers=(("x-team", "sk-header"),), key_command=())
+    async with messages_api(lambda *_: failing(401, "authentication_error", "no sk-header")) as api:
+        endpoint = endpoint_of({"ANTHROPIC_API_KEY": "sk-key", "ANTHROPIC_BASE_URL": api.url}, api_settings)
+        model = AnthropicModel(endpoint)
+        with pytest.raises(ModelError):
+            _ = [event async for event in model.stream(REQUEST)]
+        await model.aclose()
+    assert api.requests[0].headers["x-team"] == "sk-header"
+    assert "sk-header" not in f"{endpoint!r} {api_settings!r}"
+    assert endpoint.safe("it says sk-header") == "it says ***"
+
+
+@pytest.mark.asyncio
+async def test_a_proxy_is_used_for_other_machines_alone() -> None:
+    """The loopback server plays the proxy: it is asked for an address on a host that does not exist."""
+    async with messages_api(lambda *_: say("through the proxy")) as proxy:
+        environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://models.invalid"}
+        model = AnthropicModel(endpoint_of(environ, ApiSettings(proxy=proxy.url)))
+        events = [event async for event in model.stream(REQUEST)]
+        await model.aclose()
+        assert isinstance(events[-1], Reply)
+        assert proxy.requests[0].path == "http://models.invalid/v1/messages"
+        async with messages_api(lambda *_: say("directly")) as near:
+            model = AnthropicModel(endpoint_of(environ, ApiSettings(near.url, proxy=proxy.url)))
+            _ = [event async for event in model.stream(REQUEST)]
+            await model.aclose()
+            assert (len(near.requests), len(proxy.requests)) == (1, 1)

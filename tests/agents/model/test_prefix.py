@@ -1,0 +1,64 @@
+"""Prompt caching: each request of a conversation begins with the bytes of the one before."""
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_agents.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.model.messages_request import to_params
+from deputy_agents.ports import ModelRequest, ToolSpec
+from tests.support.api_rules import broken_rules
+from tests.support.plays import Json
+from tests.support.prefix import misses
+
+HEADERS = {"anthropic-version": "2023-06-01"}
+TEXTS = st.text(min_size=1, max_size=20).filter(lambda text: bool(text.strip()))
+TOOLS = tuple(ToolSpec(name, "Does it.", {"type": "object", "b": 1, "a": {}}) for name in ("grep", "edit", "a"))
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[list[Message]]:
+    """The messages that each round adds: the user's, then pairs of an answer and what it is told."""
+    rounds = [[Message("user", (Text(draw(TEXTS)),))]]
+    for number in range(draw(st.integers(1, 6))):
+        said: list[Block] = []
+        if draw(st.booleans()):
+            said.append(Thinking(draw(TEXTS), draw(st.sampled_from(["c2ln", None]))))
+        said.append(Text(draw(TEXTS)))
+        uses = [
+            ToolUse(f"t{number}-{index}", "grep", {"pattern": draw(TEXTS), "z": 1, "a": [draw(st.integers())]})
+            for index in range(draw(st.integers(0, 3)))
+        ]
+        told: list[Block] = [
+            ToolResult(
+                use.id, draw(TEXTS), draw(st.booleans()), (Image("image/png", "aGk="),) * draw(st.integers(0, 1))
+            )
+            for use in uses
+        ]
+        if not told or draw(st.booleans()):
+            told.append(Text(draw(TEXTS)))
+        added = [Message("assistant", (*said, *uses)), Message("user", tuple(told))]
+        if draw(st.booleans()):
+            added.append(Message("user", (Text(draw(TEXTS)),)))
+        rounds.append(added)
+    return rounds
+
+
+@given(conversations())
+def test_each_request_begins_with_the_bytes_of_the_one_before_and_reads_its_cache(rounds: list[list[Message]]) -> None:
+    history: list[Message] = []
+    before: Json | None = None
+    for added in rounds:
+        history += added
+        body = to_params(ModelRequest("m", "Be brief.", tuple(history), TOOLS))
+        assert broken_rules(HEADERS, body) == []
+        if before is not None:
+            assert misses(before, body) == []
+        before = json.loads(json.dumps(body))
+
+
+def test_the_order_in_which_tools_are_offered_does_not_matter() -> None:
+    request = ModelRequest("m", "Be brief.", (Message("user", (Text("hi"),)),), TOOLS)
+    assert json.dumps(to_params(request)) == json.dumps(to_params(replace(request, tools=TOOLS[::-1])))

@@ -1,0 +1,136 @@
+"""Hundreds of children of one parent: caps hold, nothing is lost, and what does not fit is told."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.event import AgentFinished, AgentStarted, StatusChanged
+from deputy_agents.message import Reply
+from deputy_agents.model.scripted import Scripted, say
+from deputy_agents.outcome import AgentStatus
+from deputy_agents.ports import ModelRequest
+from tests.support.core import BOUND, core, small, task_of
+from tests.support.doors import aggregate, background, ends_told, failure, fan_out, success
+
+MANY = [f"task {number}" for number in range(500)]
+
+
+class Crowd:
+    """The primary opens one door for all; each child takes some rounds of the loop, and answers with its task."""
+
+    def __init__(self, first: Reply) -> None:
+        self.at_once = 0
+        self.most = 0
+        self._lines = [first]
+
+    async def __call__(self, request: ModelRequest) -> Scripted:
+        if request.depth == 0:
+            return self._lines.pop() if self._lines else say("ok")
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.at_once -= 1
+        return say(f"answer to {task_of(request)}")
+
+
+@pytest.mark.requirement("E5")
+@pytest.mark.requirement("E19")
+@pytest.mark.requirement("A11")
+@pytest.mark.asyncio
+async def test_five_hundred_at_once_all_end_eight_at_a_time_and_their_results_keep_their_order(
+    workspace: Path,
+) -> None:
+    crowd = Crowd(fan_out(*MANY))
+    async with core(workspace, crowd, settings=small(max_parallel=8, max_parallel_per_parent=8, queue=500)) as c:
+        await c.turn()
+        assert aggregate(c.told()[0]) == [success(task, f"answer to {task}") for task in MANY]
+        assert crowd.most == 8
+        await c.caught_up()
+        starts = c.bodies(AgentStarted)[1:]
+        assert [start.queue_position for start in starts] == [None] * 8 + list(range(1, 493))
+        per_agent = Counter(event.agent_id for event in c.events if isinstance(event.body, AgentFinished))
+        assert len(per_agent) == 500
+        assert set(per_agent.values()) == {1}
+        assert (c.runtime.slots.running, c.runtime.slots.queued) == (0, 0)
+        assert c.session.view.status().finished == 500
+
+
+@pytest.mark.requirement("E5")
+@pytest.mark.asyncio
+async def test_with_the_default_queue_each_task_beyond_it_has_an_error_of_its_own_in_its_place(workspace: Path) -> None:
+    async with core(workspace, Crowd(fan_out(*MANY))) as c:
+        await c.turn()
+        room = c.runtime.settings.agents.max_parallel_per_parent + c.runtime.settings.agents.queue
+        assert room == 72
+        full = "8 sub-agents run and 64 wait; the queue is full"
+        assert aggregate(c.told()[0]) == [
+            *(success(task, f"answer to {task}") for task in MANY[:room]),
+            *(failure(task, "runtime_error", full) for task in MANY[room:]),
+        ]
+        await c.caught_up()
+        assert c.runtime.metrics.counters["failures.runtime_error"] == 500 - room
+
+
+@pytest.mark.requirement("E5")
+@pytest.mark.asyncio
+async def test_places_in_the_queue_are_consecutive_and_are_told_as_they_change(workspace: Path) -> None:
+    gate = asyncio.Event()
+    turn_of: list[str] = []
+
+    async def script(request: ModelRequest) -> Reply:
+        if request.depth == 0:
+            return say("ok") if len(request.messages) > 1 else fan_out("a", "b", "c", "d")
+        turn_of.append(task_of(request))
+        if len(turn_of) == 2:
+            await gate.wait()
+        return say("done")
+
+    async with core(workspace, script, settings=small(max_parallel=1)) as c:
+        turn = c.start()
+        await c.seen(StatusChanged, lambda status: status.queue_position == 1)
+        await c.seen(StatusChanged, lambda status: status.queue_position == 2)
+        places = {node.info.label: node.queue_position for node in c.session.agents()[1:]}
+        assert places == {"a": None, "b": None, "c": 1, "d": 2}
+        gate.set()
+        await c.finish(turn)
+        assert turn_of == ["a", "b", "c", "d"]
+
+
+@pytest.mark.requirement("E19")
+@pytest.mark.parametrize("door", ["spawn_agents", "task"])
+@pytest.mark.asyncio
+async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Path, door: str) -> None:
+    tasks = MANY[:64]
+    gate = asyncio.Event()
+    asked: set[str] = set()
+    all_asked = asyncio.Event()
+
+    async def script(request: ModelRequest) -> Reply:
+        if request.depth == 0:
+            first = fan_out(*tasks) if door == "spawn_agents" else background(*tasks, kind="code_search")
+            return say("ok") if len(request.messages) > 1 else first
+        asked.add(request.agent_id)
+        if len(asked) == 64:
+            all_asked.set()
+        await gate.wait()
+        return say(f"answer to {task_of(request)}")
+
+    settings = small(max_parallel=64, max_parallel_per_parent=64)
+    async with core(workspace, script, settings=settings) as c:
+        turn = c.start()
+        async with asyncio.timeout(BOUND):
+            await all_asked.wait()
+        gate.set()
+        await c.finish(turn)
+        await c.seen(AgentFinished, lambda _: len(c.bodies(AgentFinished)) == 64)
+        if door == "spawn_agents":
+            assert aggregate(c.told()[0]) == [success(task, f"answer to {task}") for task in tasks]
+        else:
+            await c.seen(StatusChanged, lambda _: not c.session.busy and len(ends_told(c.requests()[-1])) == 64)
+            told = sorted(end["summary"] for end in ends_told(c.requests()[-1]))
+            assert told == sorted(f"answer to {task}" for task in tasks)
+        assert {node.status for node in c.session.agents()[1:]} == {AgentStatus.COMPLETED}
+        assert c.runtime.slots.running == 0

@@ -1,0 +1,39 @@
+"""Text that people or models will read."""
+
+import pytest
+
+from deputy_agents.text import clean, label_of
+
+
+@pytest.mark.requirement("E17")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u202egnp.exe", "agnp.exe"),
+        ("\u2066left\u2069 \u200emark\u200f", "left mark"),
+        ("\ufeffstart\u200b\u2060", "start"),
+        ("ignore\U000e0061\U000e0062\U000e007f", "ignore"),
+        ("red\x1b[31m\x1b]0;title\x07\x9b\x08", "red"),
+        ("a\r\nb\rc\td", "a\nb\nc\td"),
+    ],
+)
+def test_what_hides_or_reorders_text_is_taken_out(text: str, shown: str) -> None:
+    assert clean(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\U0001f468\u200d\U0001f4bb",
+        "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\u2764\ufe0f",
+        "\u05e9\u05dc\u05d5\u05dd",
+    ],
+    ids=["emoji", "persian", "variation", "hebrew"],
+)
+def test_what_scripts_and_emoji_need_stays(text: str) -> None:
+    assert clean(text) == text
+
+
+def test_a_label_has_no_hidden_characters() -> None:
+    assert label_of("\u202e\n  look   at\u200b this") == "look at this"
