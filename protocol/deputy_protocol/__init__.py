@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from deputy_protocol import agent as agent
+    from deputy_protocol import base as base
     from deputy_protocol import command as command
     from deputy_protocol import definition as definition
     from deputy_protocol import editor as editor
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 PROTOCOL_VERSION: Final = 1
 """Sent by both sides in their capabilities; see `capabilities`."""
 
-_RESOURCES = frozenset(
+_PAYLOADS = frozenset(
     {
         "agent",
+        "base",
         "command",
         "definition",
         "editor",
@@ -49,6 +51,6 @@ _RESOURCES = frozenset(
 def __getattr__(name: str) -> ModuleType:
     # Payloads cost milliseconds to import, and start-up needs only the names in the table of methods: a module comes
     # when something in it is first asked for.
-    if name in _RESOURCES:
+    if name in _PAYLOADS:
         return import_module(f"deputy_protocol.{name}")
     raise AttributeError(name)

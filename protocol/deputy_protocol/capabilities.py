@@ -9,9 +9,6 @@ later by `workspace/didChangeConfiguration` in the section `deputy`. Nothing els
 question is asked of the user at start.
 """
 
-from collections.abc import Mapping
-from typing import cast
-
 from deputy_protocol.base import Count, Flag, Params, Wire
 
 
@@ -45,19 +42,3 @@ class ServerCapabilities(Wire):
     definitions: tuple[str, ...]
     """Names of the agent definitions."""
     models: tuple[ModelInfo, ...]
-
-
-def read_client(raw: object) -> ClientCapabilities | None:
-    """What a client declared; ``None`` for a plain LSP client. A flag that is not literally true is off, and spoils
-    none of the others."""
-    if not isinstance(raw, Mapping):
-        return None
-    declared = cast("Mapping[str, object]", raw)
-    version = declared.get("protocolVersion")
-    return ClientCapabilities(
-        protocol_version=version if type(version) is int and version >= 0 else 1,
-        events=declared.get("events") is True,
-        permissions=declared.get("permissions") is True,
-        diff_preview=declared.get("diffPreview") is True,
-        diagnostics=declared.get("diagnostics") is True,
-    )

@@ -2,10 +2,11 @@
 one, is described with its code. Messages hold nothing secret and no local path of the server.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Self
 
-from deputy_protocol.base import Flag, Wire
+_SHOWN = 3
 
 
 class ErrorCode(IntEnum):
@@ -35,20 +36,12 @@ class ErrorCode(IntEnum):
     UNKNOWN_AGENT = -32008, "There is no such agent."
 
 
-class InvalidParamsData(Wire):
-    """`data` of error -32602."""
+class InvalidParams(ValueError):
+    """Parameters that do not validate. The text names the fields; ``field`` and ``reason`` are of the first one."""
 
-    field: str
-    """JSON path of the first field that does not validate, such as `prompt[0].uri`; empty for the whole."""
-    reason: str
+    code = ErrorCode.INVALID_PARAMS
 
-
-class ModelFailure(Wire):
-    """`data` of error -32006."""
-
-    kind: str
-    """Such as `rate_limited`, `authentication` or `connection`."""
-    retryable: Flag
-    """Whether the same prompt may succeed later."""
-    action: str
-    """What the user can do."""
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        shown = [f"{field}: {reason}" if field else reason for field, reason in problems[:_SHOWN]]
+        super().__init__("; ".join(shown) + ("; …" if len(problems) > _SHOWN else ""))
+        self.field, self.reason = problems[0]

@@ -3,15 +3,15 @@
 Payload classes are given as functions, so that reading the table imports none of them (`contract`).
 """
 
-from typing import Final, TypeAlias
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import deputy_protocol as p
-from deputy_protocol.base import Empty, NoParams
 from deputy_protocol.contract import Command, Direction, Notification, Request
 
-Method: TypeAlias = Request[BaseModel, BaseModel] | Notification[BaseModel]
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Method: TypeAlias = "Request[BaseModel, BaseModel] | Notification[BaseModel]"
 
 _ASK: Final = Direction.TO_CLIENT
 
@@ -56,25 +56,25 @@ SESSION_LOAD = Request(
 SESSION_UNLOAD = Request(
     "deputy/session/unload",
     lambda: p.session.SessionParams,
-    lambda: Empty,
+    lambda: p.base.Empty,
     "Ends the client's subscription; the session goes on.",
 )
 SESSION_RENAME = Request(
     "deputy/session/rename",
     lambda: p.session.SessionRenameParams,
-    lambda: Empty,
+    lambda: p.base.Empty,
     "Changes a session's title.",
 )
 SESSION_ARCHIVE = Request(
     "deputy/session/archive",
     lambda: p.session.SessionArchiveParams,
-    lambda: Empty,
+    lambda: p.base.Empty,
     "Puts a session into the archive, or takes it out; lists leave archived ones out unless asked.",
 )
 SESSION_DELETE = Request(
     "deputy/session/delete",
     lambda: p.session.SessionParams,
-    lambda: Empty,
+    lambda: p.base.Empty,
     "Cancels a session, then deletes it with its agents.",
 )
 SESSION_EXPORT = Request(
@@ -86,13 +86,13 @@ SESSION_EXPORT = Request(
 SESSION_SET_PERMISSION_MODE = Request(
     "deputy/session/setPermissionMode",
     lambda: p.session.SessionSetPermissionModeParams,
-    lambda: Empty,
+    lambda: p.base.Empty,
     "Changes the permission mode; open questions are decided anew.",
 )
 SESSION_SET_MODEL = Request(
     "deputy/session/setModel",
     lambda: p.session.SessionSetModelParams,
-    lambda: Empty,
+    lambda: p.base.Empty,
     "Changes the model of the next model requests.",
 )
 
@@ -166,7 +166,7 @@ RULE_REMOVE = Request(
 
 DEFINITION_LIST = Request(
     "deputy/definition/list",
-    lambda: NoParams,
+    lambda: p.base.NoParams,
     lambda: p.definition.DefinitionListResult,
     "Lists the agent definitions.",
 )
@@ -184,7 +184,7 @@ PROCESS_STOP = Request(
 )
 METRICS = Request(
     "deputy/metrics",
-    lambda: NoParams,
+    lambda: p.base.NoParams,
     lambda: p.metrics.MetricsResult,
     "Gives counters and percentiles of the server.",
 )
@@ -295,7 +295,7 @@ REVERT_AGENT_COMMAND = Command(
     "Takes the edits of an agent back, as `deputy/agent/revert` does.",
 )
 
-COMMANDS: Final[tuple[Command[BaseModel, BaseModel], ...]] = (
+COMMANDS: Final[tuple["Command[BaseModel, BaseModel]", ...]] = (
     PROMPT_COMMAND,
     NEW_SESSION_COMMAND,
     CANCEL_AGENT_COMMAND,

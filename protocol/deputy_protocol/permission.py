@@ -18,9 +18,10 @@ from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, mo
 
 from deputy_protocol.agent import AgentRef
 from deputy_protocol.base import Count, Flag, JsonObject, Params, Positive, Wire
+from deputy_protocol.errors import InvalidParams
 from deputy_protocol.place import Location
 from deputy_protocol.tool import ToolKind
-from deputy_protocol.validate import InvalidParams, parse
+from deputy_protocol.validate import parse
 
 
 class OptionKind(StrEnum):

@@ -20,7 +20,8 @@ from deputy_protocol import PROTOCOL_VERSION
 from deputy_protocol.base import Params
 from deputy_protocol.capabilities import ClientCapabilities, ServerCapabilities
 from deputy_protocol.contract import Command, Notification, Request
-from deputy_protocol.errors import ErrorCode, InvalidParamsData, ModelFailure
+from deputy_protocol.error_data import InvalidParamsData, ModelFailure
+from deputy_protocol.errors import ErrorCode
 from deputy_protocol.methods import COMMANDS, METHODS
 from deputy_protocol.settings import Settings
 

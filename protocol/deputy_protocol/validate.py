@@ -6,27 +6,11 @@ from typing import TypeVar, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from deputy_protocol.errors import ErrorCode, InvalidParamsData
+from deputy_protocol.errors import InvalidParams
 
 _M = TypeVar("_M", bound=BaseModel)
-_SHOWN = 3
 _MAX_REASON = 300
 _TAGS = ("type", "outcome")
-
-
-class InvalidParams(ValueError):
-    """Parameters that do not validate. The text names the fields; ``field`` and ``reason`` are of the first one."""
-
-    code = ErrorCode.INVALID_PARAMS
-
-    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
-        shown = [f"{field}: {reason}" if field else reason for field, reason in problems[:_SHOWN]]
-        super().__init__("; ".join(shown) + ("; …" if len(problems) > _SHOWN else ""))
-        self.field, self.reason = problems[0]
-
-    @property
-    def data(self) -> InvalidParamsData:
-        return InvalidParamsData(field=self.field, reason=self.reason)
 
 
 def parse(model: type[_M], raw: object, *, at: str = "") -> _M:

@@ -195,7 +195,7 @@ async def _store(patient: Patient) -> Check:
     except OSError as error:
         action = "Make it a folder that you can write to, or name another one by DEPUTY_STATE."
         return Check("store", False, f"Nothing can be kept in {folder}: {error.strerror or error}.", action)
-    return Check("store", True, f"Sessions can be kept in {folder}.")
+    return Check("store", True, f"The state folder can be written: {folder}.")
 
 
 def _write_in(folder: Path) -> None:

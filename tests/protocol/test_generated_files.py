@@ -60,12 +60,11 @@ def test_the_manual_names_everything_and_its_links_lead_somewhere() -> None:
 
 
 def test_importing_the_table_imports_no_payloads_and_no_generator() -> None:
-    code = "import sys, deputy_protocol.methods; print(*(m for m in sys.modules if m.startswith('deputy_')))"
+    code = (
+        "import sys, deputy_protocol.methods; print(*(m for m in sys.modules if m.startswith(('deputy_', 'pydantic'))))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
-    assert set(done.stdout.split()) == {
-        "deputy_protocol",
-        *(f"deputy_protocol.{name}" for name in ("base", "contract", "errors", "methods", "validate")),
-    }
+    assert set(done.stdout.split()) == {"deputy_protocol", "deputy_protocol.contract", "deputy_protocol.methods"}
 
 
 def test_a_payload_module_is_found_when_it_is_first_asked_for() -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from deputy_protocol.agent import AgentStatus, Usage
 from deputy_protocol.base import rfc3339, to_json, to_wire
-from deputy_protocol.capabilities import ClientCapabilities, ServerCapabilities, read_client
+from deputy_protocol.capabilities import ClientCapabilities, ServerCapabilities
 from deputy_protocol.contract import Request
 from deputy_protocol.event import AgentActivity, EventParams, MessageDelta, ThoughtDelta, activity, delta
 from deputy_protocol.methods import COMMANDS, METHODS, SESSION_LIST
@@ -153,17 +153,6 @@ def test_values_of_enumerations_are_plain_strings_on_the_wire() -> None:
 def test_times_are_utc_with_milliseconds() -> None:
     assert rfc3339(0) == "1970-01-01T00:00:00.000Z"
     assert rfc3339(1_767_225_600.25) == "2026-01-01T00:00:00.250Z"
-
-
-def test_a_plain_client_declares_nothing() -> None:
-    assert read_client(None) is None
-    assert read_client([1]) is None
-    assert read_client("deputy") is None
-
-
-def test_each_capability_falls_back_alone() -> None:
-    declared = read_client({"protocolVersion": "new", "events": True, "permissions": "yes", "diffPreview": 1, "x": 2})
-    assert declared == ClientCapabilities(events=True)
 
 
 def test_every_run_has_a_progress_token_of_its_own() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from deputy_protocol.errors import InvalidParams
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
 from deputy_protocol.settings import (
@@ -13,7 +14,7 @@ from deputy_protocol.settings import (
     RuleSetting,
     Settings,
 )
-from deputy_protocol.validate import InvalidParams, parse
+from deputy_protocol.validate import parse
 
 
 @pytest.mark.parametrize(

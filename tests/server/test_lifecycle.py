@@ -14,6 +14,9 @@ import psutil
 import pytest
 
 from deputy_agents.definition import BUILT_IN
+from deputy_protocol.base import to_wire
+from deputy_protocol.capabilities import ServerCapabilities
+from deputy_protocol.validate import parse
 from deputy_server.lsp import served, wire
 from tests.support.messages_api import messages_api
 from tests.support.plays import say
@@ -173,11 +176,21 @@ async def test_a_whole_turn_with_the_offline_model_loads_nothing_that_is_for_lat
 
 
 @pytest.mark.asyncio
+async def test_what_answers_initialize_is_loaded_without_what_is_for_the_requests_behind_it() -> None:
+    loading = "import deputy_server.lsp.stdio, sys; print('pydantic' in sys.modules)"
+    async with owned(sys.executable, "-c", loading, stdout=asyncio.subprocess.PIPE) as process:
+        async with asyncio.timeout(PATIENCE):
+            out, _ = await process.communicate()
+    assert out == b"False\n"
+
+
+@pytest.mark.asyncio
 async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served(workspace: Path) -> None:
     async with serving() as client:
         result = await client.initialize(workspace)
         deputy = result["capabilities"]["experimental"]["deputy"]
         assert result["serverInfo"]["name"] == "deputy"
+        assert to_wire(parse(ServerCapabilities, deputy)) == deputy
         assert deputy["protocolVersion"] == 1
         assert set(wire.REQUESTS) < set(deputy["methods"])
         assert result["capabilities"]["executeCommandProvider"]["commands"] == list(wire.COMMANDS)

@@ -155,12 +155,16 @@ async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(
             params = {"requestId": question["requestId"], "outcome": outcome}
             return await client.request("deputy/permission/answer", params)
 
-        with pytest.raises(RpcFailure) as failure:
-            await answer("no-such-option")
-        assert failure.value.code == -32602
+        async def refuses_an_unknown_option() -> bool:
+            with pytest.raises(RpcFailure) as failure:
+                await answer("no-such-option")
+            return failure.value.code == -32602
+
+        assert await refuses_an_unknown_option()
         option_id = choose("allow_once")(question)["outcome"]["optionId"]  # type: ignore[operator]
         assert await answer(option_id) == {"accepted": True}
         assert await answer(option_id) == {"accepted": False}
+        assert await refuses_an_unknown_option()
         await client.until(lambda m: m.get("method") == "$/cancelRequest" and m["params"]["id"] == asked["id"])
         assert (await client.result(prompt))["stopReason"] == "end_turn"
         assert (workspace / "a.txt").exists()

@@ -54,12 +54,8 @@ async def test_every_child_streams_as_events_and_as_progress_of_its_own(deputy: 
         assert [node["label"] for node in started] == ["look here", "look there"]
         for node in started:
             values = client.progress(f"deputy/{node['agentId']}")
-            assert values[0] | {"message": ""} == {
-                "kind": "begin",
-                "title": f"general: {node['label']}",
-                "message": "",
-                "cancellable": True,
-            }
+            assert values[0].pop("message")
+            assert values[0] == {"kind": "begin", "title": f"general: {node['label']}", "cancellable": True}
             assert values[-1] == {"kind": "end", "message": "completed"}
             assert [value["kind"] for value in values[1:-1]] == ["report"] * (len(values) - 2)
             own = [event["type"] for event in client.events() if event.get("agentId") == node["agentId"]]

@@ -12,9 +12,7 @@ from pathlib import Path
 from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 
-from deputy_protocol.capabilities import ClientCapabilities
-from deputy_protocol.capabilities import read_client as read_deputy
-from deputy_protocol.validate import InvalidParams
+from deputy_protocol.errors import InvalidParams
 from deputy_server.lsp.json import dig, is_object, items
 
 _ENCODINGS = tuple(kind.value for kind in types.PositionEncodingKind)
@@ -31,20 +29,12 @@ class Client:
     work_done_progress: bool = False
     apply_edit: bool = False
     document_changes: bool = False
-    deputy: ClientCapabilities | None = None
-    """What it declared of Deputy's own protocol; ``None`` for a plain client."""
+    events: bool = False
+    """It takes ``deputy/event``."""
+    permissions: bool = False
+    """It answers ``deputy/permission/request``."""
     options: object = None
     """``initializationOptions`` as they came."""
-
-    @property
-    def events(self) -> bool:
-        """Whether it takes ``deputy/event``."""
-        return self.deputy is not None and self.deputy.events
-
-    @property
-    def permissions(self) -> bool:
-        """Whether it answers ``deputy/permission/request``."""
-        return self.deputy is not None and self.deputy.permissions
 
 
 def read_client(params: object) -> Client:
@@ -58,6 +48,7 @@ def read_client(params: object) -> Client:
     capabilities = dig(params, "capabilities")
     if not is_object(capabilities):
         raise InvalidParams([("capabilities", "an object is needed")])
+    deputy = dig(capabilities, "experimental", "deputy")
     pid = dig(params, "processId")
     name = dig(params, "clientInfo", "name")
     return Client(
@@ -68,7 +59,8 @@ def read_client(params: object) -> Client:
         work_done_progress=dig(capabilities, "window", "workDoneProgress") is True,
         apply_edit=dig(capabilities, "workspace", "applyEdit") is True,
         document_changes=dig(capabilities, "workspace", "workspaceEdit", "documentChanges") is True,
-        deputy=read_deputy(dig(capabilities, "experimental", "deputy")),
+        events=dig(deputy, "events") is True,
+        permissions=dig(deputy, "permissions") is True,
         options=dig(params, "initializationOptions"),
     )
 

@@ -12,8 +12,7 @@ import logging
 from collections.abc import Mapping
 
 from deputy_agents import errors
-from deputy_protocol.errors import ErrorCode
-from deputy_protocol.validate import InvalidParams
+from deputy_protocol.errors import ErrorCode, InvalidParams
 
 log = logging.getLogger(__name__)
 

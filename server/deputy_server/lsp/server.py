@@ -13,9 +13,7 @@ from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
 from deputy_protocol import PROTOCOL_VERSION
-from deputy_protocol.base import to_wire
-from deputy_protocol.capabilities import ModelInfo, ServerCapabilities
-from deputy_protocol.validate import InvalidParams, parse
+from deputy_protocol.errors import InvalidParams
 from deputy_server.host import Host
 from deputy_server.lsp.client import Client, read_client
 from deputy_server.lsp.definitions import definition_names
@@ -102,18 +100,18 @@ class DeputyProtocol(RpcProtocol):
     def _capabilities(self, position_encoding: str, definitions: tuple[str, ...]) -> JsonObject:
         named = self.settings.model if self.settings else None
         models = dict.fromkeys(name for name in (named, os.environ.get("DEPUTY_MODEL"), _OFFLINE) if name)
-        deputy = ServerCapabilities(
-            protocol_version=PROTOCOL_VERSION,
-            methods=tuple(method.name for method in (*REQUESTS, *SENT)),
-            definitions=definitions,
-            models=tuple(ModelInfo(id=name, name=name) for name in models),
-        )
+        deputy = {
+            "protocolVersion": PROTOCOL_VERSION,
+            "methods": [method.name for method in (*REQUESTS, *SENT)],
+            "definitions": definitions,
+            "models": [{"id": name, "name": name} for name in models],
+        }
         return {
             "positionEncoding": position_encoding,
             "textDocumentSync": {"openClose": True, "change": types.TextDocumentSyncKind.Incremental.value},
             "executeCommandProvider": {"commands": [command.name for command in COMMANDS]},
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
-            "experimental": {"deputy": to_wire(deputy)},
+            "experimental": {"deputy": deputy},
         }
 
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
@@ -156,8 +154,9 @@ def _cancel_progress(ls: DeputyServer, params: types.WorkDoneProgressCancelParam
 
 
 def _settings(raw: object, at: str) -> "Settings":
-    """Settings as a client sent them, validated. Loaded when there are some, which most starts do not have."""
+    """Settings as a client sent them, validated. Their types are loaded when there are some."""
     from deputy_protocol.settings import Settings
+    from deputy_protocol.validate import parse
 
     return parse(Settings, raw, at=at)
 

@@ -12,8 +12,7 @@ from pydantic import BaseModel
 from deputy_protocol import methods
 from deputy_protocol.base import to_wire
 from deputy_protocol.contract import Command, Request
-from deputy_protocol.errors import ErrorCode
-from deputy_protocol.validate import InvalidParams
+from deputy_protocol.errors import ErrorCode, InvalidParams
 from deputy_server.lsp import agent, commands, permission, process_wide, session
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.errors import RpcError
