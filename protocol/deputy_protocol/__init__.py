@@ -1,9 +1,11 @@
 """The wire contract between Deputy and editors, as code.
 
-Deputy speaks LSP 3.17 and later over stdio, TCP or WebSocket, and adds methods below `deputy/`. Field names are
-camelCase, times are RFC 3339 strings in UTC, ids are opaque strings, and every path is a `file:` URI. Positions and
-ranges are those of LSP, counted from 0 in the position encoding that was negotiated. Where the Agent Client Protocol
-has the concept, names and enum values are its own; the tool status `cancelled` is Deputy's addition.
+Deputy speaks LSP 3.17 and later over stdio, and adds methods below `deputy/`; TCP and WebSocket are planned, and so is
+what is marked as not in this version: it is agreed upon, and the server does not have it yet.
+
+Field names are camelCase, times are RFC 3339 strings in UTC, ids are opaque strings, and every path is a `file:` URI.
+Positions and ranges are those of LSP, counted from 0 in the position encoding that was negotiated. Where the Agent
+Client Protocol has the concept, names and enum values are its own; the tool status `cancelled` is Deputy's addition.
 
 Unknown fields are ignored, in both directions. Within version 1 fields, methods and enum values may be added, and none
 is renamed or dropped. A field that is absent and one that is `null` mean the same, unless its type names `null`.

@@ -3,9 +3,9 @@ argument, an object; it may be left out where no field is needed.
 
 What a client does not handle itself falls back to plain LSP. Questions come by `window/showMessageRequest`, one at a
 time: the message is `[label] tool(target)` with the shortened preview, the actions are named as the options, and
-closing it refuses. Code actions on a selection and on diagnostics start a prompt about them. Transcripts are documents
-that the server keeps up to date. Edits come by `workspace/applyEdit` with `documentChanges`, versions, and a label that
-names the agent.
+closing it refuses. The answer of a turn comes by `window/showMessage`. Edits come by `workspace/applyEdit` with
+`documentChanges`, versions, and a label that names the agent. Code actions that start a prompt about a selection or a
+diagnostic, and transcripts as documents that the server keeps up to date, are not in this version.
 """
 
 from deputy_protocol.base import Params, Wire

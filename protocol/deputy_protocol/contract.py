@@ -1,4 +1,5 @@
-"""What the table of methods is made of: requests, notifications and commands.
+"""What the table of methods is made of: requests, notifications and commands. What is ``planned`` is agreed upon, and
+the server does not have it yet.
 
 Payload classes are given as functions and looked up when they are first needed: the modules that hold them, and
 pydantic below them, cost a fifth of a start-up, which needs only names.
@@ -32,6 +33,7 @@ class Request(Generic[P_co, R_co]):
     _result: Callable[[], type[R_co]]
     doc: str
     direction: Direction = Direction.TO_SERVER
+    planned: bool = False
 
     @property
     def params(self) -> type[P_co]:
@@ -60,6 +62,7 @@ class Notification(Generic[P_co]):
     _params: Callable[[], type[P_co]]
     doc: str
     direction: Direction = Direction.TO_CLIENT
+    planned: bool = False
 
     @property
     def params(self) -> type[P_co]:
@@ -74,6 +77,7 @@ class Command(Generic[P_co, R_co]):
     _argument: Callable[[], type[P_co]]
     _result: Callable[[], type[R_co]]
     doc: str
+    planned: bool = False
 
     @property
     def argument(self) -> type[P_co]:

@@ -38,6 +38,7 @@ _GROUPS: dict[str, tuple[str, ModuleType]] = {
     "event": ("Events", event),
 }
 _ENVELOPE = frozenset({"type", "sessionId", "agentId", "run", "time", "seq", "agentSeq", "afterSeq"})
+_PLANNED = "*Not in this version.*"
 _SENDERS = {"client_to_server": "client", "server_to_client": "server"}
 
 
@@ -91,7 +92,7 @@ class _Manual:
     def _methods(self) -> Iterator[str]:
         methods: dict[str, Schema] = self._contract["methods"]
         yield "## Methods"
-        rows = ((_link(name), _SENDERS[e["direction"]], e["kind"], e["description"]) for name, e in methods.items())
+        rows = ((_link(name), _SENDERS[e["direction"]], e["kind"], _told(e)) for name, e in methods.items())
         yield _table(("method", "sent by", "kind", "meaning"), rows)
         for resource, (heading, module) in _GROUPS.items():
             yield from (f"## {heading}", _doc(module))
@@ -101,7 +102,7 @@ class _Manual:
 
     def _method(self, name: str, entry: Schema) -> Iterator[str]:
         yield f"### {name}"
-        yield f"{entry['kind'].capitalize()} of the {_SENDERS[entry['direction']]}. {entry['description']}"
+        yield f"{entry['kind'].capitalize()} of the {_SENDERS[entry['direction']]}. {_told(entry)}"
         if _name(entry["params"]) == "EventParams":
             yield from self._event_sections()
         else:
@@ -125,7 +126,7 @@ class _Manual:
     def _commands(self) -> Iterator[str]:
         yield from ("## Commands", _doc(command))
         for name, entry in cast("dict[str, Schema]", self._contract["commands"]).items():
-            yield from (f"### {name}", entry["description"])
+            yield from (f"### {name}", _told(entry))
             yield self._payload("Argument", entry["argument"])
             yield self._payload("Result", entry["result"])
 
@@ -166,7 +167,9 @@ class _Manual:
             if _is_settings(_name(shape)):
                 yield from self._settings(_name(shape), f"{prefix}{field}.")
             else:
-                yield f"`{prefix}{field}`", self._type(shape), _default(shape), shape.get("description", "")
+                setting, meaning = f"{prefix}{field}", shape.get("description", "")
+                told = f"{_PLANNED} {meaning}" if setting in settings.PLANNED else meaning
+                yield f"`{setting}`", self._type(shape), _default(shape), told
 
     def _type(self, shape: Schema) -> str:
         """A type in words."""
@@ -198,6 +201,11 @@ class _Manual:
 
     def _about(self, name: str) -> str:
         return self._types[name]["description"]
+
+
+def _told(entry: Schema) -> str:
+    """What a method or command does, and that there is none yet where that is so."""
+    return f"{_PLANNED} {entry['description']}" if entry.get("planned") else entry["description"]
 
 
 def _title(text: str) -> Iterator[str]:

@@ -70,18 +70,21 @@ SESSION_ARCHIVE = Request(
     lambda: p.session.SessionArchiveParams,
     lambda: p.base.Empty,
     "Puts a session into the archive, or takes it out; lists leave archived ones out unless asked.",
+    planned=True,
 )
 SESSION_DELETE = Request(
     "deputy/session/delete",
     lambda: p.session.SessionParams,
     lambda: p.base.Empty,
     "Cancels a session, then deletes it with its agents.",
+    planned=True,
 )
 SESSION_EXPORT = Request(
     "deputy/session/export",
     lambda: p.session.SessionExportParams,
     lambda: p.session.SessionExportResult,
     "Gives a whole session as text.",
+    planned=True,
 )
 SESSION_SET_PERMISSION_MODE = Request(
     "deputy/session/setPermissionMode",
@@ -127,6 +130,7 @@ AGENT_REVERT = Request(
     lambda: p.agent.AgentRevertParams,
     lambda: p.agent.AgentRevertResult,
     "Takes the edits of an agent back, and leaves alone what was changed since.",
+    planned=True,
 )
 
 # -- permissions -------------------------------------------------------------------------------------------------
@@ -175,12 +179,14 @@ PROCESS_LIST = Request(
     lambda: p.session.SessionParams,
     lambda: p.process.ProcessListResult,
     "Lists the commands that agents run in the background.",
+    planned=True,
 )
 PROCESS_STOP = Request(
     "deputy/process/stop",
     lambda: p.process.ProcessStopParams,
     lambda: p.process.ProcessStopResult,
     "Stops a background command with all its children.",
+    planned=True,
 )
 METRICS = Request(
     "deputy/metrics",
@@ -204,6 +210,7 @@ EDITOR_DIAGNOSTICS = Request(
     lambda: p.editor.DiagnosticsResult,
     "Asks for the diagnostics that the editor shows; sent to clients that declared `diagnostics`.",
     _ASK,
+    planned=True,
 )
 EVENT = Notification(
     "deputy/event",
@@ -250,7 +257,7 @@ PROMPT_COMMAND = Command(
     "deputy.prompt",
     lambda: p.command.PromptArgument,
     lambda: p.session.SessionNewResult,
-    "Starts a turn and answers at once; the answer of the agent comes by events and documents.",
+    "Starts a turn and answers at once; the answer of the agent comes by events, else as a message.",
 )
 NEW_SESSION_COMMAND = Command(
     "deputy.newSession",
@@ -287,12 +294,14 @@ OPEN_TRANSCRIPT_COMMAND = Command(
     lambda: p.command.AgentArgument,
     lambda: p.command.OpenTranscriptResult,
     "Shows the transcript of an agent as a document that is kept up to date.",
+    planned=True,
 )
 REVERT_AGENT_COMMAND = Command(
     "deputy.revertAgent",
     lambda: p.command.AgentArgument,
     lambda: p.agent.AgentRevertResult,
     "Takes the edits of an agent back, as `deputy/agent/revert` does.",
+    planned=True,
 )
 
 COMMANDS: Final[tuple["Command[BaseModel, BaseModel]", ...]] = (

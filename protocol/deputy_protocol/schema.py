@@ -143,12 +143,22 @@ def _method(method: Request[BaseModel, BaseModel] | Notification[BaseModel]) -> 
         "direction": method.direction.value,
         "kind": "request" if isinstance(method, Request) else "notification",
         "params": _ref(method.params),
+        **_planned(method.planned),
     }
     return entry | {"result": _ref(method.result)} if isinstance(method, Request) else entry
 
 
 def _command(command: Command[BaseModel, BaseModel]) -> Schema:
-    return {"description": command.doc, "argument": _ref(command.argument), "result": _ref(command.result)}
+    return {
+        "description": command.doc,
+        "argument": _ref(command.argument),
+        "result": _ref(command.result),
+        **_planned(command.planned),
+    }
+
+
+def _planned(planned: bool) -> Schema:
+    return {"planned": True} if planned else {}
 
 
 def _error(code: ErrorCode) -> Schema:

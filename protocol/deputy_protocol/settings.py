@@ -1,7 +1,8 @@
 """Settings come in `initializationOptions`, and later by `workspace/didChangeConfiguration` in the section `deputy`,
 where each notification holds all of them. A setting that is absent or `null` has its default, and an unknown one is
 ignored. One that does not validate is refused with error -32602 naming it; in a changed configuration it leaves the
-one before in force, with a message to the user. Times are in seconds.
+one before in force, with a message to the user. What is marked as not in this version is read, and has no effect yet.
+Times are in seconds.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -22,6 +23,9 @@ ENVIRONMENT: Final = {
     "DEPUTY_STATE": "Folder of the session store and the logs; its files are for their owner alone.",
 }
 """Environment variables and what they mean."""
+
+PLANNED: Final = frozenset({"token", "permissions.reconnectGrace"})
+"""Settings that are read and have no effect yet."""
 
 
 class ApiSettings(Params):

@@ -12,7 +12,7 @@ app = typer.Typer(
     help="A coding agent and its sub-agents, run by a language server inside your editor.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
@@ -87,7 +87,7 @@ def demo(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve every question without asking you.")] = False,
     no_input: Annotated[
-        bool, typer.Option("--no-input", help="Ask nothing: approve in the sample project, deny everywhere else.")
+        bool, typer.Option("--no-input", help="Ask nothing: approve in the sample project, refuse all else.")
     ] = False,
 ) -> None:
     """Watch agents work, in this terminal.
@@ -99,6 +99,8 @@ def demo(
     Examples: `deputy demo` · `deputy demo "where are retries handled?"` ·
     `deputy demo --model offline 'replace "colour" with "color" in docs'`
     """
+    if prompt is not None and not prompt.strip():
+        raise typer.BadParameter("it is empty; leave it out to see the story", param_hint="prompt")
     from deputy_server.demo.run import Options, run  # rich and the rest only where they are shown
 
     raise typer.Exit(run(Options(prompt=prompt, model=model, approve=yes, ask=not no_input), Path.cwd()))

@@ -134,7 +134,7 @@ class Client:
         if isinstance(error, dict):
             details = cast("JsonObject", error)
             code = details.get("code")
-            raise RequestFailed(code if isinstance(code, int) else 0, str(details.get("message") or f"{method} failed"))
+            raise RequestFailed(code if isinstance(code, int) else 0, _told(details, method))
         return _object(answer.get("result"))
 
     def _farewell(self) -> ServerGone:
@@ -251,6 +251,15 @@ async def _read_message(stream: BufferedByteReceiveStream) -> JsonObject:
     if not 0 <= length <= MAX_BODY:
         raise ValueError("a header without a sensible Content-Length")
     return _object(json.loads(await stream.receive_exactly(length)))
+
+
+def _told(error: JsonObject, method: str) -> str:
+    """What went wrong, and what to do about it where the server says that."""
+    message, data = str(error.get("message") or f"{method} failed"), error.get("data")
+    action = cast("JsonObject", data).get("action") if isinstance(data, dict) else None
+    if not isinstance(action, str) or action in message:
+        return message
+    return f"{message.rstrip('.')}. {action}"
 
 
 def _object(value: object) -> JsonObject:

@@ -3,11 +3,13 @@
 All text that an agent, a model or a file had a part in is made visible first: what is approved is what is seen.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import unified_diff
 from urllib.parse import unquote, urlsplit
 
-from rich.console import Group, RenderableType
+from rich.columns import Columns
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.panel import Panel
@@ -20,6 +22,7 @@ from deputy_protocol.agent import AgentStatus
 from deputy_protocol.permission import (
     CommandPreview,
     DiffPreview,
+    OptionKind,
     PermissionOption,
     PermissionRequest,
     TextPreview,
@@ -27,6 +30,14 @@ from deputy_protocol.permission import (
 from deputy_protocol.tool import ToolStatus
 from deputy_server.demo.view import Block, Call, Item, Said, View, status_line
 
+_SHORT = {
+    OptionKind.ALLOW_ONCE: "Approve",
+    OptionKind.ALLOW_ALWAYS: "Always",
+    OptionKind.REJECT_ONCE: "Deny",
+    OptionKind.REJECT_ALWAYS: "Never",
+}
+_EDGES = 6
+"""Columns that a frame takes of the line in which its title stands."""
 CALLS_SHOWN = 3
 TAIL = 8
 
@@ -67,6 +78,8 @@ def state_of(block: Block) -> tuple[str, str, str]:
         return ASKING, "waiting for you", "bold yellow"
     icon, word, style = _BLOCK_STATES[block.status]
     match block:
+        case Block(status=AgentStatus.RUNNING, wait=wait) if wait:
+            return icon, one_line(wait), "yellow"
         case Block(status=AgentStatus.PENDING, queue_position=int(position)):
             return icon, f"queued, place {position}", style
         case Block(status=AgentStatus.FAILED, reason=reason) if reason is not None:
@@ -143,14 +156,15 @@ def live(
     ``keys`` maps agent ids to the keys that stop them. Items have ``room`` lines: blocks fold, and the oldest items
     leave, when that is too little.
     """
-    moving = list(view.items.values())[skip:][-max(1, room) :]
+    moving = list(view.items.values())[skip:][-room:] if room > 0 else []
     # A block has a head, and a line that counts the calls that are not shown.
     calls = max(0, min(CALLS_SHOWN, room // max(1, len(moving)) - 2))
     tail = max(1, min(TAIL, room - len(moving) + 1))
     parts = [item(it, now, keys.get(it.agent_id, "") if isinstance(it, Block) else "", calls, tail) for it in moving]
     if below is not None:
         parts.append(below)
-    return Group(*parts, Text(status_line(view), style="reverse", no_wrap=True, overflow="ellipsis"))
+    waits = f" · {one_line(view.wait)}" if view.wait else ""
+    return Group(*parts, Text(status_line(view) + waits, style="reverse", no_wrap=True, overflow="ellipsis"))
 
 
 # -- questions ---------------------------------------------------------------------------------------------------
@@ -192,32 +206,61 @@ def path_of(uri: str) -> str:
     return visible(unquote(parts.path) if parts.scheme == "file" else uri)
 
 
-def _bounded(lines: Sequence[tuple[str, str]], most: int | None) -> Iterator[tuple[str, str]]:
-    yield from lines[:most]
+def _preview(asked: PermissionRequest, most: int | None) -> Iterator[Text]:
+    lines = list(preview_lines(asked))
+    yield from (Text(line, style=style) for line, style in lines[:most])
     if most is not None and len(lines) > most:
-        yield f"… {_plural(len(lines) - most, 'more line')}, ? shows all", "bold dim"
+        yield Text(f"… ? shows {_plural(len(lines) - most, 'more line')}", style="bold dim")
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A frame that says who asks: in its upper edge, or inside where that is too short for the whole title."""
+
+    asked: PermissionRequest
+    place: str
+    body: Sequence[RenderableType]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        title = _asker(self.asked)
+        fits = title.cell_len <= options.max_width - _EDGES
+        yield Panel(
+            Group(*self.body) if fits else Group(title, *self.body),
+            title=title if fits else None,
+            title_align="left",
+            subtitle=Text(self.place),
+            subtitle_align="right",
+            border_style="yellow",
+        )
+
+
+def _asker(asked: PermissionRequest) -> Text:
+    return Text(one_line(asked.title), style="bold yellow")
 
 
 def question(
     asked: PermissionRequest, keys: Mapping[str, PermissionOption], waiting: int, room: int | None
 ) -> RenderableType:
     """An open question. ``keys`` maps a key to the option that it chooses; ``waiting`` counts the questions behind
-    this one; ``room`` is how many lines of the preview there is space for, ``None``
-    for all of it."""
-    body = [Text(line, style=style) for line, style in _bounded(list(preview_lines(asked)), room)]
+    this one; ``room`` is how many lines of the preview are shown, ``None`` for all of it."""
+    body = [*_preview(asked, room)]
     if asked.reason:
         body.append(Text(one_line(asked.reason), style="dim"))
-    choices = Text("   ".join(f"{key} {one_line(option.name)}" for key, option in keys.items()), style="bold")
+    choices = _choices((f"{key} {one_line(option.name)}" for key, option in keys.items()), 3)
     place = f"{asked.batch.index + 1} of {asked.batch.size}"
     behind = f" · {waiting} more behind it" if waiting else ""
-    return Panel(
-        Group(*body, Text(""), choices),
-        title=Text(one_line(asked.title), style="bold yellow"),
-        title_align="left",
-        subtitle=Text(place + behind),
-        subtitle_align="right",
-        border_style="yellow",
-    )
+    return _Box(asked, place + behind, [*body, Text(""), choices])
+
+
+def small_question(asked: PermissionRequest, keys: Mapping[str, PermissionOption], room: int) -> RenderableType:
+    """An open question for a small window: who asks for what, ``room`` lines of the preview, and the keys."""
+    choices = _choices([*(f"{key} {_SHORT[option.kind]}" for key, option in keys.items()), "? all"], 2)
+    return Group(_asker(asked), *_preview(asked, room), choices)
+
+
+def _choices(told: Iterable[str], gap: int) -> RenderableType:
+    """In as few lines as they need; none is broken that fits into one."""
+    return Columns([Text(choice, style="bold") for choice in told], padding=(0, gap))
 
 
 def heading(text: str) -> RenderableType:

@@ -114,14 +114,19 @@ class _Demo:
         if keys.available():
             auto = None if self._options.ask and not self._options.approve else self._auto()
             return LiveScreen(self._console, stop_soon, auto)
-        self._console.print(
-            "No terminal to ask at: questions are answered automatically, and each answer is shown.", soft_wrap=True
-        )
+        match self._options:
+            case Options(approve=True):
+                told = "everything is approved, as --yes says"
+            case Options(prompt=None):
+                told = "changes of the demo's own sample are approved, all others are refused"
+            case _:
+                told = "what needs your approval is shown, and refused"
+        self._console.print(f"No terminal to ask at: {told}.", soft_wrap=True)
         return PlainScreen(self._console, self._auto())
 
     def _auto(self) -> Auto:
         if self._options.approve:
-            return lambda _: True
+            return lambda _: "as --yes says"
         return in_folder(self._sample)
 
     async def _perform(self, screen: Screen, missed: list[str]) -> None:
@@ -181,10 +186,11 @@ def summary(views: list[View], sessions: Sessions, seconds: float) -> list[str]:
     ended = ", ".join(f"{ends[status]} {status.value}" for status in kinds if ends[status])
     used = sum(view.tokens for view in views) + sum(block.tokens for block in blocks)
     calls = sum(block.call_count for block in blocks)
+    unanswered = f", {sessions.tally.unanswered} without an answer" if sessions.tally.unanswered else ""
     children = f"{len(blocks)}{ended and f' ({ended})'}"
     return [
         f"Sub-agents: {children} · {calls} tool calls · {draw.tokens(used)} tokens · {seconds:.0f} s",
-        f"Questions:  {sessions.tally.approved} approved, {sessions.tally.denied} denied",
+        f"Questions:  {sessions.tally.approved} approved, {sessions.tally.denied} denied{unanswered}",
     ]
 
 

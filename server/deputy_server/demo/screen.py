@@ -1,5 +1,6 @@
 """Where the demo appears: :class:`LiveScreen` on a terminal with a person at it, :class:`PlainScreen` anywhere else."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from deputy_protocol.agent import AgentStatus
 from deputy_protocol.event import (
     AgentFinished,
     AgentStarted,
+    AgentStatusChanged,
     Event,
     MessageAdded,
     ToolCallStarted,
@@ -25,8 +27,8 @@ from deputy_protocol.permission import OptionKind, PermissionOption, PermissionR
 from deputy_server.demo import draw, keys
 from deputy_server.demo.view import Block, View, status_line
 
-Auto = Callable[[PermissionRequest], bool]
-"""Whether to approve, where nobody is asked."""
+Auto = Callable[[PermissionRequest], str | None]
+"""What approves a question, in words; ``None`` where nobody and nothing does."""
 KEYS_OF = {
     OptionKind.ALLOW_ONCE: "y",
     OptionKind.ALLOW_ALWAYS: "a",
@@ -52,10 +54,14 @@ class Screen(Protocol):
         ...
 
 
-def choose(question: PermissionRequest, approve: bool) -> PermissionOption | None:
-    """The option that says yes or no to this one call."""
-    kind = OptionKind.ALLOW_ONCE if approve else OptionKind.REJECT_ONCE
-    return next((option for option in question.options if option.kind is kind), None)
+def answer(question: PermissionRequest, auto: Auto) -> tuple[PermissionOption | None, str]:
+    """The option that approves this one call, if ``auto`` does, and what is said of it. Otherwise none: that nobody
+    was there to ask is not the user's no."""
+    approval = auto(question)
+    if approval is None:
+        return None, "refused: nobody is asked here"
+    options = (option for option in question.options if option.kind is OptionKind.ALLOW_ONCE)
+    return next(options, None), f"approved {approval}"
 
 
 def keys_for(question: PermissionRequest) -> dict[str, PermissionOption]:
@@ -79,18 +85,22 @@ class PlainScreen:
                 self.show(Text(line))
 
     async def ask(self, question: PermissionRequest) -> PermissionOption | None:
-        approve = self._auto(question)
+        option, said = answer(question, self._auto)
         self.show(Text(f"? {draw.one_line(question.title)}"))
         for line, _ in draw.preview_lines(question):
             self.show(Text(f"    {line}"))
-        self.show(Text(f"  nobody is asked here: {'approved' if approve else 'denied'} automatically"))
-        return choose(question, approve)
+        self.show(Text(f"  {said}"))
+        return option
 
 
 def _lines(view: View, event: Event) -> Iterator[str]:
     match event:
         case MessageAdded(role=Role.ASSISTANT) if event.agent_id == view.primary:
             yield from draw.lines_of(event.text)
+        case AgentStatusChanged(detail=str(detail)):
+            block = view.block_of(event.agent_id)
+            label = f"[{draw.one_line(block.label)}] " if block else ""
+            yield f"  {label}{draw.one_line(detail)}"
         case AgentStarted() | ToolCallStarted() | AgentFinished():
             block = view.block_of(event.agent_id)
             if block is not None:
@@ -120,6 +130,8 @@ class _Asked:
     answered: anyio.Event = field(default_factory=anyio.Event)
     seen: bool = False
     choice: PermissionOption | None = None
+    fitted: tuple[object, RenderableType] | None = None
+    """As it was last drawn, and what for: to find out how much fits takes many times longer than a frame may."""
 
 
 class LiveScreen:
@@ -167,10 +179,10 @@ class LiveScreen:
 
     async def ask(self, question: PermissionRequest) -> PermissionOption | None:
         if self._auto is not None:
-            approve = self._auto(question)
+            option, said = answer(question, self._auto)
             self._console.print(draw.question(question, {}, 0, None))
-            self._console.print(Text("approved" if approve else "denied", style="bold"))
-            return choose(question, approve)
+            self._console.print(Text(said, style="bold"))
+            return option
         asked = _Asked(question)
         self._asked.append(asked)
         try:
@@ -190,7 +202,7 @@ class LiveScreen:
                 first.choice = choice
                 first.answered.set()
             elif key == "?":
-                self._console.print(draw.question(first.question, {}, 0, None))
+                self._console.print(draw.question(first.question, keys_for(first.question), 0, None))
         agent = next((agent for agent, own in self._stops().items() if own == key), None)
         if agent is not None:
             self._stop(agent)
@@ -205,16 +217,36 @@ class LiveScreen:
         below, height = None, self._console.height
         if self._asked:
             self._asked[0].seen = True
-            below = self._question(height)
+            below = self._fitted(self._asked[0])
             height -= self._lines(below)
         return draw.live(self._view, self._shown, time(), self._stops(), below, height - 1)
 
-    def _question(self, height: int) -> RenderableType:
-        """The first open question, with as much of its preview as leaves room for who asks, and the status line."""
-        question, behind = self._asked[0].question, len(self._asked) - 1
-        keys = keys_for(question)
-        frame = self._lines(draw.question(question, keys, behind, 1))
-        return draw.question(question, keys, behind, max(1, min(height // 2, height - frame - 2)))
+    def _fitted(self, asked: _Asked) -> RenderableType:
+        circumstances = (self._console.size, len(self._asked))
+        if asked.fitted is None or asked.fitted[0] != circumstances:
+            asked.fitted = circumstances, self._question(asked.question, self._console.height)
+        return asked.fitted[1]
+
+    def _question(self, question: PermissionRequest, height: int) -> RenderableType:
+        """The first open question, with as much of its preview as leaves room for who asks, the keys and the status
+        line."""
+        keys, behind = keys_for(question), len(self._asked) - 1
+
+        def whole(room: int) -> RenderableType:
+            return draw.question(question, keys, behind, room)
+
+        def small(room: int) -> RenderableType:
+            return draw.small_question(question, keys, room)
+
+        # One line is for the agents, one for the status. A long line of a preview takes several of the screen.
+        if (room := self._room(whole, height - 2)) > 0:
+            return whole(min(room, height // 2))
+        return small(max(0, self._room(small, height - 1)))
+
+    def _room(self, drawn: Callable[[int], RenderableType], height: int) -> int:
+        """The most lines of a preview with which what is ``drawn`` is not higher than ``height``; below zero when it
+        always is."""
+        return bisect_right(range(height), height, key=lambda room: self._lines(drawn(room))) - 1
 
     def _lines(self, what: RenderableType) -> int:
         return len(self._console.render_lines(what))
@@ -226,11 +258,12 @@ def _answered(asked: _Asked) -> RenderableType:
 
 
 def in_folder(folder: Path) -> Auto:
-    """Approves what touches files below ``folder`` alone, and denies everything else."""
+    """Approves what touches files below ``folder`` alone."""
     root = folder.resolve()
 
-    def auto(question: PermissionRequest) -> bool:
+    def auto(question: PermissionRequest) -> str | None:
         paths = [Path(draw.path_of(location.uri)).resolve() for location in question.locations]
-        return bool(paths) and all(path.is_relative_to(root) for path in paths)
+        inside = bool(paths) and all(path.is_relative_to(root) for path in paths)
+        return "automatically: nobody is asked here, and it is the demo's own sample" if inside else None
 
     return auto

@@ -32,6 +32,11 @@ class Tally:
 
     approved: int = 0
     denied: int = 0
+    unanswered: int = 0
+
+    @property
+    def asked(self) -> int:
+        return self.approved + self.denied + self.unanswered
 
 
 class Sessions:
@@ -79,6 +84,7 @@ class Sessions:
         option = await self._screen.ask(question)
         if option is None:
             outcome = CancelledOutcome()
+            self.tally.unanswered += 1
         else:
             outcome = SelectedOutcome(option_id=option.option_id)
             if option.kind in (OptionKind.ALLOW_ONCE, OptionKind.ALLOW_ALWAYS):

@@ -25,6 +25,7 @@ from deputy_protocol.event import (
 )
 from deputy_protocol.message import Role
 from deputy_protocol.tool import ToolStatus
+from deputy_server.demo.pattern import short_pattern
 
 ENDED = frozenset({AgentStatus.COMPLETED, AgentStatus.FAILED, AgentStatus.CANCELLED})
 _OPEN_CALLS = frozenset({ToolStatus.PENDING, ToolStatus.IN_PROGRESS})
@@ -72,6 +73,8 @@ class Block:
     ended: float | None = None
     queue_position: int | None = None
     activity: str = ""
+    wait: str = ""
+    """Why it does not get on, such as a model service that is asked again."""
     calls: tuple[Call, ...] = ()
     call_count: int = 0
     tokens: int = 0
@@ -99,6 +102,8 @@ class View:
 
     primary: str | None = None
     model: str = ""
+    wait: str = ""
+    """Why the primary does not get on."""
     items: Mapping[str, Item] = field(default_factory=dict[str, Item])
     asking: Mapping[str, str] = field(default_factory=dict[str, str])
     """Open questions: request id to the id of the agent that asks."""
@@ -190,14 +195,14 @@ def _started(view: View, event: AgentStarted) -> View:
 def _changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged) -> View:
     block = view.block_of(event.agent_id)
     if block is None:
-        return replace(view, tokens=_total(event.usage)) if isinstance(event, UsageChanged) else view
+        return _changed_primary(view, event)
     match event:
         case AgentStatusChanged():
             block = replace(
                 block,
                 status=event.status,
                 queue_position=event.queue_position,
-                activity=event.detail or block.activity,
+                wait=event.detail or "",
                 # The clock of a block shows its work, not its wait.
                 started=block.started if block.status is AgentStatus.RUNNING else _seconds(event.time),
             )
@@ -209,6 +214,7 @@ def _changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinish
                 status=AgentStatus(event.status),
                 ended=_seconds(event.time),
                 activity="",
+                wait="",
                 call_count=event.tool_call_count,
                 tokens=_total(event.usage),
                 result=event.result,
@@ -218,6 +224,16 @@ def _changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinish
         case UsageChanged():
             block = replace(block, tokens=_total(event.usage))
     return _put(view, _key(block), block)
+
+
+def _changed_primary(view: View, event: AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged) -> View:
+    match event:
+        case UsageChanged():
+            return replace(view, tokens=_total(event.usage))
+        case AgentStatusChanged() if event.agent_id == view.primary:
+            return replace(view, wait=event.detail or "")
+        case _:
+            return view
 
 
 def _said(view: View, event: MessageDelta | MessageAdded) -> View:
@@ -237,7 +253,7 @@ def _called(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
     if block is None:
         return _called_by_primary(view, event)
     if isinstance(event, ToolCallStarted):
-        call = Call(event.tool_call_id, event.title.removeprefix(f"[{block.label}] "), event.status)
+        call = Call(event.tool_call_id, _title(event, f"[{block.label}] "), event.status)
         calls = (*block.calls, call)
         block = replace(block, calls=calls, call_count=max(block.call_count, len(calls)))
     else:
@@ -248,9 +264,18 @@ def _called(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
 
 def _called_by_primary(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
     if isinstance(event, ToolCallStarted):
-        return _put(view, event.tool_call_id, Call(event.tool_call_id, event.title, event.status))
+        return _put(view, event.tool_call_id, Call(event.tool_call_id, _title(event, ""), event.status))
     call = view.items.get(event.tool_call_id)
     return _put(view, event.tool_call_id, replace(call, status=event.status)) if isinstance(call, Call) else view
+
+
+def _title(event: ToolCallStarted, prefix: str) -> str:
+    """The title without who calls; that of a search says what is sought where, so that it can be read at a glance."""
+    pattern = event.input.get("pattern")
+    if event.tool != "grep" or not isinstance(pattern, str):
+        return event.title.removeprefix(prefix)
+    places = [str(place) for key in ("path", "glob") if (place := event.input.get(key)) not in (None, "", ".")]
+    return f"grep({' in '.join([short_pattern(pattern), *places])})"
 
 
 def _asking(view: View, agent_id: str, asking: Mapping[str, str]) -> View:

@@ -84,7 +84,27 @@ async def test_parts_of_a_name_are_searched_when_the_name_is_nowhere(project: Pa
 async def test_an_overview_shows_layout_and_documentation(project: Path) -> None:
     said = await answer(project, "What is this project?")
     assert "`README.md`, `src/`, `tests/`" in said
-    assert "`README.md:1-3` — `# Shop`" in said
+    assert "### Documentation\n- `README.md:1-3` — `# Shop` — Sells things." in said
+    assert said.endswith("Start with `README.md:1-3`.")
+
+
+@pytest.mark.asyncio
+async def test_sources_are_named_before_tests_and_settings_and_a_readme_before_other_documents(project: Path) -> None:
+    for name in ("a/deep/notes.md", "a/retry.json", "a/test_first.py"):
+        (project / name).parent.mkdir(exist_ok=True, parents=True)
+        (project / name).write_text("RetryPolicy = RetryPolicy, RetryPolicy\n")
+    said = await answer(project, "Where is RetryPolicy?")
+    usages, _, aside = said.partition("### Usages\n")[2].partition("### Tests and docs\n")
+    assert usages.startswith("- `src/shop.py")
+    assert aside.startswith("- `README.md")
+
+
+@pytest.mark.asyncio
+async def test_entry_points_are_where_something_starts(project: Path) -> None:
+    (project / "src/a.py").write_text('NAMES = "__main__"\n')
+    (project / "src/b.py").write_text("def main():\n    pass\n")
+    said = await answer(project, "What is this project?")
+    assert "### Entry points\n- `src/b.py:1-2` — `def main():`" in said
 
 
 @pytest.mark.asyncio

@@ -62,8 +62,8 @@ def started(
     return _event("agent_started", agent, run=run, agent=node, toolCallId=door)
 
 
-def status(agent: str, status: str, at: float = 0) -> Raw:
-    return _event("agent_status", agent, at, status=status)
+def status(agent: str, status: str, at: float = 0, *, detail: str | None = None) -> Raw:
+    return _event("agent_status", agent, at, status=status, detail=detail)
 
 
 def activity(agent: str, text: str, calls: int) -> Raw:
@@ -103,16 +103,16 @@ def message(agent: str, message: str, text: str, role: str = "assistant") -> Raw
     return _event("message", agent, messageId=message, role=role, text=text)
 
 
-def call(agent: str, id: str, title: str) -> Raw:
+def call(agent: str, id: str, title: str, **input: object) -> Raw:
     return _event(
         "tool_call",
         agent,
         toolCallId=id,
-        tool=title.partition("(")[0],
+        tool=title.rpartition("] ")[2].partition("(")[0],
         title=title,
         kind="other",
         status="in_progress",
-        input={},
+        input=input,
         locations=[],
     )
 

@@ -32,7 +32,7 @@ def main() -> None:
             case "echo":
                 send(id=id, result=message["params"])
             case "fail":
-                send(id=id, error={"code": -32003, "message": "not now"})
+                send(id=id, error={"code": -32003, "message": "not now", "data": message["params"].get("data")})
             case "silence":
                 send(method="seen", params={"id": id})
             case "heard":

@@ -54,6 +54,14 @@ async def test_an_error_is_raised_with_its_code() -> None:
     assert caught.value.code == -32003
 
 
+async def test_an_error_says_what_can_be_done_about_it() -> None:
+    async with connected() as client:
+        for data, told in (({"action": "Wait."}, "not now. Wait."), ({"action": "now"}, "not now"), ("odd", "not now")):
+            with pytest.raises(RequestFailed) as caught:
+                await client.request("fail", {"data": data})
+            assert str(caught.value) == told
+
+
 async def test_no_answer_in_time_takes_the_request_back() -> None:
     async with connected() as client:
         with pytest.raises(TimeoutError):

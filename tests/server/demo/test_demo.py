@@ -58,27 +58,45 @@ def test_without_a_terminal_three_acts_run_by_themselves_and_leave_the_folder_as
     before = contents(project)
     ended = run(cwd=project)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "questions are answered automatically" in ended.stdout
-    assert "approved automatically" in ended.stdout
+    assert "No terminal to ask at: changes of the demo's own sample are approved" in ended.stdout
+    assert "approved automatically: nobody is asked here" in ended.stdout
     assert re.search(r"⊘ \[.*\] cancelled", ended.stdout)
     assert re.search(r"✓ \[.*\] completed", ended.stdout)
     assert "hello.py: changed, as approved" in ended.stdout
     assert contents(project) == before
 
 
-def test_with_a_prompt_and_nobody_to_ask_an_edit_is_shown_and_denied(project: Path) -> None:
+def test_with_a_prompt_and_nobody_to_ask_an_edit_is_shown_and_refused_but_not_in_the_users_name(project: Path) -> None:
     before = contents(project)
     ended = run('replace "colour" with "color"', cwd=project)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert 'print("color")' in ended.stdout
-    assert "denied automatically" in ended.stdout
+    assert "refused: nobody is asked here" in ended.stdout
+    assert "dismissed without an answer" in ended.stdout
+    assert "Denied by the user" not in ended.stdout
+    assert "0 approved, 0 denied, 1 without an answer" in ended.stdout
     assert contents(project) == before
 
 
 def test_yes_in_advance_approves(project: Path) -> None:
     ended = run("--yes", 'replace "colour" with "color"', cwd=project)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "approved as --yes says" in ended.stdout
+    assert "nobody is asked" not in ended.stdout
     assert 'print("color")' in (project / "main.py").read_text()
+
+
+def test_an_empty_prompt_is_refused_at_once(project: Path) -> None:
+    ended = run(" ", cwd=project)
+    assert ended.returncode == 2
+    assert "it is empty" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_without_a_key_it_says_what_to_set(project: Path) -> None:
+    ended = run("--model", "some-model", "Where is main?", cwd=project)
+    assert ended.returncode == 1
+    assert "Set ANTHROPIC_API_KEY" in ended.stdout
 
 
 def test_when_nobody_reads_any_more_it_ends_quietly(project: Path) -> None:
@@ -189,6 +207,7 @@ def test_the_version_and_the_commands_are_told() -> None:
     shown = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     assert "serve" in shown
     assert "demo" in shown
+    assert "<bool>" not in shown
 
 
 def test_modules_in_the_workspace_are_never_imported(tmp_path: Path) -> None:

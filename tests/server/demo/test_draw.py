@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from deputy_protocol.event import EventParams
 from deputy_protocol.permission import PermissionRequest
 from deputy_server.demo import draw
-from deputy_server.demo.screen import choose, in_folder, keys_for
+from deputy_server.demo.screen import answer, in_folder, keys_for
 from deputy_server.demo.view import View, fold
 from tests.server.demo import events as make
 
@@ -60,6 +60,19 @@ def test_every_state_has_an_icon_and_a_word(events: list[dict[str, object]], ico
     assert draw.state_of(block)[:2] == (icon, word)
 
 
+def test_why_an_agent_waits_is_shown() -> None:
+    why = "rate limited, retrying in 4 s (2/8)"
+    waiting = view_of(
+        make.primary(),
+        make.started("c", "x"),
+        make.status("c", "running", detail=why),
+        make.status("p", "running", detail=why),
+    )
+    block, line = drawn(draw.live(waiting, 0, make.at(0), {}, None, 40), 120)
+    assert why in block
+    assert line == f"Agents: 1 primary, 1 running, 0 finished · {why}"
+
+
 @pytest.mark.parametrize("room", [1, 4, 6, 12, 23])
 def test_blocks_fold_when_the_screen_is_too_low_for_all_of_them(room: int) -> None:
     starts = [make.started(f"c{n}", f"task {n}") for n in range(6)]
@@ -87,7 +100,7 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": None, "newText": new}
     picture = "\n".join(drawn(draw.question(asked(preview=preview), {}, 0, 10)))
     assert "line 40" not in picture
-    assert "more lines, ? shows all" in picture
+    assert "? shows 42 more lines" in picture
 
 
 def test_characters_that_hide_or_move_text_are_shown_escaped() -> None:
@@ -125,11 +138,11 @@ def test_enter_and_space_choose_nothing() -> None:
     assert {"\r", "\n", " "} & keys_for(asked()).keys() == set()
 
 
-def test_an_automatic_yes_or_no_is_for_one_call_only() -> None:
-    yes, no = choose(asked(), approve=True), choose(asked(), approve=False)
+def test_an_automatic_yes_is_for_one_call_only_and_there_is_no_automatic_no() -> None:
+    yes, said = answer(asked(), lambda _: "as --yes says")
     assert yes is not None
-    assert no is not None
-    assert (yes.option_id, no.option_id) == ("yes", "no")
+    assert (yes.option_id, said) == ("yes", "approved as --yes says")
+    assert answer(asked(), lambda _: None) == (None, "refused: nobody is asked here")
 
 
 def test_where_nobody_is_asked_only_the_sample_project_may_change(workspace: Path) -> None:
@@ -139,10 +152,5 @@ def test_where_nobody_is_asked_only_the_sample_project_may_change(workspace: Pat
     outside = asked(locations=[{"uri": (workspace.parent / "b.py").as_uri()}])
     through_link = asked(locations=[{"uri": (workspace / "link" / "passwd").as_uri()}])
     climbing = asked(locations=[{"uri": f"{workspace.as_uri()}/../b.py"}])
-    assert [auto(question) for question in (inside, outside, through_link, climbing, asked(locations=[]))] == [
-        True,
-        False,
-        False,
-        False,
-        False,
-    ]
+    assert auto(inside) is not None
+    assert [auto(question) for question in (outside, through_link, climbing, asked(locations=[]))] == [None] * 4

@@ -14,9 +14,9 @@ from deputy_server.demo.view import View, fold
 from tests.server.demo import events as make
 
 
-def console() -> tuple[Console, StringIO]:
+def console(width: int = 100, height: int = 25) -> tuple[Console, StringIO]:
     out = StringIO()
-    return Console(file=out, width=100, color_system=None, force_terminal=False), out
+    return Console(file=out, width=width, height=height, color_system=None, force_terminal=False), out
 
 
 def question(request: str, **fields: str) -> PermissionRequest:
@@ -77,6 +77,37 @@ async def test_a_question_that_is_withdrawn_makes_room_for_the_next() -> None:
     assert [option and option.option_id for option in answer] == ["always"]
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("width", "height"), [(30, 10), (24, 8), (40, 12), (60, 16), (100, 25)])
+@pytest.mark.parametrize("lines", [1, 100])
+async def test_in_the_smallest_window_a_question_shows_who_asks_for_what_and_every_key(
+    width: int, height: int, lines: int
+) -> None:
+    terminal, out = console(width, height)
+    screen = LiveScreen(terminal, lambda agent: None, None)
+    screen.update(
+        reduce(fold, map(event, [make.primary(), *(make.started(f"c{n}", "a") for n in range(9))]), View()), None
+    )
+    old = "".join(f"{n}: a line that is longer than the window is wide\n" for n in range(lines))
+    asked = question("q", label='Replace "Hello" with "Good mo…', path="hello.py", old=old, new=old.upper())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(screen.ask, asked)
+        await anyio.wait_all_tasks_blocked()
+        terminal.print(screen.picture())
+        tasks.cancel_scope.cancel()
+    picture = out.getvalue().splitlines()
+    assert len(picture) <= height
+    shown = " ".join(" ".join(picture).replace("│", " ").split())
+    for part in (
+        '[Replace "Hello" with "Good mo…] edit_file(hello.py)',
+        "y Approve",
+        "a Always",
+        "n Deny",
+        "Agents: 1",
+    ):
+        assert part in shown
+
+
 def test_a_digit_stops_the_child_at_that_place_while_it_runs() -> None:
     stopped: list[str] = []
     screen = LiveScreen(console()[0], stopped.append, None)
@@ -110,11 +141,14 @@ def test_what_has_ended_stays_in_the_order_in_which_it_began() -> None:
 
 def test_plain_lines_say_who_does_what() -> None:
     terminal, out = console()
-    screen = PlainScreen(terminal, lambda question: True)
+    screen = PlainScreen(terminal, lambda question: None)
     view = View()
     for raw in (
         make.primary(),
+        make.status("p", "running", detail="rate limited, retrying in 4 s (2/8)"),
+        make.status("p", "running"),
         make.started("c", "find callers"),
+        make.status("c", "running", detail="overloaded, retrying in 9 s (3/8)"),
         make.call("c", "1", "[find callers] grep(x)"),
         make.finished("c", "failed", reason="tool_error", error="no such\x1b[2J file"),
         make.message("p", "m", "Done."),
@@ -122,7 +156,9 @@ def test_plain_lines_say_who_does_what() -> None:
         view = fold(view, event(raw))
         screen.update(view, event(raw))
     assert [line.rstrip() for line in out.getvalue().splitlines()] == [
+        "  rate limited, retrying in 4 s (2/8)",
         "⟳ [find callers] general running",
+        "  [find callers] overloaded, retrying in 9 s (3/8)",
         "  [find callers] grep(x)",
         "✗ [find callers] failed: tool error · 0.0 s · 0 calls: no such\\u{1b}[2J file",
         "Agents: 1 primary, 0 running, 1 finished",
@@ -131,13 +167,15 @@ def test_plain_lines_say_who_does_what() -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(("approve", "option", "word"), [(True, "yes", "approved"), (False, "no", "denied")])
+@pytest.mark.parametrize(
+    ("approval", "option", "said"),
+    [("as --yes says", "yes", "approved as --yes says"), (None, None, "refused: nobody is asked here")],
+)
 async def test_where_nobody_is_asked_the_answer_and_what_it_is_about_are_shown(
-    approve: bool, option: str, word: str
+    approval: str | None, option: str | None, said: str
 ) -> None:
     terminal, out = console()
-    choice = await PlainScreen(terminal, lambda question: approve).ask(question("q"))
-    assert choice is not None
-    assert choice.option_id == option
-    for part in ("[x] edit_file(a.py)", "-a", "+b", f"nobody is asked here: {word}"):
+    choice = await PlainScreen(terminal, lambda question: approval).ask(question("q"))
+    assert (choice and choice.option_id) == option
+    for part in ("[x] edit_file(a.py)", "-a", "+b", said):
         assert part in out.getvalue()

@@ -75,6 +75,32 @@ def test_a_block_follows_its_child_from_queue_to_end() -> None:
     assert ended.reason == "timed_out"
 
 
+def test_why_an_agent_waits_is_known_until_it_gets_on() -> None:
+    why = "rate limited, retrying in 4 s (2/8)"
+    waiting = folded(
+        make.primary(),
+        make.started("c", "x"),
+        make.status("c", "running", detail=why),
+        make.status("p", "running", detail=why),
+    )
+    assert (waiting.wait, waiting.blocks[0].wait) == (why, why)
+    going_on = folded(make.status("c", "running"), make.status("p", "running"), onto=waiting)
+    assert (going_on.wait, going_on.blocks[0].wait) == ("", "")
+
+
+def test_a_search_is_told_by_what_is_sought_where() -> None:
+    view = folded(
+        make.primary(),
+        make.started("c", "x"),
+        make.call("c", "1", "[x] grep((?i)(errors|faults) in src)", pattern="(?i)(errors|faults)", path="src"),
+        make.call("c", "2", "[x] grep(retry)", pattern="retry", path=".", glob="*.md"),
+        make.call("p", "3", "grep(retry)", pattern="retry"),
+    )
+    titles = [call.title for call in view.blocks[0].calls]
+    assert titles == ["grep(errors|faults in src)", "grep(retry in *.md)"]
+    assert view.items["3"] == Call("3", "grep(retry)", ToolStatus.IN_PROGRESS)
+
+
 def test_a_continued_child_gets_a_block_of_its_own() -> None:
     view = folded(
         make.primary(), make.started("c", "x"), make.finished("c", "completed"), make.started("c", "x", run=2)

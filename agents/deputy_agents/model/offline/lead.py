@@ -59,7 +59,7 @@ def _searchers(question: str) -> tuple[ToolUse, ...]:
         angles = [DEFINITIONS, USAGES, ASIDE]
         angles += [LAYOUT] if _OVERVIEW.search(question) else []
     else:
-        angles = [LAYOUT, DOCUMENTATION, ENTRY_POINTS]
+        angles = [DOCUMENTATION, LAYOUT, ENTRY_POINTS]
     short = question[:_MAX_QUESTION]
     return tuple(
         use("spawn_agent", instructions=search_instructions(angle, words, short), mode="read_only") for angle in angles

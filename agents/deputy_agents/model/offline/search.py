@@ -1,8 +1,9 @@
 """How the offline model answers a question itself: search, read around the best places, cite them."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, islice, takewhile
 
 from deputy_agents.message import ToolUse
 from deputy_agents.model.offline.turn import Call, Hit, Move, Turn, hits_of, names_of, numbered_lines, use
@@ -21,7 +22,13 @@ _ASSIGNS = r"^\s*(export\s+|public\s+|static\s+|final\s+|self\.)*\w*"
 _DOCS = "*.{md,rst,txt,adoc}"
 _MANIFESTS = "{pyproject.toml,setup.py,package.json,Cargo.toml,go.mod,Makefile,pom.xml,build.gradle,CMakeLists.txt}"
 _ENTRY = r"__main__|\bfn main\b|\bfunc main\b|\bint main\b|\bdef main\b|\bpublic static void main\b|createServer\("
-_ASIDE = re.compile(r"(^|/)(tests?|specs?|docs?|examples?)(/|$)|test|spec|\.(md|rst|txt|adoc)$", re.IGNORECASE)
+_ASIDE = re.compile(
+    r"(^|/)(tests?|specs?|docs?|examples?)(/|$)|test|spec|\.(md|rst|txt|adoc|json|toml|ya?ml|cfg|ini)$", re.IGNORECASE
+)
+_README = re.compile(r"(^|/)readme[^/]*$", re.IGNORECASE)
+_STARTS = re.compile(
+    r"\s*((pub |async |export )*(def|fn|func|int) main\b|if __name__ *==|public static void main\b|.*createServer\()"
+)
 _NOISE = re.compile(r"\.(lock|svg|map|snap|csv|min\.\w+)$|(^|/)(dist|build|vendor|node_modules)/|-lock\.json$")
 
 _MAX_READS = 3
@@ -29,6 +36,7 @@ _MAX_CITED = 8
 _MAX_LISTED = 20
 _BEFORE, _WINDOW = 2, 12
 _QUOTE_LENGTH = 100
+_PROSE_LENGTH = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,11 @@ def _uses(hit: Hit) -> bool:
 
 
 def _in_readme(hit: Hit) -> bool:
-    return "readme" in hit.path.casefold()
+    return _README.search(hit.path) is not None
+
+
+def _starts(hit: Hit) -> bool:
+    return _in_code(hit) and _STARTS.match(hit.text) is not None
 
 
 DEFINITIONS = Angle("Definitions", "Find where these are defined.", _definitions, _defines)
@@ -102,7 +114,7 @@ ASIDE = Angle(
 )
 LAYOUT = Angle("Layout", "List what the workspace is made of.", _layout)
 DOCUMENTATION = Angle("Documentation", "Find what the workspace says about itself.", _documentation, _in_readme)
-ENTRY_POINTS = Angle("Entry points", "Find where the program starts.", _entry_points, _in_code)
+ENTRY_POINTS = Angle("Entry points", "Find where the program starts.", _entry_points, _starts)
 _GENERAL = Angle("Places", "", _anywhere, _in_code)
 _ANGLES = (DEFINITIONS, USAGES, ASIDE, LAYOUT, DOCUMENTATION, ENTRY_POINTS)
 
@@ -160,8 +172,10 @@ def _wider(words: Sequence[str]) -> Iterable[ToolUse]:
 
 
 def _reads(turn: Turn, hits: Sequence[Hit]) -> Iterable[ToolUse]:
-    best = list({hit.path: hit for hit in reversed(hits)}.values())[::-1]
-    for hit in best[:_MAX_READS]:
+    best: dict[str, Hit] = {}
+    for hit in hits:
+        best.setdefault(hit.path, hit)
+    for hit in islice(best.values(), _MAX_READS):
         yield use("read_file", path=hit.path, offset=max(1, hit.line - _BEFORE), limit=_WINDOW)
     if not best:
         found = [name for call in turn.made("glob") for name in names_of(call)]
@@ -170,15 +184,19 @@ def _reads(turn: Turn, hits: Sequence[Hit]) -> Iterable[ToolUse]:
 
 
 def _ranked(turn: Turn, angle: Angle, words: Sequence[str]) -> list[Hit]:
-    """All hits, the best first: one that fits the angle, in a file that speaks of more of the words."""
+    """All hits, the best first: one that fits the angle, in sources and the README before tests and documents, in a
+    file that speaks of more of the words, near the top of the tree."""
     hits = list(dict.fromkeys(hit for call in turn.made("grep") for hit in hits_of(call)))
     spoken: dict[str, set[str]] = {}
     for hit in hits:
         spoken.setdefault(hit.path, set()).update(_spoken(f"{hit.path} {hit.text}", words))
 
-    def rank(hit: Hit) -> tuple[bool, bool, int, int]:
+    def rank(hit: Hit) -> tuple[bool | int, ...]:
         here = sum(re.search(rf"\b{re.escape(word)}\b", hit.text, re.IGNORECASE) is not None for word in words)
-        return _NOISE.search(hit.path) is not None, not angle.fits(hit), -here, -len(spoken[hit.path])
+        aside = not (_in_code(hit) or _in_readme(hit))
+        depth = hit.path.count("/")
+        noise = _NOISE.search(hit.path) is not None
+        return noise, not angle.fits(hit), aside, -here, -len(spoken[hit.path]), depth
 
     return sorted(hits, key=rank)
 
@@ -219,15 +237,28 @@ def _cited(turn: Turn, hits: Sequence[Hit]) -> list[str]:
         inside = [by_line[path, line] for line in text if (path, line) in by_line]
         covered.update((hit.path, hit.line) for hit in inside)
         quote = inside[0].text if inside else next(filter(str.strip, text.values()), "")
-        lines.append(_bullet(f"{path}:{start}-{end}", quote))
+        headed = bool(inside) and quote.startswith("#") and _README.search(path) is not None
+        prose = _below(text, inside[0].line) if headed else ""
+        lines.append(_bullet(f"{path}:{start}-{end}", quote) + prose)
     rest = [hit for hit in hits if (hit.path, hit.line) not in covered]
     lines += [_bullet(f"{hit.path}:{hit.line}", hit.text) for hit in rest[: _MAX_CITED - len(lines)]]
     return lines
 
 
+def _below(text: Mapping[int, str], heading: int) -> str:
+    """The first paragraph below a heading, as a README tells by it what it is about."""
+    after = [text[line].strip() for line in sorted(text) if line > heading]
+    paragraph = " ".join(takewhile(bool, dropwhile(lambda line: not line, after)))
+    prose = _cut(paragraph, _PROSE_LENGTH)
+    return f" — {prose}" if prose[:1].isalnum() else ""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most].rstrip() + "…"
+
+
 def _bullet(reference: str, quote: str) -> str:
-    quote = quote.strip().replace("`", "'")
-    quote = quote if len(quote) <= _QUOTE_LENGTH else quote[:_QUOTE_LENGTH].rstrip() + "…"
+    quote = _cut(quote.strip().replace("`", "'"), _QUOTE_LENGTH)
     return f"- `{reference}` — `{quote}`" if quote else f"- `{reference}`"
 
 

@@ -1,0 +1,31 @@
+"""Regular expressions, shortened for the eye."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_server.demo.pattern import LONGEST, short_pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "short"),
+    [
+        ("retry", "retry"),
+        ("(?i)(errors)", "errors"),
+        ("(a)(b)", "(a)(b)"),
+        ("(?:a|b)", "(?:a|b)"),
+        ("(?i)", "(?i)"),
+        (
+            r"(?i)\b(class|def|function|struct|interface|namespace|macro|enum)\s+\w*(errors)",
+            r"\b(class|…)\s+\w*(errors)",
+        ),
+        (f"{'x' * 80}(sought)", f"{'x' * 30}…{'x' * 21}(sought)"),
+    ],
+)
+def test_what_is_sought_stays_readable(pattern: str, short: str) -> None:
+    assert short_pattern(pattern) == short
+
+
+@given(st.text(st.sampled_from(r"()|\ab?i"), max_size=400))
+def test_nothing_is_longer_than_a_line_of_a_block(pattern: str) -> None:
+    assert len(short_pattern(pattern)) <= LONGEST
