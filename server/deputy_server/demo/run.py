@@ -1,7 +1,6 @@
 """The demo as a whole: a real server in a process of its own, a client, a screen, and an end."""
 
 import os
-import shutil
 import signal
 import sys
 from collections import Counter
@@ -13,15 +12,16 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 import anyio
-from rich.console import Console
 from rich.text import Text
 
 from deputy_protocol.agent import AgentStatus
-from deputy_server.demo import draw, keys, sample, story
+from deputy_server.demo import sample, story
 from deputy_server.demo.client import Client, ClientError, ServerGone, connect
-from deputy_server.demo.screen import Auto, LiveScreen, PlainScreen, Screen, in_folder
 from deputy_server.demo.session import Sessions, initialize_params, stop_agent
-from deputy_server.demo.view import View
+from deputy_server.terminal import draw, keys
+from deputy_server.terminal.output import Output, command_name
+from deputy_server.terminal.screen import Auto, LiveScreen, PlainScreen, Screen, in_folder
+from deputy_server.terminal.view import View
 from deputy_server.version import VERSION
 
 INTERRUPTED = 130
@@ -48,26 +48,13 @@ def run(options: Options, workspace: Path) -> int:
         return anyio.run(_Demo(options, workspace.resolve(), sample_folder, env).play)
 
 
-class _Output(Console):
-    """The terminal or pipe. When nobody reads any more, it falls silent and says so by ``on_unread``; what it does by
-    itself, to exit from the midst of a task, would leave the server for later."""
-
-    on_unread: Callable[[], None]
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        with Path(os.devnull).open("w") as nowhere:  # the interpreter flushes once more at its end
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        self.on_unread()
-
-
 class _Demo:
     def __init__(self, options: Options, workspace: Path, sample_folder: Path, env: dict[str, str]) -> None:
         self._options = options
         self._workspace = workspace
         self._sample = sample_folder
         self._env = env
-        self._console = _Output(highlight=False)
+        self._console = Output(highlight=False)
         self._client: Client | None = None
         self._interrupted = False
 
@@ -202,14 +189,3 @@ def next_steps(options: Options, views: list[View]) -> list[str]:
     steps.append(("docs/protocol.md", "how an editor speaks with the server"))
     width = max(len(step) for step, _ in steps)
     return ["Next:", *(f"  {step:<{width}}   {purpose}" for step, purpose in steps)]
-
-
-def command_name() -> str:
-    """How the user calls this program from here."""
-    called = Path(sys.argv[0])
-    if called.name == "__main__.py":
-        return "python -m deputy_server"
-    found = shutil.which("deputy")
-    if found is not None and Path(found).resolve() == called.resolve():
-        return "deputy"
-    return os.path.relpath(called)

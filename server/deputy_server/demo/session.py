@@ -19,9 +19,9 @@ from deputy_protocol.permission import (
     SelectedOutcome,
 )
 from deputy_server.demo.client import Client, JsonObject
-from deputy_server.demo.draw import one_line
-from deputy_server.demo.screen import Screen
-from deputy_server.demo.view import View, fold
+from deputy_server.terminal.draw import one_line
+from deputy_server.terminal.screen import Screen
+from deputy_server.terminal.view import View, fold
 
 log = logging.getLogger(__name__)
 

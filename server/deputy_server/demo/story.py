@@ -8,11 +8,12 @@ import anyio
 from rich.text import Text
 
 from deputy_protocol.agent import AgentStatus
-from deputy_server.demo import draw, sample
+from deputy_server.demo import sample
 from deputy_server.demo.client import ANSWER_TIMEOUT, Client, ClientError
-from deputy_server.demo.screen import Screen
 from deputy_server.demo.session import Sessions, open_session, prompt, stop_agent
-from deputy_server.demo.view import Block, View
+from deputy_server.terminal import draw
+from deputy_server.terminal.screen import Screen
+from deputy_server.terminal.view import Block, View
 
 QUESTION = "What is this project?"
 SECOND_QUESTION = "Where are errors handled?"

@@ -1,4 +1,4 @@
-"""Where the demo appears: :class:`LiveScreen` on a terminal with a person at it, :class:`PlainScreen` anywhere else."""
+"""Where agents appear: :class:`LiveScreen` on a terminal with a person at it, :class:`PlainScreen` anywhere else."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator
@@ -24,8 +24,8 @@ from deputy_protocol.event import (
 )
 from deputy_protocol.message import Role
 from deputy_protocol.permission import OptionKind, PermissionOption, PermissionRequest
-from deputy_server.demo import draw, keys
-from deputy_server.demo.view import Block, View, status_line
+from deputy_server.terminal import draw, keys
+from deputy_server.terminal.view import Block, View, status_line
 
 Auto = Callable[[PermissionRequest], str | None]
 """What approves a question, in words; ``None`` where nobody and nothing does."""

@@ -9,10 +9,10 @@ from rich.console import Console, RenderableType
 
 from deputy_protocol.event import EventParams
 from deputy_protocol.permission import PermissionRequest
-from deputy_server.demo import draw
-from deputy_server.demo.screen import answer, in_folder, keys_for
-from deputy_server.demo.view import View, fold
-from tests.server.demo import events as make
+from deputy_server.terminal import draw
+from deputy_server.terminal.screen import answer, in_folder, keys_for
+from deputy_server.terminal.view import View, fold
+from tests.server.terminal import events as make
 
 
 def drawn(what: RenderableType, width: int = 80) -> list[str]:

@@ -9,9 +9,9 @@ from rich.console import Console
 
 from deputy_protocol.event import Event, EventParams
 from deputy_protocol.permission import PermissionOption, PermissionRequest
-from deputy_server.demo.screen import LiveScreen, PlainScreen
-from deputy_server.demo.view import View, fold
-from tests.server.demo import events as make
+from deputy_server.terminal.screen import LiveScreen, PlainScreen
+from deputy_server.terminal.view import View, fold
+from tests.server.terminal import events as make
 
 
 def console(width: int = 100, height: int = 25) -> tuple[Console, StringIO]:

@@ -7,8 +7,8 @@ import pytest
 from deputy_protocol.agent import AgentStatus
 from deputy_protocol.event import Event, EventParams
 from deputy_protocol.tool import ToolStatus
-from deputy_server.demo.view import Block, Call, Said, View, counts, fold, status_line
-from tests.server.demo import events as make
+from deputy_server.terminal.view import Block, Call, Said, View, counts, fold, status_line
+from tests.server.terminal import events as make
 
 
 def folded(*raw: dict[str, object], onto: View | None = None) -> View:

@@ -1,4 +1,4 @@
-"""What the demo shows, as a pure fold over a session's events: ``fold(view, event) -> view``.
+"""What a terminal shows, as a pure fold over a session's events: ``fold(view, event) -> view``.
 
 Drawing is elsewhere; nothing here knows of a terminal or a clock (times come with the events).
 """
@@ -25,7 +25,7 @@ from deputy_protocol.event import (
 )
 from deputy_protocol.message import Role
 from deputy_protocol.tool import ToolStatus
-from deputy_server.demo.pattern import short_pattern
+from deputy_server.terminal.pattern import short_pattern
 
 ENDED = frozenset({AgentStatus.COMPLETED, AgentStatus.FAILED, AgentStatus.CANCELLED})
 _OPEN_CALLS = frozenset({ToolStatus.PENDING, ToolStatus.IN_PROGRESS})

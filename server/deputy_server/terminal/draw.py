@@ -28,7 +28,7 @@ from deputy_protocol.permission import (
     TextPreview,
 )
 from deputy_protocol.tool import ToolStatus
-from deputy_server.demo.view import Block, Call, Item, Said, View, status_line
+from deputy_server.terminal.view import Block, Call, Item, Said, View, status_line
 
 _SHORT = {
     OptionKind.ALLOW_ONCE: "Approve",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_server.demo.pattern import LONGEST, short_pattern
+from deputy_server.terminal.pattern import LONGEST, short_pattern
 
 
 @pytest.mark.parametrize(
