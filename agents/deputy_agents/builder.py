@@ -136,8 +136,8 @@ class Builder:
         }
 
     def _prompt(self, info: AgentInfo, definition: Definition, cwd: Path, opened: Collection[str]) -> str:
-        roots = self._host.workspace.roots
-        prompt = system_prompt(definition, cwd, roots, info.access, is_child=info.depth > 0)
+        places = self._host.workspace
+        prompt = system_prompt(definition, cwd, places.roots, places.further, info.access, is_child=info.depth > 0)
         known = self._catalogue.subagents()
         section = describe(one for one in known if one.input_schema is None or one.name in opened) if opened else ""
         return f"{prompt}\n\n{section}" if section else prompt

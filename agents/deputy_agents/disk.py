@@ -9,20 +9,27 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
+from deputy_agents.encoding import UTF8, Encoding, check_new, decode
 from deputy_agents.errors import OutsideRoots, ToolError
 from deputy_agents.text import visible
 
 MAX_BYTES = 10 * 1024 * 1024
 """The largest file that is read or written whole."""
 
-_BOM = b"\xef\xbb\xbf"
+_SNIFF = 8192
+"""Bytes at the start of a large file that show whether it is text."""
+
+_MAX_LINE = 64 * 1024
+"""Bytes of one line of a large file that are kept."""
+
 _DIR_FD = {os.open, os.stat, os.mkdir, os.unlink, os.link} <= os.supports_dir_fd
 _PROC_FD = "/proc/self/fd" if Path("/proc/self/fd").is_dir() else ""
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -44,14 +51,24 @@ _REASONS = {
 }
 
 
+class TooLarge(ToolError):
+    """A file is too large to be read whole; parts of it can be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """The text of a file. ``text`` keeps its line ends and lacks the byte order mark; ``exact`` is false when bytes
-    that are no UTF-8 were replaced, so that writing it back would damage the file."""
+    """The text of a file, with its own line ends, and how it is written as bytes."""
 
     text: str
-    bom: bool = False
-    exact: bool = True
+    encoding: Encoding = UTF8
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some lines of a file, with their ends; ``last`` when the file ends with them."""
+
+    lines: list[str]
+    last: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,20 +152,69 @@ def read_text(root: Path, parts: Sequence[str]) -> FileText | None:
             return None
 
 
+def read_bytes(root: Path, parts: Sequence[str], limit: int) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        TooLarge: there are more than ``limit``.
+        ToolError: it is no regular file, or cannot be read.
+    """
+    with explained(root.joinpath(*parts)), _opened(root, parts[:-1]) as folder:
+        return _read_bytes(folder, parts[-1], limit)[0]
+
+
+@contextmanager
+def open_file(root: Path, parts: Sequence[str]) -> Generator[BinaryIO]:
+    """A file of any size, to be read piece by piece.
+
+    Raises:
+        ToolError: it is no regular file, or cannot be read.
+    """
+    with explained(root.joinpath(*parts)), _opened(root, parts[:-1]) as folder, _file(folder, parts[-1]) as file:
+        yield file
+
+
+def read_lines(root: Path, parts: Sequence[str], first: int, count: int) -> Lines:
+    """``count`` lines, from line ``first`` (counted from 1) on, of a file of any size. Of a very long line only the
+    start is given; what is appended meanwhile is not read.
+
+    Raises:
+        ToolError: it is no regular file, binary, or cannot be read.
+    """
+    with open_file(root, parts) as file:
+        size = os.fstat(file.fileno()).st_size
+        found = [file.read(_SNIFF)]
+        if b"\0" not in found[0]:
+            file.seek(0)
+            found = list(islice(_lines(file, size), first - 1, first + count))
+    if any(b"\0" in line for line in found[:count]):
+        raise ToolError(f"{_name(root.joinpath(*parts))} is a binary file ({size:,} bytes).")
+    return Lines([line.decode(errors="replace") for line in found[:count]], last=len(found) <= count)
+
+
+def _lines(file: BinaryIO, size: int) -> Iterator[bytes]:
+    while size > 0 and (line := file.readline(min(size, _MAX_LINE))):
+        rest = line
+        size -= len(line)
+        while size > 0 and not rest.endswith(b"\n") and (rest := file.readline(min(size, _MAX_LINE))):
+            size -= len(rest)
+        yield line
+
+
 def write_text(root: Path, parts: Sequence[str], text: str, *, expected: str | None) -> None:
     """Replaces a file whose text is ``expected`` as a whole, or makes a new one (``None``) and the folders above it.
 
-    The byte order mark, the mode and the owner stay. The name is replaced, so another hard link keeps its content.
+    Encoding, mode and owner stay. The name is replaced, so another hard link keeps its content.
 
     Raises:
-        ToolError: the file is not as expected, is read-only, is no UTF-8, or cannot be written.
+        ToolError: the file is not as expected, is read-only, or cannot be written.
     """
     shown = root.joinpath(*parts)
     with explained(shown), _opened(root, parts[:-1], create=expected is None) as folder:
         before, found = _present(folder, parts[-1])
         if (before and before.text) != expected:
             raise ToolError(f"{_name(shown)} has changed since it was read; read it again.")
-        _replace(folder, parts[-1], _encoded(text, before, shown), found)
+        _replace(folder, parts[-1], _encoded(text, before), found)
 
 
 def list_folder(root: Path, parts: Sequence[str]) -> list[Entry]:
@@ -185,16 +251,27 @@ def _present(folder: Folder, name: str) -> tuple[FileText, os.stat_result] | tup
 
 
 def _read(folder: Folder, name: str) -> tuple[FileText, os.stat_result]:
+    data, found = _read_bytes(folder, name, MAX_BYTES)
+    return _decoded(data, folder.path / name), found
+
+
+def _read_bytes(folder: Folder, name: str, limit: int) -> tuple[bytes, os.stat_result]:
+    with _file(folder, name) as file:
+        found = os.fstat(file.fileno())
+        data = b"" if found.st_size > limit else file.read(limit + 1)
+    if (size := max(found.st_size, len(data))) > limit:
+        raise TooLarge(f"{_name(folder.path / name)} has {size:,} bytes, more than the {limit:,} that are read whole.")
+    return data, found
+
+
+@contextmanager
+def _file(folder: Folder, name: str) -> Generator[BinaryIO]:
+    """An open regular file. Looking first keeps devices shut: opening some of them already does something."""
     shown = folder.path / name
-    # Looking first keeps devices shut: opening some of them already does something.
     _regular(os.stat(folder.at(name), dir_fd=folder.fd, follow_symlinks=False), shown)
     with os.fdopen(os.open(folder.at(name), _READ, dir_fd=folder.fd), "rb") as file:
-        found = os.fstat(file.fileno())
-        _regular(found, shown)
-        data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ToolError(f"{_name(shown)} grew beyond {MAX_BYTES:,} bytes; use grep to find the part that matters.")
-    return _decoded(data, shown), found
+        _regular(os.fstat(file.fileno()), shown)
+        yield file
 
 
 def _regular(found: os.stat_result, shown: Path) -> None:
@@ -204,34 +281,21 @@ def _regular(found: os.stat_result, shown: Path) -> None:
         raise ToolError(f"{_name(shown)} is a folder; use list_dir.")
     if not stat.S_ISREG(found.st_mode):
         raise ToolError(f"{_name(shown)} is a pipe, socket or device, not a file.")
-    if found.st_size > MAX_BYTES:
-        raise ToolError(
-            f"{_name(shown)} has {found.st_size:,} bytes, more than the {MAX_BYTES:,} that are read whole; "
-            "use grep to find the part that matters."
-        )
 
 
 def _decoded(data: bytes, shown: Path) -> FileText:
-    if b"\0" in data:
+    if (found := decode(data)) is None:
         raise ToolError(f"{_name(shown)} is a binary file ({len(data):,} bytes).")
-    bom = data.startswith(_BOM)
-    body = data[len(_BOM) :] if bom else data
-    try:
-        return FileText(body.decode(), bom)
-    except UnicodeDecodeError:
-        return FileText(body.decode(errors="replace"), bom, exact=False)
+    return FileText(*found)
 
 
-def _encoded(text: str, before: FileText | None, shown: Path) -> bytes:
-    if before and not before.exact:
-        raise ToolError(f"{_name(shown)} is not UTF-8 text; writing it would damage it.")
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        raise ToolError("The new text holds lone surrogates, which are no characters.") from error
+def _encoded(text: str, before: FileText | None) -> bytes:
+    old = before or FileText("")
+    check_new(text, old.text)
+    data = old.encoding.encode(text)
     if len(data) > MAX_BYTES:
         raise ToolError(f"The new text has {len(data):,} bytes, more than the {MAX_BYTES:,} that are written.")
-    return _BOM + data if before and before.bom else data
+    return data
 
 
 def _replace(folder: Folder, name: str, data: bytes, before: os.stat_result | None) -> None:

@@ -101,7 +101,7 @@ class Runtime:
             StoreError: the store cannot keep it.
         """
         now = self._shared.clock.time()
-        workspace = await Workspace.open(roots, buffers)
+        workspace = await Workspace.open(roots, buffers, self.settings.roots if self.settings.trusted else ())
         catalogue = Catalogue(workspace.roots, trusted=self.settings.trusted, known_tools=TOOL_NAMES, home=self._home)
         await catalogue.refresh()
         record = SessionRecord(

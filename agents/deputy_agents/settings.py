@@ -4,6 +4,7 @@ Times are in seconds, sizes in bytes of UTF-8 unless said otherwise.
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from deputy_agents.definition import PermissionMode
 from deputy_agents.message import Usage
@@ -67,6 +68,14 @@ class PermissionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Root:
+    """A folder beneath which files may be read, and changed if it is ``writable``."""
+
+    path: Path
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RetrySettings:
     """Repeats of a failed model request: at most ``attempts`` in all, waits from ``base`` doubling up to ``cap``.
     ``total`` is the time after the first failure during which it is repeated at all."""
@@ -96,6 +105,8 @@ class Settings:
     small_model: str | None = None
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     trusted: bool = True
+    roots: tuple[Root, ...] = ()
+    """Folders beside the workspace."""
     max_tokens: int = 16_384
     cards: ModelCards = field(default_factory=ModelCards)
     agents: AgentSettings = field(default_factory=AgentSettings)

@@ -1,8 +1,8 @@
 """The files that agents may touch: beneath the roots, open buffers first, the disk below them."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -14,10 +14,11 @@ from typing import TypeVar
 from anyio import to_thread
 
 from deputy_agents import disk
-from deputy_agents.disk import Entry, FileText
+from deputy_agents.disk import Entry, FileText, Lines
 from deputy_agents.errors import OutsideRoots, ToolError
 from deputy_agents.ignore import is_ignored, list_unignored
 from deputy_agents.ports import Buffer, Buffers
+from deputy_agents.settings import Root
 from deputy_agents.text import visible
 
 _T = TypeVar("_T")
@@ -59,6 +60,9 @@ class Place:
     root: Path
     kind: PathKind
     secret: bool
+    writable: bool = True
+    main: bool = True
+    """``root`` is the main one."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -69,6 +73,11 @@ class Place:
     def subject(self) -> str:
         """What permission rules match: the path below its root, with forward slashes; the root itself is ``.``"""
         return "/".join(self.parts) or "."
+
+    @property
+    def whole(self) -> str:
+        """What permission rules match beside the subject, where that alone does not say which root is meant."""
+        return "" if self.main else self.path.as_posix()
 
     @property
     def protected(self) -> bool:
@@ -90,22 +99,28 @@ def digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
+_writing: set[Path] = set()
+"""What is being changed in this process, by whichever session."""
+
+
 class Workspace:
-    """Reads and writes text files beneath ``roots``, of which the first is the main one.
+    """Reads and writes files beneath ``roots``, of which the first is the main one, and beneath ``further`` folders.
 
     Make it by :meth:`open`. The constructor looks at nothing and expects roots without links: beneath any other no file
     is found. Open documents of ``buffers`` win over the disk, in reading and in writing.
     """
 
-    def __init__(self, roots: Sequence[Path], buffers: Buffers | None = None) -> None:
+    def __init__(self, roots: Sequence[Path], buffers: Buffers | None = None, further: Sequence[Root] = ()) -> None:
         self.roots = tuple(roots)
+        self.further = tuple(further)
         self._buffers = buffers
-        self._writing: set[Path] = set()
 
     @classmethod
-    async def open(cls, roots: Sequence[Path], buffers: Buffers | None = None) -> "Workspace":
-        """A workspace at ``roots``, resolved now and once: a root that is swapped for a link later leads nowhere."""
-        return cls(await to_thread.run_sync(_real, roots), buffers)
+    async def open(
+        cls, roots: Sequence[Path], buffers: Buffers | None = None, further: Sequence[Root] = ()
+    ) -> "Workspace":
+        """A workspace at folders that are resolved now and once: one that is swapped for a link later leads nowhere."""
+        return await to_thread.run_sync(lambda: cls(_real(roots), buffers, [_real_root(root) for root in further]))
 
     async def locate(self, path: str, cwd: Path) -> Place:
         """Where ``path`` leads now; a relative one starts at ``cwd``. The file need not exist.
@@ -132,22 +147,56 @@ class Workspace:
         """
         if self._buffers and (buffer := self._buffers.get(place.path)):
             return FileText(buffer.text)
-        return await _reading(disk.read_text, place.root, _file_parts(place))
+        return await _reading(partial(disk.read_text, place.root, _file_parts(place)))
+
+    async def read_bytes(self, place: Place, limit: int) -> bytes:
+        """The bytes of the file at ``place`` on disk.
+
+        Raises:
+            TooLarge: there are more than ``limit``.
+            ToolError: it is no regular file, or cannot be read.
+        """
+        return await _reading(partial(disk.read_bytes, place.root, _file_parts(place), limit))
+
+    async def read_lines(self, place: Place, first: int, count: int) -> Lines:
+        """Some lines of a file on disk that may be of any size.
+
+        Raises:
+            ToolError: it is no regular file, binary, or cannot be read.
+        """
+        return await _reading(partial(disk.read_lines, place.root, _file_parts(place), first, count))
+
+    @asynccontextmanager
+    async def opened(self, place: Place) -> AsyncGenerator[int]:
+        """A descriptor of the file at ``place`` on disk, for a process to read.
+
+        Raises:
+            ToolError: it is no regular file, or cannot be read.
+        """
+        opening = disk.open_file(place.root, _file_parts(place))
+        file = await to_thread.run_sync(opening.__enter__)
+        try:
+            yield file.fileno()
+        finally:
+            file.close()
 
     async def write(self, place: Place, text: str, *, expected: str | None, label: str) -> None:
         """Makes ``text`` the content of the file at ``place``, whose text must be ``expected`` (``None``: there must be
         none). An open document is changed through the editor, under ``label``; other files atomically on disk.
 
         Raises:
-            ToolError: the file is not as expected or cannot be written; then nothing has changed.
+            ToolError: the file is not as expected, may only be read, or cannot be written; then nothing has changed.
         """
-        if place.path in self._writing:
-            raise ToolError(f"{visible(place.subject)} is being changed by another agent; read it again.")
-        self._writing.add(place.path)
-        try:
+        self.check_writable(place)
+        with _changing(place):
             await self._write(place, text, expected, label)
-        finally:
-            self._writing.discard(place.path)
+
+    def check_writable(self, place: Place) -> None:
+        """Raises ToolError when ``place`` is beneath a folder that may only be read."""
+        if not place.writable:
+            raise ToolError(
+                f"{visible(str(place.path))} is in a folder that agents may only read; the setting `roots` says so."
+            )
 
     async def entries(self, place: Place) -> list[Entry]:
         """What is in the folder at ``place`` and not excluded by ``.gitignore``, sorted by name.
@@ -155,7 +204,7 @@ class Workspace:
         Raises:
             ToolError: there is no such folder, or it cannot be read.
         """
-        return await _reading(list_unignored, place.root, place.parts)
+        return await _reading(partial(list_unignored, place.root, place.parts))
 
     async def unsaved(self, folder: Place) -> dict[str, str]:
         """Texts of open documents beneath ``folder`` that are not those on disk, by their path below it and in its
@@ -197,13 +246,34 @@ class Workspace:
                 raise OutsideRoots(
                     f"{visible(path)} is outside the workspace; only files beneath its roots can be used."
                 )
-            secret = is_secret(real.relative_to(root)) or is_secret(asked.name)
-            return Place(real, root, _kind(real), secret)
+            secret = is_secret(real.relative_to(root.path)) or is_secret(asked.name)
+            return Place(real, root.path, _kind(real), secret, root.writable, root.path == self.roots[0])
 
-    def _root_of(self, path: Path) -> Path | None:
-        """The innermost root above ``path``."""
-        above = [root for root in self.roots if path.is_relative_to(root) and not _kernel(path, root)]
-        return max(above, key=lambda root: len(root.parts), default=None)
+    def _root_of(self, path: Path) -> Root | None:
+        """The innermost root above ``path``; of one that is named twice, what the workspace says of it."""
+        roots = (*(Root(root, writable=True) for root in self.roots), *self.further)
+        above = [root for root in roots if path.is_relative_to(root.path) and not _kernel(path, root.path)]
+        return max(above, key=lambda root: len(root.path.parts), default=None)
+
+
+@contextmanager
+def _changing(place: Place) -> Generator[None]:
+    """Keeps all others from changing the file at ``place``.
+
+    Raises:
+        ToolError: somebody changes it already.
+    """
+    if place.path in _writing:
+        raise ToolError(f"{visible(place.subject)} is being changed by another agent; read it again.")
+    _writing.add(place.path)
+    try:
+        yield
+    finally:
+        _writing.discard(place.path)
+
+
+def _real_root(root: Root) -> Root:
+    return Root(Path(os.path.realpath(root.path)), root.writable)
 
 
 def _real(paths: Sequence[Path]) -> list[Path]:
@@ -245,6 +315,6 @@ def _text_on_disk(root: Path, parts: Sequence[str]) -> str | None:
     return None
 
 
-async def _reading(read: Callable[[Path, Sequence[str]], _T], root: Path, parts: Sequence[str]) -> _T:
+async def _reading(read: Callable[[], _T]) -> _T:
     # A read has no effect, so a cancelled one is left behind: a dead network drive must not hold up the cancelling.
-    return await to_thread.run_sync(read, root, parts, abandon_on_cancel=True)
+    return await to_thread.run_sync(read, abandon_on_cancel=True)

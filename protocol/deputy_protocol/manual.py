@@ -84,6 +84,8 @@ class _Manual:
         yield from _title("Settings")
         yield _doc(settings)
         yield _table(("setting", "type", "default", "meaning"), self._settings("Settings"))
+        yield "## A folder of `roots`"
+        yield self._fields("RootSetting")
         yield "## A rule of `permissions.rules`"
         yield self._fields("RuleSetting")
         yield "## Environment"

@@ -13,6 +13,8 @@ from deputy_protocol.base import Count, Flag, Number, Params, Positive
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
 
+_ABSOLUTE = r"^(?:~$|~?[/\\]|[A-Za-z]:[/\\])"
+
 Above: TypeAlias = Annotated[Number, Field(gt=0)]
 
 ENVIRONMENT: Final = {
@@ -89,6 +91,15 @@ class PermissionSettings(Params):
     """Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once."""
 
 
+class RootSetting(Params):
+    """A folder beside the workspace."""
+
+    path: Annotated[str, Field(pattern=_ABSOLUTE)]
+    """An absolute path; `~` stands for the home folder."""
+    writable: Flag = False
+    """Whether files there may be changed, by the same questions as in the workspace."""
+
+
 class BudgetSettings(Params):
     """What may be used up; what is absent is not bounded. An agent over its budget ends as `budget_exceeded`, a
     primary's turn with `max_turn_requests`."""
@@ -141,6 +152,9 @@ class Settings(Params):
     trusted: Flag = True
     """Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent,
     and the permission mode is `plan`."""
+    roots: tuple[RootSetting, ...] = ()
+    """Further folders whose files agents of new sessions may read; in a workspace that is not trusted there are
+    none."""
     token: str | None = Field(default=None, repr=False)
     """The token that the server printed or was given; needed in `initializationOptions` over TCP."""
     agents: AgentSettings = Field(default_factory=AgentSettings)

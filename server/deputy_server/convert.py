@@ -3,6 +3,7 @@
 Paths become ``file:`` URIs, seconds since the epoch RFC 3339 strings, lines counted from 1 LSP ranges.
 """
 
+from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,12 +13,13 @@ from deputy_agents import event as ev
 from deputy_agents import settings as core
 from deputy_agents import view
 from deputy_agents.definition import Definition, PermissionMode
-from deputy_agents.errors import InvalidRequest
+from deputy_agents.errors import InvalidRequest, ToolError
 from deputy_agents.message import Block, Image, Text, Usage
 from deputy_agents.metrics import Metrics
 from deputy_agents.model.endpoint import ApiSettings
 from deputy_agents.modelcard import ModelCards
 from deputy_agents.permission.rule import Effect, Rule
+from deputy_agents.picture import picture
 from deputy_agents.ports import Answer, Dismissed, Selected, SessionRecord
 from deputy_protocol import agent, message, permission, place, session, settings, tool, transcript
 from deputy_protocol import definition as wire_definition
@@ -332,18 +334,33 @@ def path_of(uri: str, field: str) -> Path:
 
 def blocks(prompt: Sequence[message.PromptBlock], cwd: Path) -> tuple[Block, ...]:
     """What the model reads of a prompt. Files are named, relative to ``cwd`` where they are below it; an agent that
-    wants their text reads them."""
-    return tuple(_block(block, cwd) for block in prompt)
+    wants their text reads them.
+
+    Raises:
+        InvalidRequest: an image is none, or is more than a model takes.
+    """
+    return tuple(_block(block, cwd, f"prompt[{index}].data") for index, block in enumerate(prompt))
 
 
-def _block(block: message.PromptBlock, cwd: Path) -> Block:
+def _block(block: message.PromptBlock, cwd: Path, field: str) -> Block:
     match block:
         case message.TextBlock():
             return Text(sound(block.text))
         case message.ImageBlock():
-            return Image(block.mime_type, block.data)
+            return _image(block, field)
         case message.ResourceLink():
             return Text(f"(about {file_words(block.uri, block.range, cwd)})")
+
+
+def _image(block: message.ImageBlock, field: str) -> Image:
+    """What the bytes say that it is counts, not what the client took it for."""
+    try:
+        found = picture(b64decode(block.data))
+    except ToolError as error:
+        raise InvalidRequest(f"{field}: {error}", field) from None
+    if found is None:
+        raise InvalidRequest(f"{field}: a PNG, JPEG, GIF or WebP picture is needed.", field)
+    return found.image
 
 
 def file_words(uri: str, span: place.Range | None, cwd: Path) -> str:
@@ -386,6 +403,7 @@ def core_settings(wire: settings.Settings, model: str, cards: ModelCards | None 
         small_model=wire.small_model,
         permission_mode=PermissionMode(wire.permission_mode),
         trusted=wire.trusted,
+        roots=tuple(core.Root(Path(root.path).expanduser(), root.writable) for root in wire.roots),
         agents=core.AgentSettings(
             enabled=agents.enabled,
             max_parallel=agents.max_parallel,

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deputy_agents import disk
+from deputy_agents.encoding import decode, readable
 from deputy_agents.errors import OutsideRoots, ToolError
+from deputy_agents.settings import Root
 from deputy_agents.workspace import PathKind, Workspace, digest, is_secret
 from tests.support.files import OpenDocuments
 
@@ -112,6 +114,30 @@ async def test_a_further_root_is_open_too_and_the_innermost_root_names_the_subje
     assert (await files.locate("inner/x.txt", tmp_path / "one")).subject == "x.txt"
 
 
+async def test_a_further_folder_can_only_be_read_unless_its_setting_says_more(tmp_path: Path, workspace: Path) -> None:
+    for name in ("library", "notes"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(name)
+    (tmp_path / "library/link").symlink_to(tmp_path)
+    further = [Root(tmp_path / "library"), Root(tmp_path / "notes", writable=True)]
+    files = await Workspace.open([workspace], None, further)
+    assert await read(files, "../library/a.txt") == "library"
+    await write(files, str(tmp_path / "notes/a.txt"), "new", "notes")
+    assert (tmp_path / "notes/a.txt").read_text() == "new"
+    with pytest.raises(ToolError, match="agents may only read; the setting `roots` says so"):
+        await write(files, str(tmp_path / "library/a.txt"), "new", "library")
+    with pytest.raises(OutsideRoots):
+        await read(files, str(tmp_path / "library/link/other.txt"))
+
+
+async def test_a_place_beneath_the_workspace_can_be_written_though_a_further_folder_above_it_cannot(
+    tmp_path: Path, workspace: Path
+) -> None:
+    for further in (Root(tmp_path), Root(workspace)):
+        place = await Workspace([workspace], None, [further]).locate("a.txt", workspace)
+        assert (place.root, place.writable, place.main) == (workspace, True, True)
+
+
 async def test_a_root_that_is_a_link_is_the_folder_that_it_names(tmp_path: Path, workspace: Path) -> None:
     (tmp_path / "alias").symlink_to(workspace)
     (workspace / "a.txt").write_text("a")
@@ -198,11 +224,28 @@ async def test_a_device_is_refused(workspace: Path, monkeypatch: pytest.MonkeyPa
         await files.read(place)
 
 
-async def test_a_file_of_a_gigabyte_is_refused_by_its_size(workspace: Path) -> None:
+async def test_a_file_of_a_gigabyte_is_never_held_as_a_whole_but_read_in_parts(workspace: Path) -> None:
+    with (workspace / "huge.log").open("wb") as file:
+        file.write(b"first\n" + b"x" * 100_000 + b"\nthird\n")
+        file.seek((1 << 30) - 6)
+        file.write(b"\nlast\n")
+    files = Workspace([workspace])
+    place = await files.locate("huge.log", workspace)
+    with pytest.raises(disk.TooLarge, match=r"1,073,741,824 bytes.*read whole"):
+        await files.read(place)
+    part = await files.read_lines(place, 1, 3)
+    assert [len(line) for line in part.lines] == [6, 65_536, 6]
+    assert not part.last
+    assert await files.read_lines(place, 5, 10) == disk.Lines(["last\n"], last=True)
+    assert await files.read_lines(place, 6, 10) == disk.Lines([], last=True)
+
+
+async def test_a_gigabyte_of_zeros_is_binary(workspace: Path) -> None:
     with (workspace / "huge").open("wb") as file:
         file.truncate(1 << 30)
-    with pytest.raises(ToolError, match=r"1,073,741,824 bytes.*use grep"):
-        await read(Workspace([workspace]), "huge")
+    files = Workspace([workspace])
+    with pytest.raises(ToolError, match=r"binary file \(1,073,741,824 bytes\)"):
+        await files.read_lines(await files.locate("huge", workspace), 1, 10)
 
 
 async def test_a_file_that_may_not_be_read_is_refused_clearly(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,14 +268,37 @@ async def test_binary_files_are_refused(workspace: Path) -> None:
         await read(Workspace([workspace]), "data.bin")
 
 
-async def test_bytes_that_are_no_text_are_shown_but_never_written_back(workspace: Path) -> None:
-    (workspace / "latin.txt").write_bytes(b"caf\xe9\n")
+async def test_bytes_that_are_no_utf_8_outlive_an_edit_of_the_rest(workspace: Path) -> None:
+    path = workspace / "latin.txt"
+    path.write_bytes(b"caf\xe9 one\n")
     files = Workspace([workspace])
-    file = await files.read(await files.locate("latin.txt", workspace))
-    assert file == disk.FileText("caf\ufffd\n", exact=False)
-    with pytest.raises(ToolError, match="not UTF-8"):
-        await write(files, "latin.txt", "coffee\n", "caf\ufffd\n")
-    assert (workspace / "latin.txt").read_bytes() == b"caf\xe9\n"
+    text = await read(files, "latin.txt")
+    assert text is not None
+    await write(files, "latin.txt", text.replace("one", "two"), text)
+    assert path.read_bytes() == b"caf\xe9 two\n"
+    with pytest.raises(ToolError, match=r"not UTF-8: only ASCII can be added to it, not ü"):
+        await write(files, "latin.txt", "ü\n", text.replace("one", "two"))
+    assert path.read_bytes() == b"caf\xe9 two\n"
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+async def test_a_file_with_a_byte_order_mark_keeps_its_encoding(workspace: Path, codec: str) -> None:
+    path = workspace / "marked.txt"
+    bom = "" if codec == "utf-8-sig" else "\ufeff"
+    path.write_bytes(f"{bom}grün\r\n".encode(codec))
+    files = Workspace([workspace])
+    assert await read(files, "marked.txt") == "grün\r\n"
+    await write(files, "marked.txt", "größer\r\n", "grün\r\n")
+    assert path.read_bytes() == f"{bom}größer\r\n".encode(codec)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.binary(max_size=40))
+async def test_any_file_that_is_read_as_text_becomes_the_same_bytes_again(data: bytes) -> None:
+    if (found := decode(data)) is not None:
+        text, encoding = found
+        assert encoding.encode(text) == data
+        readable(text).encode()
 
 
 async def test_a_file_that_is_not_there_has_no_text(workspace: Path) -> None:
@@ -310,6 +376,7 @@ async def test_a_change_in_the_last_moment_before_the_replacement_wins(
     assert [entry.name for entry in workspace.iterdir()] == ["a.txt"]
 
 
+@pytest.mark.requirement("X2")
 async def test_a_write_that_fails_leaves_no_trace(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -349,8 +416,9 @@ async def test_a_read_only_file_is_not_replaced(workspace: Path) -> None:
 
 
 async def test_text_that_cannot_be_encoded_is_refused(workspace: Path) -> None:
-    with pytest.raises(ToolError, match="lone surrogates"):
-        await write(Workspace([workspace]), "a.txt", "\ud800", None)
+    for text in ("\ud800", "\udc80"):
+        with pytest.raises(ToolError, match="lone surrogates"):
+            await write(Workspace([workspace]), "a.txt", text, None)
     with pytest.raises(ToolError, match="more than"):
         await write(Workspace([workspace]), "a.txt", "x" * (disk.MAX_BYTES + 1), None)
 
@@ -394,7 +462,10 @@ async def test_an_open_document_is_changed_by_the_editor_alone(workspace: Path) 
     assert (documents.applied, (workspace / "a.txt").read_text()) == (["worker"], "saved")
 
 
-async def test_two_agents_that_write_one_file_at_once_do_not_lose_each_others_work(workspace: Path) -> None:
+@pytest.mark.parametrize("sessions", [1, 2])
+async def test_two_agents_that_write_one_file_at_once_do_not_lose_each_others_work(
+    workspace: Path, sessions: int
+) -> None:
     entered, leave = anyio.Event(), anyio.Event()
 
     class Slow(OpenDocuments):
@@ -406,9 +477,10 @@ async def test_two_agents_that_write_one_file_at_once_do_not_lose_each_others_wo
     documents = Slow()
     documents.show(workspace / "a.txt", "old")
     files = Workspace([workspace], documents)
+    others = files if sessions == 1 else Workspace([workspace], documents)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(write, files, "a.txt", "first", "old")
+            tasks.start_soon(write, others, "a.txt", "first", "old")
             await entered.wait()
             with pytest.raises(ToolError, match="by another agent"):
                 await write(files, "a.txt", "second", "old")

@@ -1,6 +1,7 @@
 """Domain to wire: every event and resource fits the contract, nothing is lost on the way."""
 
 import dataclasses
+from base64 import b64encode
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +18,9 @@ from deputy_protocol import message, place, settings
 from deputy_protocol.base import to_wire
 from deputy_protocol.event import EventParams
 from deputy_server import convert
+from tests.support.pictures import png
 
+PNG = b64encode(png()).decode()
 PLACE = ev.Location("/w/a b.py", 3, 5)
 INFO = ev.AgentInfo("a1", "label", "general", "m", Access.READ_ONLY, 1, "a0", "t1")
 QUESTION = ev.Question(
@@ -111,13 +114,13 @@ def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: P
     prompt = (
         message.ResourceLink(uri=(tmp_path / "src" / "a.py").as_uri(), range=spot),
         message.TextBlock(text="half \ud800 pair"),
-        message.ImageBlock(mime_type="image/png", data="eA=="),
+        message.ImageBlock(mime_type="image/png", data=PNG),
         message.ResourceLink(uri="untitled:Untitled-1"),
     )
     assert convert.blocks(prompt, tmp_path) == (
         Text("(about src/a.py:5-6)"),
         Text("half ? pair"),
-        Image("image/png", "eA=="),
+        Image("image/png", PNG),
         Text("(about untitled:Untitled-1)"),
     )
 

@@ -135,3 +135,45 @@ def test_open_documents_that_are_no_files_are_not_searched() -> None:
     documents.put_text_document(types.TextDocumentItem("untitled:new", "text", 1, "two\n"))
     buffers = EditorBuffers(cast(RpcProtocol, Silent()), documents, Client())
     assert [(buffer.path, buffer.text) for buffer in buffers.all()] == [(Path("/w/a.txt"), "one\n")]
+
+
+class Applying(Silent):
+    """Applies every edit, and keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    async def request(self, method: str, params: object, *, timeout: float | None) -> object:
+        self.told.append(params)
+        return {"applied": True}
+
+
+@pytest.mark.requirement("X2")
+@pytest.mark.parametrize("annotations", [True, False])
+@pytest.mark.asyncio
+async def test_an_edit_carries_its_version_and_the_name_of_its_agent_and_asks_for_no_second_approval(
+    monkeypatch: pytest.MonkeyPatch, annotations: bool
+) -> None:
+    monkeypatch.setattr("deputy_server.lsp.editor.SYNC_TIMEOUT", 0)
+    client = Client(apply_edit=True, document_changes=True, change_annotations=annotations)
+    documents, protocol = opened("one\n"), Applying()
+    await EditorBuffers(cast(RpcProtocol, protocol), documents, client).apply(
+        Path("/w/a.txt"), "two\n", version=1, label="worker: edit_file(a.txt)"
+    )
+    (params,) = protocol.told
+    (change,) = params["edit"]["documentChanges"]
+    assert change["textDocument"] == {"uri": URI, "version": 1}
+    assert params["label"] == "worker: edit_file(a.txt)"
+    shown = {"deputy": {"label": "worker: edit_file(a.txt)", "needsConfirmation": False}}
+    assert params["edit"].get("changeAnnotations") == (shown if annotations else None)
+    assert change["edits"][0].get("annotationId") == ("deputy" if annotations else None)
+
+
+@pytest.mark.requirement("X2")
+@pytest.mark.asyncio
+async def test_an_edit_for_a_version_that_has_passed_is_not_sent() -> None:
+    protocol = Applying()
+    buffers = EditorBuffers(cast(RpcProtocol, protocol), opened("one\n"), Client(apply_edit=True))
+    with pytest.raises(ToolError, match=r"changed in the editor meanwhile\. Read it again"):
+        await buffers.apply(Path("/w/a.txt"), "two\n", version=0, label="worker")
+    assert protocol.told == []

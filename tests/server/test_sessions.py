@@ -1,12 +1,14 @@
 """Sessions over the wire, with a scripted Messages API behind the server."""
 
 import asyncio
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from deputy_protocol.event import EventParams
 from tests.support.deputies import Deputies, hanging, is_quiet, last_text, spawning
+from tests.support.pictures import png
 from tests.support.plays import Json, Play, call, calls, failing, say
 from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered, serving
 
@@ -330,6 +332,8 @@ async def test_a_picture_that_is_none_is_refused_before_it_spoils_the_session(
         for picture, field in (
             ({"mimeType": "image/png", "data": "!!!"}, "prompt[0].data"),
             ({"mimeType": "text/html", "data": "aGk="}, "prompt[0].mimeType"),
+            ({"mimeType": "image/png", "data": "aGk="}, "prompt[0].data: a PNG, JPEG, GIF or WebP picture is needed"),
+            ({"mimeType": "image/png", "data": based(png()[:-9])}, "prompt[0].data: The picture is damaged"),
         ):
             prompt = [{"type": "image", **picture}]
             with pytest.raises(RpcFailure) as failure:
@@ -337,6 +341,36 @@ async def test_a_picture_that_is_none_is_refused_before_it_spoils_the_session(
             assert failure.value.code == -32602
             assert field in str(failure.value)
         assert api.requests == []
+
+
+def based(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+@pytest.mark.requirement("D12")
+async def test_the_model_sees_the_pictures_of_a_prompt_and_those_that_a_child_reads(
+    deputy: Deputies, workspace: Path
+) -> None:
+    drawn, saved = based(png(3, 3)), based(png(4, 4))
+    (workspace / "shot.png").write_bytes(png(4, 4))
+
+    def look(body: Json, _: int) -> Play:
+        return say("I saw it.") if len(body["messages"]) > 1 else calls(call("read_file", path="shot.png"))
+
+    async with deputy(spawning("look at shot.png", child=look), workspace) as (client, api):
+        session_id, _ = await client.session()
+        prompt = [
+            {"type": "image", "mimeType": "image/jpeg", "data": drawn},
+            {"type": "text", "text": "Compare this with shot.png."},
+        ]
+        await client.request("deputy/session/prompt", {"sessionId": session_id, "prompt": prompt})
+        first = api.bodies[0]["messages"][0]["content"]
+        assert first[0]["source"] == {"type": "base64", "media_type": "image/png", "data": drawn}
+        (answer,) = next(body for body in api.bodies if len(body["messages"]) > 1)["messages"][-1]["content"]
+        text, picture = answer["content"]
+        assert text["text"] == "shot.png: PNG picture, 4 x 4 pixels"
+        assert picture["source"]["data"] == saved
+        assert all(saved not in str(event) for event in client.events())
 
 
 @pytest.mark.requirement("X1")

@@ -8,6 +8,7 @@ from deputy_agents.errors import ToolError
 from deputy_agents.event import PlanEntry
 from deputy_agents.permission.decide import AccessRequest
 from deputy_agents.ports import Buffer
+from deputy_agents.settings import Root
 from deputy_agents.tool.base import Prepared, ReadMarks, Tool, ToolContext, ToolOutput
 from deputy_agents.tool.registry import Registry, file_tools
 from deputy_agents.view import AgentNode
@@ -95,9 +96,9 @@ class NoSession:
         raise AssertionError(entries)
 
 
-def hands_on(root: Path) -> Hands:
+def hands_on(root: Path, *further: Root) -> Hands:
     """An agent labelled ``worker`` in ``root``, with nothing read and no document open."""
     documents = OpenDocuments()
-    workspace = Workspace([root], documents)
+    workspace = Workspace([root], documents, further)
     context = ToolContext(workspace, workspace.roots[0], "worker", ReadMarks(), NoSession())
     return Hands(workspace.roots[0], workspace, documents, context)

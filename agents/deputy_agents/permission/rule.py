@@ -37,17 +37,23 @@ class Action(StrEnum):
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
     """One thing that a call needs. ``subject`` is what rule patterns match: a path relative to its root with
-    forward slashes, a simple command, a host, the name of a definition."""
+    forward slashes, a simple command, a host, the name of a definition. Of a file that is not beneath the main root,
+    ``path`` is the whole path: patterns of settings match that as well, those of lasting answers that alone."""
 
     tool: str
     action: Action
     subject: str
+    path: str = ""
 
 
 class Effect(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
+
+
+SESSION = "session"
+"""The source of rules that answers of the user have made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ class Rule:
     tool: str
     effect: Effect
     pattern: str | None = None
-    source: str = "session"
+    source: str = SESSION
 
 
 _PATHS = frozenset({Action.READ, Action.READ_SECRET, Action.EDIT, Action.EDIT_PROTECTED})
@@ -78,7 +84,14 @@ def matches(rule: Rule, request: AccessRequest) -> bool:
         return False
     if rule.pattern is None:
         return True
-    return _compiled(rule.pattern, request.action in _PATHS).fullmatch(request.subject) is not None
+    pattern = _compiled(rule.pattern, request.action in _PATHS)
+    return any(pattern.fullmatch(name) for name in _names(rule, request))
+
+
+def _names(rule: Rule, request: AccessRequest) -> tuple[str, ...]:
+    if not request.path:
+        return (request.subject,)
+    return (request.path,) if rule.source == SESSION else (request.subject, request.path)
 
 
 def escaped(subject: str) -> str:
@@ -91,7 +104,7 @@ def rule_text(rule: Rule) -> str:
     return rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})"
 
 
-def parse_rule(text: str, effect: Effect, source: str = "session") -> Rule:
+def parse_rule(text: str, effect: Effect, source: str = SESSION) -> Rule:
     """The rule that ``text`` describes, under a fresh id.
 
     Raises:
@@ -103,9 +116,9 @@ def parse_rule(text: str, effect: Effect, source: str = "session") -> Rule:
     return Rule(new_id(), found["tool"], effect, found["pattern"], source)
 
 
-def lasting_rule(request: AccessRequest, effect: Effect, source: str = "session") -> Rule:
+def lasting_rule(request: AccessRequest, effect: Effect, source: str = SESSION) -> Rule:
     """The rule that remembers an answer about exactly this tool and subject."""
-    return Rule(new_id(), request.tool, effect, escaped(request.subject), source)
+    return Rule(new_id(), request.tool, effect, escaped(request.path or request.subject), source)
 
 
 @lru_cache(maxsize=1024)

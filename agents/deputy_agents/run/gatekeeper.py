@@ -22,7 +22,7 @@ from deputy_agents.event import (
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Resolution
 from deputy_agents.message import ToolUse
-from deputy_agents.permission.decide import AccessRequest, Action, Decision, Effect, Rule, decide, decide_all
+from deputy_agents.permission.decide import AccessRequest, Decision, Effect, Rule, decide, decide_all
 from deputy_agents.permission.rule import lasting_rule, rule_text
 from deputy_agents.run.agent import Agent, AnyTool, Host, say
 from deputy_agents.run.effect import Allowed, NeedsAnswer, Refused, Verdict
@@ -86,8 +86,7 @@ class Gatekeeper:
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def _may_read(self, subject: str) -> bool:
-        request = AccessRequest("read_file", Action.READ, subject)
+    def _may_read(self, request: AccessRequest) -> bool:
         return decide(self.host.policy(self.agent), request).effect is Effect.ALLOW
 
     def _tool(self, use: ToolUse) -> AnyTool:

@@ -5,12 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deputy_agents.definition import Access, Definition
+from deputy_agents.settings import Root
 
 
-def system_prompt(definition: Definition, cwd: Path, roots: Sequence[Path], access: Access, *, is_child: bool) -> str:
+def system_prompt(
+    definition: Definition, cwd: Path, roots: Sequence[Path], further: Sequence[Root], access: Access, *, is_child: bool
+) -> str:
     """Markdown."""
     lines = [definition.prompt, "", "# Where you work", f"- Current folder: {cwd}"]
     lines += [f"- Workspace root: {root}" for root in roots]
+    lines += [f"- Further folder{'' if root.writable else ', to read only'}: {root.path}" for root in further]
     if is_child:
         lines.append(_ACCESS[access])
     return "\n".join(lines)

@@ -58,8 +58,8 @@ class ToolContext:
     session: SessionView
     proposed: Mapping[Path, str] = field(default_factory=dict[Path, str])
     """Texts that earlier calls of the same model response propose: a preview assumes them."""
-    may_read: Callable[[str], bool] = lambda _: True
-    """Whether the gate lets the agent read the file of this subject unasked: a search leaves the others out."""
+    may_read: Callable[[AccessRequest], bool] = lambda _: True
+    """Whether the gate lets the agent read a file unasked: a search leaves the others out."""
 
 
 @dataclass(frozen=True, slots=True)

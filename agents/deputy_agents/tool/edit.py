@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 from anyio import to_thread
 from pydantic import Field
 
+from deputy_agents.encoding import check_new, readable
 from deputy_agents.errors import ToolError
 from deputy_agents.event import DiffPreview, Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
@@ -70,6 +71,7 @@ class _Editing(ArgsTool[E]):
 
     async def prepare(self, args: E, context: ToolContext) -> Prepared:
         place = await args.look(context)
+        context.workspace.check_writable(place)
         shown = context.workspace.shown(place, context.cwd)
         present = await _present(place, context, shown)
         before = context.proposed.get(place.path, present)
@@ -77,9 +79,9 @@ class _Editing(ArgsTool[E]):
         action = Action.EDIT_PROTECTED if place.protected else Action.EDIT
         return Prepared(
             shown,
-            [AccessRequest(self.name, action, place.subject)],
+            [AccessRequest(self.name, action, place.subject, place.whole)],
             _locations(place, change.old),
-            DiffPreview(str(place.path), before, change.text),
+            DiffPreview(str(place.path), before if before is None else readable(before), readable(change.text)),
         )
 
     async def run(self, args: E, context: ToolContext) -> ToolOutput:
@@ -98,6 +100,7 @@ class _Editing(ArgsTool[E]):
             change = self.change(args, text)
         except ToolError as error:
             raise ToolError(f"{shown}: {error}") from None
+        check_new(change.text, text or "")
         if change.text == text:
             raise ToolError(f"{shown}: the new text is the same as the old one.")
         return change
@@ -163,8 +166,6 @@ async def _present(place: Place, context: ToolContext, shown: str) -> str | None
         raise ToolError(f"{shown} has not been read yet; use read_file first.")
     if mark != digest(file.text):
         raise ToolError(f"{shown} has changed since you read it; read it again.")
-    if not file.exact:
-        raise ToolError(f"{shown} is not UTF-8 text; changing it would damage it.")
     return file.text
 
 

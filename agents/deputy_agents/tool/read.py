@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+from anyio import to_thread
 from pydantic import Field
 
-from deputy_agents.disk import Entry
+from deputy_agents.disk import Entry, TooLarge
+from deputy_agents.encoding import is_exact, readable
 from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.picture import MAX_BYTES, SUFFIXES, Picture, picture
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
@@ -38,8 +41,8 @@ class ReadFile(ArgsTool[ReadFileArgs]):
             "read_file",
             ToolKind.READ,
             ReadFileArgs,
-            "Reads a text file. The answer has numbered lines; a long file is cut, and the cut says how to read on. "
-            "A file must be read before it can be changed.",
+            "Reads a text file, or a picture (PNG, JPEG, GIF, WebP). The answer has numbered lines; a long file is "
+            "cut, and the cut says how to read on. A file must be read before it can be changed.",
         )
 
     async def prepare(self, args: ReadFileArgs, context: ToolContext) -> Prepared:
@@ -53,13 +56,29 @@ class ReadFile(ArgsTool[ReadFileArgs]):
     async def run(self, args: ReadFileArgs, context: ToolContext) -> ToolOutput:
         place = await args.bound(context)
         shown = context.workspace.shown(place, context.cwd)
-        file = await context.workspace.read(place)
+        if (seen := await _picture(place, context)) is not None:
+            return ToolOutput(f"{shown}: {seen}", images=(seen.image,))
+        try:
+            file = await context.workspace.read(place)
+        except TooLarge:
+            return await self._part(args, context, place, shown)
         if file is None:
             raise ToolError(f"There is no file {shown}.")
-        content, last = _page(lines_of(file.text), args, shown)
+        content, last = _page(lines_of(readable(file.text)), args, shown)
         context.marks.seen[place.path] = digest(file.text)
-        note = "" if file.exact else "[not UTF-8: the bytes that are no text are shown as \ufffd]\n"
-        return ToolOutput(note + content, locations=(Location(str(place.path), args.offset, last),) if last else None)
+        note = "" if is_exact(file.text) else "[not UTF-8: the bytes that are no text are shown as \ufffd]\n"
+        return ToolOutput(note + content, locations=_read_lines(place, args, last))
+
+    async def _part(self, args: ReadFileArgs, context: ToolContext, place: Place, shown: str) -> ToolOutput:
+        """Lines of a file that is too large to be held, or changed, as a whole."""
+        part = await context.workspace.read_lines(place, args.offset, args.limit)
+        if not part.lines:
+            raise ToolError(f"offset: {shown} has fewer lines.")
+        page = _numbered([line.rstrip("\r\n") for line in part.lines], args.offset)
+        last = args.offset + len(page) - 1
+        if not part.last or len(page) < len(part.lines):
+            page.append(f"[lines {args.offset} to {last} of a very large file; read on with offset {last + 1}]")
+        return ToolOutput("\n".join(page), locations=_read_lines(place, args, last))
 
 
 class ListDir(ArgsTool[ListDirArgs]):
@@ -75,7 +94,7 @@ class ListDir(ArgsTool[ListDirArgs]):
 
     async def prepare(self, args: ListDirArgs, context: ToolContext) -> Prepared:
         place = await args.look(context)
-        request = AccessRequest(self.name, Action.READ, place.subject)
+        request = folder_request(self.name, place)
         return Prepared(context.workspace.shown(place, context.cwd), [request], (Location(str(place.path)),))
 
     async def run(self, args: ListDirArgs, context: ToolContext) -> ToolOutput:
@@ -87,7 +106,12 @@ class ListDir(ArgsTool[ListDirArgs]):
 
 def read_request(tool: str, place: Place) -> AccessRequest:
     """What the gate must decide before the file at ``place`` is read."""
-    return AccessRequest(tool, Action.READ_SECRET if place.secret else Action.READ, place.subject)
+    return AccessRequest(tool, Action.READ_SECRET if place.secret else Action.READ, place.subject, place.whole)
+
+
+def folder_request(tool: str, place: Place) -> AccessRequest:
+    """What the gate must decide before names or lines below the folder at ``place`` are shown."""
+    return AccessRequest(tool, Action.READ, place.subject, place.whole)
 
 
 def lines_of(text: str) -> list[str]:
@@ -102,18 +126,39 @@ def _page(lines: Sequence[str], args: ReadFileArgs, shown: str) -> tuple[str, in
         return f"[{shown} is empty]", None
     if args.offset > len(lines):
         raise ToolError(f"offset: {shown} has only {len(lines)} lines.")
+    page = _numbered(lines[args.offset - 1 : args.offset - 1 + args.limit], args.offset)
+    last = args.offset + len(page) - 1
+    if last < len(lines):
+        page.append(f"[lines {args.offset} to {last} of {len(lines)}; read on with offset {last + 1}]")
+    return "\n".join(page), last
+
+
+def _numbered(lines: Sequence[str], first: int) -> list[str]:
+    """As many lines as fit, numbered from ``first``."""
     page: list[str] = []
     room = MAX_CHARS
-    for number, line in enumerate(lines[args.offset - 1 : args.offset - 1 + args.limit], args.offset):
+    for number, line in enumerate(lines, first):
         entry = f"{number:>6}\t{_cut_line(line)}"
         room -= len(entry) + 1
         if room < 0:
             break
         page.append(entry)
-    last = args.offset + len(page) - 1
-    if last < len(lines):
-        page.append(f"[lines {args.offset} to {last} of {len(lines)}; read on with offset {last + 1}]")
-    return "\n".join(page), last
+    return page
+
+
+def _read_lines(place: Place, args: ReadFileArgs, last: int | None) -> tuple[Location, ...] | None:
+    return (Location(str(place.path), args.offset, last),) if last else None
+
+
+async def _picture(place: Place, context: ToolContext) -> Picture | None:
+    """The picture at ``place``, if its name and its bytes say that it is one."""
+    if place.path.suffix.lower() not in SUFFIXES or place.kind is not PathKind.FILE:
+        return None
+    try:
+        data = await context.workspace.read_bytes(place, MAX_BYTES)
+        return await to_thread.run_sync(picture, data)
+    except ToolError as error:
+        raise ToolError(f"{context.workspace.shown(place, context.cwd)}: {error}") from None
 
 
 def _cut_line(line: str) -> str:

@@ -49,20 +49,21 @@ async def search(
     take: Callable[[re.Match[bytes]], bool],
     *,
     cwd: str,
-    data: bytes | None,
+    source: bytes | int | None,
 ) -> bool:
-    """Runs ripgrep in ``cwd`` with ``data`` as its input; hands each ``record`` of its answer to ``take`` until that is
-    false. True when ripgrep came to its end, false when ``take`` or the clock stopped it.
+    """Runs ripgrep in ``cwd`` with ``source`` (bytes, or an open file) as its input; hands each ``record`` of its
+    answer to ``take`` until that is false. True when ripgrep came to its end, false when ``take`` or the clock stopped
+    it.
 
     Raises:
         ToolError: ripgrep is missing, or refuses the pattern or glob.
     """
     command = [await to_thread.run_sync(binary), *_COMMON, *options, "--", *operands]
     with anyio.move_on_after(TIMEOUT):
-        async with _owned(command, cwd, piped=data is not None) as process:
+        async with _owned(command, cwd, source) as process:
             whole = True
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_feed, process, data)
+                tasks.start_soon(_feed, process, source)
                 if process.stdout is not None and not await _each(process.stdout, record, take):
                     whole = False
                     tasks.cancel_scope.cancel()
@@ -88,10 +89,10 @@ def binary() -> str:
 
 
 @asynccontextmanager
-async def _owned(command: Sequence[str], cwd: str, *, piped: bool) -> AsyncGenerator[Process]:
+async def _owned(command: Sequence[str], cwd: str, source: bytes | int | None) -> AsyncGenerator[Process]:
     process = await anyio.open_process(
         command,
-        stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+        stdin=subprocess.PIPE if isinstance(source, bytes) else subprocess.DEVNULL if source is None else source,
         cwd=cwd,
         # Nothing of the environment but what finds the user's own ignore file.
         env={name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ},
@@ -106,10 +107,10 @@ async def _owned(command: Sequence[str], cwd: str, *, piped: bool) -> AsyncGener
             await process.aclose()
 
 
-async def _feed(process: Process, data: bytes | None) -> None:
-    if process.stdin is not None:
+async def _feed(process: Process, source: bytes | int | None) -> None:
+    if process.stdin is not None and isinstance(source, bytes):
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await process.stdin.send(data or b"")
+            await process.stdin.send(source)
         await process.stdin.aclose()
 
 

@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from deputy_agents.disk import TooLarge
+from deputy_agents.encoding import readable
 from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
@@ -16,7 +18,7 @@ from deputy_agents.text import cut, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.match import last_part, matcher
-from deputy_agents.tool.read import read_request
+from deputy_agents.tool.read import folder_request, read_request
 from deputy_agents.tool.ripgrep import LINES, NAMES, search
 from deputy_agents.workspace import PathKind, Place, is_secret
 
@@ -75,7 +77,7 @@ class Glob(ArgsTool[GlobArgs]):
         _must_exist(place, context)
         if place.kind is not PathKind.FOLDER:
             raise ToolError(f"path: {context.workspace.shown(place, context.cwd)} is no folder.")
-        request = AccessRequest(self.name, Action.READ, place.subject)
+        request = folder_request(self.name, place)
         return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
 
     async def run(self, args: GlobArgs, context: ToolContext) -> ToolOutput:
@@ -88,7 +90,7 @@ class Glob(ArgsTool[GlobArgs]):
             return not wanted(path) or found.add(_shown(path, place, context))
 
         async with context.workspace.working_directory(place) as cwd:
-            whole = await search(["--files"], [], NAMES, take, cwd=cwd, data=None)
+            whole = await search(["--files"], [], NAMES, take, cwd=cwd, source=None)
         nothing = f"No files match.{_start(args.pattern)}"
         return ToolOutput(found.text(whole, nothing, "more files match; narrow the pattern or path"))
 
@@ -102,13 +104,14 @@ class Grep(ArgsTool[GrepArgs]):
             ToolKind.SEARCH,
             GrepArgs,
             "Finds lines that match a regular expression; answers path:line:text, files with unsaved changes first. "
-            "What .gitignore excludes, binary files and files that may hold secrets are left out.",
+            "What .gitignore excludes, binary files, files of more than 10 MB and files that may hold secrets are left "
+            "out; one that is named as path is searched whatever its size.",
         )
 
     async def prepare(self, args: GrepArgs, context: ToolContext) -> Prepared:
         place = await args.look(context)
         _must_exist(place, context)
-        request = read_request(self.name, place) if place.kind is PathKind.FILE else _folder_request(self.name, place)
+        request = read_request(self.name, place) if place.kind is PathKind.FILE else folder_request(self.name, place)
         return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
 
     async def run(self, args: GrepArgs, context: ToolContext) -> ToolOutput:
@@ -140,24 +143,32 @@ class Grep(ArgsTool[GrepArgs]):
             return found.match(place.path / path, _shown(path, place, context), record)
 
         async with context.workspace.working_directory(place) as cwd:
-            return await search(options, [args.pattern, "./"], LINES, take, cwd=cwd, data=None)
+            return await search(options, [args.pattern, "./"], LINES, take, cwd=cwd, source=None)
 
     async def _in_file(self, args: GrepArgs, place: Place, context: ToolContext, found: "_Found") -> bool:
         """One file goes through the workspace, which looks at open documents first and follows no link."""
-        file = await context.workspace.read(place)
         shown = context.workspace.shown(place, context.cwd)
+        try:
+            file = await context.workspace.read(place)
+        except TooLarge:
+            async with context.workspace.opened(place) as descriptor:
+                return await _in_source(args.pattern, descriptor, place.path, shown, found)
         if file is None:
             raise ToolError(f"There is no file {shown}.")
         return await _in_text(args.pattern, file.text, place.path, shown, found)
 
 
 async def _in_text(pattern: str, text: str, path: Path, shown: str, found: "_Found") -> bool:
-    """Searches ``text``, which is that of the file at ``path``, just as ripgrep searches files."""
+    return await _in_source(pattern, readable(text).encode(), path, shown, found)
+
+
+async def _in_source(pattern: str, source: bytes | int, path: Path, shown: str, found: "_Found") -> bool:
+    """Searches what the file at ``path`` holds, just as ripgrep searches files."""
 
     def take(record: re.Match[bytes]) -> bool:
         return found.match(path, shown, record)
 
-    return await search(_GREP, [pattern, "-"], LINES, take, cwd=path.anchor, data=text.encode(errors="replace"))
+    return await search(_GREP, [pattern, "-"], LINES, take, cwd=path.anchor, source=source)
 
 
 @dataclass(slots=True)
@@ -205,7 +216,12 @@ def _wanted(glob: str, place: Place, context: ToolContext) -> Callable[[str], bo
 
     def wanted(path: str) -> bool:
         below = str(PurePosixPath(*place.parts, path))
-        return matched(path) and not is_secret(below) and context.may_read(below)
+        whole = place.whole and f"{place.whole}/{path}"
+        return (
+            matched(path)
+            and not is_secret(below)
+            and context.may_read(AccessRequest("read_file", Action.READ, below, whole))
+        )
 
     return wanted
 
@@ -215,10 +231,6 @@ def _start(glob: str) -> str:
     if not glob.startswith("/"):
         return ""
     return " A glob starts at the folder that is searched; what is outside the workspace cannot be searched."
-
-
-def _folder_request(tool: str, place: Place) -> AccessRequest:
-    return AccessRequest(tool, Action.READ, place.subject)
 
 
 def _must_exist(place: Place, context: ToolContext) -> None:

@@ -29,6 +29,8 @@ class Client:
     work_done_progress: bool = False
     apply_edit: bool = False
     document_changes: bool = False
+    change_annotations: bool = False
+    """It shows who makes an edit."""
     events: bool = False
     """It takes ``deputy/event``."""
     permissions: bool = False
@@ -49,6 +51,7 @@ def read_client(params: object) -> Client:
     if not is_object(capabilities):
         raise InvalidParams([("capabilities", "an object is needed")])
     deputy = dig(capabilities, "experimental", "deputy")
+    edits = dig(capabilities, "workspace", "workspaceEdit")
     pid = dig(params, "processId")
     name = dig(params, "clientInfo", "name")
     return Client(
@@ -58,7 +61,8 @@ def read_client(params: object) -> Client:
         position_encoding=_encoding(dig(capabilities, "general", "positionEncodings")),
         work_done_progress=dig(capabilities, "window", "workDoneProgress") is True,
         apply_edit=dig(capabilities, "workspace", "applyEdit") is True,
-        document_changes=dig(capabilities, "workspace", "workspaceEdit", "documentChanges") is True,
+        document_changes=dig(edits, "documentChanges") is True,
+        change_annotations=is_object(dig(edits, "changeAnnotationSupport")),
         events=dig(deputy, "events") is True,
         permissions=dig(deputy, "permissions") is True,
         options=dig(params, "initializationOptions"),

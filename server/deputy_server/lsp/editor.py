@@ -16,6 +16,8 @@ from deputy_server.lsp.rpc import RpcProtocol
 APPLY_TIMEOUT = 30
 """Seconds that an editor may take to apply an edit."""
 
+_ANNOTATION = "deputy"
+
 SYNC_TIMEOUT = 1
 """Seconds after an applied edit within which the editor should tell the new text."""
 
@@ -44,7 +46,7 @@ class EditorBuffers:
             raise ToolError(f"{path.name} is open in an editor that cannot apply edits. Close it, then try again.")
         if (edit := minimal_edit(document, new_text)) is None:
             return
-        await self._ask(path, {"label": label, "edit": self._workspace_edit(document, edit)})
+        await self._ask(path, {"label": label, "edit": self._workspace_edit(document, edit, label)})
         await self._documents.newer(document, version, timeout=SYNC_TIMEOUT)
 
     async def _ask(self, path: Path, params: JsonObject) -> None:
@@ -62,11 +64,17 @@ class EditorBuffers:
             detail = f": {reason[:300]}" if isinstance(reason, str) else "."
             raise ToolError(f"The editor refused the edit to {path.name}{detail}")
 
-    def _workspace_edit(self, document: Document, edit: JsonObject) -> JsonObject:
+    def _workspace_edit(self, document: Document, edit: JsonObject, label: str) -> JsonObject:
         if not self._client.document_changes:
             return {"changes": {document.uri: [edit]}}
         identifier = {"uri": document.uri, "version": document.version}
-        return {"documentChanges": [{"textDocument": identifier, "edits": [edit]}]}
+        if not self._client.change_annotations:
+            return {"documentChanges": [{"textDocument": identifier, "edits": [edit]}]}
+        # The user has approved the edit by now: the editor need not ask again.
+        return {
+            "documentChanges": [{"textDocument": identifier, "edits": [edit | {"annotationId": _ANNOTATION}]}],
+            "changeAnnotations": {_ANNOTATION: {"label": label, "needsConfirmation": False}},
+        }
 
 
 def minimal_edit(document: Document, new_text: str) -> JsonObject | None:

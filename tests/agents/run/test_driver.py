@@ -15,7 +15,7 @@ from deputy_agents.outcome import CancelReason, Completed
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import Stopped, ToolCompleted, UserCancel
 from deputy_agents.run.prompt import system_prompt
-from deputy_agents.settings import Settings
+from deputy_agents.settings import Root, Settings
 from tests.support.core import BOUND, Cast, Pause, Person, core, delegate
 
 
@@ -139,10 +139,13 @@ def test_the_system_prompt_says_where_an_agent_works_and_what_it_may_touch(works
     general = built_in()["general"]
 
     def prompt(access: Access) -> str:
-        return system_prompt(general, workspace, [workspace], access, is_child=True)
+        further = [Root(workspace.parent / "library"), Root(workspace.parent / "notes", writable=True)]
+        return system_prompt(general, workspace, [workspace], further, access, is_child=True)
 
     assert prompt(Access.READ_ONLY).startswith(general.prompt)
-    assert str(workspace) in prompt(Access.READ_ONLY)
+    assert f"Workspace root: {workspace}" in prompt(Access.READ_ONLY)
+    assert f"Further folder, to read only: {workspace.parent}/library" in prompt(Access.READ_ONLY)
+    assert f"Further folder: {workspace.parent}/notes" in prompt(Access.READ_ONLY)
     assert "change nothing" in prompt(Access.READ_ONLY)
     assert "propose edits" in prompt(Access.DEFAULT)
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from deputy_agents.errors import ToolError
 from deputy_agents.event import DiffPreview, Location, ToolKind
-from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.permission.decide import AccessRequest, Action, Effect
+from deputy_agents.permission.rule import lasting_rule, matches, parse_rule
+from deputy_agents.settings import Root
 from deputy_agents.tool.edit import EditFile, EditFileArgs
 from tests.support.files import Hands, hands_on
 
@@ -223,13 +225,46 @@ async def test_an_open_document_is_edited_in_the_editor_under_the_agents_name(fi
     assert "one" in file.read_text()
 
 
-async def test_a_file_that_is_no_text_is_not_changed(workspace: Path, hands: Hands) -> None:
-    (workspace / "latin.txt").write_bytes(b"caf\xe9\n")
+async def test_a_file_that_is_not_utf_8_is_changed_only_where_it_was_meant_to_be(workspace: Path, hands: Hands) -> None:
+    path = workspace / "latin.txt"
+    path.write_bytes(b"caf\xe9 one\n")
     await having_read(hands, "latin.txt")
-    for name, input in (("edit_file", {"old_string": "caf", "new_string": "x"}), ("write_file", {"content": "x"})):
-        with pytest.raises(ToolError, match="not UTF-8"):
-            await hands.call(name, path="latin.txt", **input)
-    assert (workspace / "latin.txt").read_bytes() == b"caf\xe9\n"
+    prepared = await hands.prepare("edit_file", path="latin.txt", old_string="one", new_string="two")
+    assert prepared.preview == DiffPreview(str(path), "caf\ufffd one\n", "caf\ufffd two\n")
+    await hands.call("edit_file", path="latin.txt", old_string="one", new_string="two")
+    assert path.read_bytes() == b"caf\xe9 two\n"
+    for name, input in (
+        ("edit_file", {"old_string": "two", "new_string": "zwölf"}),
+        ("write_file", {"content": "caf\ufffd"}),
+    ):
+        with pytest.raises(ToolError, match="only ASCII can be added"):
+            await hands.prepare(name, path="latin.txt", **input)
+
+
+async def test_a_rule_that_lasts_is_about_one_file_of_one_root(tmp_path: Path, workspace: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    hands = hands_on(workspace, Root(tmp_path / "notes", writable=True))
+    (here,) = await hands.access("write_file", path="a.txt", content="x")
+    (there,) = await hands.access("write_file", path=str(tmp_path / "notes/a.txt"), content="x")
+    assert (here.subject, there.subject) == ("a.txt", "a.txt")
+    for one, other in ((here, there), (there, here)):
+        rule = lasting_rule(one, Effect.ALLOW)
+        assert matches(rule, one)
+        assert not matches(rule, other)
+    assert matches(parse_rule("write_file(*.txt)", Effect.DENY, "settings"), there)
+    assert matches(parse_rule(f"write_file({tmp_path}/**)", Effect.DENY, "settings"), there)
+
+
+async def test_an_edit_in_a_folder_that_may_only_be_read_is_refused_before_anyone_is_asked(
+    tmp_path: Path, workspace: Path
+) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library/a.txt").write_text("text\n")
+    hands = hands_on(workspace, Root(tmp_path / "library"))
+    path = str(tmp_path / "library/a.txt")
+    assert await hands.text("read_file", path=path) == "     1\ttext"
+    with pytest.raises(ToolError, match="may only read"):
+        await hands.prepare("write_file", path=path, content="x")
 
 
 async def test_changing_a_file_that_other_programs_obey_asks_for_more_than_an_edit(

@@ -1,5 +1,6 @@
 """``read_file`` and ``list_dir``."""
 
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from deputy_agents.errors import OutsideRoots, ToolError
 from deputy_agents.event import Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
 from tests.support.files import hands_on
+from tests.support.pictures import gif, png
 
 pytestmark = pytest.mark.asyncio
 
@@ -57,6 +59,58 @@ async def test_an_answer_is_bounded_whatever_the_lines_are_like(workspace: Path)
     assert len(text) < 62_000
     assert text.splitlines()[0].endswith("x [cut: 5000 characters]")
     assert "read on with offset" in text.splitlines()[-1]
+
+
+async def test_a_very_large_file_is_read_in_parts_and_cannot_be_changed(workspace: Path) -> None:
+    (workspace / "huge.log").write_text("".join(f"entry {number}\n" for number in range(1, 1_000_001)))
+    hands = hands_on(workspace)
+    part = await hands.call("read_file", path="huge.log", offset=900_000, limit=2)
+    assert part.content == (
+        "900000\tentry 900000\n900001\tentry 900001\n"
+        "[lines 900000 to 900001 of a very large file; read on with offset 900002]"
+    )
+    assert part.locations == (Location(str(workspace / "huge.log"), 900_000, 900_001),)
+    assert await hands.text("read_file", path="huge.log", offset=1_000_000) == "1000000\tentry 1000000"
+    with pytest.raises(ToolError, match=r"offset: huge\.log has fewer lines"):
+        await hands.call("read_file", path="huge.log", offset=1_000_001)
+    with pytest.raises(ToolError, match="more than the 10,485,760 that are read whole"):
+        await hands.call("edit_file", path="huge.log", old_string="entry 7\n", new_string="x\n")
+
+
+@pytest.mark.requirement("D12")
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("a.png", png(640, 48), "a.png: PNG picture, 640 x 48 pixels"),
+        ("misnamed.PNG", gif(), "misnamed.PNG: GIF picture, 2 x 1 pixels"),
+    ],
+)
+async def test_a_picture_is_seen_as_what_it_is(workspace: Path, name: str, data: bytes, says: str) -> None:
+    (workspace / name).write_bytes(data)
+    output = await hands_on(workspace).call("read_file", path=name)
+    assert output.content == says
+    (seen,) = output.images
+    assert (b64decode(seen.data), seen.media_type[6:].upper()) == (data, says.split()[1])
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (png()[:-8], r"a\.png: The picture is damaged or not complete"),
+        (png(8001, 1), r"a\.png: The picture has 8001 x 1 pixels; a model takes at most 8000 on a side"),
+        (png() + b"\1" * 4_000_000, r"a\.png has 4,000,068 bytes, more than the 3,932,160"),
+        (b"\0\1\2", r"a\.png is a binary file"),
+    ],
+)
+async def test_a_picture_that_a_model_would_refuse_is_not_given_to_it(workspace: Path, data: bytes, says: str) -> None:
+    (workspace / "a.png").write_bytes(data)
+    with pytest.raises(ToolError, match=says):
+        await hands_on(workspace).call("read_file", path="a.png")
+
+
+async def test_a_text_with_the_name_of_a_picture_is_a_text(workspace: Path) -> None:
+    (workspace / "a.png").write_text("no picture")
+    assert await hands_on(workspace).text("read_file", path="a.png") == "     1\tno picture"
 
 
 async def test_an_empty_file_says_so(workspace: Path) -> None:

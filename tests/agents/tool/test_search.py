@@ -116,8 +116,8 @@ async def test_grep_can_be_narrowed_by_a_glob(project: Path) -> None:
 async def test_searches_leave_out_what_the_agent_may_not_read(project: Path) -> None:
     hands = hands_on(project)
 
-    def may_read(subject: str) -> bool:
-        return not subject.startswith("src/deep/")
+    def may_read(request: AccessRequest) -> bool:
+        return not request.subject.startswith("src/deep/")
 
     hands.context = replace(hands.context, may_read=may_read)
     assert await hands.text("grep", pattern="needle", path="src") == "src/app.py:2:needle = 1"
@@ -153,11 +153,20 @@ async def test_open_documents_are_left_out_of_a_search_as_files_are(project: Pat
     assert await hands.text("grep", pattern="unsaved") == "README.md:1:unsaved"
     assert await hands.text("grep", pattern="unsaved", path="vendor") == "vendor/x.py:1:unsaved"
 
-    def may_read(subject: str) -> bool:
-        return subject != "README.md"
+    def may_read(request: AccessRequest) -> bool:
+        return request.subject != "README.md"
 
     hands.context = replace(hands.context, may_read=may_read)
     assert await hands.text("grep", pattern="unsaved") == "No matches."
+
+
+async def test_a_file_of_any_size_is_searched_when_it_is_named(project: Path) -> None:
+    with (project / "src/huge.log").open("wb") as file:
+        file.write(b"line of the log\n" * 700_000)
+        file.write(b"needle in it\n")
+    hands = hands_on(project)
+    assert await hands.text("grep", pattern="needle in", path="src/huge.log") == "src/huge.log:700001:needle in it"
+    assert "huge.log" not in await hands.text("grep", pattern="needle in", path="src")
 
 
 async def test_searching_a_secret_by_name_asks_for_more_than_leave_to_read(project: Path) -> None:
@@ -258,7 +267,7 @@ async def test_a_search_that_takes_too_long_gives_what_it_found(
 
 
 def on_first_find(hands: Hands, act: Callable[[], None]) -> None:
-    def may_read(_: str) -> bool:
+    def may_read(_: AccessRequest) -> bool:
         act()
         return True
 
