@@ -383,8 +383,8 @@ class Session:
         if parent.parent is None and self._turn is None and wanted:
             self._begin(Turn(new_id(), (), "task_end"))
 
-    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
-        return self._supervisor.spawn(parent, tool_use_id, specs)
+    async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
+        return await self._supervisor.spawn(parent, tool_use_id, specs)
 
     def cancel_children(self, agent_ids: Sequence[str], reason: CancelReason) -> None:
         self._supervisor.begin_cancel(agent_ids, reason)

@@ -7,7 +7,7 @@ from start to end: a writer that waits never holds back the readers behind it.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Self
 
@@ -28,12 +28,13 @@ class _State(StrEnum):
 class Slot:
     """A reservation of one run of one child. Use it as a context manager: leaving it frees the place for ever."""
 
-    def __init__(self, slots: "Slots", parent_id: str, writer: bool, moved: "Callable[[Slot], None]") -> None:
+    def __init__(
+        self, slots: "Slots", parent_id: str, writer: bool, started: Callable[[], None], shifted: Callable[[], None]
+    ) -> None:
         self.parent_id = parent_id
         self.writer = writer
-        self.moved = moved
-        """Told when the slot starts to run, and when its place in the queue changes."""
-        self.position: int | None = None
+        self.started = started
+        self.shifted = shifted
         self._slots = slots
         self._state = _State.QUEUED
         self._changed = anyio.Event()
@@ -78,14 +79,10 @@ class Slot:
 
     def start(self) -> None:
         """For :class:`Slots` alone."""
-        first = self.queued
         self._enter(_State.HELD)
-        if first:
-            self.moved(self)
 
     def _enter(self, state: _State) -> None:
         self._state = state
-        self.position = None
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -98,8 +95,10 @@ class Slots:
         self.running = 0
         self._per_parent: Counter[str] = Counter()
         self._lanes: dict[str, Slot] = {}
-        self._returning: list[Slot] = []
-        self._queue: list[Slot] = []
+        # Both in order, and left from anywhere.
+        self._returning: dict[Slot, None] = {}
+        self._queue: dict[Slot, None] = {}
+        self._shifted: Counter[Callable[[], None]] = Counter()
 
     @property
     def settings(self) -> AgentSettings:
@@ -115,48 +114,67 @@ class Slots:
     def queued(self) -> int:
         return len(self._queue)
 
-    def reserve(self, parent_id: str, *, writer: bool, moved: Callable[[Slot], None]) -> Slot:
-        """A slot that runs now or is queued (``slot.queued``, ``slot.position``).
+    def places(self) -> Mapping[Slot, int]:
+        """The slots that are queued, with their places counted from 1."""
+        return {slot: place for place, slot in enumerate(self._queue, 1)}
+
+    def reserve(
+        self, parent_id: str, *, writer: bool, started: Callable[[], None], shifted: Callable[[], None]
+    ) -> Slot:
+        """A slot that runs now, or is queued (``slot.queued``) behind all others. ``started`` is told when a queued one
+        starts to run; ``shifted``, which may be one for many slots, when places in the queue change.
 
         Raises:
             Overloaded: it would have to wait, and the queue is full.
         """
-        slot = Slot(self, parent_id, writer, moved)
+        slot = Slot(self, parent_id, writer, started, shifted)
         if self._may_start(slot):
             self._start(slot)
             return slot
         if len(self._queue) >= self.settings.queue:
             raise Overloaded(f"{self.running} sub-agents run and {len(self._queue)} wait; the queue is full")
-        self._queue.append(slot)
-        slot.position = len(self._queue)
+        self._queue[slot] = None
+        self._shifted[shifted] += 1
         return slot
 
     def wait_again(self, slot: Slot) -> None:
         """For :class:`Slot` alone."""
-        self._returning.append(slot)
+        self._returning[slot] = None
         self._pump()
 
     def left(self, slot: Slot, *, was_held: bool) -> None:
         """For :class:`Slot` alone."""
-        for line in (self._queue, self._returning):
-            if slot in line:
-                line.remove(slot)
+        self._returning.pop(slot, None)
+        self._unqueue(slot)
         if was_held:
             self.running -= 1
             self._per_parent[slot.parent_id] -= 1
             self._per_parent += Counter()
-        if self._lanes.get(slot.parent_id) is slot and slot.closed:
+        had_lane = slot.closed and self._lanes.get(slot.parent_id) is slot
+        if had_lane:
             del self._lanes[slot.parent_id]
-        self._pump()
+        if was_held or had_lane:
+            self._pump()
 
     def _pump(self) -> None:
         for slot in [*self._returning, *self._queue]:
             if self.running >= self.settings.max_parallel:
                 break
             if self._may_start(slot):
-                (self._queue if slot.queued else self._returning).remove(slot)
+                self._returning.pop(slot, None)
+                was_queued = slot.queued
+                self._unqueue(slot)
                 self._start(slot)
-        self._renumber()
+                if was_queued:
+                    slot.started()
+
+    def _unqueue(self, slot: Slot) -> None:
+        if slot in self._queue:
+            del self._queue[slot]
+            self._shifted[slot.shifted] -= 1
+            self._shifted += Counter()
+            for shifted in tuple(self._shifted):
+                shifted()
 
     def _may_start(self, slot: Slot) -> bool:
         return (
@@ -174,9 +192,3 @@ class Slots:
         if self._needs_lane(slot):
             self._lanes[slot.parent_id] = slot
         slot.start()
-
-    def _renumber(self) -> None:
-        for position, slot in enumerate(self._queue, 1):
-            if slot.position != position:
-                slot.position = position
-                slot.moved(slot)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from deputy_agents import references
@@ -41,8 +42,14 @@ from deputy_agents.tool.delegate import Accepted, SpawnSpec
 
 logger = logging.getLogger(__name__)
 
-POSITIONS_EVERY = 0.1
+PLACES_EVERY = 0.1
 """Seconds between two tellings of places in the queue: each start moves everyone behind it."""
+
+PLACES_A_SECOND = 500
+"""A longer queue is told of more rarely."""
+
+CANCELLED_AT_ONCE = 32
+"""Agents that are told to stop before the loop has its turn."""
 
 
 @dataclass(slots=True)
@@ -57,7 +64,11 @@ class _Child:
     """What it means when the deadline passes."""
     spec: SpawnSpec
     parent: Driver
+    door: anyio.Event
+    """Set when its whole call is accepted: before, its parent does not wait for it yet."""
     accepted_at: float
+    place: int | None
+    """In the queue, as it was last told."""
     done: anyio.Event = field(default_factory=anyio.Event)
     cancelling: bool = False
     ending: Ending | None = None
@@ -75,7 +86,7 @@ class Supervisor:
         self._children: dict[str, _Child] = {}
         self._drivers: dict[str, Driver] = {}
         """The driver of the last run of every agent that ever was."""
-        self._moved: dict[str, _Child] = {}
+        self._telling_places = False
 
     def primary(self, agent_id: str, cwd: Path, model: str) -> Driver:
         """The session's own agent: built once, by the same code as its children."""
@@ -104,25 +115,47 @@ class Supervisor:
 
     # -- spawning --------------------------------------------------------------------------------------------------
 
-    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
+    async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
         """Accepts all of ``specs`` or none; what was accepted starts by itself. Of several, those that find no room in
-        the queue are accepted too, and fail at once: the others are not lost for them.
+        the queue are accepted too, and fail at once: the others are not lost for them. Hundreds hold up nobody, as the
+        loop has its turn between two of them; when the parent is cancelled meanwhile, no more are started.
 
         Raises:
             ToolError: unknown definition, too deep, nothing to continue, or no room in the queue.
         """
         limits = self._host.settings.agents
+        agents: list[Agent] = []
         try:
             if not limits.enabled or parent.info.depth >= limits.max_depth:
                 raise ToolError(f"agents at depth {parent.info.depth} may not start sub-agents.")
-            agents = [self._agent(parent, tool_use_id, spec) for spec in specs]
-            children = [
-                self._reserve(agent, parent, spec, must_fit=len(specs) == 1)
-                for agent, spec in zip(agents, specs, strict=True)
-            ]
+            for spec in specs:
+                await _breathe(agents)
+                agents.append(self._agent(parent, tool_use_id, spec))
+            accepted = await self._accept(self._drivers[parent.id], tool_use_id, agents, specs)
         except (ToolError, Overloaded) as error:
             raise ToolError(f"No sub-agent was started: {error}") from None
-        return tuple(self._launch(child, tool_use_id) for child in children)
+        if not accepted:
+            await anyio.lowlevel.checkpoint()  # the cancel that kept all from starting
+        return tuple(accepted)
+
+    async def _accept(
+        self, parent: Driver, tool_use_id: str, agents: Sequence[Agent], specs: Sequence[SpawnSpec]
+    ) -> list[Accepted]:
+        """Reserves a place for each and launches it. A cancel is seen and not thrown: the parent's machine must hear of
+        what was launched."""
+        door = anyio.Event()
+        accepted: list[Accepted] = []
+        with anyio.CancelScope(shield=True):
+            try:
+                for agent, spec in zip(agents, specs, strict=True):
+                    await _breathe(accepted)
+                    if parent.stopping:
+                        break
+                    child = self._reserve(agent, parent, spec, door, must_fit=len(specs) == 1)
+                    accepted.append(self._launch(child, tool_use_id))
+            finally:
+                door.set()
+        return accepted
 
     def _agent(self, parent: Agent, tool_use_id: str, spec: SpawnSpec) -> Agent:
         """The agent that is to run: a new one, or the one to continue, as it is until its run is launched."""
@@ -137,11 +170,16 @@ class Supervisor:
             raise ToolError(f"the task {spec.resume} is a {driver.agent.definition.name}, not a {spec.definition}.")
         return driver.agent
 
-    def _reserve(self, agent: Agent, parent: Agent, spec: SpawnSpec, *, must_fit: bool) -> _Child:
+    def _reserve(self, agent: Agent, parent: Driver, spec: SpawnSpec, door: anyio.Event, *, must_fit: bool) -> _Child:
         slot: Slot | None = None
         ending: Ending | None = None
         try:
-            slot = self._slots.reserve(parent.id, writer=agent.writes, moved=lambda _: self._told_to_move(agent.id))
+            slot = self._slots.reserve(
+                parent.agent.id,
+                writer=agent.writes,
+                started=lambda: self._slot_started(agent.id),
+                shifted=self._places_shifted,
+            )
         except Overloaded as error:
             if must_fit:
                 raise
@@ -153,7 +191,8 @@ class Supervisor:
         deadline = Deadline(seconds if budget is None else min(seconds, budget))
         driver = Driver(agent, self._host, self._tasks, slot, deadline)
         now = self._host.clock.monotonic()
-        return _Child(agent, driver, slot, deadline, late, spec, self._drivers[parent.id], now, ending=ending)
+        place = self._slots.queued if slot is not None and slot.queued else None
+        return _Child(agent, driver, slot, deadline, late, spec, parent, door, now, place, ending=ending)
 
     def _launch(self, child: _Child, tool_use_id: str) -> Accepted:
         agent = child.agent
@@ -164,25 +203,25 @@ class Supervisor:
         self._metrics.counters["spawns"] += 1
         self._metrics.measure("queue.depth", self._slots.queued)
         waits = child.slot is None or child.slot.queued
-        position = child.slot.position if child.slot else None
-        say(
-            self._host,
-            agent,
-            AgentStarted(agent.info, AgentStatus.PENDING if waits else AgentStatus.RUNNING, position),
-        )
+        status = AgentStatus.PENDING if waits else AgentStatus.RUNNING
+        say(self._host, agent, AgentStarted(agent.info, status, child.place))
         self._tasks.start_soon(self._run, child)
-        return Accepted(agent.id, position)
+        return Accepted(agent.id, child.place)
 
     async def _run(self, child: _Child) -> None:
         agent = child.agent
         try:
             if child.slot is not None:
+                if not child.slot.queued:
+                    # No place may be free for a later one of the call only because this one was fast.
+                    await child.door.wait()
                 await self._work(child, child.slot)
             await self.cancel_below(agent.id)
             outcome = await self._report(child)
         finally:
             del self._children[agent.id]
             child.done.set()
+        await child.door.wait()
         if child.spec.background:
             child.parent.feed(BackgroundEnded(_background_text(outcome)))
             self._host.background_ended(child.parent.agent)
@@ -247,25 +286,27 @@ class Supervisor:
 
     # -- the queue -------------------------------------------------------------------------------------------------
 
-    def _told_to_move(self, agent_id: str) -> None:
-        """A start is told at once, a new place in the queue soon: only the last one counts."""
-        child = self._children.get(agent_id)
-        if child is None or child.slot is None:
-            return
-        if not child.slot.queued:
-            self._metrics.measure("queue.wait", self._host.clock.monotonic() - child.accepted_at)
-            say(self._host, child.agent, StatusChanged(AgentStatus.RUNNING))
-            return
-        if not self._moved:
-            self._tasks.start_soon(self._tell_positions)
-        self._moved[agent_id] = child
+    def _slot_started(self, agent_id: str) -> None:
+        child = self._children[agent_id]
+        child.place = None
+        self._metrics.measure("queue.wait", self._host.clock.monotonic() - child.accepted_at)
+        say(self._host, child.agent, StatusChanged(AgentStatus.RUNNING))
 
-    async def _tell_positions(self) -> None:
-        await anyio.sleep(POSITIONS_EVERY)
-        moved, self._moved = self._moved, {}
-        for child in moved.values():
-            if child.slot is not None and child.slot.position is not None:
-                say(self._host, child.agent, StatusChanged(AgentStatus.PENDING, child.slot.position))
+    def _places_shifted(self) -> None:
+        """A start is told at once, new places in the queue soon: only the last ones count."""
+        if not self._telling_places:
+            self._telling_places = True
+            self._tasks.start_soon(self._tell_places)
+
+    async def _tell_places(self) -> None:
+        await anyio.sleep(max(PLACES_EVERY, self._slots.queued / PLACES_A_SECOND))
+        self._telling_places = False
+        places = self._slots.places()
+        for child in self._children.values():
+            place = places.get(child.slot) if child.slot is not None else None
+            if place not in (None, child.place):
+                child.place = place
+                say(self._host, child.agent, StatusChanged(AgentStatus.PENDING, place))
 
     # -- steering and ending ---------------------------------------------------------------------------------------
 
@@ -287,8 +328,16 @@ class Supervisor:
         return [child_id for child_id, child in self._children.items() if child.parent.agent.id == agent_id]
 
     def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason, detail: str = "") -> None:
-        for agent_id in agent_ids:
-            self._tasks.start_soon(self.cancel, agent_id, reason, detail)
+        self._tasks.start_soon(self._cancel_all, agent_ids, reason, detail)
+
+    async def _cancel_all(self, agent_ids: Sequence[str], reason: CancelReason, detail: str = "") -> None:
+        """Ends several; returns when they have stopped. The last go first: they wait in the queue, and must not start
+        because those before them end. Hundreds hold up nobody."""
+        async with anyio.create_task_group() as tasks:
+            for count, agent_id in enumerate(reversed(agent_ids), 1):
+                tasks.start_soon(self.cancel, agent_id, reason, detail)
+                if count % CANCELLED_AT_ONCE == 0:
+                    await anyio.lowlevel.checkpoint()
 
     async def cancel(self, agent_id: str, reason: CancelReason = CancelReason.USER, detail: str = "") -> bool:
         """Ends one child and all below it; returns when they have stopped. ``False`` when it had ended, or was being
@@ -314,15 +363,19 @@ class Supervisor:
 
     async def cancel_below(self, agent_id: str, reason: CancelReason = CancelReason.PARENT) -> None:
         """Ends every child of ``agent_id``; returns when they have stopped."""
-        async with anyio.create_task_group() as tasks:
-            for child_id in self.below(agent_id):
-                tasks.start_soon(self.cancel, child_id, reason)
+        await self._cancel_all(self.below(agent_id), reason)
 
     async def _watch_the_clock(self, child: _Child) -> None:
         await child.deadline.passed()
         limit = f"{child.deadline.seconds:g} s"
         over = {CancelReason.BUDGET: f"its budget of {limit} is used up"}
         await self.cancel(child.agent.id, child.late, over.get(child.late, f"it ran past its time limit of {limit}"))
+
+
+async def _breathe(behind: Sequence[object]) -> None:
+    """Lets the loop have its turn after each piece of a long work."""
+    if behind:
+        await anyio.lowlevel.checkpoint()
 
 
 def _bounded(ending: Ending, limit: int, how: str) -> tuple[Ending, bool]:

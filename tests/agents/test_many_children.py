@@ -1,20 +1,29 @@
 """Hundreds of children of one parent: caps hold, nothing is lost, and what does not fit is told."""
 
 import asyncio
+import itertools
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from deputy_agents.event import AgentFinished, AgentStarted, StatusChanged
-from deputy_agents.message import Reply
+from deputy_agents.message import Reply, ToolResult
 from deputy_agents.model.scripted import Scripted, say
 from deputy_agents.outcome import AgentStatus
 from deputy_agents.ports import ModelRequest
+from deputy_agents.run.state import Running
 from tests.support.core import BOUND, core, small, task_of
 from tests.support.doors import aggregate, background, ends_told, failure, fan_out, success
 
 MANY = [f"task {number}" for number in range(500)]
+
+
+async def _turns_until(holds: Callable[[], bool]) -> None:
+    """Gives the loop one turn after the other, and looks after each."""
+    for _ in itertools.takewhile(lambda _: not holds(), itertools.count()):
+        await asyncio.sleep(0)
 
 
 class Crowd:
@@ -134,3 +143,81 @@ async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Pa
             assert told == sorted(f"answer to {task}" for task in tasks)
         assert {node.status for node in c.session.agents()[1:]} == {AgentStatus.COMPLETED}
         assert c.runtime.slots.running == 0
+
+
+@pytest.mark.requirement("E19")
+@pytest.mark.asyncio
+async def test_while_hundreds_start_and_stop_everybody_else_has_a_turn_after_a_few_of_them(workspace: Path) -> None:
+    asked: list[str] = []
+
+    async def script(request: ModelRequest) -> Reply:
+        if request.depth == 0:
+            return fan_out(*MANY)
+        asked.append(task_of(request))
+        await asyncio.Event().wait()
+        return say("never")
+
+    settings = small(max_parallel=8, max_parallel_per_parent=8, queue=500)
+    async with core(workspace, script, settings=settings) as c:
+        children = c.session._supervisor._children  # pyright: ignore[reportPrivateUsage]
+        steps: list[int] = []
+
+        async def watch() -> None:
+            while True:
+                before = len(children)
+                await asyncio.sleep(0)
+                steps.append(len(children) - before)
+
+        watching = asyncio.create_task(watch())
+        turn = c.start()
+        async with asyncio.timeout(BOUND):
+            await _turns_until(lambda: len(asked) == 8)
+            await c.session.cancel_turn()
+        watching.cancel()
+        assert (await c.finish(turn)).stop_reason == "cancelled"
+        assert sum(step for step in steps if step > 0) == 500
+        assert max(steps) <= 2
+        assert min(steps) >= -64
+        assert asked == MANY[:8], "none of those that wait starts because others are stopped"
+
+
+@pytest.mark.asyncio
+async def test_a_turn_that_is_cancelled_while_hundreds_are_accepted_starts_no_more_of_them(workspace: Path) -> None:
+    async def script(request: ModelRequest) -> Reply:
+        assert request.depth == 0, "no child runs"
+        return fan_out(*MANY) if len(request.messages) == 1 else say("ok")
+
+    async with core(workspace, script, settings=small(queue=500)) as c:
+        children = c.session._supervisor._children  # pyright: ignore[reportPrivateUsage]
+        turn = c.start()
+        async with asyncio.timeout(BOUND):
+            await _turns_until(lambda: len(children) == 20)
+            await c.session.cancel_turn()
+        assert (await c.finish(turn)).stop_reason == "cancelled"
+        await c.caught_up()
+        started, ended = c.bodies(AgentStarted)[1:], c.bodies(AgentFinished)
+        assert 20 <= len(started) == len(ended) < 500
+        assert {end.status for end in ended} == {AgentStatus.CANCELLED}
+        assert (c.runtime.slots.running, c.runtime.slots.queued) == (0, 0)
+        await c.turn("go on")
+
+
+@pytest.mark.asyncio
+async def test_a_turn_that_is_cancelled_before_the_first_is_accepted_starts_nobody(workspace: Path) -> None:
+    async def script(request: ModelRequest) -> Reply:
+        assert request.depth == 0, "no child runs"
+        return fan_out(*MANY) if len(request.messages) == 1 else say("ok")
+
+    async with core(workspace, script, settings=small(queue=500)) as c:
+        turn = c.start()
+        primary = c.session._primary  # pyright: ignore[reportPrivateUsage]
+        async with asyncio.timeout(BOUND):
+            await _turns_until(
+                lambda: any(isinstance(call.progress, Running) for call in getattr(primary.state.phase, "calls", ()))
+            )
+            await c.session.cancel_turn()
+        assert (await c.finish(turn)).stop_reason == "cancelled"
+        assert len(c.session.agents()) == 1
+        await c.turn("go on")
+        (result,) = [b for m in c.requests()[-1].messages for b in m.content if isinstance(b, ToolResult)]
+        assert result.content == "Sub-agent cancelled: parent cancelled."

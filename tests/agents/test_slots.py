@@ -16,21 +16,25 @@ def slots(**settings: int | bool) -> Slots:
     return Slots(AgentSettings(**settings))  # pyright: ignore[reportArgumentType]
 
 
-def reserve(pool: Slots, parent: str = "p", *, writer: bool = False, moves: list[object] | None = None) -> Slot:
-    def moved(slot: Slot) -> None:
-        if moves is not None:
-            moves.append((slot.queued, slot.position))
+def reserve(pool: Slots, parent: str = "p", *, writer: bool = False, told: list[str] | None = None) -> Slot:
+    told = [] if told is None else told
+    return pool.reserve(
+        parent, writer=writer, started=lambda: told.append("started"), shifted=lambda: told.append("shifted")
+    )
 
-    return pool.reserve(parent, writer=writer, moved=moved)
+
+def places(pool: Slots, *slots: Slot) -> list[int | None]:
+    return [pool.places().get(slot) for slot in slots]
 
 
 def test_slots_run_up_to_the_cap_and_then_queue_in_order() -> None:
     pool = slots(max_parallel=2)
     first, second, third, fourth = (reserve(pool) for _ in range(4))
     assert [slot.queued for slot in (first, second, third, fourth)] == [False, False, True, True]
-    assert (third.position, fourth.position) == (1, 2)
+    assert places(pool, third, fourth) == [1, 2]
     second.close()
-    assert (third.queued, third.position, fourth.position) == (False, None, 1)
+    assert not third.queued
+    assert places(pool, third, fourth) == [None, 1]
     assert (pool.running, pool.queued) == (2, 1)
 
 
@@ -54,7 +58,7 @@ def test_a_full_queue_refuses_and_takes_nothing() -> None:
 def test_a_waiting_writer_never_holds_up_the_readers_behind_it() -> None:
     pool = slots()
     writes, waits, reads = reserve(pool, writer=True), reserve(pool, writer=True), reserve(pool)
-    assert (writes.queued, waits.queued, waits.position, reads.queued) == (False, True, 1, False)
+    assert (writes.queued, waits.queued, reads.queued) == (False, True, False)
     assert not reserve(pool, "other", writer=True).queued
     writes.close()
     assert not waits.queued
@@ -83,13 +87,28 @@ def test_a_raised_cap_lets_those_who_wait_start() -> None:
     assert not waits.queued
 
 
-def test_moves_are_told_once_each() -> None:
+def test_who_waits_is_told_when_places_shift_and_when_it_starts() -> None:
     pool = slots(max_parallel=1)
-    first, second, moves = reserve(pool), reserve(pool), list[object]()
-    reserve(pool, moves=moves)
+    first, second, told = reserve(pool), reserve(pool), list[str]()
+    reserve(pool, told=told)
     second.close()
     first.close()
-    assert moves == [(True, 1), (False, None)]
+    assert told == ["shifted", "started"]
+    reserve(pool).close()
+    assert len(told) == 2, "who runs is told nothing more"
+
+
+def test_many_who_wait_with_one_ear_are_told_once_of_a_shift() -> None:
+    pool, told = slots(max_parallel=1), list[str]()
+    first = reserve(pool)
+
+    def shifted() -> None:
+        told.append("shifted")
+
+    waiting = [pool.reserve("p", writer=False, started=lambda: None, shifted=shifted) for _ in range(3)]
+    first.close()
+    assert told == ["shifted"]
+    assert places(pool, *waiting) == [None, 1, 2]
 
 
 @pytest.mark.asyncio
@@ -160,7 +179,7 @@ class SlotsMachine(RuleBasedStateMachine):
     def reserve(self, parent: str, writer: bool) -> None:
         waiting = self.pool.queued
         try:
-            slot = self.pool.reserve(parent, writer=writer, moved=lambda _: None)
+            slot = reserve(self.pool, parent, writer=writer)
         except Overloaded:
             assert waiting == self.CAPS.queue
         else:
@@ -217,7 +236,7 @@ class SlotsMachine(RuleBasedStateMachine):
     @invariant()
     def places_in_the_queue_are_consecutive_and_in_order(self) -> None:
         waiting = [slot for slot in self.live if slot.queued]
-        assert [slot.position for slot in waiting] == list(range(1, self.pool.queued + 1))
+        assert self.pool.places() == {slot: place for place, slot in enumerate(waiting, 1)}
 
     @invariant()
     def nobody_waits_who_could_run(self) -> None:

@@ -210,7 +210,7 @@ class Forest:
     async def _live(self, folder: Path, settings: Settings, opened: "asyncio.Future[Core]") -> None:
         async with AsyncExitStack() as stack:
             stack.enter_context(patch("deputy_agents.supervisor.Deadline", self._deadline))
-            stack.enter_context(patch("deputy_agents.supervisor.POSITIONS_EVERY", 0))
+            stack.enter_context(patch("deputy_agents.supervisor.PLACES_EVERY", 0))
             opened.set_result(await stack.enter_async_context(core(folder, self._model, settings=settings)))
             await self._leave.wait()
 

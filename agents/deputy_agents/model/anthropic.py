@@ -107,7 +107,8 @@ class AnthropicModel:
 
 def _build(endpoint: Endpoint) -> "AsyncAnthropic":
     """Imports the SDK and builds a client, in a thread. Collections and long slices of this thread would stall the
-    event loop, so the one is put off and the other cut short."""
+    event loop, so the one is put off and the other cut short. What was imported stays: no later collection looks at it.
+    """
     with _loading:
         collects, interval = gc.isenabled(), sys.getswitchinterval()
         gc.disable()
@@ -117,6 +118,7 @@ def _build(endpoint: Endpoint) -> "AsyncAnthropic":
         finally:
             sys.setswitchinterval(interval)
             if collects:
+                gc.freeze()
                 gc.enable()
 
 

@@ -68,7 +68,7 @@ class Agent:
 
 
 class Host(Protocol):
-    """What a driver asks of its session. All of it returns at once."""
+    """What a driver asks of its session. What is not ``async`` returns at once."""
 
     @property
     def session_id(self) -> str: ...
@@ -101,8 +101,9 @@ class Host(Protocol):
         """Whether ``agent``, or its whole tree, has nothing left; it is then being cancelled."""
         ...
 
-    def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
-        """Accepts the children of a door, in order; they start by themselves.
+    async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
+        """Accepts the children of a door, in order; they start by themselves. While the agent is being cancelled
+        fewer may be accepted, but never none: with none there is no answer but the cancel.
 
         Raises:
             ToolError: one cannot be accepted; then none is.

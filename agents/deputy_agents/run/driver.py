@@ -67,7 +67,7 @@ from deputy_agents.run.effect import (
     UserPrompt,
 )
 from deputy_agents.run.gatekeeper import Gatekeeper
-from deputy_agents.run.state import Asking, AwaitingSubAgents, EffectId, Running, State, ToolExecuting
+from deputy_agents.run.state import Asking, AwaitingSubAgents, Cancelling, EffectId, Running, State, ToolExecuting
 from deputy_agents.run.stream import Stream
 from deputy_agents.run.transition import transition
 from deputy_agents.slots import Slot
@@ -108,6 +108,11 @@ class Driver:
         self._places: dict[str, tuple[Location, ...]] = {}
         self._ended = anyio.Event()
         self._fault: Exception | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """It is about to end, or has: nothing new may start below it."""
+        return self._ended.is_set() or self.state.ended or isinstance(self.state.phase, Cancelling)
 
     async def run(self, first: UserPrompt | None = None) -> None:
         """Returns when the machine has ended (a child); the primary's never does. ``first`` is fed as soon as the slot
@@ -197,7 +202,7 @@ class Driver:
             case RunTool():
                 self._start(effect.id, lambda: self._run_tool(effect), _tool_broke)
             case SpawnAgents():
-                self._spawn(effect)
+                self._start(effect.id, lambda: self._spawn(effect), _tool_broke)
             case CheckAnswer():
                 self._start(effect.id, lambda: self._check(effect), AnswerChecked)
             case Abort(ids):
@@ -300,7 +305,8 @@ class Driver:
         message = replace(self._with_own_ids(reply.message), id=self._stream.message_id)
         if not tool_uses(message):
             checked = await references.check(text_of(message), self._host.workspace, self.agent.cwd)
-            self._places[message.id] = checked.locations
+            if checked.locations:
+                self._places[message.id] = checked.locations
         return ModelReplied(effect.id, replace(reply, message=message))
 
     def _with_own_ids(self, message: Message) -> Message:
@@ -368,21 +374,15 @@ class Driver:
             self._places[effect.use.id] = output.locations
         return ToolCompleted(effect.id, output.content or "(nothing)", output.is_error, output.images)
 
-    def _spawn(self, effect: SpawnAgents) -> None:
-        self._open[effect.id] = anyio.CancelScope()
+    async def _spawn(self, effect: SpawnAgents) -> Input:
+        tool, args = self._gate.take(effect.use)
+        door = cast("Door", tool)
         try:
-            tool, args = self._gate.take(effect.use)
-            door = cast("Door", tool)
-            accepted = self._host.spawn(self.agent, effect.use.id, door.children(args, self._gate.context()))
-            immediate = door.immediate(accepted)
+            accepted = await self._host.spawn(self.agent, effect.use.id, door.children(args, self._gate.context()))
         except DeputyError as error:
-            self.feed(ToolCompleted(effect.id, str(error), is_error=True))
-        except Exception:
-            logger.exception("agent %s: the door %s broke", self.agent.id, effect.use.name)
-            self.feed(_tool_broke(effect.id))
-        else:
-            ids = tuple(child.agent_id for child in accepted)
-            self.feed(SpawnAgentsComplete(effect.id, effect.use.id, ids, door.style, immediate))
+            return ToolCompleted(effect.id, str(error), is_error=True)
+        ids = tuple(child.agent_id for child in accepted)
+        return SpawnAgentsComplete(effect.id, effect.use.id, ids, door.style, door.immediate(accepted))
 
     async def _check(self, effect: CheckAnswer) -> Input:
         checked = await references.check(effect.text, self._host.workspace, self.agent.cwd)

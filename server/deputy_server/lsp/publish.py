@@ -214,7 +214,8 @@ class Feed:
         return f"Deputy: {self.session.record.title}" if is_primary else f"{info.definition}: {info.label}"
 
     def _info(self, agent_id: str) -> AgentInfo | None:
-        return next((node.info for node in self.session.agents() if node.info.agent_id == agent_id), None)
+        node = self.session.view.agents.get(agent_id)
+        return node.info if node else None
 
 
 async def cancel_turn(session: Session, turn: Turn) -> None:
