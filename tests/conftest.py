@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import settings
 
 import deputy_agents
 import deputy_protocol
@@ -16,6 +17,9 @@ import deputy_server
 
 SCRUBBED_PREFIXES = ("ANTHROPIC_", "DEPUTY_", "CLAUDE_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+settings.register_profile("deputy", deadline=None)  # how long an example takes is the machine's business
+settings.load_profile("deputy")
+
 NOWHERE = "http://127.0.0.1:9"
 """The discard port: where a model adapter goes that was not told of a test server."""
 

@@ -9,6 +9,8 @@ from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.describe import describe
 from deputy_agents.errors import ToolError
 from deputy_agents.event import AgentInfo, AgentRef
+from deputy_agents.guidance.describe import told_instructions, told_skills
+from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
 from deputy_agents.run.agent import Agent, AnyTool, Host
 from deputy_agents.run.prompt import system_prompt
@@ -18,19 +20,22 @@ from deputy_agents.tool.agents import GetAgent, ListAgents, Todo
 from deputy_agents.tool.delegate import DOORS, SESSION_TOOLS, Door, SpawnSpec, doors, lowered
 from deputy_agents.tool.registry import READ_ONLY, Registry, file_tools
 from deputy_agents.tool.report import SubmitError, SubmitResult
+from deputy_agents.tool.skill import UseSkill
 
 TOOL_NAMES = frozenset(
-    (*(tool.spec.name for tool in file_tools()), *DOORS, *SESSION_TOOLS, "submit_result", "submit_error")
+    (*(tool.spec.name for tool in file_tools()), *DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error")
 )
 """Every tool that a definition can name."""
 
 
 class Builder:
-    """Makes the agents of one session from ``catalogue``."""
+    """Makes the agents of one session from ``catalogue``; ``library`` is what all of them are told."""
 
-    def __init__(self, host: Host, catalogue: Catalogue) -> None:
+    def __init__(self, host: Host, catalogue: Catalogue, library: Library) -> None:
         self._host = host
         self._catalogue = catalogue
+        self._library = library
+        self._skill = UseSkill(library)
         self._files = Registry(file_tools())
         self._session = Registry((ListAgents(), GetAgent(), Todo()))
         self._reports = Registry((SubmitResult(), SubmitError()))
@@ -77,6 +82,11 @@ class Builder:
         fresh = self._build(agent.info, agent.definition, agent.cwd, agent.parent)
         agent.system, agent.tools, agent.context = fresh.system, fresh.tools, fresh.context
 
+    async def settle(self, agent: Agent) -> None:
+        """Gives a new agent the instructions of its folder, if nobody worked there before."""
+        if await self._library.visit(agent.cwd):
+            agent.system = self._prompt(agent.info, agent.definition, agent.cwd, agent.tools)
+
     def _subagent(self, name: str) -> Definition:
         definition = self._catalogue.definitions.get(name)
         if definition is None or not definition.is_subagent:
@@ -98,12 +108,12 @@ class Builder:
             ref=_ref(info, parent),
             definition=definition,
             cwd=cwd,
-            system=self._prompt(info, definition, cwd, opened),
+            system=self._prompt(info, definition, cwd, {**tools, **opened}),
             tools={**tools, **opened},
             context=Context(
                 is_child=parent is not None,
                 doors=frozenset(opened),
-                concurrent=READ_ONLY | {*SESSION_TOOLS},
+                concurrent=READ_ONLY | {*SESSION_TOOLS, "skill"},
                 max_iterations=definition.max_iterations if parent else settings.limits.turn_iterations,
                 attempts=settings.retry.attempts,
                 check_answer=references,
@@ -120,6 +130,8 @@ class Builder:
             if definition.allows(name) and (parent is None or name in parent.tools)
         }
         tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}
+        if self._library.skills and "skill" not in definition.disallowed_tools:
+            tools["skill"] = self._skill
         return tools if parent is None else {**tools, **self._reports}
 
     def _doors(self, info: AgentInfo, definition: Definition) -> dict[str, Door]:
@@ -135,12 +147,17 @@ class Builder:
             if name in listed or (info.depth == 0 and definition.allows(name))
         }
 
-    def _prompt(self, info: AgentInfo, definition: Definition, cwd: Path, opened: Collection[str]) -> str:
+    def _prompt(self, info: AgentInfo, definition: Definition, cwd: Path, tools: Collection[str]) -> str:
         places = self._host.workspace
-        prompt = system_prompt(definition, cwd, places.roots, places.further, info.access, is_child=info.depth > 0)
         known = self._catalogue.subagents()
-        section = describe(one for one in known if one.input_schema is None or one.name in opened) if opened else ""
-        return f"{prompt}\n\n{section}" if section else prompt
+        opened = any(name in tools for name in DOORS) or any(one.name in tools for one in self._catalogue.typed())
+        sections = (
+            system_prompt(definition, cwd, places.roots, places.further, info.access, is_child=info.depth > 0),
+            told_instructions(self._library.instructions(cwd)),
+            describe(one for one in known if one.input_schema is None or one.name in tools) if opened else "",
+            told_skills(self._library.skills.values()) if "skill" in tools else "",
+        )
+        return "\n\n".join(filter(None, sections))
 
 
 def _ref(info: AgentInfo, parent: Agent | None) -> AgentRef:

@@ -14,6 +14,7 @@ from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.errors import UnknownAgent, UnknownSession, WrongState
 from deputy_agents.event import TurnError
+from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
 from deputy_agents.metrics import Metrics
 from deputy_agents.ports import Buffers, Clock, ModelFactory, SessionRecord, Store
@@ -103,12 +104,14 @@ class Runtime:
         now = self._shared.clock.time()
         workspace = await Workspace.open(roots, buffers, self.settings.roots if self.settings.trusted else ())
         catalogue = Catalogue(workspace.roots, trusted=self.settings.trusted, known_tools=TOOL_NAMES, home=self._home)
+        library = Library(workspace.roots, trusted=self.settings.trusted, home=self._home)
         await catalogue.refresh()
+        await library.visit(cwd)
         record = SessionRecord(
             new_id(), new_id(), title or "", str(cwd), now, now, model or self.settings.model, agent_count=1
         )
         await self._shared.store.create(record)
-        session: Session = await self._scope.start(self._host, record, workspace, catalogue)
+        session: Session = await self._scope.start(self._host, record, workspace, catalogue, library)
         if permission_mode is not None:
             session.permission_mode = permission_mode
         return session
@@ -159,6 +162,7 @@ class Runtime:
         record: SessionRecord,
         workspace: Workspace,
         catalogue: Catalogue,
+        library: Library,
         *,
         task_status: TaskStatus[Session],
     ) -> None:
@@ -172,7 +176,9 @@ class Runtime:
             async with anyio.create_task_group() as tasks:
                 # A cancel from around must not tear agents apart half-way: leaving the runtime ends them in order.
                 tasks.cancel_scope.shield = True
-                session = self._sessions[record.session_id] = Session(self._shared, record, workspace, catalogue, tasks)
+                session = self._sessions[record.session_id] = Session(
+                    self._shared, record, workspace, catalogue, library, tasks
+                )
                 await tasks.start(session.serve)
                 ready = True
                 task_status.started(session)

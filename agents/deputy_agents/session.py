@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents.builder import Builder
+from deputy_agents.completion import Completions
 from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.errors import InvalidRequest, Overloaded, UnknownAgent, WrongState
@@ -33,6 +34,8 @@ from deputy_agents.event import (
     TurnFinished,
     TurnStarted,
 )
+from deputy_agents.guidance.commands import called, filled
+from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog, Subscription
@@ -57,6 +60,8 @@ logger = logging.getLogger(__name__)
 
 Origin = Literal["user", "task_end", "command"]
 TITLE_LENGTH = 60
+READING_GRACE = 5
+"""Seconds that may pass until what a prompt mentions is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,11 @@ class Turn:
     turn_id: str
     blocks: tuple[Block, ...]
     origin: Origin
+    text: str = ""
+    """The prompt as people see it."""
     usage_before: Usage = field(default_factory=Usage)
     outcome: TurnResult | None = None
     _done: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def text(self) -> str:
-        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
 
     def settle(self, outcome: TurnResult) -> None:
         self.outcome = outcome
@@ -119,11 +122,13 @@ class Session:
         record: SessionRecord,
         workspace: Workspace,
         catalogue: Catalogue,
+        library: Library,
         tasks: TaskGroup,
     ) -> None:
         self.record = record
         self.workspace = workspace
         self.catalogue = catalogue
+        self.library = library
         self.view = View()
         self.log = EventLog(record.session_id, shared.store, shared.clock, self.view)
         self.inbox = Inbox(self.log, tasks, shared.grace)
@@ -134,7 +139,7 @@ class Session:
         self._dropped: set[Rule] = set()
         """Rules of the settings that do not hold here."""
         self._refreshing = anyio.Lock()
-        self._supervisor = Supervisor(self, Builder(self, catalogue), shared.slots, shared.metrics, tasks)
+        self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
         self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model)
         self._turn: Turn | None = None
         self._queue: deque[Turn] = deque()
@@ -218,16 +223,42 @@ class Session:
         self.inbox.review()
 
     async def refresh(self) -> None:
-        """Looks whether agent definitions have changed; call it before a turn and before listing them. Those who call
-        at the same time go on in the order of their calls."""
+        """Looks whether agent definitions, instructions, skills or commands have changed; call it before a turn and
+        before listing them. Those who call at the same time go on in the order of their calls."""
         async with self._refreshing:
-            self.catalogue.trusted = self.settings.trusted
-            if await self.catalogue.refresh():
+            self.catalogue.trusted = self.library.trusted = self.settings.trusted
+            changed = [await self.catalogue.refresh(), await self.library.refresh()]
+            if any(changed):
                 self.log.emit(DefinitionsChanged())
 
-    def start_turn(self, blocks: Sequence[Block], *, queue: bool = False, origin: Origin = "user") -> Turn:
-        """Accepts a prompt. While a turn runs, it waits for its end if ``queue`` is set, or if the end of a background
-        agent started that turn.
+    async def prompt(self, blocks: Sequence[Block], *, queue: bool = False, origin: Origin = "user") -> Turn:
+        """Accepts a prompt as a person wrote it: ``/command arguments`` becomes what the command stands for, and what
+        is mentioned with ``@`` is attached. Those who call at the same time are accepted in the order of their calls,
+        and each in bounded time: what cannot be read by then is left to the agent. Raises as :meth:`start_turn`."""
+        shown = _text_of(blocks)
+        async with self._refreshing:
+            with anyio.move_on_after(READING_GRACE, shield=True):
+                blocks = await self._read(blocks)
+        return self.start_turn(blocks, shown=shown, queue=queue, origin=origin)
+
+    async def complete(self, text: str) -> Completions:
+        """How a prompt that is being written can go on after ``text``."""
+        return await self._primary.complete(text, self.library.commands)
+
+    async def _read(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        """``blocks`` with what they call and mention."""
+        text = _text_of(blocks)
+        call = called(text)
+        if call is not None and (command := self.library.commands.get(call[0])) is not None:
+            text = filled(command, call[1])
+            blocks = (Text(text), *(block for block in blocks if not isinstance(block, Text)))
+        return (*blocks, *await self._primary.attached(text))
+
+    def start_turn(
+        self, blocks: Sequence[Block], *, shown: str | None = None, queue: bool = False, origin: Origin = "user"
+    ) -> Turn:
+        """Accepts a prompt as the model reads it; ``shown`` is how people see it. While a turn runs, it waits for its
+        end if ``queue`` is set, or if the end of a background agent started that turn.
 
         Raises:
             InvalidRequest: there is nothing in it.
@@ -239,7 +270,7 @@ class Session:
             raise InvalidRequest("The prompt is empty.", "prompt")
         if self._closed:
             raise WrongState("This session is closed.")
-        turn = Turn(new_id(), kept, origin)
+        turn = Turn(new_id(), kept, origin, _text_of(kept) if shown is None else shown)
         if self._turn is None:
             self._begin(turn)
         elif not queue and self._turn.origin != "task_end":
@@ -554,6 +585,10 @@ class AgentsView:
 
     def set_plan(self, entries: Sequence[PlanEntry]) -> None:
         say(self._session, self._agent, PlanChanged(tuple(entries)))
+
+
+def _text_of(blocks: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
 def _title(text: str) -> str:

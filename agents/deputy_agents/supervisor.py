@@ -233,6 +233,10 @@ class Supervisor:
         async with anyio.create_task_group() as watching:
             watching.start_soon(self._watch_the_clock, child)
             with slot:
+                with anyio.move_on_after(
+                    self._host.settings.limits.cancel_grace
+                ):  # no disk keeps a child from its work
+                    await self._builder.settle(child.agent)
                 await child.driver.run(UserPrompt(Message("user", (Text(text),)), text))
             watching.cancel_scope.cancel()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from deputy_protocol import agent as agent
     from deputy_protocol import base as base
     from deputy_protocol import command as command
+    from deputy_protocol import context as context
     from deputy_protocol import definition as definition
     from deputy_protocol import editor as editor
     from deputy_protocol import event as event
@@ -37,6 +38,7 @@ _PAYLOADS = frozenset(
         "agent",
         "base",
         "command",
+        "context",
         "definition",
         "editor",
         "event",

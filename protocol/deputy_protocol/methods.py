@@ -174,6 +174,18 @@ DEFINITION_LIST = Request(
     lambda: p.definition.DefinitionListResult,
     "Lists the agent definitions.",
 )
+CONTEXT_LIST = Request(
+    "deputy/context/list",
+    lambda: p.session.SessionParams,
+    lambda: p.context.ContextListResult,
+    "Lists the instructions, skills and commands that hold in a session, and why.",
+)
+CONTEXT_COMPLETE = Request(
+    "deputy/context/complete",
+    lambda: p.context.CompleteParams,
+    lambda: p.context.CompleteResult,
+    "Says how a prompt can go on: commands after `/`, files and folders after `@`.",
+)
 PROCESS_LIST = Request(
     "deputy/process/list",
     lambda: p.session.SessionParams,
@@ -243,6 +255,8 @@ METHODS: Final[tuple[Method, ...]] = (
     RULE_LIST,
     RULE_REMOVE,
     DEFINITION_LIST,
+    CONTEXT_LIST,
+    CONTEXT_COMPLETE,
     PROCESS_LIST,
     PROCESS_STOP,
     METRICS,

@@ -25,6 +25,8 @@ PARAMS_AND_RESULTS = {
     "deputy/rule/list": ("sessionId", "rules"),
     "deputy/rule/remove": ("sessionId ruleId", "rules"),
     "deputy/definition/list": ("", "definitions"),
+    "deputy/context/list": ("sessionId", "instructions skills commands problems"),
+    "deputy/context/complete": ("sessionId text", "replace items"),
     "deputy/process/list": ("sessionId", "processes"),
     "deputy/process/stop": ("sessionId processId", "stopped"),
     "deputy/metrics": ("", "counters percentiles"),

@@ -86,7 +86,18 @@ def read_markdown(file: MarkdownFile) -> str:
         raise Unreadable(f"It is no UTF-8 text (byte {error.start}).") from None
 
 
-def _file(path: Path, folder: Path) -> Iterator[MarkdownFile]:
+def markdown_file(path: Path, within: Path | None = None) -> MarkdownFile | None:
+    """The file at ``path``, if there is one that links do not lead out of ``within``.
+
+    Raises:
+        Unreadable: it cannot be used.
+    """
+    if not os.path.lexists(path):
+        return None
+    return next(_file(path, None if within is None else within.resolve(), "the workspace"), None)
+
+
+def _file(path: Path, within: Path | None, what: str = "its folder") -> Iterator[MarkdownFile]:
     """The file at ``path``; none for a folder.
 
     Raises:
@@ -99,8 +110,8 @@ def _file(path: Path, folder: Path) -> Iterator[MarkdownFile]:
         raise Unreadable(_reason(error)) from None
     if stat.S_ISDIR(found.st_mode):
         return
-    if not real.is_relative_to(folder):
-        raise Unreadable("It is a link that leads out of its folder.")
+    if within is not None and not real.is_relative_to(within):
+        raise Unreadable(f"It is a link that leads out of {what}.")
     if not stat.S_ISREG(found.st_mode):
         raise Unreadable("It is no regular file.")
     if found.st_size > MAX_BYTES:

@@ -10,14 +10,15 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
-from deputy_agents import references
+from deputy_agents import mention, references
+from deputy_agents.completion import Completions, complete
 from deputy_agents.errors import DeputyError, InvalidTransition, ModelError, ModelErrorKind, NotConfigured
 from deputy_agents.event import (
     Activity,
@@ -29,9 +30,10 @@ from deputy_agents.event import (
     ThoughtDelta,
     ToolCallUpdated,
 )
+from deputy_agents.guidance import Command
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import is_stray_cancel
-from deputy_agents.message import Message, Reply, ToolUse, text_of, tool_uses
+from deputy_agents.message import Block, Message, Reply, ToolUse, text_of, tool_uses
 from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
 from deputy_agents.ports import TextPart, ThinkingPart
 from deputy_agents.run import backoff
@@ -145,6 +147,14 @@ class Driver:
             self._break_down(fault)
         finally:
             self._feeding = False
+
+    async def attached(self, text: str) -> tuple[Block, ...]:
+        """What ``text`` mentions, read as this agent may read it."""
+        return await mention.attached(text, self._gate.context(), self._gate.allows)
+
+    async def complete(self, text: str, commands: Mapping[str, Command]) -> Completions:
+        """How ``text``, the beginning of a prompt, can go on."""
+        return await complete(text, commands, self._gate.context())
 
     def force(self) -> None:
         """Stops waiting for effects that were aborted and do not end: each counts as stopped."""

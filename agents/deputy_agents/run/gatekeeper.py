@@ -81,12 +81,13 @@ class Gatekeeper:
             marks=agent.marks,
             session=self.host.view_of(agent),
             proposed=dict(proposed or {}),
-            may_read=self._may_read,
+            may_read=self.allows,
         )
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def _may_read(self, request: AccessRequest) -> bool:
+    def allows(self, request: AccessRequest) -> bool:
+        """Whether the agent may do this unasked."""
         return decide(self.host.policy(self.agent), request).effect is Effect.ALLOW
 
     def _tool(self, use: ToolUse) -> AnyTool:

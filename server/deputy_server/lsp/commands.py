@@ -34,7 +34,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
         place = convert.file_words(argument.uri, argument.range, Path(session.record.cwd))
         words = f"{words}\n\n(about {place})"
     await connection.refresh(session)
-    turn = session.start_turn((Text(words),), origin="command")
+    turn = await session.prompt((Text(words),), origin="command")
     feed.expect(turn, None)
     if not connection.client.events:
         connection.tasks.start_soon(_show_result, connection, session, turn)

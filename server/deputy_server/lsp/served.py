@@ -23,6 +23,8 @@ REQUESTS = (
     methods.RULE_LIST,
     methods.RULE_REMOVE,
     methods.DEFINITION_LIST,
+    methods.CONTEXT_LIST,
+    methods.CONTEXT_COMPLETE,
     methods.METRICS,
 )
 

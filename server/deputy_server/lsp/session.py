@@ -90,7 +90,7 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     feed.start(connection.tasks)
     blocks = convert.blocks(params.prompt, Path(session.record.cwd))
     await connection.refresh(session)
-    turn = session.start_turn(blocks, queue=params.queue)
+    turn = await session.prompt(blocks, queue=params.queue)
     feed.expect(turn, params.work_done_token)
     try:
         return await _result(session, turn)

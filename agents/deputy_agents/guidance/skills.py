@@ -1,0 +1,89 @@
+"""Skills: folders with a ``SKILL.md``. Blocks; use a thread."""
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from deputy_agents import disk
+from deputy_agents.definition import Problem
+from deputy_agents.definition.folder import MAX_ENTRIES, Unreadable, markdown_file, read_markdown
+from deputy_agents.definition.frontmatter import FrontmatterError
+from deputy_agents.errors import ToolError
+from deputy_agents.guidance import Place, Skill
+from deputy_agents.guidance.markdown import first_line, split, word
+from deputy_agents.text import clean, cut, visible
+
+FOLDERS = (".deputy/skills", ".claude/skills")
+FILE = "SKILL.md"
+MAX_SKILLS = 200
+MAX_LISTED = 100
+"""Files of a skill that are named to the model."""
+DESCRIPTION_LENGTH = 400
+_KNOWN = frozenset({"name", "description", "license", "allowedtools", "metadata", "version", "compatibility"})
+
+
+def skills_in(place: Place) -> Iterator[Skill | Problem]:
+    """The skills of one folder by name, and what is wrong with others."""
+    for folder in _folders(place.path):
+        source = folder / FILE
+        try:
+            file = markdown_file(source, place.within)
+            if file is not None:
+                yield _skill(source, read_markdown(file))
+        except Unreadable as error:
+            yield Problem(str(source), 1, str(error), fatal=True)
+        except FrontmatterError as error:
+            yield Problem(str(source), error.line, f"{error}.", fatal=True)
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        with os.scandir(path) as entries:
+            names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES) if not entry.name.startswith("."))
+    except OSError:
+        return []
+    return [path / name for name in names[:MAX_SKILLS]]
+
+
+def _skill(source: Path, text: str) -> Skill | Problem:
+    front = split(text, _KNOWN)
+    body = clean(front.body).strip()
+    name = word(front, "name") or source.parent.name
+    description = word(front, "description") or first_line(body, DESCRIPTION_LENGTH)
+    if not body or not description:
+        return Problem(str(source), 1, "It says neither what it is for nor what to do.", fatal=True)
+    return Skill(
+        cut(visible("-".join(name.split())), 64),
+        cut(description, DESCRIPTION_LENGTH),
+        body,
+        str(source.parent),
+        str(source),
+    )
+
+
+def files_of(skill: Skill) -> list[str]:
+    """What lies beside ``SKILL.md``, as paths below the folder."""
+    top = Path(skill.folder)
+    found: list[str] = []
+    for folder, folders, names in os.walk(top):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        found += (str((Path(folder) / name).relative_to(top)) for name in sorted(names) if not name.startswith("."))
+        if len(found) > MAX_LISTED:
+            break
+    return [name for name in found if name != FILE][:MAX_LISTED]
+
+
+def read_file(skill: Skill, name: str) -> str:
+    """A text file of a skill.
+
+    Raises:
+        ToolError: there is none, or it is not below the skill's folder.
+    """
+    parts = Path(os.path.normpath(name)).parts
+    if not parts or Path(name).is_absolute() or parts[0] == "..":
+        raise ToolError("file: it must be a path below the skill's folder.")
+    found = disk.read_text(Path(os.path.realpath(skill.folder)), parts)
+    if found is None:
+        raise ToolError(f"The skill {skill.name} has no file {visible(name)}.")
+    return found.text

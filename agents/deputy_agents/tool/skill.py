@@ -1,0 +1,56 @@
+"""``skill``: reads what a skill tells, when it is needed."""
+
+from typing import Annotated
+
+from anyio import to_thread
+from pydantic import Field
+
+from deputy_agents.errors import ToolError
+from deputy_agents.event import ToolKind
+from deputy_agents.guidance import Skill
+from deputy_agents.guidance.library import Library
+from deputy_agents.guidance.skills import files_of, read_file
+from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.text import bounded, cut
+from deputy_agents.tool.args import Args, ArgsTool
+from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+
+MAX_OUTPUT = 64 * 1024
+
+
+class SkillArgs(Args):
+    name: Annotated[str, Field(min_length=1, description="Name of the skill.")]
+    file: Annotated[str | None, Field(description="A file of the skill, as its text names it.")] = None
+
+
+class UseSkill(ArgsTool[SkillArgs]):
+    """Reads a skill of ``library``, or a file that belongs to it."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__(
+            "skill", ToolKind.READ, SkillArgs, "Read how to do something: a skill, before you do what it is for."
+        )
+        self._library = library
+
+    def _skill(self, name: str) -> Skill:
+        if (skill := self._library.skills.get(name)) is None:
+            known = ", ".join(self._library.skills) or "none"
+            raise ToolError(f"There is no skill {cut(name, 64)!r}; there are: {known}.")
+        return skill
+
+    async def prepare(self, args: SkillArgs, context: ToolContext) -> Prepared:
+        del context
+        name = self._skill(args.name).name
+        target = f"{name}/{args.file}" if args.file else name
+        return Prepared(target, (AccessRequest(self.name, Action.SESSION, name),))
+
+    async def run(self, args: SkillArgs, context: ToolContext) -> ToolOutput:
+        del context
+        skill = self._skill(args.name)
+        if args.file is not None:
+            text = await to_thread.run_sync(read_file, skill, args.file, abandon_on_cancel=True)
+        else:
+            files = await to_thread.run_sync(files_of, skill, abandon_on_cancel=True)
+            beside = f"\nFiles (read one by `file`): {', '.join(files)}" if files else ""
+            text = f"Folder: {skill.folder}{beside}\n\n{skill.body}"
+        return ToolOutput(bounded(text, MAX_OUTPUT, "the file is larger than one reading")[0])

@@ -1,0 +1,130 @@
+"""Which instruction files hold for a folder, and what every agent is told of them."""
+
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.guidance.instructions import MAX_ALL, MAX_FILE, instructions_for
+from deputy_agents.model.scripted import say
+from deputy_agents.settings import Settings
+from tests.support.core import Cast, core, delegate
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def names(folder: Path, root: Path, home: Path, *, trusted: bool = True) -> list[str]:
+    found, problems = instructions_for(folder, [root], home, trusted=trusted)
+    assert problems == ()
+    return [Path(one.path).relative_to(root.parent).as_posix() for one in found]
+
+
+def test_they_come_from_home_then_from_the_root_down_to_the_folder(workspace: Path, home: Path) -> None:
+    write(home / ".deputy/AGENTS.md", "mine")
+    write(workspace / "AGENTS.md", "all")
+    write(workspace / "CLAUDE.md", "all too")
+    write(workspace / "pkg/CLAUDE.md", "pkg")
+    write(workspace / "other/AGENTS.md", "other")
+    root = workspace.name
+    assert names(workspace / "pkg/deep", workspace, home) == [
+        "home/.deputy/AGENTS.md",
+        f"{root}/AGENTS.md",
+        f"{root}/CLAUDE.md",
+        f"{root}/pkg/CLAUDE.md",
+    ]
+    reasons = [one.why for one in instructions_for(workspace / "pkg", [workspace], home, trusted=True)[0]]
+    assert reasons == ["your own, for all projects", "the workspace root", "the workspace root", "the folder pkg"]
+
+
+def test_of_a_workspace_that_is_not_trusted_none_is_read(workspace: Path, home: Path) -> None:
+    write(home / ".claude/CLAUDE.md", "mine")
+    write(workspace / "AGENTS.md", "theirs")
+    assert names(workspace, workspace, home, trusted=False) == ["home/.claude/CLAUDE.md"]
+
+
+def test_one_file_under_two_names_counts_once(workspace: Path, home: Path) -> None:
+    write(workspace / "AGENTS.md", "one")
+    (workspace / "CLAUDE.md").symlink_to("AGENTS.md")
+    write(workspace / "pkg/CLAUDE.md", "one\n")
+    assert names(workspace / "pkg", workspace, home) == [f"{workspace.name}/AGENTS.md"]
+
+
+def test_what_a_file_imports_stands_before_it(workspace: Path, home: Path) -> None:
+    write(workspace / "CLAUDE.md", "@docs/style.md\n\nAnd mail me@example.org.")
+    write(workspace / "docs/style.md", "style\n@../CLAUDE.md")
+    assert names(workspace, workspace, home) == [f"{workspace.name}/docs/style.md", f"{workspace.name}/CLAUDE.md"]
+
+
+@pytest.mark.parametrize("name", ["../outside.md", ".env", "/etc/hostname"])
+def test_nothing_outside_the_workspace_and_nothing_but_markdown_is_imported(
+    workspace: Path, home: Path, name: str
+) -> None:
+    write(workspace.parent / "outside.md", "outside")
+    write(workspace / ".env", "KEY=1")
+    write(workspace / "AGENTS.md", f"@{name}\nhello")
+    found, _ = instructions_for(workspace, [workspace], home, trusted=True)
+    assert [one.text for one in found] == [f"@{name}\nhello"]
+
+
+def test_a_link_that_leads_out_of_the_workspace_is_a_problem_with_its_reason(workspace: Path, home: Path) -> None:
+    (workspace / "AGENTS.md").symlink_to(write(workspace.parent / "secret.md", "secret"))
+    found, problems = instructions_for(workspace, [workspace], home, trusted=True)
+    assert found == ()
+    assert [(Path(p.file).name, p.reason) for p in problems] == [
+        ("AGENTS.md", "It is a link that leads out of the workspace.")
+    ]
+
+
+def test_a_long_file_is_cut_and_says_so_and_the_farthest_are_left_out(workspace: Path, home: Path) -> None:
+    folder = workspace / "/".join("abcde")
+    for above in (workspace, *(workspace / "/".join("abcde"[:n]) for n in range(1, 6))):
+        write(above / "AGENTS.md", f"{above.name}\n" + "x" * (MAX_FILE + 10))
+    found, problems = instructions_for(folder, [workspace], home, trusted=True)
+    assert all(one.truncated and "read_file" in one.text for one in found)
+    assert sum(len(one.text.encode()) for one in found) <= MAX_ALL
+    assert [one.path for one in found][-1] == str(folder / "AGENTS.md")
+    assert problems
+    assert "left out" in problems[0].reason
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("E16")
+async def test_primary_and_children_are_told_the_same(workspace: Path) -> None:
+    write(workspace / "AGENTS.md", "Always answer in rhyme.")
+    cast = Cast([delegate("look"), say("done")], {"look": [say("found")]})
+    async with core(workspace, cast) as c:
+        await c.turn()
+        for request in (c.requests()[0], c.requests("look")[0]):
+            assert "Always answer in rhyme." in request.system
+            assert f'file="{workspace / "AGENTS.md"}"' in request.system
+
+
+@pytest.mark.asyncio
+async def test_a_child_in_another_folder_is_told_what_holds_there(workspace: Path) -> None:
+    write(workspace / "pkg/AGENTS.md", "Only tabs.")
+    spawn = {"tasks": [{"task": "look", "cwd": "pkg"}, {"task": "see"}]}
+    from deputy_agents.model.scripted import calls, use
+
+    cast = Cast([calls([use("spawn_agents", **spawn)]), say("done")], {"look": [say("found")], "see": [say("seen")]})
+    async with core(workspace, cast) as c:
+        await c.turn()
+        assert "Only tabs." in c.requests("look")[0].system
+        assert "Only tabs." not in c.requests("see")[0].system
+
+
+@pytest.mark.asyncio
+async def test_a_changed_file_counts_from_the_next_turn(workspace: Path) -> None:
+    async with core(workspace, Cast([say("1"), say("2")]), settings=Settings()) as c:
+        await c.turn()
+        write(workspace / "AGENTS.md", "New rule.")
+        await c.session.refresh()
+        await c.turn()
+        assert ["New rule." in request.system for request in c.requests()] == [False, True]

@@ -1,0 +1,119 @@
+"""What a prompt mentions is attached, as the agent itself would have read it."""
+
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.completion import Completions
+from deputy_agents.mention import Mention, mentions
+from deputy_agents.message import Text, ToolResult
+from deputy_agents.model.scripted import calls, say
+from tests.support.core import Cast, Core, Person, core, edit
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see @src/a.py.", [Mention("src/a.py")]),
+        ("@a.py#L3-L9 and @a.py#L3", [Mention("a.py", 3, 9), Mention("a.py", 3, 3)]),
+        ("@a.py:3-9, @a.py:9-3", [Mention("a.py", 3, 9), Mention("a.py", 9, 9)]),
+        ('@"my file.txt"#L2', [Mention("my file.txt")]),
+        ("mail me@example.org or `x@y`", []),
+        ("(@a.py) @a.py", [Mention("a.py")]),
+        ("@", []),
+    ],
+)
+def test_what_is_a_mention(text: str, found: list[Mention]) -> None:
+    assert list(mentions(text)) == found
+
+
+async def sent(c: Core, text: str) -> list[str]:
+    """The texts of the prompt as the model got it, the prompt itself left out."""
+    await (await c.session.prompt([Text(text)])).result()
+    content = c.requests()[-1].messages[-1].content
+    return [block.text for block in content if isinstance(block, Text)][1:]
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    (workspace / "src").mkdir()
+    (workspace / "src/a.py").write_text(
+        "import os\n\n\nclass Engine:\n    def start(self):\n        return os.getpid()\n"
+    )
+    (workspace / ".env").write_text("KEY=secret\n")
+    (workspace.parent / "outside.txt").write_text("outside\n")
+    return workspace
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("prompt", "attached"),
+    [
+        ("look at @src/a.py", ["[@src/a.py] read_file(src/a.py)", "class Engine", "getpid"]),
+        ("look at @src/a.py#L4-L5", ["     4\tclass Engine", "     5\t    def start"]),
+        ("what is in @src/ ?", ["[@src/] list_dir(src)", "a.py"]),
+        ("explain @Engine", ["src/a.py:4:", "class Engine"]),
+        ("explain @Engine.start", ["src/a.py:5:"]),
+    ],
+)
+async def test_files_ranges_folders_and_symbols(project: Path, prompt: str, attached: list[str]) -> None:
+    async with core(project, Cast([say("done")])) as c:
+        [text] = await sent(c, prompt)
+        assert all(part in text for part in attached)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("prompt", ["use @property here", "@nothing.txt", "@../outside.txt", "@/etc/hostname"])
+async def test_what_names_nothing_here_is_text(project: Path, prompt: str) -> None:
+    async with core(project, Cast([say("done")])) as c:
+        assert await sent(c, prompt) == []
+
+
+@pytest.mark.asyncio
+async def test_a_secret_is_left_to_a_question(project: Path) -> None:
+    async with core(project, Cast([say("done")])) as c:
+        assert await sent(c, "see @.env") == ["[@.env is not attached: reading it has to be asked for]"]
+
+
+@pytest.mark.asyncio
+async def test_an_attached_file_counts_as_read(project: Path) -> None:
+    change = calls([edit("src/a.py", "class Engine", "class Motor")])
+    async with core(project, Cast([change, say("done")]), Person()) as c:
+        await (await c.session.prompt([Text("rename the class in @src/a.py")])).result()
+        [result] = [b for b in c.requests()[-1].messages[-1].content if isinstance(b, ToolResult)]
+        assert not result.is_error
+        assert "class Motor" in (project / "src/a.py").read_text()
+
+
+@pytest.mark.asyncio
+async def test_much_is_bounded(project: Path) -> None:
+    for n in range(40):
+        (project / f"f{n}.txt").write_text("x" * 100 + "\n" * 2)
+    async with core(project, Cast([say("done")])) as c:
+        assert len(await sent(c, " ".join(f"@f{n}.txt" for n in range(40)))) == 20
+
+
+async def completed(project: Path, text: str) -> Completions:
+    async with core(project, Cast([])) as c:
+        return await c.session.complete(text)
+
+
+@pytest.mark.asyncio
+async def test_completion_offers_files_whose_name_begins_so_first(project: Path) -> None:
+    (project / "area.txt").write_text("")
+    (project / "src/My File.txt").write_text("")
+    found = await completed(project, "look at @A")
+    assert found.replace == "@A"
+    assert [item.text for item in found.items] == ["@area.txt", "@src/a.py"]
+    assert [item.text for item in (await completed(project, "@src/my")).items] == ['@"src/My File.txt"']
+    assert [(item.text, item.kind) for item in (await completed(project, "@sr")).items] == [("@src/", "folder")]
+
+
+@pytest.mark.asyncio
+async def test_completion_of_commands_and_of_nothing(project: Path) -> None:
+    (project / ".deputy/commands").mkdir(parents=True)
+    (project / ".deputy/commands/review.md").write_text("---\nargument-hint: [file]\n---\nReview $1")
+    found = await completed(project, "/re")
+    assert [(item.text, item.kind, item.detail) for item in found.items] == [("/review", "command", "[file] Review $1")]
+    assert (await completed(project, "hello world")) == Completions("")
+    assert (await completed(project, "look @../")).items == ()
