@@ -117,6 +117,7 @@ class Builder:
                 max_iterations=definition.max_iterations if parent else settings.limits.turn_iterations,
                 attempts=settings.retry.attempts,
                 check_answer=references,
+                aggregate_bytes=settings.limits.aggregate_bytes,
                 tools=frozenset((*tools, *opened)),
             ),
             parent=parent,

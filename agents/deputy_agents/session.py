@@ -19,7 +19,7 @@ from deputy_agents.builder import Builder
 from deputy_agents.completion import Completions
 from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
-from deputy_agents.errors import InvalidRequest, Overloaded, UnknownAgent, WrongState
+from deputy_agents.errors import InvalidRequest, Overloaded, ToolError, UnknownAgent, WrongState
 from deputy_agents.event import (
     AgentStarted,
     DefinitionsChanged,
@@ -579,9 +579,18 @@ class AgentsView:
         return clean(self._session.result_of(agent_id))
 
     def messages_of(self, agent_id: str) -> str:
+        if not self._is_below(agent_id):
+            raise ToolError("messages: you can read those of the agents below you, and the results of all.")
         entries, _ = self._session.transcript(agent_id)
         messages = (entry.body for entry in entries if isinstance(entry.body, MessageAdded))
         return "\n\n".join(f"**{message.role}**\n\n{message.text}" for message in messages)
+
+    def _is_below(self, agent_id: str) -> bool:
+        agents = self._session.view.agents
+        above = agents[agent_id].info.parent_id
+        while above not in (None, self._agent.id):
+            above = agents[above].info.parent_id
+        return above is not None
 
     def set_plan(self, entries: Sequence[PlanEntry]) -> None:
         say(self._session, self._agent, PlanChanged(tuple(entries)))

@@ -92,6 +92,7 @@ class Limits:
     """Bounds of what is passed on. What is cut says so, and how to read on."""
 
     result_bytes: int = 16 * 1024
+    aggregate_bytes: int = 128 * 1024
     tool_output_bytes: int = 64 * 1024
     prompt_queue: int = 32
     turn_iterations: int = 100

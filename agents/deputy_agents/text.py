@@ -50,10 +50,19 @@ def label_of(text: str) -> str:
     return cut(" ".join(line.split()), LABEL_LENGTH)
 
 
+def size_of(text: str) -> int:
+    """Bytes of its UTF-8."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def shortened(text: str, limit: int, mark: str) -> str:
+    """``text``, or at most ``limit`` bytes of its UTF-8 and ``mark`` behind them."""
+    data = text.encode("utf-8", "surrogatepass")
+    return text if len(data) <= limit else f"{data[:limit].decode('utf-8', 'ignore')}{mark}"
+
+
 def bounded(text: str, limit: int, how_to_read_on: str) -> tuple[str, bool]:
     """``text`` cut to ``limit`` bytes of UTF-8 with a marker that says so and how to read on; and whether it was."""
-    data = text.encode("utf-8", "surrogatepass")
-    if len(data) <= limit:
-        return text, False
-    kept = data[:limit].decode("utf-8", "ignore")
-    return f"{kept}\n\n[cut: {len(data) - limit} of {len(data)} bytes are missing; {how_to_read_on}]", True
+    size = size_of(text)
+    mark = f"\n\n[cut: {size - limit} of {size} bytes are missing; {how_to_read_on}]"
+    return shortened(text, limit, mark), size > limit

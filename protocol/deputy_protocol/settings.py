@@ -126,6 +126,8 @@ class LimitSettings(Params):
 
     result_bytes: Positive = 16384
     """Bytes of a sub-agent's result that its parent and its events get; the rest is in the transcript."""
+    aggregate_bytes: Positive = 131072
+    """Bytes of all tasks and results of one `spawn_agents` call together; the longest are cut."""
     prompt_queue: Count = 32
     """Prompts that may wait for the turn of a session."""
     turn_iterations: Positive = 100

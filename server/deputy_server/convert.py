@@ -422,6 +422,7 @@ def core_settings(wire: settings.Settings, model: str, cards: ModelCards | None 
         budgets=core.Budgets(_budget(wire.budgets.agent), _budget(wire.budgets.tree)),
         limits=core.Limits(
             result_bytes=limits.result_bytes,
+            aggregate_bytes=limits.aggregate_bytes,
             prompt_queue=limits.prompt_queue,
             turn_iterations=limits.turn_iterations,
             cancel_grace=limits.cancel_grace,

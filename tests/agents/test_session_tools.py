@@ -13,8 +13,8 @@ from deputy_agents.event import AgentFinished, MessageAdded, PlanChanged, PlanEn
 from deputy_agents.message import Message, Reply, StopReason, Text, Usage
 from deputy_agents.model.scripted import call, calls, say, use
 from deputy_agents.ports import ModelRequest
-from tests.support.core import BOUND, Cast, Core, Pause, core, delegate, results, silent, small
-from tests.support.doors import background, fan_out
+from tests.support.core import BOUND, Cast, Core, Pause, answers, core, delegate, results, silent, small, task_of
+from tests.support.doors import background, define, fan_out
 
 
 async def asked(pause: Pause) -> None:
@@ -229,6 +229,30 @@ async def test_spawns_endings_by_reason_and_the_queue_are_counted(workspace: Pat
         assert measured["queue.wait"].p50 >= 0
 
 
+@pytest.mark.asyncio
+async def test_an_agent_reads_the_messages_of_those_below_it_and_of_nobody_else(workspace: Path) -> None:
+    define(workspace, "lead", ["tools: [get_agent, spawn_agent]"])
+    read: dict[str, list[str]] = {}
+
+    def script(request: ModelRequest) -> Reply:
+        ids = {node.info.label: node.info.agent_id for node in c.session.agents()}
+        task = "primary" if request.depth == 0 else task_of(request)
+        if len(request.messages) == 1 and task == "primary":
+            return fan_out({"task": "lead it", "subagent_type": "lead", "mode": "default"})
+        if len(request.messages) == 1 and task == "lead it":
+            return delegate("dig")
+        if len(request.messages) == (1 if task == "dig" else 3):
+            return calls([use("get_agent", agent_id=each, messages=True) for each in ids.values()])
+        read[task] = [
+            label for label, answer in zip(ids, answers(request), strict=True) if not answer.startswith("messages: ")
+        ]
+        return say("done")
+
+    async with core(workspace, script, settings=small(max_depth=2)) as c:
+        await c.turn()
+        assert read == {"dig": [], "lead it": ["dig"], "primary": ["lead it", "dig"]}
+
+
 # -- steering ------------------------------------------------------------------------------------------------------
 
 
@@ -263,6 +287,34 @@ async def test_a_child_that_was_about_to_end_hears_it_before_it_does(workspace: 
         ending.go.set()
         await c.finish(turn)
         assert c.told() == ["done as you say"]
+
+
+@pytest.mark.requirement("X14")
+@pytest.mark.asyncio
+async def test_a_child_that_submits_its_result_hears_first_what_it_was_told(workspace: Path) -> None:
+    submits = Pause(call("submit_result", result="half"))
+    cast = Cast([delegate("work"), say("ok")], {"work": [submits, call("submit_result", result="all of it")]})
+    async with core(workspace, cast) as c:
+        turn = c.start()
+        await asked(submits)
+        c.session.steer(c.child("work").info.agent_id, "The other half too.")
+        submits.go.set()
+        await c.finish(turn)
+        assert c.told() == ["all of it"]
+        assert c.requests("work")[-1].messages[-1].content == (Text("The other half too."),)
+
+
+@pytest.mark.asyncio
+async def test_people_see_that_a_child_ended_before_it_read_what_it_was_told(workspace: Path) -> None:
+    working = Pause(say("never"))
+    async with core(workspace, Cast([delegate("work"), say("ok")], {"work": [working]})) as c:
+        turn = c.start()
+        await asked(working)
+        child = c.child("work").info.agent_id
+        c.session.steer(child, "Only in src.")
+        assert await c.session.cancel_agent(child)
+        await c.finish(turn)
+        assert c.bodies(MessageAdded, child)[-1].text == "Only in src.\n\n(Not read: the agent ended first.)"
 
 
 @pytest.mark.asyncio

@@ -8,14 +8,16 @@ from deputy_agents.event import CallStatus
 from deputy_agents.message import ToolResult
 from deputy_agents.outcome import Cancelled, Completed, Failed, Outcome, cancel_sentence
 from deputy_agents.run.state import Children, Done, Template
+from deputy_agents.text import shortened, size_of
 
 
-def door_result(tool_use_id: str, children: Children) -> Done:
-    """The result of a door all of whose children have ended, in the order in which they were asked for."""
+def door_result(tool_use_id: str, children: Children, limit: int) -> Done:
+    """The result of a door all of whose children have ended, in the order in which they were asked for. ``limit``
+    bounds the texts of several children together, in bytes."""
     by_id = {outcome.agent_id: outcome for outcome in children.completed}
     outcomes = [by_id[agent_id] for agent_id in children.order]
     if children.style == "aggregate":
-        return Done(ToolResult(tool_use_id, aggregate(outcomes)), CallStatus.COMPLETED)
+        return Done(ToolResult(tool_use_id, aggregate(outcomes, limit)), CallStatus.COMPLETED)
     content, status = bare(outcomes[0])
     if isinstance(children.style, Template) and status is CallStatus.COMPLETED:
         content = fill(children.style.text, outcomes[0])
@@ -34,24 +36,48 @@ def bare(outcome: Outcome) -> tuple[str, CallStatus]:
             return cancel_sentence(by), CallStatus.CANCELLED
 
 
-def aggregate(outcomes: Sequence[Outcome]) -> str:
-    """``{"sub_agent_results": [{agent_id, task, outcome: {success: {result}} | {failure: {error, error_kind}}}]}``."""
-    return json.dumps(
-        {
-            "sub_agent_results": [
-                {"agent_id": outcome.agent_id, "task": outcome.task, "outcome": _typed(outcome)} for outcome in outcomes
-            ]
-        },
-        ensure_ascii=False,
-    )
+CUT = "[cut: get_agent has all of it]"
 
 
-def _typed(outcome: Outcome) -> dict[str, dict[str, str]]:
+def aggregate(outcomes: Sequence[Outcome], limit: int) -> str:
+    """``{"sub_agent_results": [{agent_id, task, outcome: {success: {result}} | {failure: {error, error_kind}}}]}``.
+
+    ``limit`` bounds the texts together, in bytes of UTF-8. When they are more, the longest are cut, to one length.
+    """
+    texts = [text for outcome in outcomes for text in (outcome.task, _text(outcome))]
+    length = fair_length([size_of(text) for text in texts], limit)
+    return json.dumps({"sub_agent_results": [_entry(outcome, length) for outcome in outcomes]}, ensure_ascii=False)
+
+
+def fair_length(sizes: Sequence[int], limit: int) -> int:
+    """The greatest length to which all of ``sizes`` can be cut so that ``limit`` holds them; short ones leave what they
+    do not need to the long ones."""
+    room = limit
+    for done, size in enumerate(ordered := sorted(sizes)):
+        share = room // (len(ordered) - done)
+        if size > share:
+            return share
+        room -= size
+    return max(sizes, default=0)
+
+
+def _entry(outcome: Outcome, length: int) -> dict[str, object]:
+    text = shortened(_text(outcome), length, f"\n{CUT}")
+    match outcome.ending:
+        case Completed():
+            typed: dict[str, dict[str, str]] = {"success": {"result": text}}
+        case Failed(reason):
+            typed = {"failure": {"error": text, "error_kind": reason.value}}
+        case Cancelled():
+            typed = {"failure": {"error": text, "error_kind": "cancelled"}}
+    return {"agent_id": outcome.agent_id, "task": shortened(outcome.task, length, "…"), "outcome": typed}
+
+
+def _text(outcome: Outcome) -> str:
     match outcome.ending:
         case Completed(result):
-            return {"success": {"result": result}}
+            return result
         case Failed() as failed:
-            error = f"{failed.error}\n\n{failed.partial}" if failed.partial else failed.error
-            return {"failure": {"error": error, "error_kind": failed.reason.value}}
+            return f"{failed.error}\n\n{failed.partial}" if failed.partial else failed.error
         case Cancelled(by):
-            return {"failure": {"error": cancel_sentence(by), "error_kind": "cancelled"}}
+            return cancel_sentence(by)

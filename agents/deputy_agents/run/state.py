@@ -205,6 +205,8 @@ class Context:
     check_answer: bool = False
     tools: frozenset[str] = field(default_factory=frozenset[str])
     """Names of the tools offered; ``submit_result`` and ``submit_error`` end a child that is offered them."""
+    aggregate_bytes: int = 128 * 1024
+    """Of the texts of all outcomes of one door together."""
 
     def kind_of(self, tool: str) -> CallKind:
         if tool in self.doors:

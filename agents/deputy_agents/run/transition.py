@@ -203,7 +203,7 @@ def _replied(draft: _Draft, phase: LlmRequesting, input: ModelReplied) -> Phase:
         draft.do(AppendMessage(message, text_of(message)))
     if uses := tool_uses(message):
         return _submitted(draft, uses) or _decide(draft, uses)
-    if reply.stop_reason is StopReason.PAUSE_TURN or (draft.state.notes and not _at_limit(draft)):
+    if reply.stop_reason is StopReason.PAUSE_TURN or _must_hear(draft):
         return _next_request(draft)
     return _stop(draft, reply.stop_reason)
 
@@ -269,6 +269,11 @@ _CHILD_STOPS = {
 }
 
 
+def _must_hear(draft: _Draft) -> bool:
+    """It was told something that it has not read, and may still ask its model."""
+    return bool(draft.state.notes) and not _at_limit(draft)
+
+
 def _at_limit(draft: _Draft) -> bool:
     return draft.state.iterations >= draft.context.max_iterations
 
@@ -282,15 +287,22 @@ def _stop_at_limit(draft: _Draft) -> Phase:
 
 
 def _end(draft: _Draft, ending: Completed | Failed | Cancelled) -> Phase:
+    """The run is over. What it was told too late is kept for a further run, and people see that it was not read."""
+    if notes := draft.take_notes():
+        shown = _shown(notes)
+        draft.do(AppendMessage(Message("user", _note_blocks(notes)), f"{shown}\n\n{UNREAD}" if shown else ""))
     draft.do(NotifyParent(ending))
     return ending
+
+
+UNREAD = "(Not read: the agent ended first.)"
 
 
 def _answer(draft: _Draft, text: str) -> Phase:
     """A child has answered; where it was asked to, the answer is checked first."""
     draft.change(last_text=text)
     if not draft.context.check_answer:
-        return _end(draft, Completed(text))
+        return _next_request(draft) if _must_hear(draft) else _end(draft, Completed(text))
     effect = draft.new_id()
     draft.do(CheckAnswer(effect, text))
     return Checking(effect)
@@ -303,13 +315,12 @@ CORRECTIONS = 2
 @_on(Checking, AnswerChecked, to=(LlmRequesting, Completed))
 def _checked(draft: _Draft, phase: Checking, input: AnswerChecked) -> Phase:
     _expect(input.effect, phase.effect)
-    if not _at_limit(draft):
-        mend = input.correction and draft.state.corrections < CORRECTIONS
-        if mend:
-            draft.change(corrections=draft.state.corrections + 1)
-            draft.do(AppendMessage(Message("user", (Text(input.correction),)), input.correction))
-        if mend or draft.state.notes:
-            return _next_request(draft)
+    mend = input.correction and draft.state.corrections < CORRECTIONS and not _at_limit(draft)
+    if mend:
+        draft.change(corrections=draft.state.corrections + 1)
+        draft.do(AppendMessage(Message("user", (Text(input.correction),)), input.correction))
+    if mend or _must_hear(draft):
+        return _next_request(draft)
     text = draft.state.last_text
     return _end(draft, Completed(f"{text}\n\n{input.warning}" if input.warning else text))
 
@@ -320,19 +331,23 @@ def _submitted(draft: _Draft, uses: tuple[ToolUse, ...]) -> Phase | None:
     if report is None:
         return None
     text = _report_text(draft.context, report)
+    received = _RECEIVED_TOO_EARLY if _must_hear(draft) else "Received."
     results: list[ToolResult] = []
     for use in uses:
         first = use is report
-        result = ToolResult(use.id, "Received." if first else _NOT_RUN_AFTER_REPORT, is_error=not first)
+        result = ToolResult(use.id, received if first else _NOT_RUN_AFTER_REPORT, is_error=not first)
         results.append(result)
         draft.do(ReportCall(use, CallStatus.COMPLETED if first else CallStatus.CANCELLED, result.content))
     draft.do(AppendMessage(Message("user", tuple(results))))
     if report.name == "submit_result":
         return _answer(draft, text)
+    if _must_hear(draft):
+        return _next_request(draft)
     return _end(draft, Failed(FailureReason.SUB_AGENT_ERROR, text, draft.state.last_text))
 
 
 _REPORTS = {"submit_result": "result", "submit_error": "error"}
+_RECEIVED_TOO_EARLY = "Received, but there is a message for you: see to it, then report again, in full."
 _NOT_RUN_AFTER_REPORT = "Not run: the sub-agent had already submitted its result."
 
 
@@ -427,7 +442,7 @@ def _collected(draft: _Draft, calls: tuple[Call, ...], outcome: Outcome) -> Call
             progress = replace(progress, pending=pending, completed=(*progress.completed, outcome))
             if pending:
                 return replace(call, progress=progress)
-            return _done(draft, call, door_result(call.use.id, progress))
+            return _done(draft, call, door_result(call.use.id, progress, draft.context.aggregate_bytes))
     raise InvalidTransition(f"no door waits for agent {outcome.agent_id}")
 
 

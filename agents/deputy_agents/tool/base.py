@@ -39,7 +39,11 @@ class SessionView(Protocol):
         ...
 
     def messages_of(self, agent_id: str) -> str:
-        """What an agent was told and said, as Markdown."""
+        """What an agent was told and said, as Markdown.
+
+        Raises:
+            ToolError: it is not below the agent that calls.
+        """
         ...
 
     def set_plan(self, entries: Sequence[PlanEntry]) -> None:

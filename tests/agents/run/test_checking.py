@@ -73,7 +73,7 @@ def test_a_submitted_result_is_checked_and_sent_back_too() -> None:
 
 
 def test_at_the_limit_of_requests_the_answer_goes_out_with_a_warning() -> None:
-    world = checked(answering(max_iterations=1).after(Steered("and this")), MEND, WARNING)
+    world = checked(answering(max_iterations=1), MEND, WARNING)
     assert world.effects == (NotifyParent(Completed("found\n\n[warning: no places]")),)
 
 

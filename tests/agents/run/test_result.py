@@ -3,18 +3,21 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deputy_agents.event import CallStatus
 from deputy_agents.message import ToolResult
 from deputy_agents.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
-from deputy_agents.run.result import aggregate, door_result
+from deputy_agents.run.result import CUT, aggregate, door_result, fair_length
 from deputy_agents.run.state import Children, Done, ResultStyle, Template
 
+ROOM = 1000
 USER = Cancelled(CancelReason.USER, "so far")
 
 
 def bare(ending: Ending, style: ResultStyle = "bare") -> Done:
-    return door_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),), style))
+    return door_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),), style), ROOM)
 
 
 @pytest.mark.requirement("C1")
@@ -64,7 +67,7 @@ def test_an_aggregate_holds_every_child_in_the_order_of_the_tasks_with_a_typed_o
         Outcome("a", Completed("gefunden ✓"), "first"),
         Outcome("b", failed, "second"),
     )
-    done = door_result("call", Children(("a", "b", "c"), (), completed, "aggregate"))
+    done = door_result("call", Children(("a", "b", "c"), (), completed, "aggregate"), ROOM)
     assert json.loads(done.result.content) == {
         "sub_agent_results": [
             {"agent_id": "a", "task": "first", "outcome": {"success": {"result": "gefunden ✓"}}},
@@ -85,4 +88,28 @@ def test_an_aggregate_holds_every_child_in_the_order_of_the_tasks_with_a_typed_o
 
 def test_an_aggregate_is_written_for_a_model_to_read() -> None:
     text = '{"sub_agent_results": [{"agent_id": "a", "task": "süß", "outcome": {"success": {"result": "ja"}}}]}'
-    assert aggregate([Outcome("a", Completed("ja"), "süß")]) == text
+    assert aggregate([Outcome("a", Completed("ja"), "süß")], ROOM) == text
+
+
+def test_an_aggregate_that_is_too_long_cuts_the_longest_texts_and_says_how_to_read_on() -> None:
+    outcomes = [
+        Outcome("a", Completed("x" * 500), "its task"),
+        Outcome("b", Failed(FailureReason.TIMED_OUT, "too long", "ß" * 200), "t" * 300),
+        Outcome("c", Completed("short"), "another"),
+    ]
+    entries = json.loads(aggregate(outcomes, 360))["sub_agent_results"]
+    assert [entry["task"] for entry in entries] == ["its task", "t" * 113 + "…", "another"]
+    assert entries[0]["outcome"] == {"success": {"result": "x" * 113 + f"\n{CUT}"}}
+    partial = "ß" * ((113 - len("too long\n\n")) // 2)
+    assert entries[1]["outcome"]["failure"]["error"] == f"too long\n\n{partial}\n{CUT}"
+    assert entries[2]["outcome"] == {"success": {"result": "short"}}
+
+
+@given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 200))
+def test_a_fair_length_fills_the_room_and_never_more(sizes: list[int], room: int) -> None:
+    def cut_to(length: int) -> int:
+        return sum(min(size, length) for size in sizes)
+
+    length = fair_length(sizes, room)
+    assert cut_to(length) <= room or length == 0
+    assert cut_to(length) == sum(sizes) or cut_to(length + 1) > room

@@ -48,9 +48,22 @@ from deputy_agents.run.state import (
     State,
     ToolExecuting,
 )
-from deputy_agents.run.transition import TABLE, transition
+from deputy_agents.run.transition import TABLE, UNREAD, transition
 from tests.support.machine import REPORTS, World, agent, user
-from tests.support.steps import assistant, calling, child, completed, fails, only, primary, replies, reply, use
+from tests.support.steps import (
+    assistant,
+    calling,
+    cancelled,
+    child,
+    completed,
+    fails,
+    only,
+    primary,
+    replies,
+    reply,
+    stopped,
+    use,
+)
 
 CALL = Call(use("ask1"), CallKind.DOOR, Children(("a",), ("a",)))
 PHASES: tuple[Phase, ...] = (
@@ -349,8 +362,10 @@ def test_a_child_at_its_limit_fails_with_what_it_had_said() -> None:
     )
 
 
-def test_an_answer_at_the_limit_counts_although_something_was_left_to_tell() -> None:
-    assert replies(child(max_iterations=1).after(Steered("and this")), "found").state.phase == Completed("found")
+def test_an_answer_at_the_limit_counts_and_what_was_left_to_tell_is_shown_as_unread() -> None:
+    world = replies(child(max_iterations=1).after(Steered("and this")), "found")
+    unread = AppendMessage(Message("user", (Text("and this"),)), f"and this\n\n{UNREAD}")
+    assert world.effects == (AppendMessage(assistant("found"), "found"), unread, NotifyParent(Completed("found")))
 
 
 # -- notes -------------------------------------------------------------------------------------------------------
@@ -383,3 +398,28 @@ def test_at_the_limit_a_note_waits_for_the_next_prompt() -> None:
     world = completed(calling(primary(max_iterations=1), "look1").after(BackgroundEnded("ended")), "look1")
     assert world.history[-1] == Message("user", (ToolResult("look1", "ok"),))
     assert world.after(user("go on")).history[-1] == Message("user", (Text("ended"), Text("go on")))
+
+
+@pytest.mark.requirement("X14")
+@pytest.mark.parametrize("report", ["submit_result", "submit_error"])
+def test_a_child_that_reports_its_end_hears_first_what_it_was_told(report: str) -> None:
+    given = use(f"{report}1", result="found") if report == "submit_result" else use(f"{report}1", error="lost")
+    world = replies(child().after(Steered("and this")), given, stop=StopReason.TOOL_USE)
+    received = ToolResult(
+        f"{report}1", "Received, but there is a message for you: see to it, then report again, in full."
+    )
+    assert world.history[-2:] == (Message("user", (received,)), Message("user", (Text("and this"),)))
+    assert world.effects[-1] == RequestModel(2, 1)
+    assert replies(world, "found that too").state.phase == Completed("found that too")
+
+
+def test_a_submitted_result_stands_when_the_child_has_nothing_to_add_to_it() -> None:
+    report = use("submit_result1", result="found")
+    world = replies(child().after(Steered("and this")), report, stop=StopReason.TOOL_USE)
+    assert replies(world).state.phase == Completed("found")
+
+
+def test_what_a_stopped_child_has_not_read_is_shown_as_unread() -> None:
+    world = stopped(cancelled(child().after(Steered("and this"))), 1)
+    unread = AppendMessage(Message("user", (Text("and this"),)), f"and this\n\n{UNREAD}")
+    assert world.effects == (unread, NotifyParent(Cancelled(CancelReason.USER)))
