@@ -289,3 +289,22 @@ async def test_one_setting_takes_every_door_away_and_the_prompt_no_longer_speaks
         assert "# Sub-agents" not in c.requests()[-1].system
         assert all("There is no tool" in told for told in c.told())
         assert len(c.session.agents()) == 1
+
+
+@pytest.mark.requirement("B10")
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.asyncio
+async def test_a_child_starts_the_typed_agents_that_its_definition_names_where_the_depth_allows(
+    workspace: Path, depth: int
+) -> None:
+    define(workspace, "lead", ["tools: [list_dir, code_search, poet]"])
+    define(workspace, "poet", NAMED)
+    to_lead = call("task", description="lead it", prompt="lead it", subagent_type="lead")
+    lines = {"lead it": [call("poet", topic="ponds"), say("as it may be")], "ponds": [say("an old pond")]}
+    async with core(workspace, Cast([to_lead, say("ok"), say("ok")], lines), settings=small(max_depth=depth)) as c:
+        await c.turn()
+        await c.seen(AgentFinished, lambda end: end.result == "as it may be")
+        doors = tools_of(c.requests("lead it")[0]) & (DOORS | {"poet"})
+        assert doors == ({"code_search", "poet"} if depth == 2 else set())
+        (result,) = results(c.requests("lead it")[-1])
+        assert result.content.startswith("an old pond" if depth == 2 else "There is no tool 'poet' here")

@@ -38,6 +38,8 @@ class _State:
     definitions: Mapping[str, Definition]
     problems: tuple[Problem, ...]
     parsed: Mapping[MarkdownFile, Parsed]
+    typed: Mapping[MarkdownFile, str | None]
+    """The names of those that are tools of their own."""
 
 
 class Catalogue:
@@ -102,8 +104,10 @@ class Catalogue:
 
 
 def _answer(question: _Question, before: _State | None) -> _State:
+    typed = _typed(question, before)
+    names = _names(typed)
     kept = dict[MarkdownFile, Parsed]()
-    if before and before.question.known_tools == question.known_tools:
+    if before and (before.question.known_tools, _names(before.typed)) == (question.known_tools, names):
         kept.update(before.parsed)
     parsed: dict[MarkdownFile, Parsed] = {}
     problems: list[Problem] = []
@@ -112,7 +116,7 @@ def _answer(question: _Question, before: _State | None) -> _State:
         problems += (Problem(file, 1, reason, fatal=True) for file, reason in listing.refused)
         here: dict[str, Definition] = {}
         for file in listing.files:
-            parsed[file] = one = kept.get(file) or _read(file, question.known_tools)
+            parsed[file] = one = kept.get(file) or _read(file, question.known_tools, names)
             problems += one.problems
             if one.definition is not None:
                 problems += _clash(one.definition, here, found, workspace=place.within is not None)
@@ -120,11 +124,35 @@ def _answer(question: _Question, before: _State | None) -> _State:
         found = here | found
     own = {name: found.get(name, definition) for name, definition in built_in().items()}
     definitions = own | {name: found[name] for name in sorted(found)}
-    return _State(question, definitions, tuple(problems), parsed)
+    return _State(question, definitions, tuple(problems), parsed, typed)
 
 
-def _read(file: MarkdownFile, known_tools: frozenset[str] | None) -> Parsed:
-    parse = partial(parse_definition, source=file.path, known_tools=known_tools, replaces=built_in())
+def _names(typed: Mapping[MarkdownFile, str | None]) -> frozenset[str]:
+    """All agents that are tools of their own, the built-in ones included."""
+    of_files = (name for name in typed.values() if name)
+    return frozenset((*of_files, *(one.name for one in built_in().values() if one.input_schema)))
+
+
+def _typed(question: _Question, before: _State | None) -> Mapping[MarkdownFile, str | None]:
+    """What has to be known of all files before one can be read: its tools may be agents of the others."""
+    kept = before.typed if before else dict[MarkdownFile, str | None]()
+    files = (file for _, listing in question.places for file in listing.files)
+    return {file: kept[file] if file in kept else _typed_name(file) for file in files}
+
+
+def _typed_name(file: MarkdownFile) -> str | None:
+    try:
+        text = read_markdown(file)
+    except Unreadable:
+        return None
+    if "schema" not in text.lower():  # reading one takes milliseconds, and few have any
+        return None
+    found = parse_definition(file.path, text).definition
+    return found.name if found and found.input_schema else None
+
+
+def _read(file: MarkdownFile, known_tools: frozenset[str] | None, typed: frozenset[str]) -> Parsed:
+    parse = partial(parse_definition, source=file.path, known_tools=known_tools, replaces=built_in(), typed=typed)
     try:
         return parse(file.path, read_markdown(file))
     except Unreadable as error:

@@ -94,29 +94,35 @@ def parse_definition(
     source: str = "built-in",
     known_tools: Collection[str] | None = None,
     replaces: Mapping[str, Definition] | None = None,
+    typed: Collection[str] = (),
 ) -> Parsed:
     """The definition that ``text`` holds.
 
     ``file`` is named in problems, and its stem is the name of a definition that gives none. ``known_tools`` are the
-    tools that there are (``None``: do not look). One that has the name of a definition in ``replaces`` keeps that
-    one's mode, icon, input schema and result format where it says nothing of them, so that who calls it need not know.
+    tools that there are (``None``: do not look), ``typed`` the agents that are tools too. One that has the name of a
+    definition in ``replaces`` keeps that one's mode, icon, input schema and result format where it says nothing of
+    them, so that who calls it need not know.
     """
     try:
         front = read(text, lambda name: name in _SPELLINGS or name in _FOREIGN)
     except FrontmatterError as error:
         return Parsed(None, (Problem(file, error.line, f"{error}.", fatal=True),))
     reader = _Reader(file, front)
-    definition = _definition(reader, source, known_tools, replaces or {})
+    definition = _definition(reader, source, known_tools, typed, replaces or {})
     fatal = any(problem.fatal for problem in reader.problems)
     return Parsed(None if fatal else definition, tuple(reader.problems))
 
 
 def _definition(
-    reader: "_Reader", source: str, known_tools: Collection[str] | None, replaces: Mapping[str, Definition]
+    reader: "_Reader",
+    source: str,
+    known_tools: Collection[str] | None,
+    typed: Collection[str],
+    replaces: Mapping[str, Definition],
 ) -> Definition:
     name = reader.name()
     old = replaces.get(name)
-    tools, disallowed = reader.tools(known_tools)
+    tools, disallowed = reader.tools(known_tools, typed)
     schema = reader.schema() or (old.input_schema if old else None)
     if schema is not None:
         reader.check_tool_name(name, known_tools)
@@ -272,7 +278,9 @@ class _Reader:
             self._note(found.line, f"resultFormat: {error}", fatal=True)
         return text
 
-    def tools(self, known: Collection[str] | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    def tools(
+        self, known: Collection[str] | None, typed: Collection[str]
+    ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
         allowed, disallowed = self.fields.get("tools"), self.fields.get("disallowedTools")
         found = read_tools(
             allowed.value if allowed else None,
@@ -280,6 +288,7 @@ class _Reader:
             disallowed.value if disallowed else None,
             disallowed.source if disallowed else "",
             known,
+            typed,
         )
         for warning in found.warnings:
             self._note(self._line(warning.partition(":")[0]), warning)

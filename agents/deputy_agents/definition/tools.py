@@ -43,28 +43,37 @@ class Tools:
 
 
 def read_tools(
-    allowed: Value, allowed_source: str, disallowed: Value, disallowed_source: str, known: Collection[str] | None
+    allowed: Value,
+    allowed_source: str,
+    disallowed: Value,
+    disallowed_source: str,
+    known: Collection[str] | None,
+    typed: Collection[str] = (),
 ) -> Tools:
     """The tools that two fields name, as lists, as texts with commas, or as a mapping of names to booleans. ``known``
-    are the tools that there are (``None``: do not look)."""
+    are the tools that there are (``None``: do not look), ``typed`` the agents that are tools too."""
     warnings: list[str] = []
-    denied = _denied(disallowed, disallowed_source, warnings)
+    denied = _denied(disallowed, disallowed_source, typed, warnings)
     if isinstance(allowed, dict) and allowed and all(isinstance(value, bool) for value in allowed.values()):
-        denied += _denied([name for name, value in allowed.items() if value is False and name != "*"], "", warnings)
+        refused: Value = [name for name, value in allowed.items() if value is False and name != "*"]
+        denied += _denied(refused, "", typed, warnings)
         wanted: Value = [name for name, value in allowed.items() if value is True]
-        listed = _allowed(wanted, "", known, warnings) if allowed.get("*") is False else None
+        listed = _allowed(wanted, "", known, typed, warnings) if allowed.get("*") is False else None
     else:
-        listed = None if allowed is None else _allowed(allowed, allowed_source, known, warnings)
+        listed = None if allowed is None else _allowed(allowed, allowed_source, known, typed, warnings)
     kept = None if listed is None else tuple(name for name in listed if name not in denied)
     return Tools(kept, tuple(dict.fromkeys(denied)), tuple(warnings))
 
 
-def _allowed(value: Value, source: str, known: Collection[str] | None, warnings: list[str]) -> tuple[str, ...] | None:
+def _allowed(
+    value: Value, source: str, known: Collection[str] | None, typed: Collection[str], warnings: list[str]
+) -> tuple[str, ...] | None:
     names: dict[str, None] = {}
     for entry, confined in _entries(value, source):
         if entry == "*" or folded(entry) in _EVERYTHING:
             return None
-        ours = [name for name in _ours(entry, known) if known is None or name in known or name.startswith("mcp__")]
+        meant = _ours(entry, known, typed)
+        ours = [name for name in meant if known is None or name in known or name in typed or name.startswith("mcp__")]
         if not ours:
             warnings.append(f"tools: there is no tool {_shown(entry)} here; it is left out")
         elif confined:
@@ -74,10 +83,10 @@ def _allowed(value: Value, source: str, known: Collection[str] | None, warnings:
     return tuple(names)
 
 
-def _denied(value: Value, source: str, warnings: list[str]) -> list[str]:
+def _denied(value: Value, source: str, typed: Collection[str], warnings: list[str]) -> list[str]:
     names: list[str] = []
     for entry, confined in _entries(value, source):
-        ours = _ours(entry, None)
+        ours = _ours(entry, None, typed)
         if not ours:
             warnings.append(f"disallowedTools: there is no tool {_shown(entry)} here; nothing is taken away by it")
         elif confined:
@@ -100,10 +109,11 @@ def _entries(value: Value, source: str) -> list[tuple[str, str]]:
     return [(name, confined) for name, confined in found if name == "*" or re.search(r"\w", name)]
 
 
-def _ours(entry: str, known: Collection[str] | None) -> tuple[str, ...]:
+def _ours(entry: str, known: Collection[str] | None, typed: Collection[str]) -> tuple[str, ...]:
+    """No agent takes over a name that a tool has, here or in another program."""
     if entry.startswith("mcp__") or entry in (known or ()):
         return (entry,)
-    return _TOOLS.get(folded(entry), ())
+    return _TOOLS.get(folded(entry)) or ((entry,) if entry in typed else ())
 
 
 def _shown(entry: str) -> str:

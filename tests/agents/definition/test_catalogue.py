@@ -180,7 +180,7 @@ def test_only_the_changed_file_is_read_again(disk: Disk, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("deputy_agents.definition.catalogue.read_markdown", noted)
     assert catalogue.load()
-    assert read == [str(changed)]
+    assert set(read) == {str(changed)}
     assert "same" in catalogue.definitions
 
 
@@ -281,3 +281,47 @@ def test_a_file_that_vanishes_or_may_not_be_read_is_reported(disk: Disk, monkeyp
 
     monkeypatch.setattr("deputy_agents.definition.folder.os.open", denied)
     assert reasons(loaded(disk.catalogue())) == ["It cannot be read: Permission denied."]
+
+
+SCHEMA = "inputSchema: {type: object, properties: {topic: {type: string}}}\n"
+
+
+def test_tools_may_be_agents_with_an_input_schema_built_in_or_of_other_files(disk: Disk) -> None:
+    lead = disk.write("root/.deputy/agents/lead.md", "lead", extra="tools: [Read, code_search, poet, nobody]\n")
+    disk.write("home/.deputy/agents/poet.md", "poet", extra=SCHEMA)
+    catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
+    catalogue.load()
+    assert catalogue.definitions["lead"].tools == ("read_file", "code_search", "poet")
+    assert [str(problem) for problem in catalogue.problems] == [
+        f"{lead}:4: tools: there is no tool nobody here; it is left out."
+    ]
+
+
+def test_an_agent_that_becomes_a_tool_or_ceases_to_be_one_counts_at_once(disk: Disk) -> None:
+    disk.write("root/.deputy/agents/lead.md", "lead", extra="tools: [Read, poet]\n")
+    catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
+    tools: list[tuple[str, ...] | None] = []
+    for extra in ("", SCHEMA, ""):
+        disk.write("root/.deputy/agents/poet.md", "poet", extra=extra)
+        catalogue.load()
+        tools.append(catalogue.definitions["lead"].tools)
+    assert tools == [("read_file",), ("read_file", "poet"), ("read_file",)]
+
+
+def test_no_agent_takes_over_the_name_that_other_programs_give_a_tool(disk: Disk) -> None:
+    disk.write("root/.deputy/agents/lead.md", "lead", extra="tools: Read\n")
+    disk.write("root/.deputy/agents/read.md", "Read", extra=SCHEMA)
+    catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
+    catalogue.load()
+    assert catalogue.definitions["lead"].tools == ("read_file",)
+    assert catalogue.definitions["Read"].input_schema is not None
+
+
+def test_an_agent_can_be_taken_away_like_any_tool(disk: Disk) -> None:
+    disk.write("root/.deputy/agents/primary.md", "primary", extra="disallowedTools: planner\n")
+    catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
+    catalogue.load()
+    assert not catalogue.definitions["primary"].allows("planner")
+    assert [problem.reason for problem in catalogue.problems] == [
+        "It replaces the built-in agent 'primary' in this workspace."
+    ]
