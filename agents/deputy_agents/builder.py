@@ -12,6 +12,8 @@ from deputy_agents.event import AgentInfo, AgentRef
 from deputy_agents.guidance.describe import told_instructions, told_skills
 from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
+from deputy_agents.message import tool_uses
+from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, AnyTool, Host
 from deputy_agents.run.prompt import system_prompt
 from deputy_agents.run.state import Context
@@ -21,6 +23,7 @@ from deputy_agents.tool.delegate import DOORS, SESSION_TOOLS, Door, SpawnSpec, d
 from deputy_agents.tool.registry import READ_ONLY, Registry, file_tools
 from deputy_agents.tool.report import SubmitError, SubmitResult
 from deputy_agents.tool.skill import UseSkill
+from deputy_agents.view import AgentNode
 
 TOOL_NAMES = frozenset(
     (*(tool.spec.name for tool in file_tools()), *DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error")
@@ -46,7 +49,7 @@ class Builder:
 
     def primary(self, agent_id: str, cwd: Path, model: str) -> Agent:
         definition = self._catalogue.definitions["primary"]
-        info = AgentInfo(agent_id, "primary", definition.name, model, Access.DEFAULT, depth=0)
+        info = AgentInfo(agent_id, "primary", definition.name, model, Access.DEFAULT, depth=0, cwd=str(cwd))
         return self._build(info, definition, cwd, None)
 
     def child(self, parent: Agent, tool_use_id: str, spec: SpawnSpec) -> Agent:
@@ -65,6 +68,7 @@ class Builder:
             depth=parent.info.depth + 1,
             parent_id=parent.id,
             tool_call_id=tool_use_id,
+            cwd=str(spec.cwd),
         )
         return self._build(info, definition, spec.cwd, parent, references=spec.references)
 
@@ -74,6 +78,22 @@ class Builder:
         agent.info = replace(agent.info, tool_call_id=tool_use_id)
         agent.tool_calls = 0
         agent.context = replace(agent.context, check_answer=spec.references)
+
+    def restored(self, info: AgentInfo, parent: Agent) -> Agent:
+        """A child of a stored session. One whose definition is gone keeps its name and has no tools."""
+        gone = Definition(info.definition, "", "", tools=())
+        definition = self._catalogue.definitions.get(info.definition, gone)
+        cwd = Path(info.cwd) if info.cwd else parent.cwd
+        return self._build(info, definition, cwd, parent)
+
+    def remember(self, agent: Agent, node: AgentNode, past: Past) -> None:
+        """Gives an agent of a stored session what it knew."""
+        agent.run = node.run
+        agent.history = list(past.histories.get(agent.id, ()))
+        agent.call_ids = {call.id for message in agent.history for call in tool_uses(message)}
+        agent.usage = node.usage
+        agent.tool_calls = node.tool_call_count
+        agent.result = past.result_of(agent.id)
 
     def renew(self, agent: Agent) -> None:
         """Definition, tools and prompt of the primary as files and settings say now; the same text when nothing has

@@ -62,6 +62,8 @@ class AgentInfo:
     depth: int
     parent_id: str | None = None
     tool_call_id: str | None = None
+    cwd: str = ""
+    """Where it works; the session's folder when empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +350,17 @@ class DefinitionsChanged:
 
 
 Derived: TypeAlias = SessionStatus | PromptQueue | SessionChanged | DefinitionsChanged
-Body: TypeAlias = Durable | Lossy | Derived
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """What another version of Deputy has stored under a name that this one does not know, or in a form that it cannot
+    read. It holds its number's place, and folds to nothing."""
+
+    type: str
+
+
+Body: TypeAlias = Durable | Lossy | Derived | Unknown
 
 
 @dataclass(frozen=True, slots=True)

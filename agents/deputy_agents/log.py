@@ -8,7 +8,7 @@ deltas are merged.
 
 import asyncio
 import logging
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import replace
 from typing import get_args
@@ -25,6 +25,7 @@ from deputy_agents.event import (
     ThoughtDelta,
 )
 from deputy_agents.message import Message
+from deputy_agents.numbering import Numbering
 from deputy_agents.ports import Clock, HistoryRecord, Store
 from deputy_agents.view import View
 
@@ -41,15 +42,16 @@ _DERIVED = get_args(Derived)
 class EventLog:
     """Numbers, commits, folds and publishes the events of one session."""
 
-    def __init__(self, session_id: str, store: Store, clock: Clock, view: View) -> None:
+    def __init__(
+        self, session_id: str, store: Store, clock: Clock, view: View, numbering: Numbering | None = None
+    ) -> None:
         self.session_id = session_id
         self.view = view
         self.failed: Exception | None = None
         """Why the store keeps nothing more of this session."""
         self._store = store
         self._clock = clock
-        self._seq = view.last_seq
-        self._agent_seq: defaultdict[tuple[str | None, int | None], int] = defaultdict(int)
+        self._numbering = numbering or Numbering()
         self._queued: list[Event] = []
         self._history: list[HistoryRecord] = []
         self._closed = False
@@ -66,14 +68,17 @@ class EventLog:
         """The number of the last published event."""
         return self.view.last_seq
 
+    @property
+    def watched(self) -> bool:
+        """Someone is subscribed."""
+        return bool(self._subscriptions)
+
     def emit(self, body: Body, agent_id: str | None = None, run: int | None = None) -> None:
         """Queues ``body``; never blocks. What is queued is bounded by what the agents' open effects can say before
         they wait for :meth:`flush`, as each does before it asks a model."""
         event = Event(self.session_id, self._clock.time(), body, agent_id, run)
         if isinstance(body, _DURABLE):
-            self._seq += 1
-            self._agent_seq[agent_id, run] += 1
-            event = replace(event, seq=self._seq, agent_seq=self._agent_seq[agent_id, run])
+            event = self._numbering.numbered(event)
         self._queued.append(event)
         self._stir()
 

@@ -2,28 +2,37 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
+from deputy_agents import restore
 from deputy_agents.builder import TOOL_NAMES
 from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
-from deputy_agents.errors import UnknownAgent, UnknownSession, WrongState
-from deputy_agents.event import TurnError
+from deputy_agents.errors import StoreError, UnknownAgent, UnknownSession, WrongState
+from deputy_agents.event import AgentFinished, TurnError
 from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
 from deputy_agents.metrics import Metrics
-from deputy_agents.ports import Buffers, Clock, ModelFactory, SessionRecord, Store
-from deputy_agents.session import Session, Shared
+from deputy_agents.ports import Buffers, Claim, Clock, ModelFactory, SessionPage, SessionQuery, SessionRecord, Store
+from deputy_agents.restore import Past
+from deputy_agents.session import Session, Shared, renamed
 from deputy_agents.settings import Settings
 from deputy_agents.slots import Slots
+from deputy_agents.snapshot import Reading, Snapshot
 from deputy_agents.workspace import Workspace
 
 logger = logging.getLogger(__name__)
+
+_RELEASE_GRACE = 5
+"""Seconds that giving a session back may take; where it fails, the next process takes it over."""
 
 
 class SystemClock:
@@ -60,6 +69,7 @@ class Runtime:
         self._shared = Shared(settings, store, models, clock, grace, Slots(settings.agents), Metrics())
         self._home = home
         self._sessions: dict[str, Session] = {}
+        self._turns: dict[str, anyio.Event] = {}
         self._closed = False
         self._scope: TaskGroup
 
@@ -78,6 +88,7 @@ class Runtime:
     async def __aenter__(self) -> Self:
         self._scope = anyio.create_task_group()
         await self._scope.__aenter__()
+        self._scope.start_soon(self._mend_abandoned)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -102,30 +113,112 @@ class Runtime:
             StoreError: the store cannot keep it.
         """
         now = self._shared.clock.time()
-        workspace = await Workspace.open(roots, buffers, self.settings.roots if self.settings.trusted else ())
-        catalogue = Catalogue(workspace.roots, trusted=self.settings.trusted, known_tools=TOOL_NAMES, home=self._home)
-        library = Library(workspace.roots, trusted=self.settings.trusted, home=self._home)
-        await catalogue.refresh()
-        await library.visit(cwd)
         record = SessionRecord(
-            new_id(), new_id(), title or "", str(cwd), now, now, model or self.settings.model, agent_count=1
+            session_id=new_id(),
+            agent_id=new_id(),
+            title=title or "",
+            cwd=str(cwd),
+            created_at=now,
+            updated_at=now,
+            model=model or self.settings.model,
+            agent_count=1,
+            permission_mode=permission_mode,
         )
         await self._shared.store.create(record)
-        session: Session = await self._scope.start(self._host, record, workspace, catalogue, library)
-        if permission_mode is not None:
-            session.permission_mode = permission_mode
-        return session
+        return await self._open(record, roots, buffers)
+
+    async def load(self, session_id: str, *, roots: Sequence[Path], buffers: Buffers | None = None) -> Session:
+        """A session to go on with: the live one, or one of the store, whose agents then work beneath ``roots``. What
+        the end of an earlier process left open there is ended first.
+
+        Raises:
+            UnknownSession: there is none.
+            WrongState: another process that lives has it, or the runtime is closed.
+            StoreError: the store cannot be used.
+        """
+        async with self._turn_of(session_id):
+            if (session := self._sessions.get(session_id)) is not None:
+                return session
+            record = await self._claimed(session_id)
+            try:
+                past = await self._mended(record)
+                # The mending may have changed what the store tells of it.
+                return await self._open(record, roots, buffers, past)
+            except BaseException:
+                await self._release(session_id)
+                raise
+
+    async def read(self, session_id: str) -> Reading:
+        """A session to look at: the live one, or a snapshot of what the store has now.
+
+        Raises:
+            UnknownSession: there is none.
+            StoreError: the store cannot be used.
+        """
+        if (session := self._sessions.get(session_id)) is not None:
+            return session
+        record = await self._shared.store.get(session_id)
+        return Snapshot(record, (await self._past(session_id)).view)
+
+    async def unload(self, session_id: str) -> None:
+        """Closes a session that nobody watches and in which nothing runs; others, and those not open here, go on."""
+        async with self._turn_of(session_id):
+            session = self._sessions.get(session_id)
+            if session is not None and session.idle:
+                await self._end(session)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Gives a session, open or not, a title.
+
+        Raises:
+            InvalidRequest: it is blank.
+            UnknownSession: there is none.
+            WrongState: another process that lives has it.
+            StoreError: the store cannot be used.
+        """
+        await self._change(session_id, lambda live: live.rename(title), lambda record: renamed(record, title))
+
+    async def archive(self, session_id: str, archived: bool) -> None:
+        """Puts a session, open or not, away, or takes it out again. Raises what :meth:`rename` does."""
+        await self._change(
+            session_id, lambda live: live.archive(archived), lambda record: replace(record, archived=archived)
+        )
+
+    async def delete(self, session_id: str) -> None:
+        """Ends a session, if it is open, and forgets it with all that belongs to it. Raises what :meth:`rename`
+        does."""
+        async with self._turn_of(session_id):
+            if (session := self._sessions.get(session_id)) is not None:
+                await self._end(session)
+            await self._claimed(session_id)
+            await self._shared.store.delete(session_id)
+
+    async def record(self, session_id: str) -> SessionRecord:
+        """What lists show of a session, open or not.
+
+        Raises:
+            UnknownSession: there is none.
+            StoreError: the store cannot be used.
+        """
+        session = self._sessions.get(session_id)
+        return session.record if session else await self._shared.store.get(session_id)
+
+    def is_live(self, session_id: str) -> bool:
+        """Whether a session is open in this process."""
+        return session_id in self._sessions
 
     def session(self, session_id: str) -> Session:
-        """Raises UnknownSession."""
+        """Raises UnknownSession: no session of that id is open in this process."""
         session = self._sessions.get(session_id)
         if session is None:
             raise UnknownSession(f"There is no session {session_id}.")
         return session
 
-    async def sessions(self, cwd: str | None = None) -> Sequence[SessionRecord]:
-        """All sessions, newest first."""
-        return await self._shared.store.sessions(cwd)
+    async def sessions(self, query: SessionQuery | None = None) -> SessionPage:
+        """The sessions of the store, those of other processes too."""
+        for session in self.live():
+            await session.save()
+        return await self._shared.store.sessions(query or SessionQuery())
 
     def live(self) -> Sequence[Session]:
         """The sessions that are open in this process."""
@@ -157,12 +250,112 @@ class Runtime:
                 closing.start_soon(session.close)
         self._sessions.clear()
 
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _turn_of(self, session_id: str) -> AsyncGenerator[None]:
+        """Those who open or close the same session take turns; others do not wait for them."""
+        while (before := self._turns.get(session_id)) is not None:
+            await before.wait()
+        over = self._turns[session_id] = anyio.Event()
+        try:
+            yield
+        finally:
+            del self._turns[session_id]
+            over.set()
+
+    async def _change(
+        self,
+        session_id: str,
+        live: Callable[[Session], None],
+        stored: Callable[[SessionRecord], SessionRecord],
+    ) -> None:
+        async with self._turn_of(session_id):
+            if (session := self._sessions.get(session_id)) is not None:
+                live(session)
+                await session.save()
+                return
+            record = await self._claimed(session_id)
+            try:
+                await self._shared.store.update(stored(record))
+            finally:
+                await self._release(session_id)
+
+    async def _claimed(self, session_id: str) -> SessionRecord:
+        """The record of a session that now is this process's, mended if its last owner left it without a word."""
+        claim = await self._shared.store.claim(session_id)
+        if claim is Claim.FOREIGN:
+            raise WrongState("This session is open in another Deputy process; close it there first.")
+        record = await self._shared.store.get(session_id)
+        if claim is Claim.TAKEN_OVER:
+            await self._mended(record)
+        return record
+
+    async def _past(self, session_id: str) -> Past:
+        store = self._shared.store
+        events, histories = await store.events(session_id), await store.histories(session_id)
+        return await to_thread.run_sync(restore.fold, session_id, events, histories)
+
+    async def _mended(self, record: SessionRecord) -> Past:
+        """The past of a session that is this process's, everything in it at an end. What that takes is stored in one
+        go, so that it is done once however often it is tried."""
+        past = await self._past(record.session_id)
+        limits = self.settings.limits
+        mended = await to_thread.run_sync(restore.mend, past, self._shared.clock.time(), limits)
+        if mended.events or mended.history:
+            await self._shared.store.append(record.session_id, mended.events, mended.history)
+        ended = sum(isinstance(event.body, AgentFinished) for event in mended.events)
+        self.metrics.counters["reconciliations"] += ended
+        return past
+
+    async def _mend_abandoned(self) -> None:
+        """Ends the runs of processes that are gone. Those who live, and what they own, are left alone."""
+        try:
+            abandoned = await self._shared.store.abandoned()
+        except StoreError as error:
+            logger.warning("nobody looked after sessions that were left open: %s", error)
+            return
+        for session_id in abandoned:
+            try:
+                async with self._turn_of(session_id):
+                    if session_id not in self._sessions:
+                        await self._claimed(session_id)
+                        await self._release(session_id)
+            except (WrongState, UnknownSession):
+                pass  # someone else was faster
+            except StoreError as error:
+                logger.warning("session %s is left as it is: %s", session_id, error)
+
+    async def _open(
+        self, record: SessionRecord, roots: Sequence[Path], buffers: Buffers | None, past: Past | None = None
+    ) -> Session:
+        workspace = await Workspace.open(roots, buffers, self.settings.roots if self.settings.trusted else ())
+        catalogue = Catalogue(workspace.roots, trusted=self.settings.trusted, known_tools=TOOL_NAMES, home=self._home)
+        library = Library(workspace.roots, trusted=self.settings.trusted, home=self._home)
+        await catalogue.refresh()
+        await library.visit(Path(record.cwd))
+        return await self._scope.start(self._host, record, workspace, catalogue, library, past)
+
+    async def _end(self, session: Session) -> None:
+        """Closes a session here; it stays in the store."""
+        self._sessions.pop(session.id, None)
+        await session.close()
+        await self._release(session.id)
+
+    async def _release(self, session_id: str) -> None:
+        with anyio.move_on_after(_RELEASE_GRACE, shield=True):
+            try:
+                await self._shared.store.release(session_id)
+            except StoreError as error:
+                logger.warning("session %s is not given back: %s", session_id, error)
+
     async def _host(
         self,
         record: SessionRecord,
         workspace: Workspace,
         catalogue: Catalogue,
         library: Library,
+        past: Past | None,
         *,
         task_status: TaskStatus[Session],
     ) -> None:
@@ -176,9 +369,8 @@ class Runtime:
             async with anyio.create_task_group() as tasks:
                 # A cancel from around must not tear agents apart half-way: leaving the runtime ends them in order.
                 tasks.cancel_scope.shield = True
-                session = self._sessions[record.session_id] = Session(
-                    self._shared, record, workspace, catalogue, library, tasks
-                )
+                session = Session(self._shared, record, workspace, catalogue, library, tasks, past)
+                self._sessions[record.session_id] = session
                 await tasks.start(session.serve)
                 ready = True
                 task_status.started(session)
@@ -191,3 +383,4 @@ class Runtime:
             self._sessions.pop(record.session_id, None)
             if session is not None:
                 session.ended(error)
+            await self._release(record.session_id)

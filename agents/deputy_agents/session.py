@@ -44,6 +44,7 @@ from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
 from deputy_agents.permission.decide import Policy, Rule, meet
 from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
+from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
@@ -124,23 +125,29 @@ class Session:
         catalogue: Catalogue,
         library: Library,
         tasks: TaskGroup,
+        past: Past | None = None,
     ) -> None:
         self.record = record
         self.workspace = workspace
         self.catalogue = catalogue
         self.library = library
-        self.view = View()
-        self.log = EventLog(record.session_id, shared.store, shared.clock, self.view)
+        self.view = past.view if past else View()
+        numbering = past.numbering if past else None
+        self.log = EventLog(record.session_id, shared.store, shared.clock, self.view, numbering)
         self.inbox = Inbox(self.log, tasks, shared.grace)
         self._shared = shared
         self._tasks = tasks
-        self._permission_mode = shared.settings.permission_mode
-        self._rules: list[Rule] = []
+        self._is_new = past is None
+        self._stored: SessionRecord | None = None
+        self._permission_mode = record.permission_mode or shared.settings.permission_mode
+        self._rules = list(record.rules)
         self._dropped: set[Rule] = set()
         """Rules of the settings that do not hold here."""
         self._refreshing = anyio.Lock()
         self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
         self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model)
+        if past is not None:
+            self._supervisor.restore(past)
         self._turn: Turn | None = None
         self._queue: deque[Turn] = deque()
         self._closed = False
@@ -168,6 +175,11 @@ class Session:
         return self._turn is not None
 
     @property
+    def idle(self) -> bool:
+        """Nothing runs here, and nobody watches."""
+        return self._turn is None and not self._supervisor.below(self.primary_id) and not self.log.watched
+
+    @property
     def permission_mode(self) -> PermissionMode:
         """How much is allowed without asking. Setting it holds at once: open questions are decided anew."""
         return self._permission_mode if self.settings.trusted else PermissionMode.PLAN
@@ -175,7 +187,7 @@ class Session:
     @permission_mode.setter
     def permission_mode(self, mode: PermissionMode) -> None:
         self._permission_mode = mode
-        self.log.emit(SessionChanged())
+        self._change(replace(self.record, permission_mode=mode))
         self.inbox.review()
 
     def set_model(self, name: str) -> None:
@@ -197,10 +209,11 @@ class Session:
         Raises:
             InvalidRequest: it is blank.
         """
-        title = _title(title)
-        if not title:
-            raise InvalidRequest("title: a title is needed.", "title")
-        self._change(replace(self.record, title=title))
+        self._change(renamed(self.record, title))
+
+    def archive(self, archived: bool) -> None:
+        """Puts the session away, or takes it out again."""
+        self._change(replace(self.record, archived=archived))
 
     def rules(self) -> tuple[Rule, ...]:
         """The rules in force: those of the settings, then what answers have added."""
@@ -218,6 +231,7 @@ class Session:
             raise InvalidRequest(f"There is no rule {rule_id}.", "ruleId")
         if rule in self._rules:
             self._rules.remove(rule)
+            self._keep_rules()
         else:
             self._dropped.add(rule)
         self.inbox.review()
@@ -397,6 +411,7 @@ class Session:
 
     def remember(self, rules: Sequence[Rule]) -> None:
         self._rules.extend(rules)
+        self._keep_rules()
         self.inbox.review()
 
     def view_of(self, agent: Agent) -> "AgentsView":
@@ -470,7 +485,8 @@ class Session:
         """Runs until it is cancelled; ready when the session can take a prompt."""
         self._tasks.start_soon(self.log.run)
         self._tasks.start_soon(self._primary.run)
-        say(self, self._primary.agent, AgentStarted(self._primary.agent.info, AgentStatus.IDLE))
+        if self._is_new:
+            say(self, self._primary.agent, AgentStarted(self._primary.agent.info, AgentStatus.IDLE))
         await self.flush()
         task_status.started()
         await anyio.sleep_forever()
@@ -482,6 +498,7 @@ class Session:
             with anyio.move_on_after(3 * self.settings.limits.cancel_grace):
                 await self._cancel(CancelReason.SHUTDOWN)
                 await self.flush()
+                await self.save()
         finally:
             self._tasks.cancel_scope.cancel()
             self.ended()
@@ -546,7 +563,7 @@ class Session:
             record = replace(record, title=_title(title))
             self.log.emit(SessionChanged())
         self.record = record
-        self._tasks.start_soon(self._save)
+        self._tasks.start_soon(self.save)
 
     def _change(self, record: SessionRecord) -> None:
         """Keeps what the user has changed, and tells everyone."""
@@ -554,9 +571,18 @@ class Session:
         self.log.emit(SessionChanged())
         self._touch()
 
-    async def _save(self) -> None:
+    def _keep_rules(self) -> None:
+        self.record = replace(self.record, rules=tuple(self._rules))
+        self._touch()
+
+    async def save(self) -> None:
+        """Returns when the record is stored as it is now, or cannot be."""
+        record = self.record
+        if record is self._stored or self.log.failed is not None:
+            return
         try:
-            await self._shared.store.update(self.record)
+            await self._shared.store.update(record)
+            self._stored = record
         except Exception:
             logger.exception("the record of session %s was not stored", self.id)
 
@@ -598,6 +624,18 @@ class AgentsView:
 
 def _text_of(blocks: Sequence[Block]) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def renamed(record: SessionRecord, title: str) -> SessionRecord:
+    """The record with a title of the user's.
+
+    Raises:
+        InvalidRequest: it is blank.
+    """
+    title = _title(title)
+    if not title:
+        raise InvalidRequest("title: a title is needed.", "title")
+    return replace(record, title=title)
 
 
 def _title(text: str) -> str:

@@ -4,7 +4,6 @@ Children run as tasks of the session, never of the request or the parent that as
 task here, which holds its slot, its deadline and the duty to report its one result.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,16 +28,18 @@ from deputy_agents.outcome import (
     Failed,
     FailureReason,
     Outcome,
-    cancel_sentence,
 )
+from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import BackgroundEnded, Steered, SubAgentResult, UserCancel, UserPrompt
+from deputy_agents.run.result import background_text, told
 from deputy_agents.run.state import Idle
 from deputy_agents.slots import Slot, Slots
 from deputy_agents.text import bounded, clean
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
+from deputy_agents.view import AgentNode
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,21 @@ class Supervisor:
         """What all agents have used together: tokens, and tool calls."""
         agents = [driver.agent for driver in self._drivers.values()]
         return sum((agent.usage for agent in agents), Usage()), sum(len(agent.call_ids) for agent in agents)
+
+    def restore(self, past: Past) -> None:
+        """Takes in the agents of a stored session with all that they know; none of them runs."""
+        for node in sorted(past.view.tree(), key=lambda node: node.info.depth):
+            driver = self._drivers.get(node.info.agent_id) or self._restored(node)
+            if driver is not None:
+                self._builder.remember(driver.agent, node, past)
+
+    def _restored(self, node: AgentNode) -> Driver | None:
+        parent = self._drivers.get(node.info.parent_id or "")
+        if parent is None:
+            return None
+        driver = Driver(self._builder.restored(node.info, parent.agent), self._host, self._tasks)
+        self._drivers[node.info.agent_id] = driver
+        return driver
 
     # -- spawning --------------------------------------------------------------------------------------------------
 
@@ -223,7 +239,7 @@ class Supervisor:
             child.done.set()
         await child.door.wait()
         if child.spec.background:
-            child.parent.feed(BackgroundEnded(_background_text(outcome)))
+            child.parent.feed(BackgroundEnded(background_text(outcome)))
             self._host.background_ended(child.parent.agent)
         else:
             child.parent.feed(SubAgentResult(outcome))
@@ -246,7 +262,7 @@ class Supervisor:
         if child.ending is None:
             raise AssertionError("a driver ends with an ending")
         places = await self._places(agent, child.ending)
-        agent.result, error, reason = _told(child.ending)
+        agent.result, error, reason = told(child.ending)
         limit = self._host.settings.limits.result_bytes
         ending, truncated = _bounded(child.ending, limit, f"get_agent(agent_id={agent.id!r}) has all of it")
         iterations = child.driver.state.iterations
@@ -254,7 +270,7 @@ class Supervisor:
         self._count(outcome, reason)
         finished = AgentFinished(
             status=outcome.status,
-            result=_told(ending)[0],
+            result=told(ending)[0],
             usage=agent.usage,
             tool_call_count=agent.tool_calls,
             iterations=iterations,
@@ -393,23 +409,3 @@ def _bounded(ending: Ending, limit: int, how: str) -> tuple[Ending, bool]:
         case Cancelled(_, partial):
             text, cut = bounded(clean(partial), limit, how)
             return replace(ending, partial=text), cut
-
-
-def _told(ending: Ending) -> tuple[str, str | None, FailureReason | None]:
-    """Result, error and reason as the finishing event tells them."""
-    match ending:
-        case Completed(result):
-            return result, None, None
-        case Failed(reason, error, partial):
-            return partial, error, reason
-        case Cancelled(by, partial):
-            return partial, cancel_sentence(by), None
-
-
-def _background_text(outcome: Outcome) -> str:
-    """How a parent is told of the end of a background child: ``{task_id, status, summary, error?}``."""
-    summary, error, reason = _told(outcome.ending)
-    told = {"task_id": outcome.agent_id, "status": outcome.status.value, "summary": summary}
-    if error is not None:
-        told["error"] = f"{reason.value}: {error}" if reason else error
-    return json.dumps(told, ensure_ascii=False)

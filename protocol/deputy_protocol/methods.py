@@ -70,21 +70,18 @@ SESSION_ARCHIVE = Request(
     lambda: p.session.SessionArchiveParams,
     lambda: p.base.Empty,
     "Puts a session into the archive, or takes it out; lists leave archived ones out unless asked.",
-    planned=True,
 )
 SESSION_DELETE = Request(
     "deputy/session/delete",
     lambda: p.session.SessionParams,
     lambda: p.base.Empty,
     "Cancels a session, then deletes it with its agents.",
-    planned=True,
 )
 SESSION_EXPORT = Request(
     "deputy/session/export",
     lambda: p.session.SessionExportParams,
     lambda: p.session.SessionExportResult,
     "Gives a whole session as text.",
-    planned=True,
 )
 SESSION_SET_PERMISSION_MODE = Request(
     "deputy/session/setPermissionMode",

@@ -12,10 +12,10 @@ from deputy_agents.modelcard import ModelCards
 from deputy_agents.ports import Model
 from deputy_agents.runtime import Runtime
 from deputy_agents.settings import Settings as CoreSettings
-from deputy_agents.store.memory import MemoryStore
 from deputy_protocol.settings import Settings
 from deputy_server import convert
 from deputy_server.options import Options
+from deputy_server.state import open_store
 
 
 class App:
@@ -33,11 +33,14 @@ class App:
         self._cards, self._problem = _cards(environ)
         self.notice: str | None = None
         """What to tell the user about the choice of the model, if anything."""
+        self.store_notice: str | None
+        """Why sessions are not kept, if they are not."""
         self.model = ""
         """The model that is used where a session names none."""
         self._settings = Settings()
         self._choose()
-        self.runtime = Runtime(settings=self._core_settings(), store=MemoryStore(), models=self._model)
+        self._store, self.store_notice = open_store(environ)
+        self.runtime = Runtime(settings=self._core_settings(), store=self._store, models=self._model)
 
     def configure(self, settings: Settings) -> None:
         """Puts a client's settings in force."""
@@ -53,6 +56,7 @@ class App:
     async def __aexit__(self, *raised: object) -> None:
         """Ends every session and closes every connection to a model."""
         await self.runtime.__aexit__(*raised)
+        await self._store.close()
         await self._models.aclose()
         if self._recorder is not None:
             self._recorder.close()

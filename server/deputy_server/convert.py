@@ -136,6 +136,7 @@ def permission_request(session_id: str, question: ev.Question) -> permission.Per
 def session_info(record: SessionRecord) -> session.SessionInfo:
     return session.SessionInfo(
         session_id=record.session_id,
+        parent_session_id=record.parent_session_id,
         title=record.title,
         cwd=uri_of(record.cwd),
         created_at=rfc3339(record.created_at),
@@ -260,6 +261,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "session_changed"}
         case ev.DefinitionsChanged():
             return {"type": "definitions_changed"}
+        case ev.Unknown(name):
+            return {"type": name}
 
 
 def _turn_error(error: ev.TurnError) -> Fields:
@@ -454,21 +457,6 @@ def _rule(index: int, rule: settings.RuleSetting) -> Rule:
 
 def _budget(budget: settings.BudgetSettings) -> core.Budget:
     return core.Budget(budget.tokens, budget.cost, budget.tool_calls, budget.seconds)
-
-
-def child_info(record: SessionRecord, node: view.AgentNode) -> session.SessionInfo:
-    """A child as lists of sessions show it."""
-    return session.SessionInfo(
-        session_id=node.info.agent_id,
-        parent_session_id=record.session_id,
-        title=node.info.label,
-        cwd=uri_of(record.cwd),
-        created_at=rfc3339(node.started_at),
-        updated_at=rfc3339(node.updated_at),
-        archived=record.archived,
-        model=node.info.model,
-        agent_count=1,
-    )
 
 
 def rule(kept: Rule) -> wire_rule.Rule:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-from platformdirs import user_state_path
 from pydantic import ValidationError
 
 from deputy_agents.errors import DeputyError, InvalidRequest, ModelError
@@ -28,6 +27,7 @@ from deputy_agents.ports import ModelRequest
 from deputy_agents.tool import ripgrep
 from deputy_protocol.settings import Settings
 from deputy_server import convert
+from deputy_server.state import state_folder
 
 _START = 30.0
 _ONLINE = 60.0
@@ -188,8 +188,7 @@ async def _prices(patient: Patient) -> Check:
 
 
 async def _store(patient: Patient) -> Check:
-    named = patient.environ.get("DEPUTY_STATE", "").strip()
-    folder = Path(named) if named else user_state_path("deputy", appauthor=False)
+    folder = state_folder(patient.environ)
     try:
         await anyio.to_thread.run_sync(_write_in, folder)
     except OSError as error:

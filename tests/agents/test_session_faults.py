@@ -356,7 +356,7 @@ async def test_what_a_session_stores_is_what_its_model_was_told(workspace: Path)
         history = await store.history(c.session.id, c.session.primary_id)
         assert tuple(history[:-1]) == c.requests()[-1].messages
         assert text_of(history[-1]) == "ok"
-        (record,) = await c.runtime.sessions()
+        (record,) = (await c.runtime.sessions()).records
         assert (record.title, record.agent_count) == ("go", 1)
         assert replace(record, agent_count=1) == c.session.record
 

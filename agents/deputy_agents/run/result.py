@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from deputy_agents.definition.template import fill
 from deputy_agents.event import CallStatus
 from deputy_agents.message import ToolResult
-from deputy_agents.outcome import Cancelled, Completed, Failed, Outcome, cancel_sentence
+from deputy_agents.outcome import Cancelled, Completed, Ending, Failed, FailureReason, Outcome, cancel_sentence
 from deputy_agents.run.state import Children, Done, Template
 from deputy_agents.text import shortened, size_of
 
@@ -81,3 +81,23 @@ def _text(outcome: Outcome) -> str:
             return f"{failed.error}\n\n{failed.partial}" if failed.partial else failed.error
         case Cancelled(by):
             return cancel_sentence(by)
+
+
+def told(ending: Ending) -> tuple[str, str | None, FailureReason | None]:
+    """Result, error and reason as the finishing event tells them."""
+    match ending:
+        case Completed(result):
+            return result, None, None
+        case Failed(reason, error, partial):
+            return partial, error, reason
+        case Cancelled(by, partial):
+            return partial, cancel_sentence(by), None
+
+
+def background_text(outcome: Outcome) -> str:
+    """How a parent is told of the end of a background child: ``{task_id, status, summary, error?}``."""
+    summary, error, reason = told(outcome.ending)
+    fields = {"task_id": outcome.agent_id, "status": outcome.status.value, "summary": summary}
+    if error is not None:
+        fields["error"] = f"{reason.value}: {error}" if reason else error
+    return json.dumps(fields, ensure_ascii=False)

@@ -1,19 +1,37 @@
-"""A store that lives as long as the process: for tests, and when no file can be written."""
+"""A store that lives as long as the process: for tests, and when no file can be used."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from deputy_agents.errors import StoreError
-from deputy_agents.event import AgentStarted, Event
+from deputy_agents.errors import StoreError, UnknownSession
+from deputy_agents.event import AgentFinished, AgentStarted, Event
 from deputy_agents.message import Message
-from deputy_agents.ports import HistoryRecord, SessionRecord
+from deputy_agents.ports import Claim, HistoryRecord, SessionPage, SessionQuery, SessionRecord
+from deputy_agents.store.paging import Child, Family, child_row, order, page
 
 
 @dataclass(slots=True)
 class _Kept:
     record: SessionRecord
+    owned: bool = True
     events: list[Event] = field(default_factory=list[Event])
     history: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
+    agents: dict[str, Child] = field(default_factory=dict[str, Child])
+    """The primary too."""
+
+    def row(self) -> SessionRecord:
+        return replace(self.record, agent_count=len(self.agents))
+
+    def note(self, event: Event) -> None:
+        known = self.agents.get(event.agent_id or "")
+        match event.body:
+            case AgentStarted(info):
+                started = known.started_at if known else event.time
+                self.agents[info.agent_id] = Child(info.agent_id, info.label, info.model, started, event.time)
+            case AgentFinished() if known is not None:
+                self.agents[known.agent_id] = replace(known, updated_at=event.time)
+            case _:
+                pass
 
 
 class MemoryStore:
@@ -28,18 +46,26 @@ class MemoryStore:
         self._sessions[record.session_id] = _Kept(record)
 
     async def update(self, record: SessionRecord) -> None:
-        self._kept(record.session_id).record = record
+        self._owned(record.session_id).record = record
 
-    async def sessions(self, cwd: str | None = None) -> Sequence[SessionRecord]:
-        records = [_counted(kept) for kept in self._sessions.values() if cwd in (None, kept.record.cwd)]
-        return sorted(records, key=lambda record: (record.updated_at, record.session_id), reverse=True)
+    async def get(self, session_id: str) -> SessionRecord:
+        return self._kept(session_id).row()
+
+    async def sessions(self, query: SessionQuery) -> SessionPage:
+        return page(self._families(query), query)
+
+    async def delete(self, session_id: str) -> None:
+        self._owned(session_id)
+        del self._sessions[session_id]
 
     async def append(self, session_id: str, events: Sequence[Event], history: Sequence[HistoryRecord] = ()) -> None:
-        kept = self._kept(session_id)
+        kept = self._owned(session_id)
         for seq, event in enumerate(events, len(kept.events) + 1):
             if event.seq != seq:
                 raise StoreError(f"Event {event.seq} does not follow {seq - 1} in session {session_id}.")
         kept.events.extend(events)
+        for event in events:
+            kept.note(event)
         for line in history:
             kept.history.setdefault(line.agent_id, []).append(line.message)
 
@@ -50,16 +76,39 @@ class MemoryStore:
     async def history(self, session_id: str, agent_id: str) -> Sequence[Message]:
         return list(self._kept(session_id).history.get(agent_id, ()))
 
+    async def histories(self, session_id: str) -> Mapping[str, Sequence[Message]]:
+        return {agent_id: list(messages) for agent_id, messages in self._kept(session_id).history.items()}
+
+    async def claim(self, session_id: str) -> Claim:
+        self._kept(session_id).owned = True
+        return Claim.MINE
+
+    async def release(self, session_id: str) -> None:
+        if (kept := self._sessions.get(session_id)) is not None:
+            kept.owned = False
+
+    async def abandoned(self) -> Sequence[str]:
+        return ()
+
     async def close(self) -> None:
         self._sessions.clear()
+
+    def _families(self, query: SessionQuery) -> Iterator[Family]:
+        for kept in sorted(self._sessions.values(), key=lambda kept: order(kept.record), reverse=True):
+            record = kept.row()
+            if query.cwd in (None, record.cwd) and (query.archived or not record.archived):
+                children = [child for child in kept.agents.values() if child.agent_id != record.agent_id]
+                children.sort(key=lambda child: (child.started_at, child.agent_id))
+                yield record, [child_row(record, child) for child in children]
+
+    def _owned(self, session_id: str) -> _Kept:
+        kept = self._kept(session_id)
+        if not kept.owned:
+            raise StoreError(f"Session {session_id} is not open for changes in this process.")
+        return kept
 
     def _kept(self, session_id: str) -> _Kept:
         kept = self._sessions.get(session_id)
         if kept is None:
-            raise StoreError(f"The store has no session {session_id}.")
+            raise UnknownSession(f"There is no session {session_id}.")
         return kept
-
-
-def _counted(kept: _Kept) -> SessionRecord:
-    agents = {event.agent_id for event in kept.events if isinstance(event.body, AgentStarted)}
-    return replace(kept.record, agent_count=len(agents))

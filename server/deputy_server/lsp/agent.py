@@ -14,24 +14,24 @@ from deputy_server.lsp.connection import Connection
 
 
 async def list_agents(connection: Connection, params: SessionParams) -> AgentListResult:
-    nodes = connection.app.runtime.session(params.session_id).agents()
+    nodes = (await connection.reading(params.session_id)).agents()
     return AgentListResult(agents=tuple(map(convert.agent_node, nodes)))
 
 
 async def transcript(connection: Connection, params: AgentTranscriptParams) -> AgentTranscriptResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.reading(params.session_id)
     entries, last_seq = session.transcript(params.agent_id, params.after, params.limit)
     return AgentTranscriptResult(entries=tuple(map(convert.entry, entries)), last_seq=last_seq)
 
 
 async def cancel(connection: Connection, params: AgentParams) -> CancelledResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     cancelled = await session.cancel_agent(params.agent_id)
     await connection.flush(session)
     return CancelledResult(cancelled=cancelled)
 
 
 async def message(connection: Connection, params: AgentMessageParams) -> AgentMessageResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     session.steer(params.agent_id, convert.sound(params.text))
     return AgentMessageResult(queued=True)

@@ -1,10 +1,12 @@
 """The commands of ``workspace/executeCommand``: how a client without any plugin drives Deputy."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio.to_thread
 
+from deputy_agents.errors import UnknownSession
 from deputy_agents.event import MessageAdded
 from deputy_agents.message import Text
 from deputy_agents.session import Session, Turn
@@ -44,12 +46,12 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
 
 async def _session(connection: Connection, argument: PromptArgument) -> tuple[Session, bool]:
     """The session that is meant, and whether it is new."""
-    runtime = connection.app.runtime
     if argument.session_id is not None:
-        return runtime.session(argument.session_id), False
+        return await connection.session(argument.session_id), False
     folder = await anyio.to_thread.run_sync(_folder, await connection.roots(), argument.uri)
     if (latest := connection.latest.get(folder)) is not None:
-        return runtime.session(latest), False
+        with suppress(UnknownSession):  # it may have been deleted
+            return await connection.session(latest), False
     return await sessions.open_session(connection, SessionNewParams(cwd=folder.as_uri())), True
 
 
@@ -85,7 +87,7 @@ async def cancel_agent(connection: Connection, argument: AgentArgument) -> Cance
 
 
 async def list_agents(connection: Connection, argument: ListAgentsArgument) -> AgentListResult:
-    nodes = [node for session in connection.sessions(argument.session_id) for node in session.agents()]
+    nodes = [node for session in await connection.sessions(argument.session_id) for node in session.agents()]
     nodes.sort(key=lambda node: (node.started_at, node.info.agent_id))
     return AgentListResult(agents=tuple(map(convert.agent_node, nodes)))
 

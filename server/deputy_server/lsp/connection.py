@@ -8,7 +8,9 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.errors import WrongState
 from deputy_agents.session import Session
+from deputy_agents.snapshot import Reading
 from deputy_server.app import App
 from deputy_server.lsp.client import Client, local_paths
 from deputy_server.lsp.documents import Documents
@@ -50,15 +52,45 @@ class Connection:
         """The workspace folders that are there now, symlinks resolved."""
         return await anyio.to_thread.run_sync(local_paths, [folder.uri for folder in self.documents.folders.values()])
 
-    def sessions(self, session_id: str | None) -> Sequence[Session]:
-        """The session of that id, or all that are live in this process."""
+    async def session(self, session_id: str) -> Session:
+        """The session of that id, to go on with. One that is only stored is opened, for this client's folders.
+
+        Raises:
+            UnknownSession: there is none.
+            WrongState: it is open in another process.
+        """
         runtime = self.app.runtime
-        return runtime.live() if session_id is None else (runtime.session(session_id),)
+        if runtime.is_live(session_id):
+            return runtime.session(session_id)
+        cwd = Path((await runtime.record(session_id)).cwd)
+        folders = await self.roots()
+        inside = any(cwd.is_relative_to(folder) for folder in folders)
+        session = await runtime.load(session_id, roots=folders if inside else (cwd,), buffers=self.buffers)
+        self.tell_problems(session.catalogue)
+        return session
+
+    async def reading(self, session_id: str) -> Reading:
+        """The session of that id, to look at: opened here if that can be, else as a snapshot.
+
+        Raises:
+            UnknownSession: there is none.
+        """
+        try:
+            return await self.session(session_id)
+        except WrongState:
+            return await self.app.runtime.read(session_id)
+
+    async def sessions(self, session_id: str | None) -> Sequence[Session]:
+        """The session of that id, or all that are live in this process."""
+        return self.app.runtime.live() if session_id is None else (await self.session(session_id),)
 
     def subscribe(self, session: Session, *, after: int | None = None) -> Feed:
         """The client's feed of ``session``, a new one (not started yet) where there is none. From now on the client is
         asked the session's questions."""
-        if (feed := self._feeds.get(session.id)) is None:
+        if (feed := self._feeds.get(session.id)) is not None and feed.session is not session:
+            self.unsubscribe(session.id)  # that one is over, and the session was opened anew
+            feed = None
+        if feed is None:
             feed = Feed(self.protocol, self.client, self.tokens, session, after=after)
             self._feeds[session.id] = feed
             questioner = ClientQuestioner(self.protocol, self.client, session.id, self._message_turns)
@@ -66,11 +98,11 @@ class Connection:
             session.attach(questioner)
         return feed
 
-    def unsubscribe(self, session: Session) -> None:
-        """Ends the client's feed of ``session``, if there is one."""
-        if (feed := self._feeds.pop(session.id, None)) is not None:
+    def unsubscribe(self, session_id: str) -> None:
+        """Ends the client's feed of a session, if there is one."""
+        if (feed := self._feeds.pop(session_id, None)) is not None:
             feed.close()
-            session.detach(self._questioners.pop(session.id))
+            feed.session.detach(self._questioners.pop(session_id))
 
     async def flush(self, session: Session) -> None:
         """Returns when the client has been sent all that ``session`` has published, if it is subscribed."""
@@ -108,4 +140,4 @@ class Connection:
     def close(self) -> None:
         """The client is gone: it can be told and asked nothing more."""
         for feed in list(self._feeds.values()):
-            self.unsubscribe(feed.session)
+            self.unsubscribe(feed.session.id)

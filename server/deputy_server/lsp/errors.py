@@ -26,6 +26,7 @@ _CODES: tuple[tuple[type[Exception], ErrorCode], ...] = (
     (errors.Overloaded, ErrorCode.OVERLOADED),
     (errors.ModelError, ErrorCode.MODEL_FAILURE),
     (errors.NotAllowed, ErrorCode.NOT_ALLOWED),
+    (errors.StoreError, ErrorCode.INTERNAL_ERROR),
 )
 
 

@@ -20,7 +20,7 @@ async def list_questions(connection: Connection, params: PermissionListParams) -
     return PermissionListResult(
         requests=tuple(
             convert.permission_request(session.id, question)
-            for session in connection.sessions(params.session_id)
+            for session in await connection.sessions(params.session_id)
             for question in session.questions()
         )
     )
@@ -47,7 +47,7 @@ def _asker(connection: Connection, request_id: str, chosen: Answer) -> Session:
     Raises:
         InvalidRequest: no such question, or no such option of it.
     """
-    for session in connection.sessions(None):
+    for session in connection.app.runtime.live():
         try:
             session.inbox.resolution(request_id, chosen)
         except InvalidRequest as error:
@@ -59,11 +59,11 @@ def _asker(connection: Connection, request_id: str, chosen: Answer) -> Session:
 
 
 async def list_rules(connection: Connection, params: RuleListParams) -> RuleListResult:
-    return _rules(connection.app.runtime.session(params.session_id))
+    return _rules(await connection.session(params.session_id))
 
 
 async def remove_rule(connection: Connection, params: RuleRemoveParams) -> RuleListResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     session.forget(params.rule_id)
     return _rules(session)
 

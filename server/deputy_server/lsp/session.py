@@ -1,6 +1,6 @@
 """Handlers of ``deputy/session/*``."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -10,12 +10,15 @@ from deputy_agents.definition import PermissionMode
 from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
 from deputy_agents.event import TurnError
 from deputy_agents.message import Usage
-from deputy_agents.ports import SessionRecord
+from deputy_agents.ports import SessionQuery
 from deputy_agents.session import Session, Turn, TurnResult
+from deputy_agents.snapshot import Reading
 from deputy_protocol.agent import CancelledResult
 from deputy_protocol.base import Empty
 from deputy_protocol.session import (
-    SessionInfo,
+    SessionArchiveParams,
+    SessionExportParams,
+    SessionExportResult,
     SessionListParams,
     SessionListResult,
     SessionNewParams,
@@ -32,6 +35,7 @@ from deputy_protocol.session import (
 )
 from deputy_protocol.transcript import SessionLoadResult
 from deputy_server import convert
+from deputy_server.export import exported
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.publish import cancel_turn
 from deputy_server.lsp.rpc import Answer
@@ -61,8 +65,9 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
     )
     connection.latest[cwd] = session.id
     connection.tell_problems(session.catalogue)
-    if connection.app.notice and params.model is None:
-        connection.notice(connection.app.notice)
+    for notice in (connection.app.store_notice, connection.app.notice if params.model is None else None):
+        if notice:
+            connection.notice(notice)
     return session
 
 
@@ -85,7 +90,7 @@ async def new(connection: Connection, params: SessionNewParams) -> Answer[Sessio
 
 
 async def prompt(connection: Connection, params: SessionPromptParams) -> SessionPromptResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     feed = connection.subscribe(session)
     feed.start(connection.tasks)
     blocks = convert.blocks(params.prompt, Path(session.record.cwd))
@@ -101,7 +106,7 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
 
 
 async def unqueue(connection: Connection, params: SessionUnqueueParams) -> SessionUnqueueResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     return SessionUnqueueResult(removed=session.unqueue(params.prompt_id))
 
 
@@ -126,76 +131,83 @@ def failure(error: TurnError) -> ModelError:
 
 
 async def rename(connection: Connection, params: SessionRenameParams) -> Empty:
-    connection.app.runtime.session(params.session_id).rename(convert.sound(params.title))
+    await connection.app.runtime.rename(params.session_id, convert.sound(params.title))
     return Empty()
 
 
+async def archive(connection: Connection, params: SessionArchiveParams) -> Empty:
+    await connection.app.runtime.archive(params.session_id, params.archived)
+    return Empty()
+
+
+async def delete(connection: Connection, params: SessionParams) -> Empty:
+    await connection.app.runtime.delete(params.session_id)
+    connection.unsubscribe(params.session_id)
+    return Empty()
+
+
+async def export(connection: Connection, params: SessionExportParams) -> SessionExportResult:
+    reading = await connection.app.runtime.read(params.session_id)
+    return SessionExportResult(text=await anyio.to_thread.run_sync(exported, reading, params.format))
+
+
 async def set_permission_mode(connection: Connection, params: SessionSetPermissionModeParams) -> Empty:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     session.permission_mode = PermissionMode(params.permission_mode)
     return Empty()
 
 
 async def set_model(connection: Connection, params: SessionSetModelParams) -> Empty:
-    connection.app.runtime.session(params.session_id).set_model(params.model)
+    (await connection.session(params.session_id)).set_model(params.model)
     return Empty()
 
 
 async def cancel(connection: Connection, params: SessionParams) -> CancelledResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     cancelled = await session.cancel()
     await connection.flush(session)
     return CancelledResult(cancelled=cancelled)
 
 
 async def load(connection: Connection, params: SessionParams) -> Answer[SessionLoadResult]:
-    session = connection.app.runtime.session(params.session_id)
-    connection.unsubscribe(session)
+    session = await connection.reading(params.session_id)
+    connection.unsubscribe(session.id)
+    if not isinstance(session, Session):
+        connection.notice("This session is open in another Deputy process: you can read it here as it is now.")
+        return Answer(_loaded(session), lambda: None)
+    if connection.app.store_notice:
+        connection.notice(connection.app.store_notice)
+    feed = connection.subscribe(session, after=session.last_seq)
+    return Answer(_loaded(session), lambda: feed.start(connection.tasks))
+
+
+def _loaded(session: Reading) -> SessionLoadResult:
     entries, last_seq = session.transcript(session.primary_id)
-    feed = connection.subscribe(session, after=last_seq)
-    result = SessionLoadResult(
-        session=convert.session_info(session.record),
-        agents=tuple(map(convert.agent_node, session.agents())),
+    nodes = session.agents()
+    return SessionLoadResult(
+        session=convert.session_info(replace(session.record, agent_count=len(nodes))),
+        agents=tuple(map(convert.agent_node, nodes)),
         transcript=tuple(map(convert.entry, entries)),
         permissions=tuple(convert.permission_request(session.id, question) for question in session.questions()),
         last_seq=last_seq,
     )
-    return Answer(result, lambda: feed.start(connection.tasks))
 
 
 async def unload(connection: Connection, params: SessionParams) -> Empty:
-    connection.unsubscribe(connection.app.runtime.session(params.session_id))
+    await connection.app.runtime.record(params.session_id)  # an unknown one is told
+    connection.unsubscribe(params.session_id)
+    await connection.app.runtime.unload(params.session_id)
     return Empty()
 
 
 async def list_sessions(connection: Connection, params: SessionListParams) -> SessionListResult:
     path = None if params.cwd is None else await anyio.to_thread.run_sync(convert.path_of, params.cwd, "cwd")
-    infos = [
-        info
-        for record in await connection.app.runtime.sessions(None if path is None else str(path))
-        if params.include_archived or not record.archived
-        for info in _with_children(connection, record, params.include_children)
-    ]
-    start = _after(infos, params.cursor)
-    end = start + (params.limit or PAGE)
-    page = infos[start:end]
-    following = page[-1].session_id if page and end < len(infos) else None
-    return SessionListResult(sessions=tuple(page), next_cursor=following)
-
-
-def _after(infos: Sequence[SessionInfo], cursor: str | None) -> int:
-    """The index of the first one after that which ``cursor`` names."""
-    if cursor is None:
-        return 0
-    for index, info in enumerate(infos):
-        if info.session_id == cursor:
-            return index + 1
-    raise InvalidRequest("cursor: the list has changed; ask for it from the start.", "cursor")
-
-
-def _with_children(connection: Connection, record: SessionRecord, wanted: bool) -> list[SessionInfo]:
-    info = convert.session_info(record)
-    if not wanted:
-        return [info]
-    nodes = connection.app.runtime.session(record.session_id).agents()
-    return [info, *(convert.child_info(record, node) for node in nodes if node.info.parent_id is not None)]
+    query = SessionQuery(
+        cwd=None if path is None else str(path),
+        children=params.include_children,
+        archived=params.include_archived,
+        cursor=params.cursor,
+        limit=params.limit or PAGE,
+    )
+    page = await connection.app.runtime.sessions(query)
+    return SessionListResult(sessions=tuple(map(convert.session_info, page.records)), next_cursor=page.cursor)

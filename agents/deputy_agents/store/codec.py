@@ -1,0 +1,180 @@
+"""Stored form of events, messages and rules: JSON, by tables of names that outlive the classes.
+
+Reading is tolerant, as a file may be older or newer than the program: unknown fields are ignored, absent ones have
+their defaults, an unknown or unreadable event becomes :class:`~deputy_agents.event.Unknown`, and a block of a message
+that cannot be read is left out.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, TypeAlias, cast
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from deputy_agents import event as ev
+from deputy_agents import message as msg
+from deputy_agents.permission.rule import Rule
+
+logger = logging.getLogger(__name__)
+
+Redact: TypeAlias = Callable[[object], object]
+"""Takes secrets out of a JSON value."""
+
+
+def as_it_is(value: object) -> object:
+    """Takes nothing out."""
+    return value
+
+
+MAX_EVENT = 1024 * 1024
+"""Bytes of one stored event. Longer texts in it are cut, with a mark that says so; a message of a model's history is
+never cut, as the model must be told the same again."""
+
+EVENTS: Mapping[str, type[ev.Durable]] = {
+    "turn_started": ev.TurnStarted,
+    "turn_finished": ev.TurnFinished,
+    "agent_started": ev.AgentStarted,
+    "agent_status": ev.StatusChanged,
+    "message": ev.MessageAdded,
+    "tool_call": ev.ToolCallStarted,
+    "tool_call_update": ev.ToolCallUpdated,
+    "permission_requested": ev.PermissionRequested,
+    "permission_resolved": ev.PermissionResolved,
+    "plan": ev.PlanChanged,
+    "usage": ev.UsageChanged,
+    "agent_finished": ev.AgentFinished,
+}
+"""Names under which events are stored. A name, once used, keeps its meaning."""
+
+BLOCKS: Mapping[str, type[msg.Block]] = {
+    "text": msg.Text,
+    "thinking": msg.Thinking,
+    "image": msg.Image,
+    "tool_use": msg.ToolUse,
+    "tool_result": msg.ToolResult,
+}
+
+_NAMES = {body: name for name, body in EVENTS.items()}
+_CUTS = (64 * 1024, 4 * 1024, 256)
+"""Lengths to which texts are cut, one after the other, until an event fits."""
+
+
+def event_type(body: object) -> str | None:
+    """The name under which ``body`` is stored; ``None`` for what is never stored."""
+    return _NAMES.get(cast("type[ev.Durable]", type(body)))
+
+
+def encode_event(body: object, redact: Redact = as_it_is) -> str:
+    """``body`` as JSON of at most :data:`MAX_EVENT` bytes."""
+    stored = _json(body, redact)
+    if len(stored) <= MAX_EVENT:
+        return stored.decode()
+    plain = json.loads(stored)
+    for length in _CUTS:
+        stored = to_json(_cut(plain, length))
+        if len(stored) <= MAX_EVENT:
+            break
+    return stored.decode()
+
+
+def decode_event(name: str, stored: str) -> ev.Body:
+    """The body that was stored under ``name``. Never raises."""
+    kind = EVENTS.get(name)
+    if kind is None:
+        return ev.Unknown(name)
+    try:
+        return cast("ev.Durable", _adapter(kind).validate_json(stored))
+    except ValidationError as error:
+        logger.warning("a stored event %r cannot be read: %d faults", name, error.error_count())
+        return ev.Unknown(name)
+
+
+def encode_message(message: msg.Message, redact: Redact = as_it_is) -> str:
+    head = to_json({"role": message.role, "id": message.id}).decode()
+    blocks = ",".join(_json(block, _sparing(block, redact)).decode() for block in message.content)
+    return f'{head[:-1]},"content":[{blocks}]}}'
+
+
+def decode_message(stored: str) -> msg.Message | None:
+    """The message, or ``None`` when nothing of it can be read. Never raises."""
+    try:
+        plain = json.loads(stored)
+        blocks = tuple(filter(None, map(_block, cast("list[dict[str, object]]", plain["content"]))))
+        role: Literal["user", "assistant"] = "assistant" if plain["role"] == "assistant" else "user"
+        return msg.Message(role, blocks, str(plain.get("id", ""))) if blocks else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        logger.warning("a stored message cannot be read")
+        return None
+
+
+def _block(plain: Mapping[str, object]) -> msg.Block | None:
+    kind = BLOCKS.get(str(plain.get("type")))
+    try:
+        return None if kind is None else cast("msg.Block", _adapter(kind).validate_python(plain))
+    except ValidationError:
+        logger.warning("a block %r of a stored message cannot be read", plain.get("type"))
+        return None
+
+
+def encode_rules(rules: Sequence[Rule]) -> str:
+    return _adapter(tuple[Rule, ...]).dump_json(tuple(rules)).decode()
+
+
+def decode_rules(stored: str) -> tuple[Rule, ...]:
+    """The rules; none when they cannot be read, so that more is asked and not less. Never raises."""
+    try:
+        return cast("tuple[Rule, ...]", _adapter(tuple[Rule, ...]).validate_json(stored))
+    except ValidationError:
+        logger.warning("stored rules cannot be read")
+        return ()
+
+
+@cache
+def _adapter(kind: type[object]) -> TypeAdapter[Any]:
+    return TypeAdapter[Any](kind)
+
+
+def _sparing(block: msg.Block, redact: Redact) -> Redact:
+    """A signed thought is sent back as it came or not at all, and a picture is no text."""
+    return as_it_is if isinstance(block, msg.Thinking | msg.Image) else redact
+
+
+def _json(value: object, redact: Redact) -> bytes:
+    adapter = _adapter(type(value))
+    try:
+        return (
+            adapter.dump_json(value) if redact is as_it_is else to_json(redact(adapter.dump_python(value, mode="json")))
+        )
+    except PydanticSerializationError:
+        # Halves of surrogate pairs, which a model can make and no encoding can hold.
+        return to_json(redact(_sound(adapter.dump_python(value))))
+
+
+def _sound(value: object) -> object:
+    match value:
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case Mapping():
+            fields = cast("Mapping[object, object]", value)
+            return {_sound(str(name)): _sound(field) for name, field in fields.items()}
+        case list() | tuple():
+            return [_sound(item) for item in cast("Sequence[object]", value)]
+        case _:
+            return value
+
+
+def _cut(value: object, length: int) -> object:
+    """``value`` with texts of at most ``length`` characters, and lists and objects of as many parts."""
+    match value:
+        case str() if len(value) > length:
+            return f"{value[:length]}\n[… {len(value) - length} more characters were not stored]"
+        case dict():
+            fields = list(cast("dict[str, object]", value).items())
+            return {name[:length]: _cut(field, length) for name, field in fields[:length]}
+        case list():
+            return [_cut(item, length) for item in cast("list[object]", value)[:length]]
+        case _:
+            return value

@@ -1,0 +1,344 @@
+"""Sessions in one SQLite file per user, shared by all of the user's server processes.
+
+Writes go through one thread (``writer``), reads through short-lived connections of their own: a long one holds up no
+commit. Committed is what survives the end of the process, however it ends; the power may take the last moments.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from anyio import to_thread
+
+from deputy_agents.definition import PermissionMode
+from deputy_agents.errors import StoreError, UnknownSession
+from deputy_agents.event import AgentFinished, AgentStarted, Event
+from deputy_agents.message import Message
+from deputy_agents.ports import Claim, HistoryRecord, SessionPage, SessionQuery, SessionRecord
+from deputy_agents.store import codec
+from deputy_agents.store.codec import Redact, as_it_is
+from deputy_agents.store.owners import Owners
+from deputy_agents.store.paging import Child, Family, child_row, page
+from deputy_agents.store.schema import migrate
+from deputy_agents.store.writer import LOG_PAGES, Writer, store_error
+
+T = TypeVar("T")
+
+FILE = "sessions.db"
+LOCKED = 5.0
+"""Seconds that a lock of another process is waited for."""
+
+_RECORD = "session_id, agent_id, title, cwd, created_at, updated_at, model, archived, permission_mode, rules"
+_COUNT = "(SELECT COUNT(*) FROM agents WHERE agents.session = sessions.id)"
+
+
+class SqliteStore:
+    """Implements :class:`deputy_agents.ports.Store`. Made by :meth:`open`."""
+
+    def __init__(self, path: Path, owners: Owners, redact: Redact) -> None:
+        self._path = path
+        self._owners = owners
+        self._redact = redact
+        self._writer = Writer(partial(_connect, path))
+
+    @classmethod
+    def open(cls, folder: Path, redact: Redact = as_it_is) -> "SqliteStore":
+        """The store in ``folder``, which is made if it is not there; both are for their owner alone. ``redact`` takes
+        secrets out of what is stored. Reads and writes files: call it from a thread.
+
+        Raises:
+            StoreError: there cannot be one. What is there was not changed.
+        """
+        path = folder / FILE
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _touch(path)
+            with closing(_connect(path)):
+                pass
+            return cls(path, Owners(folder / "owners"), redact)
+        except (sqlite3.Error, OSError) as error:
+            raise store_error(error) from error
+
+    # -- sessions --------------------------------------------------------------------------------------------------
+
+    async def create(self, record: SessionRecord) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            marks = ", ".join("?" * 11)
+            sql = f"INSERT INTO sessions ({_RECORD}, owner) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608
+            values = (record.session_id, record.agent_id, *self._values(record), self._owners.name)
+            if not connection.execute(sql, values).rowcount:
+                raise StoreError(f"Session {record.session_id} exists already.")
+
+        await self._writer.run(job)
+
+    async def update(self, record: SessionRecord) -> None:
+        columns = ", ".join(f"{name} = ?" for name in _RECORD.split(", ")[2:])
+        sql = f"UPDATE sessions SET {columns} WHERE id = ?"  # noqa: S608
+
+        def job(connection: sqlite3.Connection) -> None:
+            key = self._owned(connection, record.session_id)
+            connection.execute(sql, (*self._values(record), key))
+
+        await self._writer.run(job)
+
+    async def get(self, session_id: str) -> SessionRecord:
+        sql = f"SELECT {_RECORD}, {_COUNT} FROM sessions WHERE session_id = ?"  # noqa: S608
+
+        def job(connection: sqlite3.Connection) -> SessionRecord:
+            row = connection.execute(sql, (session_id,)).fetchone()
+            if row is None:
+                raise _unknown(session_id)
+            return _record(row)
+
+        return await self._read(job)
+
+    async def sessions(self, query: SessionQuery) -> SessionPage:
+        return await self._read(lambda connection: page(_families(connection, query), query))
+
+    async def delete(self, session_id: str) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            key = self._owned(connection, session_id)
+            connection.execute("DELETE FROM sessions WHERE id = ?", (key,))
+
+        await self._writer.run(job)
+
+    # -- what happened ---------------------------------------------------------------------------------------------
+
+    async def append(self, session_id: str, events: Sequence[Event], history: Sequence[HistoryRecord] = ()) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            key = self._owned(connection, session_id)
+            sql = "SELECT COALESCE(MAX(seq), 0) FROM events WHERE session = ?"
+            last: int = connection.execute(sql, (key,)).fetchone()[0]
+            for seq, event in enumerate(events, last + 1):
+                if event.seq != seq:
+                    raise StoreError(f"Event {event.seq} does not follow {seq - 1} in session {session_id}.")
+            sql = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            connection.executemany(sql, (self._event_row(key, event) for event in events))
+            for event in events:
+                _note_agent(connection, key, event)
+            sql = (
+                "INSERT INTO history SELECT ?1, ?2, COALESCE(MAX(number), 0) + 1, ?3 FROM history "
+                "WHERE session = ?1 AND agent_id = ?2"
+            )
+            for line in history:
+                message = codec.encode_message(line.message, self._redact)
+                connection.execute(sql, (key, line.agent_id, message))
+
+        await self._writer.run(job)
+
+    async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        sql = (
+            "SELECT seq, agent_id, run, agent_seq, time, type, body FROM events "
+            "WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?"
+        )
+
+        def job(connection: sqlite3.Connection) -> list[Event]:
+            key = _key(connection, session_id)
+            rows = connection.execute(sql, (key, after, -1 if limit is None else limit))
+            return [
+                Event(session_id, time, codec.decode_event(name, body), agent_id, run, seq, agent_seq)
+                for seq, agent_id, run, agent_seq, time, name, body in rows
+            ]
+
+        return await self._read(job)
+
+    async def history(self, session_id: str, agent_id: str) -> Sequence[Message]:
+        sql = "SELECT message FROM history WHERE session = ? AND agent_id = ? ORDER BY number"
+
+        def job(connection: sqlite3.Connection) -> list[Message]:
+            rows = connection.execute(sql, (_key(connection, session_id), agent_id))
+            return list(filter(None, (codec.decode_message(message) for (message,) in rows)))
+
+        return await self._read(job)
+
+    async def histories(self, session_id: str) -> Mapping[str, Sequence[Message]]:
+        sql = "SELECT agent_id, message FROM history WHERE session = ? ORDER BY agent_id, number"
+
+        def job(connection: sqlite3.Connection) -> dict[str, list[Message]]:
+            found: dict[str, list[Message]] = {}
+            for agent_id, stored in connection.execute(sql, (_key(connection, session_id),)):
+                if (message := codec.decode_message(stored)) is not None:
+                    found.setdefault(agent_id, []).append(message)
+            return found
+
+        return await self._read(job)
+
+    # -- owners ----------------------------------------------------------------------------------------------------
+
+    async def claim(self, session_id: str) -> Claim:
+        def job(connection: sqlite3.Connection) -> Claim:
+            key = _key(connection, session_id)
+            owner: str | None = connection.execute("SELECT owner FROM sessions WHERE id = ?", (key,)).fetchone()[0]
+            if owner not in (None, self._owners.name) and self._owners.alive(owner):
+                return Claim.FOREIGN
+            connection.execute("UPDATE sessions SET owner = ? WHERE id = ?", (self._owners.name, key))
+            return Claim.MINE if owner in (None, self._owners.name) else Claim.TAKEN_OVER
+
+        return await self._writer.run(job)
+
+    async def release(self, session_id: str) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            sql = "UPDATE sessions SET owner = NULL WHERE session_id = ? AND owner = ?"
+            connection.execute(sql, (session_id, self._owners.name))
+
+        await self._writer.run(job)
+
+    async def abandoned(self) -> Sequence[str]:
+        def job(connection: sqlite3.Connection) -> list[str]:
+            rows = connection.execute("SELECT session_id, owner FROM sessions WHERE owner IS NOT NULL").fetchall()
+            owners: set[str] = {owner for _, owner in rows}
+            ended = {owner for owner in owners if not self._owners.alive(owner)}
+            self._owners.sweep(keep=owners)
+            return [session_id for session_id, owner in rows if owner in ended]
+
+        return await self._read(job)
+
+    async def close(self) -> None:
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE sessions SET owner = NULL WHERE owner = ?", (self._owners.name,))
+
+        # Where it fails, the next process takes them over.
+        with suppress(StoreError):
+            await self._writer.run(job)
+        await self._writer.close()
+        await to_thread.run_sync(self._owners.close)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    async def _read(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        return await to_thread.run_sync(_reading, self._path, job)
+
+    def _owned(self, connection: sqlite3.Connection, session_id: str) -> int:
+        """The key of a session that this process may change."""
+        row = connection.execute("SELECT id, owner FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+        if row is None:
+            raise _unknown(session_id)
+        key, owner = row
+        if owner != self._owners.name:
+            raise StoreError(f"Session {session_id} is not open for changes in this process.")
+        return key
+
+    def _values(self, record: SessionRecord) -> tuple[object, ...]:
+        return (
+            self._redact(record.title),
+            record.cwd,
+            record.created_at,
+            record.updated_at,
+            record.model,
+            record.archived,
+            record.permission_mode,
+            codec.encode_rules(record.rules),
+        )
+
+    def _event_row(self, key: int, event: Event) -> tuple[object, ...]:
+        name = codec.event_type(event.body)
+        if name is None:
+            raise StoreError(f"{type(event.body).__name__} is never stored.")
+        body = codec.encode_event(event.body, self._redact)
+        return key, event.seq, event.agent_id, event.run, event.agent_seq, event.time, name, body
+
+
+def _reading(path: Path, job: Callable[[sqlite3.Connection], T]) -> T:
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCKED)) as connection:
+            return job(connection)
+    except (sqlite3.Error, OSError) as error:
+        raise store_error(error) from error
+
+
+def _touch(path: Path) -> None:
+    """Makes the file before SQLite would, for its owner alone; SQLite gives its other files the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection that may write, in autocommit mode, to a file of the current form."""
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=LOCKED, isolation_level=None)
+    try:
+        migrate(connection)
+        _use_log(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Puts the file in WAL mode, once and for all. SQLite does not wait here for others who do the same."""
+    until = time.monotonic() + LOCKED
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _key(connection: sqlite3.Connection, session_id: str) -> int:
+    row = connection.execute("SELECT id FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
+    if row is None:
+        raise _unknown(session_id)
+    return row[0]
+
+
+def _unknown(session_id: str) -> UnknownSession:
+    return UnknownSession(f"There is no session {session_id}.")
+
+
+def _note_agent(connection: sqlite3.Connection, key: int, event: Event) -> None:
+    """Keeps the row of an agent in step with its events."""
+    match event.body:
+        case AgentStarted(info):
+            sql = (
+                "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET model = excluded.model, updated_at = excluded.updated_at"
+            )
+            primary = info.parent_id is None
+            values = (key, info.agent_id, info.parent_id, primary, info.label, info.model, event.time, event.time)
+            connection.execute(sql, values)
+        case AgentFinished():
+            sql = "UPDATE agents SET updated_at = ? WHERE session = ? AND agent_id = ?"
+            connection.execute(sql, (event.time, key, event.agent_id))
+        case _:
+            pass
+
+
+def _record(row: Sequence[object]) -> SessionRecord:
+    *fields, archived, mode, rules, count = row
+    return SessionRecord(
+        *fields,  # pyright: ignore[reportArgumentType]
+        archived=bool(archived),
+        agent_count=count,  # pyright: ignore[reportArgumentType]
+        permission_mode=PermissionMode(mode) if mode in list(PermissionMode) else None,
+        rules=codec.decode_rules(str(rules)),
+    )
+
+
+def _families(connection: sqlite3.Connection, query: SessionQuery) -> Iterator[Family]:
+    where = "(?1 IS NULL OR cwd = ?1) AND (?2 OR NOT archived)"
+    sql = f"SELECT {_RECORD}, {_COUNT} FROM sessions WHERE {where} ORDER BY updated_at DESC, session_id DESC"  # noqa: S608
+    children = _children(connection) if query.children else {}
+    for row in connection.execute(sql, (query.cwd, query.archived)):
+        record = _record(row)
+        yield record, [child_row(record, child) for child in children.get(record.session_id, ())]
+
+
+def _children(connection: sqlite3.Connection) -> dict[str, list[Child]]:
+    sql = (
+        "SELECT session_id, agents.agent_id, label, agents.model, started_at, agents.updated_at "
+        "FROM agents JOIN sessions ON sessions.id = agents.session "
+        "WHERE NOT user_initiated ORDER BY started_at, agents.agent_id"
+    )
+    found: dict[str, list[Child]] = {}
+    for session_id, *child in connection.execute(sql):
+        found.setdefault(session_id, []).append(Child(*child))
+    return found

@@ -1,0 +1,88 @@
+"""Events and messages as JSON, and back."""
+
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_agents import event as ev
+from deputy_agents.message import Block, Message, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.store.codec import (
+    BLOCKS,
+    EVENTS,
+    MAX_EVENT,
+    decode_event,
+    decode_message,
+    encode_event,
+    encode_message,
+    event_type,
+)
+from tests.support.stored import BODIES
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+inputs = st.dictionaries(texts, json_values, max_size=3)
+blocks = st.one_of(
+    st.builds(Text, texts),
+    st.builds(Thinking, texts, st.none() | texts, st.none() | texts),
+    st.builds(ToolUse, texts, texts, inputs, st.none() | texts),
+    st.builds(ToolResult, texts, texts, st.booleans()),
+)
+messages = st.builds(
+    Message, st.sampled_from(["user", "assistant"]), st.lists(blocks, min_size=1, max_size=4).map(tuple), texts
+)
+
+
+def test_every_durable_event_and_every_block_has_a_stored_name() -> None:
+    assert set(EVENTS.values()) == set(get_args(ev.Durable)) == {type(body) for body in BODIES}
+    assert set(BLOCKS.values()) == set(get_args(Block))
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
+def test_an_event_comes_back_as_it_was(body: ev.Durable) -> None:
+    assert decode_event(event_type(body) or "", encode_event(body)) == body
+
+
+@given(inputs)
+def test_any_input_of_a_tool_comes_back_as_it_was(given_input: dict[str, object]) -> None:
+    body = ev.ToolCallStarted("t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, given_input)
+    assert decode_event("tool_call", encode_event(body)) == body
+
+
+@given(messages)
+def test_any_message_comes_back_as_it_was(message: Message) -> None:
+    assert decode_message(encode_message(message)) == message
+
+
+@given(st.text(), st.sampled_from([*EVENTS, "other"]))
+def test_reading_never_raises(stored: str, name: str) -> None:
+    assert decode_event(name, stored) == ev.Unknown(name)
+    assert decode_message(stored) is None
+
+
+@pytest.mark.requirement("E10")
+@pytest.mark.parametrize(
+    "body",
+    [
+        ev.MessageAdded("m", "user", "x" * (3 * MAX_EVENT)),
+        ev.MessageAdded("m", "user", "\u0001" * MAX_EVENT),
+        ev.ToolCallStarted(
+            "t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, {str(n): "y" * 99 for n in range(MAX_EVENT // 50)}
+        ),
+        ev.ToolCallStarted(
+            "t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, {"list": ["y" * 5000] * (MAX_EVENT // 2500)}
+        ),
+    ],
+    ids=["text", "escapes", "object", "list"],
+)
+def test_a_stored_event_is_bounded_and_says_what_is_missing(body: ev.Durable) -> None:
+    stored = encode_event(body)
+    assert len(stored.encode()) <= MAX_EVENT
+    assert type(decode_event(event_type(body) or "", stored)) is type(body)
+    if isinstance(body, ev.MessageAdded):
+        assert "more characters were not stored]" in stored

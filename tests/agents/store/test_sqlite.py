@@ -1,0 +1,320 @@
+"""What a store in a file has to stand beyond the contract: other processes, bad files, full disks, old rows."""
+
+import asyncio
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from deputy_agents import event as ev
+from deputy_agents.errors import StoreError
+from deputy_agents.ports import Claim, SessionQuery
+from deputy_agents.redact import Redactor
+from deputy_agents.store import sqlite as module
+from deputy_agents.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
+from deputy_agents.store.sqlite import FILE, SqliteStore
+from tests.support.stored import BODIES, MESSAGES, lines, numbered, record
+
+pytestmark = pytest.mark.asyncio
+
+EARLIER = Path(__file__).parent / "earlier"
+
+
+async def opened(folder: Path) -> SqliteStore:
+    return await to_thread.run_sync(SqliteStore.open, folder)
+
+
+def raw(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+# -- what stays ------------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_appended_is_there_after_the_process_is_killed(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, os, pathlib, signal, sys\n"
+        "from deputy_agents.store.sqlite import SqliteStore\n"
+        "from tests.support.stored import BODIES, lines, numbered, record\n"
+        "async def main():\n"
+        "    store = SqliteStore.open(pathlib.Path(sys.argv[1]))\n"
+        "    await store.create(record())\n"
+        "    await store.append('s', numbered(*BODIES), lines())\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    ended = await to_thread.run_sync(lambda: subprocess.run(command, check=False))
+    assert ended.returncode < 0
+    store = await opened(tmp_path)
+    assert list(await store.events("s")) == numbered(*BODIES)
+    assert list(await store.history("s", "p")) == list(MESSAGES)
+    assert list(await store.abandoned()) == ["s"]
+    assert await store.claim("s") is Claim.TAKEN_OVER
+    assert await store.claim("s") is Claim.MINE
+    assert list(await store.abandoned()) == []
+    await store.close()
+
+
+async def test_many_sessions_write_at_once_and_nothing_is_mixed(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    ids = [f"s{number}" for number in range(20)]
+
+    async def write(session_id: str) -> None:
+        await store.create(record(session_id))
+        for event in numbered(*BODIES, session_id=session_id):
+            await store.append(session_id, [event])
+
+    await asyncio.gather(*map(write, ids))
+    for session_id in ids:
+        assert list(await store.events(session_id)) == numbered(*BODIES, session_id=session_id)
+    await store.close()
+
+
+async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    store = await opened(folder)
+    await store.create(record())
+    modes = {
+        path.relative_to(tmp_path).as_posix(): stat.S_IMODE(path.stat().st_mode)
+        for path in sorted(tmp_path.glob("**/*"))  # noqa: ASYNC240
+        if path.suffix != ".lock"
+    }
+    assert modes == {
+        "state": 0o700,
+        "state/owners": 0o700,
+        "state/sessions.db": 0o600,
+        "state/sessions.db-shm": 0o600,
+        "state/sessions.db-wal": 0o600,
+    }
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folder.glob("owners/*")] == [0o600]
+    await store.close()
+
+
+async def test_secrets_are_taken_out_before_anything_is_stored(tmp_path: Path) -> None:
+    store = await to_thread.run_sync(SqliteStore.open, tmp_path, Redactor({"DOOR_KEY": "open sesame"}).json)
+    await store.create(record(title="open sesame"))
+    call = ev.ToolCallStarted(
+        "t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, {"deep": [{"word": "open sesame"}]}
+    )
+    await store.append("s", numbered(call, ev.MessageAdded("m", "user", "it is open sesame")), lines())
+    await store.close()
+    found = b"".join(
+        path.read_bytes()
+        for path in sorted(tmp_path.glob(f"{FILE}*"))  # noqa: ASYNC240
+    )
+    assert b"sesame" not in found
+    assert b"[removed]" in found
+
+
+# -- other processes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E7")
+async def test_a_session_of_a_process_that_lives_is_left_alone_until_it_is_given_back(tmp_path: Path) -> None:
+    mine, other = await opened(tmp_path), await opened(tmp_path)
+    await other.create(record())
+    assert await mine.claim("s") is Claim.FOREIGN
+    assert list(await mine.abandoned()) == []
+    assert await mine.get("s") == record()
+    with pytest.raises(StoreError, match="not open for changes"):
+        await mine.append("s", numbered(BODIES[0]))
+    await other.release("s")
+    assert await mine.claim("s") is Claim.MINE
+    assert await other.claim("s") is Claim.FOREIGN
+    await mine.close()
+    assert await other.claim("s") is Claim.MINE
+    await other.close()
+
+
+async def test_of_several_that_take_over_a_session_one_gets_it(tmp_path: Path) -> None:
+    first = await opened(tmp_path)
+    await first.create(record())
+    await first.release("s")
+    raw(tmp_path, "UPDATE sessions SET owner = 'long gone'")
+    stores = [await opened(tmp_path) for _ in range(3)]
+    claims = await asyncio.gather(*(store.claim("s") for store in stores))
+    assert sorted(claim.value for claim in claims) == ["foreign", "foreign", "taken_over"]
+    for store in [first, *stores]:
+        await store.close()
+
+
+async def test_an_owner_whose_name_is_a_path_counts_as_gone(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await store.create(record())
+    (tmp_path / "elsewhere.lock").touch()
+    raw(tmp_path, "UPDATE sessions SET owner = '../elsewhere'")
+    assert await store.claim("s") is Claim.TAKEN_OVER
+    await store.close()
+
+
+async def test_several_servers_start_at_once_on_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    stores = await asyncio.gather(*(opened(tmp_path / "new") for _ in range(6)))
+    for number, store in enumerate(stores):
+        await store.create(record(f"s{number}"))
+    assert len((await stores[0].sessions(SessionQuery())).records) == 6
+    for store in stores:
+        await store.close()
+
+
+# -- bad stores ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    await (await opened(tmp_path)).close()
+    raw(tmp_path, f"PRAGMA user_version = {VERSION + 1}")
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(StoreError, match="newer version of Deputy"):
+        await opened(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+async def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    raw(tmp_path, "CREATE TABLE birds (name)")
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(StoreError, match="another program"):
+        await opened(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"not a database at all, but long enough to be looked at\n" * 100)
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(StoreError, match="no database"):
+        await opened(tmp_path)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+async def test_a_damaged_file_is_named_as_such(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await store.create(record())
+    for number in range(20):
+        await store.append("s", numbered(ev.MessageAdded("m", "user", "x" * 9000), after=number))
+    await store.close()
+    with (tmp_path / FILE).open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096 * 8)
+    store = await opened(tmp_path)
+    with pytest.raises(StoreError, match="damaged"):
+        await store.events("s")
+    await store.close()
+
+
+async def test_a_folder_that_cannot_be_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="cannot be used"):
+        await opened(tmp_path / "file" / "state")
+
+
+async def test_a_full_disk_is_told_and_nothing_half_is_kept(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await store.create(record())
+    await store._writer.run(  # pyright: ignore[reportPrivateUsage]
+        lambda connection: connection.execute("PRAGMA max_page_count = 1").fetchone()
+    )
+    big = ev.MessageAdded("m", "user", "x" * 200_000)
+    with pytest.raises(StoreError, match="disk is full"):
+        await store.append("s", numbered(BODIES[0], big))
+    assert list(await store.events("s")) == []
+    await store._writer.run(  # pyright: ignore[reportPrivateUsage]
+        lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone()
+    )
+    await store.append("s", numbered(BODIES[0], big))
+    assert len(await store.events("s")) == 2
+    await store.close()
+
+
+async def test_a_lock_of_another_program_is_told_and_waits_no_longer_than_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOCKED", 0.05)
+    store = await opened(tmp_path)
+    await store.create(record())
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match="locked by another program"):
+            await store.append("s", numbered(BODIES[0]))
+        other.execute("ROLLBACK")
+    await store.append("s", numbered(BODIES[0]))
+    await store.close()
+    with pytest.raises(StoreError, match="closed"):
+        await store.append("s", numbered(BODIES[1], after=1))
+
+
+async def test_one_bad_job_of_a_group_does_not_spoil_the_others(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await store.create(record())
+    good, again = numbered(BODIES[0]), numbered(BODIES[0], after=5)
+    outcomes = await asyncio.gather(
+        store.append("s", good), store.append("s", again), store.create(record("t")), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [type(None), StoreError, type(None)]
+    assert list(await store.events("s")) == good
+    assert (await store.get("t")).session_id == "t"
+    await store.close()
+
+
+# -- rows of other versions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E11")
+@pytest.mark.parametrize("version", range(1, VERSION + 1))
+async def test_a_file_of_every_earlier_version_is_brought_up_to_date_with_what_is_in_it(
+    version: int, tmp_path: Path
+) -> None:
+    raw(
+        tmp_path,
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        *(statement for step in MIGRATIONS[:version] for statement in step.split(";")),
+        *(EARLIER / f"{version}.sql").read_text().split(";\n"),
+        f"PRAGMA user_version = {version}",
+    )
+    store = await opened(tmp_path)
+    (kept,) = (await store.sessions(SessionQuery())).records
+    assert (kept.session_id, kept.title, kept.cwd, kept.model, kept.agent_count) == ("s", "a title", "/folder", "m", 2)
+    bodies = [event.body for event in await store.events("s")]
+    assert [type(body).__name__ for body in bodies] == [
+        "AgentStarted",
+        "TurnStarted",
+        "MessageAdded",
+        "AgentStarted",
+        "AgentFinished",
+        "TurnFinished",
+    ]
+    assert [message.role for message in await store.history("s", "p")] == ["user", "assistant"]
+    assert await store.claim("s") is Claim.MINE
+    await store.append("s", numbered(BODIES[1], after=6), lines())
+    await store.close()
+
+
+@pytest.mark.requirement("E11")
+async def test_rows_with_unknown_names_fields_and_values_load_and_hold_their_place(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await store.create(record())
+    await store.append("s", numbered(*BODIES[:4]), lines())
+    raw(
+        tmp_path,
+        "UPDATE events SET type = 'invented_later' WHERE seq = 1",
+        """UPDATE events SET body = '{"turn_id": "t", "invented": 1}' WHERE seq = 2""",
+        "UPDATE events SET body = 'no JSON' WHERE seq = 3",
+        """UPDATE events SET body = json_set(body, '$.kind', 'dream') WHERE seq = 4""",
+        """UPDATE history SET message =
+           '{"role": "user", "content": [{"type": "smell"}, {"type": "text", "text": "x"}]}'
+           WHERE number = 1""",
+        "UPDATE history SET message = '[' WHERE number = 2",
+        "UPDATE sessions SET permission_mode = 'daring', rules = '7'",
+    )
+    bodies = [event.body for event in await store.events("s")]
+    assert bodies == [ev.Unknown("invented_later"), ev.TurnStarted("t"), ev.Unknown("message"), ev.Unknown("tool_call")]
+    first, last = await store.history("s", "p")
+    assert [block.type for block in first.content] == ["text"]
+    assert last == MESSAGES[2]
+    assert await store.get("s") == record(agent_count=1)
+    await store.close()

@@ -1,0 +1,175 @@
+"""What every store promises, whatever it is made of."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from deputy_agents import event as ev
+from deputy_agents.errors import InvalidRequest, StoreError, UnknownSession
+from deputy_agents.ports import Claim, HistoryRecord, SessionQuery, SessionRecord, Store
+from deputy_agents.store.memory import MemoryStore
+from deputy_agents.store.sqlite import SqliteStore
+from tests.support.stored import BODIES, CHILD, MESSAGES, MODE, PRIMARY, RULES, lines, numbered, record, started
+
+pytestmark = pytest.mark.asyncio
+
+
+@asynccontextmanager
+async def opened(kind: str, folder: Path) -> AsyncGenerator[Store]:
+    store: Store = MemoryStore() if kind == "memory" else await to_thread.run_sync(SqliteStore.open, folder)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+async def listed(store: Store, **query: object) -> list[str]:
+    page = await store.sessions(SessionQuery(**query))  # pyright: ignore[reportArgumentType]
+    return [row.session_id for row in page.records]
+
+
+async def test_a_session_is_kept_as_it_was_given_and_changed(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        kept = record(permission_mode=MODE, rules=RULES)
+        await store.create(kept)
+        assert await store.get("s") == kept
+        changed = replace(kept, title="another", archived=True, updated_at=9.0, rules=(), permission_mode=None)
+        await store.update(changed)
+        assert await store.get("s") == changed
+        with pytest.raises(StoreError, match="exists already"):
+            await store.create(kept)
+
+
+async def test_every_kind_of_event_and_message_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        events = numbered(*BODIES)
+        await store.append("s", events, lines())
+        assert list(await store.events("s")) == events
+        assert list(await store.events("s", after=3, limit=2)) == events[3:5]
+        assert list(await store.events("s", after=99)) == []
+        assert list(await store.history("s", "p")) == list(MESSAGES)
+        await store.append("s", [], [HistoryRecord("c", MESSAGES[0])])
+        assert {agent: list(told) for agent, told in (await store.histories("s")).items()} == {
+            "p": list(MESSAGES),
+            "c": [MESSAGES[0]],
+        }
+
+
+async def test_an_append_is_all_or_nothing_and_its_numbers_follow_the_last_one(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        good, *_, bad = numbered(*BODIES[:3])
+        with pytest.raises(StoreError, match="does not follow"):
+            await store.append("s", [good, bad], lines())
+        assert list(await store.events("s")) == []
+        assert await store.histories("s") == {}
+        await store.append("s", [good])
+        with pytest.raises(StoreError, match="does not follow"):
+            await store.append("s", [good])
+
+
+async def test_what_it_does_not_have_is_an_unknown_session(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        for attempt in (
+            store.get("x"),
+            store.update(record("x")),
+            store.delete("x"),
+            store.append("x", numbered(BODIES[0], session_id="x")),
+            store.events("x"),
+            store.history("x", "p"),
+            store.histories("x"),
+            store.claim("x"),
+        ):
+            with pytest.raises(UnknownSession):
+                await attempt
+        await store.release("x")
+        assert list(await store.abandoned()) == []
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.requirement("E9")
+async def test_lists_show_what_the_user_began_and_children_only_on_request(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record("old", updated_at=1.0))
+        await store.create(record("s", updated_at=2.0))
+        await store.append("s", [started(PRIMARY, 1), started(CHILD, 2)])
+        assert await listed(store) == ["s", "old"]
+        rows = (await store.sessions(SessionQuery(children=True))).records
+        assert [row.session_id for row in rows] == ["s", "c", "old"]
+        assert rows[0].agent_count == 2
+        assert rows[1] == SessionRecord(
+            "c", "c", "look here", "/folder", 102.0, 102.0, "m", agent_count=1, parent_session_id="s"
+        )
+
+
+@pytest.mark.requirement("D13")
+async def test_lists_choose_by_folder_and_archive(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record("here", cwd="/here", updated_at=3.0))
+        await store.create(record("there", cwd="/there", updated_at=2.0))
+        await store.create(record("put away", cwd="/here", updated_at=1.0, archived=True))
+        assert await listed(store, cwd="/here") == ["here", "put away"]
+        assert await listed(store, archived=False) == ["here", "there"]
+        assert await listed(store, cwd="/nowhere") == []
+
+
+async def test_a_list_comes_in_pages_that_changes_meanwhile_do_not_upset(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        for number in range(5):
+            await store.create(record(f"s{number}", updated_at=float(number // 2)))
+        first = await store.sessions(SessionQuery(limit=2))
+        assert [row.session_id for row in first.records] == ["s4", "s3"]
+        await store.create(record("s9", updated_at=9.0))
+        await store.delete("s3")
+        second = await store.sessions(SessionQuery(limit=2, cursor=first.cursor))
+        assert [row.session_id for row in second.records] == ["s2", "s1"]
+        last = await store.sessions(SessionQuery(limit=2, cursor=second.cursor))
+        assert [row.session_id for row in last.records] == ["s0"]
+        assert last.cursor is None
+        for cursor in ("nowhere", "[1]", "{}", '[1, "s", 2]'):
+            with pytest.raises(InvalidRequest) as refused:
+                await store.sessions(SessionQuery(cursor=cursor))
+            assert refused.value.field == "cursor"
+
+
+async def test_a_deleted_session_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        await store.append("s", [started(PRIMARY, 1), started(CHILD, 2)], lines("c"))
+        await store.delete("s")
+        assert await listed(store, children=True) == []
+        await store.create(record())
+        assert list(await store.events("s")) == []
+        assert await store.histories("s") == {}
+
+
+async def test_only_the_owner_changes_a_session_and_anyone_reads_it(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        assert await store.claim("s") is Claim.MINE
+        await store.release("s")
+        for attempt in (store.update(record()), store.append("s", numbered(BODIES[0])), store.delete("s")):
+            with pytest.raises(StoreError, match="not open for changes"):
+                await attempt
+        assert await store.get("s") == record()
+        assert await store.claim("s") is Claim.MINE
+        await store.append("s", numbered(BODIES[0]))
+
+
+async def test_text_that_no_encoding_can_hold_ends_no_session(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        broken = ev.ToolCallStarted("t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, {"lone": ["\ud800", 1.5]})
+        await store.append("s", numbered(broken))
+        (kept,) = await store.events("s")
+        assert isinstance(kept.body, ev.ToolCallStarted)
