@@ -38,7 +38,7 @@ class ApiSettings(Params):
     again when the key is refused."""
     keyring: Flag = False
     """Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it;
-    needs the Python package `keyring`."""
+    needs the Python package `keyring`, which the extra of that name brings: `deputy-ls[keyring]`."""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     """Further headers of every request."""
     proxy: str | None = Field(default=None, repr=False)

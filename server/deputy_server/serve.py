@@ -22,6 +22,9 @@ def main(arguments: Sequence[str]) -> int:
     gc.disable()
     import anyio
 
+    from deputy_server.lsp import light
+
+    light.load()
     from deputy_server.lsp.stdio import serve
 
     gc.freeze()

@@ -2,10 +2,11 @@
 
 import asyncio
 
-from tests.bench import agents, deputy, streams
+from tests.bench import agents, deputy, startup, streams
 from tests.bench.fanout import CONTENDERS, main
 
 if __name__ == "__main__":
+    asyncio.run(startup.main())
     asyncio.run(main({**CONTENDERS, "Deputy": deputy.turn}))
     asyncio.run(streams.main())
     asyncio.run(agents.main())

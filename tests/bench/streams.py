@@ -6,12 +6,14 @@ the service writes the time of sending into the text.
 """
 
 import asyncio
+import json
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -26,49 +28,69 @@ RATE = 200
 SECONDS = 5
 
 _RAW = """
-import anthropic, asyncio, sys, time
+import anthropic, asyncio, json, sys, time
+url, streams = sys.argv[1], int(sys.argv[2])
+body = {"model": "m", "max_tokens": 1, "stream": True, "messages": [{"role": "user", "content": "go"}]}
+delays = []
+async def read(client):
+    events = await client.post("/v1/messages", cast_to=object, body=body, stream=True,
+                               stream_cls=anthropic.AsyncStream[object])
+    async with events:
+        async for sent in events.raw_events(events.response):
+            if streams > 1 and sent.event == "content_block_delta":
+                delays.append(time.time() - float(json.loads(sent.data)["delta"]["text"]))
 async def main():
-    client = anthropic.AsyncAnthropic(base_url=sys.argv[1], api_key="bench", max_retries=0)
-    body = {"model": "m", "max_tokens": 1, "stream": True, "messages": [{"role": "user", "content": "go"}]}
-    for _ in range(2):
+    client = anthropic.AsyncAnthropic(base_url=url, api_key="bench", max_retries=0)
+    for together in (1, streams):
+        delays.clear()
         before = time.process_time()
-        events = await client.post("/v1/messages", cast_to=object, body=body, stream=True,
-                                   stream_cls=anthropic.AsyncStream[object])
-        async with events:
-            count = 0
-            async for _ in events.raw_events(events.response):
-                count += 1
+        await asyncio.gather(*(read(client) for _ in range(together)))
         spent = time.process_time() - before
-    print(spent)
+    print(json.dumps([spent, delays]))
 asyncio.run(main())
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Processor time for each delta and how late each came, in seconds."""
+
+    cpu: float
+    delays: Sequence[float]
+
+    def __str__(self) -> str:
+        p50, p99 = statistics.median(self.delays) * 1000, statistics.quantiles(self.delays, n=100)[98] * 1000
+        return f"{self.cpu * 1e6:>6.1f} us of CPU, delay {p50:>5.1f} ms, p99 {p99:>5.1f}"
+
+
 async def main() -> None:
     """Measures and prints."""
-    raw = await _raw_parsing()
+    async with messages_api(_long) as api:
+        raw = (await _bare(api.url, 1, DELTAS)).cpu
     per_delta = await _one_stream()
     print(f"one stream of {DELTAS} deltas, microseconds of CPU per delta")
-    print(f"  SDK, raw events  {raw * 1e6:>6.1f}")
-    print(f"  Deputy           {per_delta * 1e6:>6.1f}   beyond the SDK {(per_delta - raw) * 1e6:.1f}")
-    cpu, delays = await _many_streams()
-    p50, p99 = statistics.median(delays) * 1000, statistics.quantiles(delays, n=100)[98] * 1000
-    print(
-        f"{STREAMS} streams of {RATE} deltas/s: {cpu * 1e6:.1f} us of CPU per delta, delay {p50:.1f} ms, p99 {p99:.1f}"
-    )
+    print(f"  SDK, raw events       {raw * 1e6:>6.1f}")
+    print(f"  Deputy                {per_delta * 1e6:>6.1f}   beyond the SDK {(per_delta - raw) * 1e6:.1f}")
+    async with _ticking() as url:
+        bare = await _bare(url, STREAMS, STREAMS * RATE * SECONDS)
+    found = await _many_streams()
+    print(f"{STREAMS} streams of {RATE} deltas/s, for each delta")
+    print(f"  bare loop on the SDK  {bare}")
+    print(f"  Deputy                {found}   beyond the SDK {(found.cpu - bare.cpu) * 1e6:.1f} us", flush=True)
 
 
 def _long(body: Json, n: int) -> Play:
     return say("some words " * DELTAS, piece=11)
 
 
-async def _raw_parsing() -> float:
-    async with messages_api(_long) as api:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _RAW, api.url, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await process.communicate()
-    return float(out) / DELTAS
+async def _bare(url: str, streams: int, deltas: int) -> Spent:
+    """The least that can be done, in a process of its own."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _RAW, url, str(streams), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    cpu, delays = json.loads(out)
+    return Spent(cpu / deltas, delays)
 
 
 async def _one_stream() -> float:
@@ -112,7 +134,7 @@ async def _ticking() -> AsyncGenerator[str]:
         await process.wait()
 
 
-async def _many_streams() -> tuple[float, list[float]]:
+async def _many_streams() -> Spent:
     delays: list[float] = []
     async with _ticking() as url, _server(url) as client:
         session_id, _ = await client.session()
@@ -121,7 +143,7 @@ async def _many_streams() -> tuple[float, list[float]]:
         before = _cpu(client)
         await client.prompt(session_id, "go")
         spent = _cpu(client) - before
-    return spent / (STREAMS * RATE * SECONDS), delays
+    return Spent(spent / (STREAMS * RATE * SECONDS), delays)
 
 
 def _delays(message: Json) -> Iterator[float]:

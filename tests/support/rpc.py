@@ -187,7 +187,7 @@ class RpcClient:
             while True:
                 await self._reading.wait()
                 header = await self.process.stdout.readuntil(b"\r\n\r\n")
-                length = int(header.split(b":")[1])
+                length = int(header.split(b":")[1].split()[0])  # pygls sends a content type behind it
                 await self._take(json.loads(await self.process.stdout.readexactly(length)))
         self.ended = True
         async with self._news:
@@ -249,12 +249,15 @@ async def serving(
     one."""
     with TemporaryDirectory(prefix="deputy-home-") as home:
         user = {"HOME": home, "USERPROFILE": home}
-        async with _running([*python, *SERVE, *options], os.environ | user | dict(env or {}), cwd) as client:
+        async with running([*python, *SERVE, *options], os.environ | user | dict(env or {}), cwd) as client:
             yield client
 
 
 @asynccontextmanager
-async def _running(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> AsyncGenerator[RpcClient]:
+async def running(
+    arguments: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> AsyncGenerator[RpcClient]:
+    """A Python process of ``arguments`` that serves a language client."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *arguments,

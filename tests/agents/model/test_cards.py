@@ -15,6 +15,7 @@ MILLION = 1_000_000
 
 def test_the_cards_that_come_with_deputy_are_sound_and_know_the_default_model() -> None:
     known = cards.built_in()
+    assert cards.read(Path(cards.__file__).with_name("models.toml")) == known
     for name, card in known.cards:
         assert card.price is None or card.price.cache_read <= card.price.input <= card.price.output, name
     assert known.card(DEFAULT_MODEL).price is not None
@@ -66,6 +67,8 @@ def test_a_file_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
         ("[m]\nwindow = 0\n", "m.window"),
         ("[m]\nwindows = 1\n", "m.windows"),
         ("[m]\nprice = {input = -1, output = 1, cache_read = 1, cache_write = 1}\n", "m.price.input"),
+        ("[m]\nprice = {input = inf, output = 1, cache_read = 1, cache_write = 1}\n", "m.price.input"),
+        ("[m]\nprice = {input = 1, output = 1, cache_read = 1}\n", "m.price.cache_write"),
         ("m = 3\n", "m"),
     ],
 )

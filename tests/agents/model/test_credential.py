@@ -1,10 +1,13 @@
 """Where a key comes from, and what is said when it does not."""
 
 import sys
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Iterator
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends.fail import Keyring as NoKeyring
+from keyring.errors import KeyringLocked
 
 from deputy_agents.errors import ModelError, ModelErrorKind
 from deputy_agents.message import Message, Reply, Text
@@ -64,37 +67,63 @@ async def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-@pytest.fixture
-def keyring(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[str, str], str | None]], None]:
-    def install(get_password: Callable[[str, str], str | None]) -> None:
-        module = ModuleType("keyring")
-        module.get_password = get_password  # pyright: ignore[reportAttributeAccessIssue]
-        monkeypatch.setitem(sys.modules, "keyring", module)
+class Kept(KeyringBackend):
+    """A keyring as a desktop has one, of the real package."""
 
-    return install
+    priority = 1
+
+    def __init__(self, answer: Callable[[str, str], str | None]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self._answer(service, username)
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise AssertionError("Deputy writes no keys")
+
+
+@pytest.fixture
+def keep() -> Iterator[Callable[[Callable[[str, str], str | None]], None]]:
+    before = keyring.get_keyring()
+    yield lambda answer: keyring.set_keyring(Kept(answer))
+    keyring.set_keyring(before)
 
 
 @pytest.mark.asyncio
-async def test_the_keyring_is_asked_for_the_entry_of_deputy(
-    keyring: Callable[[Callable[[str, str], str | None]], None],
+async def test_the_keyring_is_asked_for_the_entry_of_deputy_and_goes_before_the_environment(
+    keep: Callable[[Callable[[str, str], str | None]], None],
 ) -> None:
-    keyring(lambda service, account: f"sk-{service}-{account}\n")
+    keep(lambda service, account: f"sk-{service}-{account}\n")
     assert (await with_key(Endpoint(key="env", keyring=True))).credential == "sk-deputy-api-key"
 
 
 @pytest.mark.asyncio
 async def test_a_keyring_without_the_entry_or_that_fails_says_what_to_do(
-    keyring: Callable[[Callable[[str, str], str | None]], None],
+    keep: Callable[[Callable[[str, str], str | None]], None],
 ) -> None:
     def locked(service: str, account: str) -> str:
-        raise RuntimeError("secret detail")
+        raise KeyringLocked("secret detail")
 
-    for answer, says in ((lambda *_: None, "holds no key"), (locked, "RuntimeError")):
-        keyring(answer)
+    for answer, says in ((lambda *_: None, "holds no key"), (locked, "KeyringLocked")):
+        keep(answer)
         error = await refused(Endpoint(keyring=True))
         assert says in str(error)
         assert "keyring set deputy api-key" in error.action
         assert "secret detail" not in str(error)
+
+
+@pytest.mark.asyncio
+async def test_a_machine_without_a_keyring_is_told_so() -> None:
+    """As on a server: the package is there, and finds nothing to keep keys in."""
+    before = keyring.get_keyring()
+    keyring.set_keyring(NoKeyring())
+    try:
+        error = await refused(Endpoint(keyring=True))
+    finally:
+        keyring.set_keyring(before)
+    assert error.kind is ModelErrorKind.NOT_CONFIGURED
+    assert "NoKeyringError" in str(error)
 
 
 @pytest.mark.asyncio
