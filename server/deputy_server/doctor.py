@@ -154,7 +154,7 @@ async def _model(patient: Patient) -> Check:
         return Check("model", False, str(error), error.action)
     if patient.online:
         return await _answer(patient, choice.name)
-    return Check("model", True, f"{choice.name} at {endpoint.base_url}, with a key; `--online` asks it for a word.")
+    return Check("model", True, f"{choice.name} at {endpoint.shown_url}, with a key; `--online` asks it for a word.")
 
 
 async def _answer(patient: Patient, name: str) -> Check:

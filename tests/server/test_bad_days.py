@@ -187,12 +187,12 @@ async def test_each_reason_to_stop_has_its_word_and_what_was_said_stays(
 
 
 async def test_a_pause_goes_on_by_itself(deputy: Deputies, workspace: Path) -> None:
-    plays = Plays(say("I am thinking.", stop_reason="pause_turn"), say("Now I know."))
+    plays = Plays(say("I am thinking. \n", stop_reason="pause_turn"), say("Now I know."))
     async with deputy(plays, workspace) as (client, api):
         session_id, _ = await client.session()
         assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
-        assert said(client) == ["I am thinking.", "Now I know."]
-        assert [message["role"] for message in api.bodies[1]["messages"]] == ["user", "assistant"]
+        assert said(client) == ["I am thinking. \n", "Now I know."]
+        assert [texts(message) for message in api.bodies[1]["messages"]] == [["go"], ["I am thinking."]]
 
 
 @pytest.mark.parametrize("json_text", ['{"path": "a', "[1]", "nonsense", '{"path": NaN}'])

@@ -170,6 +170,9 @@ def _answers(index: int, asked_in: Sequence[Json], blocks: Sequence[Json]) -> It
 def _ending(last: Json, index: int) -> Iterator[str]:
     if last.get("role") == "assistant" and any(block.get("type") == "tool_use" for block in blocks_of(last)):
         yield f"messages.{index}: tool_use without a tool_result directly after"
+    text = blocks_of(last)[-1].get("text", "") if last.get("role") == "assistant" and blocks_of(last) else ""
+    if text != text.rstrip():
+        yield f"messages.{index}: final assistant content cannot end with trailing whitespace"
 
 
 def _cache(body: Json) -> Iterator[str]:

@@ -191,9 +191,10 @@ class _Connection(asyncio.Protocol):
         self.api.streams += 1
         self.api.peak = max(self.api.peak, self.api.streams)
         try:
+            headers = {"content-type": "text/event-stream", **play.headers}
+            lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             self.transport.write(
-                b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-                b"request-id: req_test\r\ntransfer-encoding: chunked\r\n\r\n"
+                f"HTTP/1.1 200 OK\r\n{lines}request-id: req_test\r\ntransfer-encoding: chunked\r\n\r\n".encode()
             )
             if await self._events(play, model):
                 if play.fault is Fault.LINGER:

@@ -52,12 +52,13 @@ class AnthropicModel:
         answer = Answer()
         try:
             events = await self._open(request)
-            self._worked = True
             async with events:
+                _check_stream(events.response.headers.get("content-type", ""))
+                self._worked = True
                 yield Begun()
                 raw = events.raw_events(events.response)
                 async for sent in raw:
-                    if (part := answer.take(_event(sent.data))) is not None:
+                    if (part := answer.take(_event(sent.data, self._keyed))) is not None:
                         yield part
                     if answer.stopped:
                         break
@@ -97,9 +98,10 @@ class AnthropicModel:
             return self._client
 
     def _refreshed(self, error: ModelError) -> ModelError:
-        """A key that a command printed may have run out: the command is asked again, and if the key was good before,
+        """A key of a command or a keyring may have run out: it is asked for again, and if the old one was good before,
         so is another try."""
-        if error.kind is ModelErrorKind.AUTHENTICATION and self._endpoint.key_command:
+        kept_elsewhere = self._endpoint.key_command or self._endpoint.keyring
+        if error.kind is ModelErrorKind.AUTHENTICATION and kept_elsewhere:
             error.retryable, self._worked = self._worked, False
             self._client = None  # its streams go on
         return error
@@ -150,11 +152,17 @@ def _http(endpoint: Endpoint) -> "DefaultAsyncHttpxClient | None":
     return DefaultAsyncHttpxClient(proxy=endpoint.proxy) if endpoint.proxy else None
 
 
-def _event(data: str) -> Json:
+def _check_stream(content_type: str) -> None:
+    """A web page or a whole answer in place of a stream comes again however often one asks."""
+    if content_type.startswith(("text/html", "application/json")):
+        raise failure(ModelErrorKind.NOT_FOUND, f"what answers is no stream of the Messages API but {content_type}")
+
+
+def _event(data: str, endpoint: Endpoint) -> Json:
     event = as_json(json.loads(data) if data else None)
     if event.get("type") == "error":
         error = as_json(event.get("error"))
-        raise service_failure(as_text(error.get("type")), as_text(error.get("message")))
+        raise service_failure(as_text(error.get("type")), endpoint.safe(as_text(error.get("message"))))
     return event
 
 
@@ -166,7 +174,9 @@ def _told(error: Exception, endpoint: Endpoint) -> ModelError:
     match error:
         case anthropic.APIStatusError():
             detail = error.api_message or ("" if isinstance(error.body, dict) else error.response.reason_phrase)
-            return service_failure(error.type, detail, status=error.status_code, headers=error.response.headers)
+            return service_failure(
+                error.type, endpoint.safe(detail), status=error.status_code, headers=error.response.headers
+            )
         case anthropic.APITimeoutError() | httpx2.TimeoutException():
             return failure(ModelErrorKind.TIMEOUT)
         case anthropic.APIConnectionError():

@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 
 from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.model.check import check
 from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.model.failure import failure
 
@@ -29,8 +30,10 @@ async def with_key(endpoint: Endpoint) -> Endpoint:
     """``endpoint`` with the key that it says where to get: what the user has set goes before the environment.
 
     Raises:
-        ModelError: there is none (``not_configured``), or it cannot be sent (``authentication``). No error shows it.
+        ModelError: there is none, or the endpoint cannot be used (``not_configured``), or the key cannot be sent
+            (``authentication``). No error shows it.
     """
+    check(endpoint)
     if endpoint.key_command:
         endpoint = replace(endpoint, key=await _printed(endpoint.key_command), token=None)
     elif endpoint.keyring:

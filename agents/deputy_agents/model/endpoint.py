@@ -1,6 +1,7 @@
 """Where and as whom a model service is asked."""
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -9,6 +10,8 @@ _PUBLIC_URL = "https://api.anthropic.com"
 
 _MIN_SECRET = 4
 """Local servers take any key: one of a letter or two is no secret, and stands everywhere."""
+
+_USER_INFO = re.compile(r"(?<=//)(?:[^/@:]*:)?([^/@]*)@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,15 @@ class Endpoint:
         except ValueError:
             return host == "localhost" or host.endswith(".localhost")
 
+    @property
+    def shown_url(self) -> str:
+        """``base_url`` without what may stand before its host: a name and a password."""
+        return _USER_INFO.sub("", self.base_url)
+
     def safe(self, text: str) -> str:
         """``text`` without what must not be shown."""
-        for secret in (self.key, self.token, self.proxy, *(value for _, value in self.headers)):
+        passwords = (found[1] for url in (self.base_url, self.proxy or "") if (found := _USER_INFO.search(url)))
+        for secret in (self.key, self.token, self.proxy, *passwords, *(value for _, value in self.headers)):
             if secret and len(secret) >= _MIN_SECRET:
                 text = text.replace(secret, "***")
         return text

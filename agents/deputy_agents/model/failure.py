@@ -12,7 +12,7 @@ from deputy_agents.errors import ModelError, ModelErrorKind
 
 _CHECK_KEY = "Check ANTHROPIC_API_KEY."
 _CHECK_URL = "Check the network and the setting `baseUrl` (or ANTHROPIC_BASE_URL)."
-_CHECK_MODEL = "Check the setting `model` (or DEPUTY_MODEL) and the setting `baseUrl`."
+_CHECK_MODEL = "Check the setting `model` (or DEPUTY_MODEL) and the setting `baseUrl`, which ends before `/v1`."
 _DETAIL_LENGTH = 500
 
 

@@ -58,7 +58,15 @@ def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Param]]]:
             turns.append((message.role, blocks))
     for _, blocks in turns:
         blocks.sort(key=lambda block: block["type"] != "tool_result")
+    if turns and turns[-1][0] == "assistant":
+        _end_in_words(turns[-1][1][-1])
     return turns
+
+
+def _end_in_words(block: Param) -> None:
+    """An answer that is to go on must not end in white space."""
+    if isinstance(text := block.get("text"), str):
+        block["text"] = text.rstrip()
 
 
 def _block(block: Block) -> Iterator[Param]:

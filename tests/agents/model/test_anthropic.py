@@ -29,7 +29,7 @@ def request(*messages: Message, tools: tuple[ToolSpec, ...] = (), system: str = 
 
 @asynccontextmanager
 async def served(script: Script, idle_timeout: float = 5) -> AsyncGenerator[tuple[AnthropicModel, MessagesApi]]:
-    async with asyncio.timeout(20), messages_api(script) as api:
+    async with asyncio.timeout(50), messages_api(script) as api:
         model = AnthropicModel(Endpoint(api.url, KEY, idle_timeout=idle_timeout))
         try:
             yield model, api
@@ -408,13 +408,20 @@ async def test_a_host_that_nobody_answers_on_is_a_connection_error() -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("base_url", ["not a url", "ftp://127.0.0.1", "http://", "http://[::bad"])
-async def test_an_impossible_base_url_is_told(base_url: str) -> None:
-    model = AnthropicModel(Endpoint(base_url, KEY))
-    with pytest.raises(ModelError) as caught:
-        await collect(model)
-    await model.aclose()
-    assert "baseUrl" in caught.value.action
+@pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "application/json"])
+async def test_a_page_or_a_whole_answer_in_place_of_a_stream_is_told_and_not_asked_for_again(content_type: str) -> None:
+    error = await failed(Play(raw=b"<html>sign in first</html>", headers={"content-type": content_type}))
+    assert (error.kind, error.retryable) == (ModelErrorKind.NOT_FOUND, False)
+    assert content_type in str(error)
+    assert "baseUrl" in error.action
+
+
+@pytest.mark.asyncio
+async def test_an_error_that_repeats_the_key_does_not_show_it() -> None:
+    said_in_time = failing(403, "permission_error", f"{KEY} may not")
+    said_in_the_stream = Play(raw=event("error", error={"type": "api_error", "message": f"{KEY} fell over"}))
+    for play in (said_in_time, said_in_the_stream):
+        assert KEY not in str(await failed(play))
 
 
 @pytest.mark.asyncio

@@ -164,6 +164,53 @@ async def test_a_key_that_ran_out_is_asked_for_again_and_a_wrong_one_is_not_repe
 
 
 @pytest.mark.asyncio
+async def test_a_key_that_was_changed_in_the_keyring_is_used_from_the_next_try_on(
+    keep: Callable[[Callable[[str, str], str | None]], None],
+) -> None:
+    keys = ["key-old", "key-new"]
+    keep(lambda *_: keys.pop(0))
+    async with messages_api(lambda body, n: failing(401, "authentication_error") if n == 0 else say("ok")) as api:
+        model = AnthropicModel(endpoint_of({}, ApiSettings(api.url, keyring=True)))
+        with pytest.raises(ModelError):
+            _ = [event async for event in model.stream(REQUEST)]
+        _ = [event async for event in model.stream(REQUEST)]
+        await model.aclose()
+    assert [received.headers["authorization"] for received in api.requests] == ["Bearer key-old", "Bearer key-new"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("api", "says"),
+    [
+        (ApiSettings("not a url"), "baseUrl"),
+        (ApiSettings("ftp://127.0.0.1"), "baseUrl"),
+        (ApiSettings("http://"), "baseUrl"),
+        (ApiSettings("http://[::bad"), "baseUrl"),
+        (ApiSettings("http://host:99999"), "baseUrl"),
+        (ApiSettings("//me:s3cret@host"), "baseUrl"),
+        (ApiSettings(proxy="me:s3cret@host"), "api.proxy"),
+        (ApiSettings(proxy="ftp://me:s3cret@host"), "api.proxy"),
+        (ApiSettings(headers=(("x team", "s3cret"),)), "x team"),
+        (ApiSettings(headers=(("x-team", "s3cret\nx-admin: yes"),)), "x-team"),
+        (ApiSettings(headers=(("x-team", "s3crét"),)), "x-team"),
+    ],
+)
+async def test_a_setting_that_cannot_be_used_is_named_before_anything_is_sent_and_no_secret_of_it_is_shown(
+    api: ApiSettings, says: str
+) -> None:
+    error = await refused(endpoint_of({"ANTHROPIC_API_KEY": "k"}, api))
+    assert error.kind is ModelErrorKind.NOT_CONFIGURED
+    assert says in f"{error} {error.action}"
+    assert "s3cr" not in f"{error} {error.action}"
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    endpoint = Endpoint("https://me:s3cret@host/api", proxy="http://you:hidden@proxy:1")
+    assert endpoint.shown_url == "https://host/api"
+    assert endpoint.safe("s3cret and hidden") == "*** and ***"
+
+
+@pytest.mark.asyncio
 async def test_headers_travel_and_are_never_shown() -> None:
     api_settings = ApiSettings(headers=(("x-team", "sk-header"),), key_command=())
     async with messages_api(lambda *_: failing(401, "authentication_error", "no sk-header")) as api:
