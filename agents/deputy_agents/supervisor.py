@@ -6,6 +6,7 @@ task here, which holds its slot, its deadline and the duty to report its one res
 
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -227,13 +228,12 @@ class Supervisor:
     async def _run(self, child: _Child) -> None:
         agent = child.agent
         try:
-            if child.slot is not None:
-                if not child.slot.queued:
-                    # No place may be free for a later one of the call only because this one was fast.
-                    await child.door.wait()
-                await self._work(child, child.slot)
-            await self.cancel_below(agent.id)
-            outcome = await self._report(child)
+            # The place is free when the end is told: nobody may see more agents run than there are places.
+            with child.slot or nullcontext():
+                if child.slot is not None:
+                    await self._work(child, child.slot)
+                await self.cancel_below(agent.id)
+                outcome = await self._report(child)
         finally:
             del self._children[agent.id]
             child.done.set()
@@ -245,15 +245,15 @@ class Supervisor:
             child.parent.feed(SubAgentResult(outcome))
 
     async def _work(self, child: _Child, slot: Slot) -> None:
+        if not slot.queued:
+            # No place may be free for a later one of the call only because this one was fast.
+            await child.door.wait()
         text = child.spec.first_message
         async with anyio.create_task_group() as watching:
             watching.start_soon(self._watch_the_clock, child)
-            with slot:
-                with anyio.move_on_after(
-                    self._host.settings.limits.cancel_grace
-                ):  # no disk keeps a child from its work
-                    await self._builder.settle(child.agent)
-                await child.driver.run(UserPrompt(Message("user", (Text(text),)), text))
+            with anyio.move_on_after(self._host.settings.limits.cancel_grace):  # no disk keeps a child from its work
+                await self._builder.settle(child.agent)
+            await child.driver.run(UserPrompt(Message("user", (Text(text),)), text))
             watching.cancel_scope.cancel()
 
     async def _report(self, child: _Child) -> Outcome:
