@@ -187,6 +187,13 @@ class Core:
                 self._news.clear()
                 await self._news.wait()
 
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until ``holds()``, which is asked again at every event."""
+        async with asyncio.timeout(BOUND):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
     async def question(self) -> Question:
         """The first question of the session."""
         return (await self.seen(PermissionRequested)).question
@@ -202,10 +209,7 @@ class Core:
         return next(node for node in self.session.agents() if node.info.depth > 0 and node.info.label == label)
 
     async def child_started(self, label: str) -> AgentNode:
-        async with asyncio.timeout(BOUND):
-            while not any(node.info.label == label for node in self.session.agents()):
-                self._news.clear()
-                await self._news.wait()
+        await self.until(lambda: any(node.info.label == label for node in self.session.agents()))
         return self.child(label)
 
     def requests(self, task: str | None = None) -> list[ModelRequest]:

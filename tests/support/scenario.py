@@ -20,7 +20,7 @@ from deputy_agents.ports import ModelRequest
 from deputy_agents.settings import Settings
 from deputy_protocol.settings import Settings as WireSettings
 from deputy_server.convert import core_settings
-from tests.support.core import ALLOW, BOUND, DENY, Core, Person, core, silent, task_of
+from tests.support.core import ALLOW, DENY, Core, Person, core, silent, task_of
 from tests.support.doors import define
 from tests.support.told import fits, heard, lines_of, named
 
@@ -147,10 +147,8 @@ class Scenario:
         return None
 
     async def _when(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(BOUND):
-            while not holds():
-                await asyncio.sleep(0.001)
-            await self._running.caught_up()
+        await self._running.until(holds)
+        await self._running.caught_up()
 
     def _happened(self, pattern: str) -> bool:
         return any(fits(pattern, line) for line in lines_of(self._running.events))
@@ -168,7 +166,8 @@ class Scenario:
             nodes = [f"{'  ' * node.info.depth}{node.info.label}: {node.status}" for node in c.session.agents()]
             assert nodes == self.data["agents_at_the_end"]
         for who, wanted in self.data.get("heard", {}).items():
-            last = [named(line, self._labels()) for line in heard(c.requests(None if who == "primary" else who)[-1].messages)]
+            request = c.requests(None if who == "primary" else who)[-1]
+            last = [named(line, self._labels()) for line in heard(request.messages)]
             assert len(last) == len(wanted), last
             assert all(map(fits, wanted, last)), last
 

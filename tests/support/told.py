@@ -65,7 +65,7 @@ def heard(messages: Iterable[Message]) -> Iterator[str]:
                     pass
 
 
-def _what(event: Event, titles: Mapping[str, str], labels: Mapping[str, str]) -> str:  # noqa: PLR0911
+def _what(event: Event, titles: Mapping[str, str], labels: Mapping[str, str]) -> str:
     match event.body:
         case AgentStarted(info, status, place):
             below = f" below {labels[info.parent_id]}" if info.parent_id else ""
