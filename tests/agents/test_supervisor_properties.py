@@ -113,6 +113,13 @@ class AnyTree(RuleBasedStateMachine):
     def spawn_in_background(self, index: int, kinds: list[str]) -> None:
         self.forest.answer(index, calls([background_use("dig", kind) for kind in kinds]))
 
+    @precondition(lambda self: self.forest.waiting)
+    @rule(index=SOME, data=st.data(), turns=st.integers(0, 25), victim=SOME)
+    def interrupt(self, index: int, data: Any, turns: int, victim: int) -> None:
+        request, _ = self.forest.waiting[index % len(self.forest.waiting)]
+        reply = data.draw(replies(self.forest.ended_children(request.agent_id)))
+        self.forest.interrupt(index, reply, turns, victim)
+
     @precondition(lambda self: self.forest.deadlines)
     @rule(what=st.sampled_from(["cancel", "expire", "steer", "repeat", "cancel turn", "cancel all"]), index=SOME)
     def disturb(self, what: str, index: int) -> None:

@@ -27,7 +27,7 @@ from tests.support.history_rules import broken_history_rules
 
 T = TypeVar("T")
 
-NESTING = "tools: [todo, spawn_agent, spawn_agents, task]"
+NESTING = "tools: [todo, spawn_agent, spawn_agents, task, judge]"
 MANY = 1000
 """More requests than a test leaves open."""
 KINDS = ("lead", "general", "judge")
@@ -64,6 +64,21 @@ class Forest:
         """Lets the model answer one of the requests that wait."""
         _, future = self.waiting.pop(index % len(self.waiting))
         self._do(self._call(lambda: future.done() or future.set_result(reply)))
+
+    def interrupt(self, index: int, reply: Reply | Exception, turns: int, victim: int) -> None:
+        """Lets the model answer, and some turns of the loop later cancels some agent: whatever the answer has set going
+        is under way."""
+        _, future = self.waiting.pop(index % len(self.waiting))
+
+        async def interrupt() -> None:
+            if not future.done():
+                future.set_result(reply)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            agents = self.core.session.agents()
+            await self._start(self.core.session.cancel_agent(agents[victim % len(agents)].info.agent_id))
+
+        self._do(interrupt())
 
     def cancel(self, index: int) -> None:
         """Cancels some agent, whatever state it is in; the first is the primary, which stands for the session."""
