@@ -250,9 +250,11 @@ class Session:
         is mentioned with ``@`` is attached. Those who call at the same time are accepted in the order of their calls,
         and each in bounded time: what cannot be read by then is left to the agent. Raises as :meth:`start_turn`."""
         shown = _text_of(blocks)
-        async with self._refreshing:
-            with anyio.move_on_after(READING_GRACE, shield=True):
-                blocks = await self._read(blocks)
+        # A caller that is cancelled has its turn all the same: what it asked for is answered by the end of a turn.
+        with anyio.CancelScope(shield=True):
+            async with self._refreshing:
+                with anyio.move_on_after(READING_GRACE):
+                    blocks = await self._read(blocks)
         return self.start_turn(blocks, shown=shown, queue=queue, origin=origin)
 
     async def complete(self, text: str) -> Completions:
