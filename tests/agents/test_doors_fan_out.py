@@ -140,7 +140,8 @@ async def test_a_kind_that_is_no_sub_agent_starts_nobody_and_the_error_lists_tho
     [
         ({"tasks": []}, "tasks: "),
         ({}, "tasks: "),
-        ({"tasks": [{"task": "fine"}, {"task": " "}]}, "tasks.1.task: "),
+        ({"tasks": [{"task": "fine"}, {"task": " "}]}, "tasks.1.task: it must not be blank"),
+        ({"tasks": ["fine"]}, "tasks.0: it must be an object"),
         ({"tasks": [{"task": "x", "timeout": -1}]}, "tasks.0.timeout: "),
         ({"tasks": [{"task": "x", "timeout": 0}]}, "tasks.0.timeout: "),
         ({"tasks": [{"task": "x", "mode": "root"}]}, "tasks.0.mode: "),

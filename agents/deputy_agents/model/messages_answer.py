@@ -179,7 +179,7 @@ def _tool_use(opened: _Open, ids: set[str]) -> ToolUse:
     try:
         return ToolUse(tool_id, name, _object(raw))
     except (ValueError, RecursionError) as error:
-        return ToolUse(tool_id, name, error=f"The input was no valid JSON object: {error}")
+        return ToolUse(tool_id, name, error=str(error))
 
 
 def _object(raw: str) -> dict[str, object]:

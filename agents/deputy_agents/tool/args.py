@@ -120,6 +120,12 @@ def _plain(field: dict[str, object]) -> dict[str, object]:
 
 def _fault(where: tuple[int | str, ...], kind: str, message: str, known: str) -> str:
     name = visible(".".join(map(str, where)))
-    if kind == "extra_forbidden":
-        return f"{name}: there is no such field, only {known}"
-    return f"{name}: {message[0].lower()}{message[1:]}"
+    match kind:
+        case "extra_forbidden":
+            return f"{name}: there is no such field, only {known or 'none at all'}"
+        case "model_type":
+            return f"{name}: it must be an object"
+        case "string_pattern_mismatch":  # no input has another pattern than that of a text that is not blank
+            return f"{name}: it must not be blank"
+        case _:
+            return f"{name}: {message[0].lower()}{message[1:]}"
