@@ -91,6 +91,7 @@ class Builder:
         agent.run = node.run
         agent.history = list(past.histories.get(agent.id, ()))
         agent.call_ids = {call.id for message in agent.history for call in tool_uses(message)}
+        agent.replies = sum(message.role == "assistant" for message in agent.history)
         agent.usage = node.usage
         agent.tool_calls = node.tool_call_count
         agent.result = past.result_of(agent.id)

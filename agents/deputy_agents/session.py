@@ -420,7 +420,7 @@ class Session:
         return AgentsView(self, agent)
 
     def over_budget(self, agent: Agent) -> bool:
-        if limit := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids)):
+        if limit := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids), agent.replies):
             self._end_over_budget(agent, f"its budget of {limit} is used up")
         elif limit := self._tree_limit():
             self._end_over_budget(self._primary.agent, f"the session's budget of {limit} is used up")

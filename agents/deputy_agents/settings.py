@@ -29,20 +29,22 @@ class AgentSettings:
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What may be used up; ``None`` sets no limit. ``tokens`` counts input and output, ``cost`` is in US dollars and
-    counts where prices are known, ``seconds`` is running time."""
+    counts where prices are known, ``replies`` are those of models, ``seconds`` is running time."""
 
     tokens: int | None = None
     cost: float | None = None
     tool_calls: int | None = None
     seconds: float | None = None
+    replies: int | None = None
 
-    def exceeded(self, usage: Usage, tool_calls: int) -> str:
+    def exceeded(self, usage: Usage, tool_calls: int, replies: int) -> str:
         """The limit that is reached, with its unit; empty while there is something left."""
         tokens = usage.input_tokens + usage.output_tokens
         for used, limit, what in (
             (tokens, self.tokens, "tokens"),
             (usage.cost or 0.0, self.cost, "US dollars"),
             (tool_calls, self.tool_calls, "tool calls"),
+            (replies, self.replies, "model replies"),
         ):
             if limit is not None and used >= limit:
                 return f"{limit:,} {what}"

@@ -110,10 +110,11 @@ class Supervisor:
             raise UnknownAgent(f"This session has no agent {agent_id}.")
         return driver.agent
 
-    def spent(self) -> tuple[Usage, int]:
-        """What all agents have used together: tokens, and tool calls."""
+    def spent(self) -> tuple[Usage, int, int]:
+        """What all agents have used together: tokens, tool calls, and replies of models."""
         agents = [driver.agent for driver in self._drivers.values()]
-        return sum((agent.usage for agent in agents), Usage()), sum(len(agent.call_ids) for agent in agents)
+        usage = sum((agent.usage for agent in agents), Usage())
+        return usage, sum(len(agent.call_ids) for agent in agents), sum(agent.replies for agent in agents)
 
     def restore(self, past: Past) -> None:
         """Takes in the agents of a stored session with all that they know; none of them runs."""

@@ -110,6 +110,8 @@ class BudgetSettings(Params):
     """US dollars; counts where prices are known."""
     tool_calls: Positive | None = None
     """Calls of tools."""
+    replies: Positive | None = None
+    """Replies of models."""
     seconds: Above | None = None
     """Running time of an agent, in seconds; for a tree, the time of one turn."""
 

@@ -456,7 +456,7 @@ def _rule(index: int, rule: settings.RuleSetting) -> Rule:
 
 
 def _budget(budget: settings.BudgetSettings) -> core.Budget:
-    return core.Budget(budget.tokens, budget.cost, budget.tool_calls, budget.seconds)
+    return core.Budget(budget.tokens, budget.cost, budget.tool_calls, budget.seconds, budget.replies)
 
 
 def rule(kept: Rule) -> wire_rule.Rule:

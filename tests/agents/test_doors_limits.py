@@ -36,6 +36,7 @@ def limited(agent: Budget | None = None, tree: Budget | None = None) -> Settings
         (Budget(tokens=2000), "2,000 tokens"),
         (Budget(tool_calls=2), "2 tool calls"),
         (Budget(cost=0.5), "0.5 US dollars"),
+        (Budget(replies=2), "2 model replies"),
     ],
 )
 @pytest.mark.asyncio
@@ -101,6 +102,16 @@ async def test_all_agents_of_a_tree_spend_from_one_budget(workspace: Path) -> No
         outcome = await c.turn()
         assert outcome.stop_reason == "max_turn_requests"
         assert len(c.bodies(AgentFinished)) == 2
+
+
+@pytest.mark.requirement("X10")
+@pytest.mark.asyncio
+async def test_the_replies_of_all_agents_of_a_tree_count_together(workspace: Path) -> None:
+    children: dict[str, list[Line]] = {name: [step(), say("done")] for name in ("a", "b")}
+    async with core(workspace, Cast([fan_out(*children)], children), settings=limited(tree=Budget(replies=3))) as c:
+        assert (await c.turn()).stop_reason == "max_turn_requests"
+        assert len(c.model.requests) == 3
+        assert {end.failure_reason for end in c.bodies(AgentFinished)} == {FailureReason.BUDGET_EXCEEDED}
 
 
 @pytest.mark.requirement("X10")

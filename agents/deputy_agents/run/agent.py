@@ -45,6 +45,8 @@ class Agent:
     marks: ReadMarks = field(default_factory=ReadMarks)
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
+    replies: int = 0
+    """Of its model, in all runs."""
     call_ids: set[str] = field(default_factory=set[str])
     result: str = ""
     """The whole result of the last run."""

@@ -58,7 +58,8 @@ class Conversation:
         return await self._send(self._request(), hear)
 
     def count(self, usage: Usage) -> None:
-        """The history, with the answer that is about to be added, was counted by the model."""
+        """The model has answered; it counted the history with the answer that is about to be added."""
+        self._agent.replies += 1
         self._unanswered = Usage()
         self._spend(usage)
         self._agent.memory = memory.counted(self._agent.memory, usage, len(self._agent.history) + 1)
