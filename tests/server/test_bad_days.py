@@ -208,6 +208,21 @@ async def test_a_call_that_cannot_be_read_is_an_error_that_the_model_can_mend(
         assert "JSON" in json.dumps(result["content"])
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("functions.read_file", "functions_read_file"), ("read file!", "read_file_"), ("ü" * 200, "_" * 128)],
+)
+async def test_a_made_up_tool_is_an_error_to_the_model_and_no_name_or_number_of_it_spoils_the_history(
+    deputy: Deputies, workspace: Path, name: str, sent: str
+) -> None:
+    made_up = calls(call(name, id="call:1 of 2", path="a.txt"))
+    async with deputy(Plays(made_up, say("I mend it.")), workspace) as (client, api):
+        session_id, _ = await client.session()
+        assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
+        (used,), (result,) = (blocks_of(message) for message in api.bodies[1]["messages"][1:])
+        assert (used["name"], result["is_error"]) == (sent, True)
+
+
 async def test_reasoning_goes_back_with_its_signature_and_is_shown_apart(deputy: Deputies, workspace: Path) -> None:
     thoughtful = Play((think("Let me look."), call("list_dir", path=".")))
     async with deputy(Plays(thoughtful, say("ok")), workspace) as (client, api):

@@ -111,6 +111,8 @@ def _redacted(where: str, block: Json) -> Iterator[str]:
 def _use(where: str, block: Json) -> Iterator[str]:
     if not isinstance(block.get("input"), dict):
         yield f"{where}.tool_use.input: input should be an object"
+    if not _TOOL_NAME.match(str(block.get("name", ""))):
+        yield f"{where}.tool_use.name: string should match the pattern of a tool's name"
 
 
 def _result(where: str, block: Json) -> Iterator[str]:

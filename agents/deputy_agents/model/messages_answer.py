@@ -5,6 +5,7 @@ makes no whole message is noticed by :meth:`Answer.reply` alone.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
@@ -16,6 +17,7 @@ from deputy_agents.ports import TextPart, ThinkingPart, Used
 Json: TypeAlias = Mapping[str, object]
 
 _NONE: Json = {}
+_TOOL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 STOP_REASONS = {
     "end_turn": StopReason.END_TURN,
@@ -168,7 +170,7 @@ class Answer:
 
 def _tool_use(opened: _Open, ids: set[str]) -> ToolUse:
     tool_id = as_text(opened.start.get("id"))
-    if not tool_id or tool_id in ids:
+    if not _TOOL_ID.fullmatch(tool_id) or tool_id in ids:
         # Some servers number carelessly; the history would be refused for it for ever after.
         tool_id = f"toolu_{new_id()}"
     ids.add(tool_id)

@@ -4,6 +4,7 @@ The conversion is a pure function of the request, down to the order of the keys:
 conversation begins with the same bytes, so that the provider's prompt cache hits.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -11,6 +12,9 @@ from deputy_agents.message import Block, Image, Message, Text, Thinking, ToolRes
 from deputy_agents.ports import ModelRequest
 
 Param: TypeAlias = dict[str, object]
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME_LENGTH = 128
 
 _CACHED: Param = {"type": "ephemeral"}
 _NO_OUTPUT = "(no output)"
@@ -84,7 +88,8 @@ def _block(block: Block) -> Iterator[Param]:
         case Thinking():
             return
         case ToolUse():
-            yield {"type": "tool_use", "id": block.id, "name": block.name, "input": dict(block.input)}
+            name = _NOT_IN_NAMES.sub("_", block.name)[:_NAME_LENGTH]  # models make some up that no tool could have
+            yield {"type": "tool_use", "id": block.id, "name": name, "input": dict(block.input)}
         case ToolResult():
             yield _result(block)
 

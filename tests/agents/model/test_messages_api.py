@@ -53,6 +53,7 @@ def test_a_proper_conversation_breaks_no_rule() -> None:
         (body(USER, tools=[{"name": "a", "input_schema": {}}]), "must be object"),
         (body(USER, system=""), "system"),
         (body(said("user", *[{**TEXT, "cache_control": {}}] * 5)), "at most 4"),
+        (body(USER, said("assistant", {**USE, "name": "a.b"}), said("user", RESULT)), "tool's name"),
         (body(USER, said("assistant", {**TEXT, "text": "on \n"})), "trailing whitespace"),
         (body(USER, max_tokens=0), "max_tokens"),
     ],
