@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from deputy_agents.definition import PermissionMode
-from deputy_agents.permission.rule import AccessRequest, Action, Effect, Rule, matches, rule_text
+from deputy_agents.permission.rule import AccessRequest, Action, Effect, Match, Rule, matches, rule_text
 from deputy_agents.text import visible
 
 __all__ = ["AccessRequest", "Action", "Decision", "Effect", "Policy", "Rule", "decide", "decide_all", "meet"]
@@ -42,6 +42,7 @@ _BY_MODE: Mapping[Action, tuple[Effect, Effect, Effect, Effect]] = {
     Action.READ_SECRET:     (_ASK,   _ASK,   _ASK,   _ALLOW),
     Action.EDIT:            (_DENY,  _ASK,   _ALLOW, _ALLOW),
     Action.EDIT_PROTECTED:  (_DENY,  _ASK,   _ASK,   _ALLOW),
+    Action.OUTSIDE:         (_DENY,  _ASK,   _ASK,   _ALLOW),
     Action.EXECUTE:         (_DENY,  _ASK,   _ASK,   _ALLOW),
     Action.FETCH:           (_ASK,   _ASK,   _ASK,   _ALLOW),
     Action.SPAWN:           (_DENY,  _ALLOW, _ALLOW, _ALLOW),
@@ -54,6 +55,7 @@ _DOES = {
     Action.READ_SECRET: "reads a file that may hold secrets",
     Action.EDIT: "changes a file",
     Action.EDIT_PROTECTED: "changes a file that other programs obey",
+    Action.OUTSIDE: "uses a file outside the workspace, or one that is only known when the command runs",
     Action.EXECUTE: "runs a command",
     Action.FETCH: "reads from the web",
     Action.SPAWN: "starts a child that may change things",
@@ -87,7 +89,7 @@ def _by_itself(policy: Policy, request: AccessRequest) -> Decision:
     by_mode = _by_mode(policy.mode, request)
     if by_mode.effect is _DENY:
         return by_mode
-    spoken = [_by_rule(rule) for rule in policy.rules if matches(rule, request)]
+    spoken = [said for rule in policy.rules if (said := _by_rule(rule, request))]
     return _strictest(spoken) if spoken else by_mode
 
 
@@ -96,8 +98,15 @@ def _by_mode(mode: PermissionMode, request: AccessRequest) -> Decision:
     return Decision(effect, f"The mode {mode.value} {_VERB[effect]} it: {request.tool} {_DOES[request.action]}.")
 
 
-def _by_rule(rule: Rule) -> Decision:
-    return Decision(rule.effect, f"The rule {visible(rule_text(rule))} {_VERB[rule.effect]} it.", rule)
+def _by_rule(rule: Rule, request: AccessRequest) -> Decision | None:
+    named = f"The rule {visible(rule_text(rule))}"
+    match matches(rule, request):
+        case Match.YES:
+            return Decision(rule.effect, f"{named} {_VERB[rule.effect]} it.", rule)
+        case Match.MAYBE:
+            return Decision(_ASK, f"{named} may be about what it becomes when it runs.", rule)
+        case Match.NO:
+            return None
 
 
 def _strictest(decisions: Sequence[Decision]) -> Decision:

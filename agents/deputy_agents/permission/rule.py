@@ -4,12 +4,16 @@ As text a rule is ``edit_file(src/**)``, ``shell`` or ``*``.
 
 A pattern matches the whole subject, from the root on: ``**/.env`` is a ``.env`` at any depth, ``.env`` the one at the
 top. In paths ``*`` and ``?`` stop at a slash, ``**`` crosses it and ``**/`` may stand for nothing; in other subjects
-(commands, hosts, names) ``*`` matches anything. A backslash takes the next character as it is.
+(commands, hosts, names) ``*`` matches anything, and `` *`` at the end nothing as well: ``git status *`` is
+``git status`` with any further words or none. A backslash takes the next character as it is.
+
+A command may hold what is only known when it runs: ``rm *.py``, ``echo $HOME``. A rule that allows counts only if it
+covers whatever that becomes; one that denies or asks is reason to ask as soon as it may apply.
 """
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from functools import lru_cache
 
 from deputy_agents.errors import InvalidRequest
@@ -27,6 +31,8 @@ class Action(StrEnum):
     EDIT = "edit"
     EDIT_PROTECTED = "edit_protected"
     """Changes a file that other programs obey or run, such as a Git hook: as good as a command."""
+    OUTSIDE = "outside"
+    """A command reads or writes a file outside the roots, or one whose place is only known when it runs."""
     EXECUTE = "execute"
     FETCH = "fetch"
     SPAWN = "spawn"
@@ -44,6 +50,12 @@ class AccessRequest:
     action: Action
     subject: str
     path: str = ""
+    known: str | None = None
+    """The beginning of the subject that stands whatever the rest becomes when it runs; ``None``: all of it."""
+    computed: bool = False
+    """It holds what is computed when it runs: no pattern covers that, unless it allows everything."""
+    lasting: str | None = None
+    """The pattern that a lasting permission gets; ``None``: that of exactly this subject."""
 
 
 class Effect(StrEnum):
@@ -67,7 +79,16 @@ class Rule:
     source: str = SESSION
 
 
-_PATHS = frozenset({Action.READ, Action.READ_SECRET, Action.EDIT, Action.EDIT_PROTECTED})
+class Match(Enum):
+    """Whether a rule is about a request."""
+
+    NO = auto()
+    MAYBE = auto()
+    """It depends on what the subject becomes when it runs."""
+    YES = auto()
+
+
+_PATHS = frozenset({Action.READ, Action.READ_SECRET, Action.EDIT, Action.EDIT_PROTECTED, Action.OUTSIDE})
 _TOKEN = re.compile(
     r"\\(?P<literal>.)|(?P<deep>(?<![^/])\*\*/)|(?P<any>\*\*)|(?P<star>\*)|(?P<one>\?)|(?P<plain>.)",
     re.DOTALL,
@@ -76,16 +97,28 @@ _IN_PATHS = {"deep": r"(?:.*/)?", "any": r".*", "star": r"[^/]*", "one": r"[^/]"
 _IN_TEXT = {"deep": r".*/", "any": r".*", "star": r".*", "one": r"."}
 _RULE = re.compile(r"(?P<tool>\*|[\w.-]+)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _SPECIAL = re.compile(r"[\\*?]")
+_FURTHER_WORDS = " *"
 
 
-def matches(rule: Rule, request: AccessRequest) -> bool:
-    """Whether ``rule`` speaks about ``request``."""
+def matches(rule: Rule, request: AccessRequest) -> Match:
+    """Whether ``rule`` is about ``request``. Its subject as written always counts for a rule that denies or asks, and
+    for one that allows if the pattern is that very text."""
     if rule.tool not in ("*", request.tool):
-        return False
-    if rule.pattern is None:
-        return True
-    pattern = _compiled(rule.pattern, request.action in _PATHS)
-    return any(pattern.fullmatch(name) for name in _names(rule, request))
+        return Match.NO
+    in_paths = request.action in _PATHS
+    if rule.pattern is None or rule.pattern == ("**" if in_paths else "*"):
+        return Match.YES
+    pattern = _compiled(rule.pattern, in_paths)
+    as_written = any(pattern.fullmatch(name) for name in _names(rule, request))
+    if request.known is None:
+        return Match.YES if as_written else Match.NO
+    stem, rest = _stem(rule.pattern)
+    if rule.effect is Effect.ALLOW:
+        covers = not request.computed and bool(rest) and not rest.strip("*") and request.known.startswith(stem)
+        return Match.YES if covers or (as_written and not rest) else Match.NO
+    if as_written:
+        return Match.YES
+    return Match.MAYBE if stem.startswith(request.known) or request.known.startswith(stem) else Match.NO
 
 
 def _names(rule: Rule, request: AccessRequest) -> tuple[str, ...]:
@@ -117,12 +150,30 @@ def parse_rule(text: str, effect: Effect, source: str = SESSION) -> Rule:
 
 
 def lasting_rule(request: AccessRequest, effect: Effect, source: str = SESSION) -> Rule:
-    """The rule that remembers an answer about exactly this tool and subject."""
-    return Rule(new_id(), request.tool, effect, escaped(request.path or request.subject), source)
+    """The rule that remembers an answer about this tool and subject: exactly this one, or what ``lasting`` says where
+    that is allowed. A command that is denied stays so with further words behind it."""
+    pattern = escaped(request.path or request.subject)
+    if effect is Effect.ALLOW:
+        pattern = request.lasting or pattern
+    elif request.action is Action.EXECUTE:
+        pattern += _FURTHER_WORDS
+    return Rule(new_id(), request.tool, effect, pattern, source)
+
+
+def _stem(pattern: str) -> tuple[str, str]:
+    """What every match begins with, and the rest of the pattern from its first wildcard on."""
+    stem = ""
+    for token in _TOKEN.finditer(pattern):
+        if (char := token["literal"] or token["plain"]) is None:
+            return stem, pattern[token.start() :]
+        stem += char
+    return stem, ""
 
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str, in_paths: bool) -> re.Pattern[str]:
+    if not in_paths and pattern.endswith(_FURTHER_WORDS) and not pattern.endswith("\\" + _FURTHER_WORDS):
+        return re.compile(f"{_compiled(pattern.removesuffix(_FURTHER_WORDS), in_paths).pattern}(?: .*)?", re.DOTALL)
     wild = _IN_PATHS if in_paths else _IN_TEXT
 
     def translated(token: re.Match[str]) -> str:

@@ -6,14 +6,18 @@ from hypothesis import strategies as st
 
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.permission.decide import AccessRequest, Action, Effect, Rule
-from deputy_agents.permission.rule import lasting_rule, matches, parse_rule, rule_text
+from deputy_agents.permission.rule import Match, lasting_rule, matches, parse_rule, rule_text
 
 names = st.text(min_size=1, max_size=20)
 tricky = st.text(alphabet="a*?[]{}()\\/!\n.", min_size=1, max_size=8)
 
 
+def applies(rule: Rule, request: AccessRequest) -> bool:
+    return matches(rule, request) is Match.YES
+
+
 def hits(pattern: str, subject: str, action: Action = Action.EDIT) -> bool:
-    return matches(Rule("r", "edit_file", Effect.ALLOW, pattern), AccessRequest("edit_file", action, subject))
+    return applies(Rule("r", "edit_file", Effect.ALLOW, pattern), AccessRequest("edit_file", action, subject))
 
 
 @pytest.mark.parametrize(
@@ -45,9 +49,9 @@ def test_in_a_command_a_star_matches_slashes_too() -> None:
 @given(tricky, tricky)
 def test_a_remembered_answer_is_about_one_subject_only(one: str, other: str) -> None:
     rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, one), Effect.ALLOW)
-    assert matches(rule, AccessRequest("edit_file", Action.EDIT, one))
-    assert matches(rule, AccessRequest("edit_file", Action.EDIT, other)) is (one == other)
-    assert not matches(rule, AccessRequest("write_file", Action.EDIT, one))
+    assert applies(rule, AccessRequest("edit_file", Action.EDIT, one))
+    assert applies(rule, AccessRequest("edit_file", Action.EDIT, other)) is (one == other)
+    assert not applies(rule, AccessRequest("write_file", Action.EDIT, one))
 
 
 @given(names)
@@ -66,7 +70,7 @@ def test_the_text_of_a_remembered_answer_is_the_tool_and_the_path() -> None:
 def test_a_rule_without_a_pattern_is_about_everything_that_its_tool_does() -> None:
     rule = parse_rule(" edit_file ", Effect.ASK, "settings")
     assert (rule.tool, rule.pattern, rule.source, rule_text(rule)) == ("edit_file", None, "settings", "edit_file")
-    assert matches(parse_rule("*", Effect.DENY), AccessRequest("anything", Action.FETCH, "example.com"))
+    assert applies(parse_rule("*", Effect.DENY), AccessRequest("anything", Action.FETCH, "example.com"))
 
 
 @pytest.mark.parametrize("text", ["", "edit_file(", "edit_file()", "edit file(x)", "(x)", "a(b)c"])

@@ -1,0 +1,134 @@
+"""What the gate has to decide about a shell command: every simple command in it, and every file that it redirects."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from deputy_agents.permission.rule import AccessRequest, Action, escaped
+from deputy_agents.shell.inner import inner
+from deputy_agents.shell.parse import Command, Opaque, Part, Redirect, Statement, parse
+from deputy_agents.shell.word import Word
+from deputy_agents.text import visible
+from deputy_agents.workspace import is_secret
+
+TOOL: Final = "shell"
+
+_HARMLESS: Final = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)")
+_MOVES: Final = frozenset({"cd", "pushd", "popd", "eval", "source", ".", "alias", "chroot"})
+_SPLIT: Final = re.compile(r"[=@:]")
+
+_GROWING: Final = frozenset(
+    tuple(line.split())
+    for line in """
+    git status | git diff | git log | git show | git blame | git fetch | git add
+    npm test | npm run * | pnpm test | pnpm run * | yarn test | yarn run * | npx tsc | npx eslint
+    cargo build | cargo check | cargo test | cargo clippy | cargo fmt | go build | go test | go vet | go fmt
+    pytest | python -m pytest | python3 -m pytest | uv run pytest | ruff check | ruff format | mypy | pyright
+    make * | just * | tsc | eslint | prettier | gradle test | mvn test | dotnet build | dotnet test | ctest
+    ls | wc | pwd | rg | grep | cat | head | tail | which | file | stat | du | tree
+    """.replace("\n", "|").split("|")
+    if line.split()
+)
+"""Beginnings of commands that people run again and again with other words behind them: a lasting permission for one
+covers those, too. ``*`` is any one word that is no option. Of every other command it covers the very same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file that a command redirects, as written; ``path`` is ``None`` where that is only known when it runs."""
+
+    shown: str
+    path: str | None
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a line needs: ``access`` is for the gate as it is, ``targets`` are still to be located."""
+
+    access: tuple[AccessRequest, ...]
+    targets: tuple[Target, ...]
+
+
+def needs(text: str) -> Needs:
+    """What a line of bash needs. Blocks for some milliseconds."""
+    parts = [part for outer in parse(text) for part in (outer, *_inside(outer))]
+    moves = any(isinstance(part, Opaque) or _moves(part) for part in parts)
+    access = dict.fromkeys(request for part in parts for request in _requests(part))
+    targets = dict.fromkeys(_target(part, moves) for part in parts if isinstance(part, Redirect))
+    wanted = (target for target in targets if target.path is None or not _HARMLESS.fullmatch(target.path))
+    # A line of comments alone still is a command.
+    return Needs(tuple(access) or (AccessRequest(TOOL, Action.EXECUTE, text.strip()),), tuple(wanted))
+
+
+def _inside(part: Part) -> Sequence[Part]:
+    return inner(part) if isinstance(part, Command) else ()
+
+
+def _moves(part: Part) -> bool:
+    """Whether relative paths may mean something else after it."""
+    return isinstance(part, Command) and bool(part.words) and (part.words[0].text in _MOVES or not part.words[0].plain)
+
+
+def _requests(part: Part) -> Iterator[AccessRequest]:
+    match part:
+        case Command(words, assignments):
+            if assignments:
+                yield _assigned(part)
+            if words:
+                yield _execute(part)
+            yield from _secrets(words)
+        case Statement(text, fixed):
+            known = fixed if fixed != text else None
+            yield AccessRequest(TOOL, Action.EXECUTE, text, known, computed=known is not None)
+        case Opaque(text):
+            yield AccessRequest(TOOL, Action.EXECUTE, text, known="", computed=True)
+        case Redirect():
+            return
+
+
+def _execute(command: Command) -> AccessRequest:
+    words = command.words
+    subject = " ".join(word.shown for word in words)
+    uncertain = next((index for index, word in enumerate(words) if not word.plain), None)
+    known = f"{subject} " if command.appended else None
+    if uncertain is not None:
+        known = "".join(f"{word.shown} " for word in words[:uncertain]) + words[uncertain].fixed
+    computed = any(word.computed for word in words)
+    return AccessRequest(TOOL, Action.EXECUTE, subject, known, computed, _lasting(words))
+
+
+def _assigned(command: Command) -> AccessRequest:
+    """A variable may change what a command does, so that no rule about the command alone allows it."""
+    text = " ".join((*command.assignments, *(word.shown for word in command.words)))
+    known = re.split(r"[$`]", text, maxsplit=1)[0] if any(sign in text for sign in "$`") else None
+    return AccessRequest(TOOL, Action.EXECUTE, text, known, computed=known is not None)
+
+
+def _lasting(words: Sequence[Word]) -> str | None:
+    for length in range(len(words), 0, -1):
+        start = words[:length]
+        if not all(word.plain for word in start):
+            continue
+        texts = tuple(word.text for word in start)
+        wild = (*texts[:-1], "*") if length > 1 and not texts[-1].startswith("-") else texts
+        if texts in _GROWING or wild in _GROWING:
+            return escaped(" ".join(word.shown for word in start)) + " *"
+    return None
+
+
+def _secrets(words: Iterable[Word]) -> Iterator[AccessRequest]:
+    """Words that name a file that may hold secrets: allowing ``cat *`` is no consent to that."""
+    for word in words:
+        for text in (word.text, *_SPLIT.split(word.text)):
+            if text and is_secret(text):
+                yield AccessRequest("read_file", Action.READ_SECRET, text)
+
+
+def _target(redirect: Redirect, moves: bool) -> Target:
+    word = redirect.target
+    if word is None:
+        return Target("?", None, redirect.writes)
+    known = word.plain and (word.text.startswith("/") or not moves)
+    return Target(visible(word.text), word.text if known else None, redirect.writes)

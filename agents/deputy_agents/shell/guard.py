@@ -1,0 +1,206 @@
+"""Runs one command, and ends everything that it has started: on its end, on a word of the owner, and with the owner.
+
+A script of its own, run as ``python -I -S guard.py GRACE COMMAND...`` with three pipes: closing its input is the word to
+end; its output is that of the command, error output included; on its error output it reports one line (see
+:func:`_report`). A killed owner closes the pipe as well as a living one.
+
+On Linux the guard is the reaper of whatever its command starts: a process that forks away, starts a session of its own
+or is disowned becomes the guard's child, and no child is left when the guard ends. Elsewhere only the process group of
+the command is ended, which is the best that there is.
+"""
+
+import errno
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+_SET_PDEATHSIG = 1
+_SET_CHILD_SUBREAPER = 36
+_LIMIT = 3.0
+"""Seconds that the processes may take to be gone once they were killed."""
+_STEP = 0.01
+_LINUX = sys.platform == "linux"
+
+
+def main(arguments: list[str]) -> None:
+    """Returns when nothing of the command is left."""
+    grace, command = float(arguments[0]), arguments[1:]
+    report, woken = os.dup(2), _wake_on_signals()
+    if _LINUX:
+        _prctl(_SET_CHILD_SUBREAPER)
+    child = _start(command, report)
+    _let_go_of_output()
+    code = _wait(child, woken)
+    stopped = code is None
+    left = 0 if stopped else sum(1 for _ in _living(child))
+    if code is None or left:
+        ended = _end_all(child, grace)
+        code = ended if code is None else code
+    _report(report, -signal.SIGKILL if code is None else code, left, sum(1 for _ in _living(child)))
+
+
+def _report(to: int, code: int, left: int, survivors: int) -> None:
+    """The exit code (negative: the signal that ended it), how many processes it left behind, how many of all could not
+    be ended."""
+    try:
+        os.write(to, f"{code} {left} {survivors}\n".encode())
+    except OSError:
+        return  # nobody is there any more who wants to know
+
+
+def _wake_on_signals() -> int:
+    """A pipe that is readable after the end of a child, or after a signal that means the guard."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return reading
+
+
+def _start(command: list[str], report: int) -> int:
+    """Forks the command into a session of its own. One that cannot be started ends with 127, and says why."""
+    guard = os.getpid()
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os.setsid()
+        if _LINUX:
+            _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != guard:
+                os._exit(127)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(1, 2)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(1, f"{command[0]}: {error.strerror}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _let_go_of_output() -> None:
+    """The owner reads to the end of the output: only the command must hold it open."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+
+
+def _wait(child: int, woken: int) -> int | None:
+    """The exit code of the command; ``None`` when it is to be ended before."""
+    poll = select.poll()
+    poll.register(0, select.POLLIN | select.POLLHUP)
+    poll.register(woken, select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        if 0 in ready:
+            return None
+        signals = os.read(woken, 4096)
+        code = _reap(child)
+        if code is not None:
+            return code
+        if signals.strip(bytes([signal.SIGCHLD])):
+            return None
+
+
+def _reap(child: int) -> int | None:
+    """Takes leave of every child that has ended; the exit code of ``child`` if it is among them."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+
+
+def _end_all(child: int, grace: float) -> int | None:
+    """Asks all to end, and kills those that have not within ``grace`` seconds. The exit code of ``child``."""
+    code: int | None = None
+    for pid in _living(child):
+        _send(pid, signal.SIGTERM)
+        _send(pid, signal.SIGCONT)
+    for deadline, kill in ((time.monotonic() + grace, False), (time.monotonic() + grace + _LIMIT, True)):
+        while time.monotonic() < deadline:
+            code = ended if (ended := _reap(child)) is not None else code
+            if not any(True for _ in _living(child)):
+                return code
+            if kill:
+                _kill_all(child)
+            time.sleep(_STEP)
+    return code
+
+
+def _kill_all(child: int) -> None:
+    """Stops all before it kills any: what is stopped starts no more."""
+    stopped: set[int] = set()
+    while new := [pid for pid in _living(child) if pid not in stopped]:
+        for pid in new:
+            _send(pid, signal.SIGSTOP)
+        stopped.update(new)
+    for pid in stopped:
+        _send(pid, signal.SIGKILL)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number) if pid > 0 else os.killpg(-pid, number)
+    except OSError as error:
+        if error.errno not in (errno.ESRCH, errno.EPERM):
+            raise
+
+
+def _living(child: int) -> Iterator[int]:
+    """What is left of the command: all processes below the guard; where that cannot be seen, the group, as a negative
+    number."""
+    if not _LINUX:
+        yield from _group(child)
+        return
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (parent := _parent(entry)) is not None:
+            children.setdefault(parent, []).append(int(entry))
+    found = [os.getpid()]
+    while found:
+        for pid in children.get(found.pop(), ()):
+            found.append(pid)
+            yield pid
+
+
+def _parent(pid: str) -> int | None:
+    """``None`` for a process that has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib would double the start-up of the guard
+            state, parent = file.read().rsplit(b")", 1)[1].split()[:2]
+    except (OSError, IndexError, ValueError):
+        return None
+    return None if state in (b"Z", b"X") else int(parent)
+
+
+def _group(child: int) -> Iterator[int]:
+    try:
+        os.killpg(child, 0)
+    except OSError:
+        return
+    yield -child
+
+
+def _prctl(option: int, value: int = 1) -> None:
+    import ctypes  # for Linux alone
+
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

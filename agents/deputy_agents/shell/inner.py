@@ -1,0 +1,176 @@
+"""Commands that run other commands: ``timeout 5 rm x`` is ``rm x``, too."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from deputy_agents.shell.parse import ASSIGNMENT, RESERVED, Command, Opaque, Part, parse
+from deputy_agents.shell.word import Word
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapper:
+    """How a program finds the command that it runs. ``flags`` are options that stand alone, ``valued`` those with a
+    value of their own, ``operands`` the words that it takes for itself. ``settings`` are assignments that may follow;
+    ``appends`` says that it adds words."""
+
+    flags: frozenset[str] = frozenset()
+    valued: frozenset[str] = frozenset()
+    operands: int = 0
+    settings: re.Pattern[str] | None = None
+    appends: bool = False
+
+
+_ANY_NAME: Final = re.compile(r"[^=]*=")
+
+
+def _wrapper(
+    flags: str = "",
+    valued: str = "",
+    operands: int = 0,
+    settings: re.Pattern[str] | None = None,
+    appends: bool = False,
+) -> _Wrapper:
+    return _Wrapper(frozenset(flags.split()), frozenset(valued.split()), operands, settings, appends)
+
+
+_WRAPPERS: Final[Mapping[str, _Wrapper]] = {
+    "command": _wrapper("-p"),
+    "builtin": _wrapper(),
+    "exec": _wrapper("-c -l", "-a"),
+    "nohup": _wrapper(),
+    "setsid": _wrapper("-c -f -w --ctty --fork --wait"),
+    "time": _wrapper("-p", settings=ASSIGNMENT),
+    "nice": _wrapper("", "-n --adjustment"),
+    "ionice": _wrapper("-t", "-c -n"),
+    "chrt": _wrapper("-b -f -i -o -r", "", 1),
+    "taskset": _wrapper("-c", "", 1),
+    "stdbuf": _wrapper("", "-i -o -e"),
+    "timeout": _wrapper("-v --foreground --preserve-status --verbose", "-k -s --kill-after --signal", 1),
+    "env": _wrapper("- -i --ignore-environment", "-u --unset -C --chdir", settings=_ANY_NAME),
+    "sudo": _wrapper("-n -E -H -b -k", "-u -g -p -C -D -R -T --user --group", settings=_ANY_NAME),
+    "doas": _wrapper("-n", "-u -C"),
+    "xargs": _wrapper("-0 -r -t --null --no-run-if-empty", "-I -n -P -L -d -a -E -s", appends=True),
+    "busybox": _wrapper(),
+    "caffeinate": _wrapper("-d -i -m -s -u", "-t -w"),
+    "flock": _wrapper("-s -x -n -u", "-w -E", 1),
+}
+_SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh"})
+_FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_UNKNOWN: Final = frozenset(
+    {"coproc", "parallel", "watch", "strace", "ltrace", "unshare", "nsenter", "chroot", "script"}
+)
+"""Programs that run a command in ways that are not taken apart here."""
+_SCRIPT_OPTION: Final = re.compile(r"-[a-z]*c")
+
+
+def inner(command: Command) -> tuple[Part, ...]:
+    """What ``command`` runs beside itself, at every depth."""
+    return tuple(_all(command))
+
+
+def _all(command: Command) -> Iterator[Part]:
+    for part in _next(command):
+        yield part
+        if isinstance(part, Command):
+            yield from _all(part)
+
+
+def _next(command: Command) -> Iterator[Part]:
+    words = command.words
+    name = words[0].text.rsplit("/", 1)[-1] if words and words[0].plain else ""
+    if name in _WRAPPERS:
+        yield from _wrapped(_WRAPPERS[name], command)
+    elif name == "eval":
+        yield from _script(words[1:])
+    elif name in _SHELLS:
+        yield from _of_shell(words, command)
+    elif name == "trap" and len(words) > 2:
+        yield from _script(words[1:2])
+    elif name == "find":
+        yield from _of_find(words)
+    elif name in _UNKNOWN:
+        yield Opaque(" ".join(word.shown for word in words))
+
+
+def _wrapped(wrapper: _Wrapper, command: Command) -> Iterator[Part]:
+    words = list(command.words[1:])
+    while words and words[0].text.startswith("-"):
+        option = words.pop(0)
+        if option.text == "--":
+            break
+        if not option.plain or not _takes(wrapper, option.text, words):
+            yield Opaque(" ".join(word.shown for word in command.words))
+            return
+    taken = words[: wrapper.operands]
+    words = words[wrapper.operands :]
+    settings: list[str] = []
+    while wrapper.settings and words and wrapper.settings.match(words[0].text):
+        settings.append(words.pop(0).shown)
+    if not all(word.plain for word in taken) or (words and words[0].text in RESERVED):
+        yield Opaque(" ".join(word.shown for word in command.words))
+    if words:
+        yield Command(tuple(words), tuple(settings), wrapper.appends or command.appended)
+    elif command.appended or wrapper.appends:
+        yield Opaque(" ".join(word.shown for word in command.words))
+
+
+def _takes(wrapper: _Wrapper, option: str, following: list[Word]) -> bool:
+    """Whether the option is known; its value, if any, is taken off ``following``."""
+    if option in wrapper.flags:
+        return True
+    if option in wrapper.valued:
+        return bool(following) and following.pop(0).plain
+    name, equals, _ = option.partition("=")
+    if equals:
+        return name in wrapper.valued
+    # -n5: a value that sticks to its option.
+    return not option.startswith("--") and option[:2] in wrapper.valued
+
+
+def _of_shell(words: Sequence[Word], command: Command) -> Iterator[Part]:
+    """``bash -c '...'`` runs a text, ``bash file`` a file, which is a command like any other; a shell without either
+    runs what it is sent."""
+    rest = list(words[1:])
+    while rest and rest[0].text.startswith(("-", "+")):
+        option = rest.pop(0)
+        if _SCRIPT_OPTION.fullmatch(option.text):
+            yield from _script(rest[:1])
+            return
+        if not option.plain or not re.fullmatch(r"[-+][a-z]+", option.text) or set(option.text) & set("soO"):
+            yield Opaque(" ".join(word.shown for word in words))
+            return
+    if not rest or command.appended:
+        yield Opaque(" ".join(word.shown for word in words))
+
+
+def _of_find(words: Sequence[Word]) -> Iterator[Part]:
+    for index, word in enumerate(words):
+        if not word.plain:
+            if word.computed:
+                yield Opaque(" ".join(word.shown for word in words))
+        elif word.text in _FIND_RUNS:
+            run: list[Word] = []
+            for following in words[index + 1 :]:
+                if following.text in (";", "+"):
+                    break
+                run.append(_filled(following))
+            if run:
+                yield Command(tuple(run))
+
+
+def _filled(word: Word) -> Word:
+    """``find`` puts the names that it finds in place of ``{}``."""
+    if "{}" not in word.text:
+        return word
+    return replace(word, fixed=word.text.split("{}")[0], globs=True)
+
+
+def _script(words: Sequence[Word]) -> Iterator[Part]:
+    """What a text runs that is a command line of its own."""
+    text = " ".join(word.text for word in words)
+    if all(word.plain for word in words):
+        yield from parse(text)
+    else:
+        yield Opaque(text)

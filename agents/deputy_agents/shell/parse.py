@@ -1,0 +1,257 @@
+"""What a line of bash would run: every simple command in it, and every file that it redirects.
+
+tree-sitter finds the structure. What it does not understand, what it is known to read in another way than bash, and
+every kind of node that is not named here becomes :class:`Opaque`: a reader that guesses wrong lets something through.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from deputy_agents.shell.word import Word, read_word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A simple command with the ``assignments`` before it, as written. ``appended`` says that further words come in
+    when it runs."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[str, ...] = ()
+    appended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What bash does itself: a test, a declaration, an assignment. ``fixed`` is the beginning of ``text`` before the
+    first thing that is only known when it runs."""
+
+    text: str
+    fixed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A file that is opened for a command; ``target`` is ``None`` when the word is not understood."""
+
+    target: Word | None
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Something that is not understood."""
+
+    text: str
+
+
+Part: TypeAlias = Command | Statement | Redirect | Opaque
+
+_BLANK: Final = re.compile(rb"(?:[ \t]|\\\n)*")
+_BETWEEN: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_STRANGE: Final = re.compile(r"[^\t\n\x20-\x7e\x80-\U0010ffff]")
+_JOINED: Final = re.compile(r"(?<![ \t])\\\n")
+"""A line end that bash takes out of the middle of a word; the tree takes it for a space."""
+_CONTAINERS: Final = frozenset(
+    """program list pipeline subshell compound_statement negated_command do_group if_statement elif_clause else_clause
+    while_statement for_statement case_statement case_item function_definition redirected_statement
+    command_substitution process_substitution""".split()  # noqa: SIM905 - words of a grammar, read as words
+)
+_TOKENS: Final = frozenset(
+    """; ;; ;& ;;& && || | |& & ( ) { } ! $( <( >( ` if then else elif fi while until do done for in case esac
+    function select""".split()  # noqa: SIM905
+) | {"\n"}
+_WORDS: Final = frozenset(
+    """word string raw_string concatenation number simple_expansion expansion ansi_c_string translated_string
+    arithmetic_expansion brace_expression extglob_pattern variable_name regex string_content special_variable_name
+    arithmetic_expansion binary_expression unary_expression test_operator postfix_expression ternary_expression
+    parenthesized_expression subscript array variable_assignment file_descriptor heredoc_body heredoc_content
+    heredoc_start heredoc_end""".split()  # noqa: SIM905
+)
+_BY_TEXT: Final = frozenset({"declaration_command", "unset_command", "test_command"})
+_WRITING: Final = frozenset({">", ">>", ">|", "&>", "&>>", "<>"})
+_COPYING: Final = frozenset({">&", "<&", ">&-", "<&-"})
+RESERVED: Final = frozenset(
+    "! { } [[ ]] case coproc do done elif else esac fi for function if in select then until while".split()  # noqa: SIM905
+)
+"""Where the tree takes one of these for the name of a command, it is wrong."""
+ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\w+\])?\+?=")
+_ARITHMETIC: Final = re.compile(r"\$\(\((?:[\w\s+*/%<>=!&|^~?:,.-]|\$(?!\()|(?<!\$)[()])*\)\)")
+_HEREDOC: Final = re.compile(rb"<<-?")
+
+
+def parse(text: str) -> tuple[Part, ...]:
+    """The parts of ``text``, in the order in which they stand. Takes milliseconds, and at first reads a library."""
+    if _STRANGE.search(text) or _JOINED.search(text):
+        return (Opaque(text),)
+    source = text.encode()
+    root = _parser().parse(source).root_node
+    try:
+        found = tuple(_Reader(source).read(root))
+    except RecursionError:
+        return (Opaque(text),)
+    whole_is_read = not root.has_error and _BETWEEN.fullmatch(source[: root.start_byte] + source[root.end_byte :])
+    return found if whole_is_read else (*found, Opaque(text))
+
+
+@cache
+def _parser() -> "Parser":
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser  # a native library: only for those who run commands
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+class _Reader:
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+
+    def read(self, node: "Node") -> Iterator[Part]:
+        kind = node.type
+        if kind == "comment" or (not node.is_named and kind in _TOKENS):
+            return
+        if node.is_error or node.is_missing:
+            yield self._opaque(node)
+        elif kind == "command":
+            yield from self._command(node)
+        elif kind in ("file_redirect", "herestring_redirect"):
+            yield from self._redirect(node)
+        elif kind == "heredoc_redirect":
+            yield from self._heredoc(node)
+        elif kind in _BY_TEXT or kind in ("variable_assignment", "variable_assignments"):
+            yield from self._by_text(node)
+        elif kind in _CONTAINERS and not self._is_arithmetic(node):
+            yield from self._container(node)
+        elif kind in _WORDS:
+            yield from self._inside(node)
+        else:
+            yield self._opaque(node)
+
+    def _container(self, node: "Node") -> Iterator[Part]:
+        at = node.start_byte
+        for child in node.children:
+            if not _BETWEEN.fullmatch(self._source, at, child.start_byte) or self._is_glued_brace(child):
+                yield self._opaque(node)
+            yield from self.read(child)
+            at = max(at, child.end_byte)
+        if not _BETWEEN.fullmatch(self._source, at, node.end_byte):
+            yield self._opaque(node)
+
+    def _command(self, node: "Node") -> Iterator[Part]:
+        words: list[Word] = []
+        assignments: list[str] = []
+        at: int | None = None
+        for child in node.children:
+            spaced = at is None or (child.start_byte > at and _BLANK.fullmatch(self._source, at, child.start_byte))
+            if not spaced:
+                yield self._opaque(node)
+                return
+            at = child.end_byte
+            if child.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
+                yield from self.read(child)
+                continue
+            yield from self._inside(child)
+            if child.type == "variable_assignment" and not words and ASSIGNMENT.match(self._text(child)):
+                assignments.append(self._text(child))
+            elif child.type == "process_substitution":
+                words.append(Word(self._text(child), "", globs=True, computed=True))
+            elif (word := read_word(self._text(child))) is not None:
+                words.append(word)
+            else:
+                yield self._opaque(node)
+                return
+        if words and words[0].text in RESERVED:
+            yield self._opaque(node)
+        yield Command(tuple(words), tuple(assignments))
+
+    def _by_text(self, node: "Node") -> Iterator[Part]:
+        text = self._text(node)
+        if node.type.startswith("variable_assignment") and not all(map(ASSIGNMENT.match, text.split())):
+            yield self._opaque(node)
+        yield Statement(text, re.split(r"[$`]", text, maxsplit=1)[0])
+        yield from self._inside(node)
+
+    def _redirect(self, node: "Node") -> Iterator[Part]:
+        yield from self._inside(node)
+        descriptor = _child(node, "file_descriptor")
+        operator, target = next((child.type for child in node.children if not child.is_named), ""), node.children[-1]
+        # bash takes one word; any others belong to the command.
+        told = re.escape(operator.removesuffix("-")) + r"(-|[ \t]*[^\s].*)"
+        written = self._text(node).removeprefix(self._text(descriptor) if descriptor else "")
+        word = read_word(self._text(target))
+        strange = descriptor is not None and not re.fullmatch(r"\d+", self._text(descriptor))
+        if strange or len(node.children) - (descriptor is not None) > 2 or not re.fullmatch(told, written, re.DOTALL):
+            yield self._opaque(node)
+        if operator == "<<<":
+            if word is None:
+                yield self._opaque(node)
+            return
+        if operator in _COPYING and (operator.endswith("-") or (word and re.fullmatch(r"\d+-?|-", word.text))):
+            return
+        yield Redirect(word if target.is_named else None, operator in _WRITING or operator == ">&")
+
+    def _heredoc(self, node: "Node") -> Iterator[Part]:
+        """A text for a command; what else stands on its first line is inside its node, too."""
+        start, end = _child(node, "heredoc_start"), _child(node, "heredoc_end")
+        if start is None or end is None or not self._ends_there(node, start, end):
+            yield self._opaque(node)
+            return
+        for child in node.children:
+            if child.is_named and child.type not in ("heredoc_start", "heredoc_end", "heredoc_body"):
+                yield from self.read(child)
+            elif child.type == "heredoc_body":
+                yield from self._inside(child)
+        body = self._source[self._line_after(start) : end.start_byte]
+        if not re.search(rb"['\"\\]", self._source[start.start_byte : start.end_byte]) and re.search(rb"[$`]", body):
+            yield self._opaque(node)
+
+    def _ends_there(self, node: "Node", start: "Node", end: "Node") -> bool:
+        """Whether bash ends the text where the tree does, and no other text begins on that line."""
+        delimiter = read_word(self._text(start))
+        first = self._source[node.start_byte : self._line_after(start)]
+        if delimiter is None or len(_HEREDOC.findall(self._source)) != 1:
+            return False
+        tabs = first.startswith(b"<<-")
+        at = self._line_after(start)
+        while at < len(self._source):
+            line = self._source[at:].split(b"\n", 1)[0]
+            if (line.lstrip(b"\t") if tabs else line) == delimiter.text.encode():
+                return at <= end.start_byte <= at + len(line)
+            at += len(line) + 1
+        return False
+
+    def _line_after(self, node: "Node") -> int:
+        found = self._source.find(b"\n", node.end_byte)
+        return len(self._source) if found < 0 else found + 1
+
+    def _inside(self, node: "Node") -> Iterator[Part]:
+        """The commands that are run to make a word."""
+        if node.type in ("command_substitution", "process_substitution"):
+            yield from self._container(node)
+        elif node.type == "arithmetic_expansion" and not _ARITHMETIC.fullmatch(self._text(node)):
+            yield self._opaque(node)  # bash may take its parentheses for those of commands
+        else:
+            for child in node.children:
+                yield from self._inside(child)
+
+    def _is_glued_brace(self, node: "Node") -> bool:
+        """``{a,b}`` is no block but two words."""
+        return node.type == "{" and self._source[node.end_byte : node.end_byte + 1] not in (b" ", b"\t", b"\n")
+
+    def _is_arithmetic(self, node: "Node") -> bool:
+        return bool(node.children) and node.children[0].type == "(("
+
+    def _text(self, node: "Node") -> str:
+        return self._source[node.start_byte : node.end_byte].decode()
+
+    def _opaque(self, node: "Node") -> Opaque:
+        return Opaque(self._text(node))
+
+
+def _child(node: "Node", kind: str) -> "Node | None":
+    return next((child for child in node.children if child.type == kind), None)
