@@ -9,13 +9,11 @@ or is disowned becomes the guard's child, and no child is left when the guard en
 the command is ended, which is the best that there is.
 """
 
-import errno
 import os
 import select
 import signal
 import sys
 import time
-from collections.abc import Iterator
 
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
@@ -35,11 +33,11 @@ def main(arguments: list[str]) -> None:
     _let_go_of_output()
     code = _wait(child, woken)
     stopped = code is None
-    left = 0 if stopped else sum(1 for _ in _living(child))
+    left = 0 if stopped else len(_living(child))
     if code is None or left:
         ended = _end_all(child, grace)
         code = ended if code is None else code
-    _report(report, -signal.SIGKILL if code is None else code, left, sum(1 for _ in _living(child)))
+    _report(report, -signal.SIGKILL if code is None else code, left, len(_living(child)))
 
 
 def _report(to: int, code: int, left: int, survivors: int) -> None:
@@ -58,8 +56,12 @@ def _wake_on_signals() -> int:
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _heard)
     return reading
+
+
+def _heard(number: int, frame: object) -> None:
+    """The pipe has told of it already."""
 
 
 def _start(command: list[str], report: int) -> int:
@@ -79,7 +81,7 @@ def _start(command: list[str], report: int) -> int:
             signal.signal(number, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(1, 2)
-        os.execvp(command[0], command)
+        os.execvp(command[0], command)  # noqa: S606 - that is what it is for
     except OSError as error:
         os.write(1, f"{command[0]}: {error.strerror}\n".encode())
     finally:
@@ -133,7 +135,7 @@ def _end_all(child: int, grace: float) -> int | None:
     for deadline, kill in ((time.monotonic() + grace, False), (time.monotonic() + grace + _LIMIT, True)):
         while time.monotonic() < deadline:
             code = ended if (ended := _reap(child)) is not None else code
-            if not any(True for _ in _living(child)):
+            if not _living(child):
                 return code
             if kill:
                 _kill_all(child)
@@ -154,27 +156,26 @@ def _kill_all(child: int) -> None:
 
 def _send(pid: int, number: int) -> None:
     try:
-        os.kill(pid, number) if pid > 0 else os.killpg(-pid, number)
-    except OSError as error:
-        if error.errno not in (errno.ESRCH, errno.EPERM):
-            raise
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return  # it is gone, or it runs as someone else and is reported as a survivor
 
 
-def _living(child: int) -> Iterator[int]:
-    """What is left of the command: all processes below the guard; where that cannot be seen, the group, as a negative
-    number."""
-    if not _LINUX:
-        yield from _group(child)
-        return
+def _living(child: int) -> list[int]:
+    """What is left of the command: all processes below the guard; where that cannot be seen, the group of the command,
+    as ``kill`` names it."""
+    return _below(os.getpid()) if _LINUX else _group(child)
+
+
+def _below(guard: int) -> list[int]:
     children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - see _parent
         if entry.isdigit() and (parent := _parent(entry)) is not None:
             children.setdefault(parent, []).append(int(entry))
-    found = [os.getpid()]
-    while found:
-        for pid in children.get(found.pop(), ()):
-            found.append(pid)
-            yield pid
+    found = [guard]
+    for pid in found:
+        found += children.get(pid, ())
+    return found[1:]
 
 
 def _parent(pid: str) -> int | None:
@@ -187,12 +188,12 @@ def _parent(pid: str) -> int | None:
     return None if state in (b"Z", b"X") else int(parent)
 
 
-def _group(child: int) -> Iterator[int]:
+def _group(child: int) -> list[int]:
     try:
         os.killpg(child, 0)
     except OSError:
-        return
-    yield -child
+        return []
+    return [-child]
 
 
 def _prctl(option: int, value: int = 1) -> None:

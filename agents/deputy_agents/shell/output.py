@@ -1,0 +1,36 @@
+"""What a command prints, bounded: its beginning and its end are kept."""
+
+from deputy_agents.text import clean
+
+
+class Output:
+    """Takes any amount of bytes and keeps the first and the last ``half`` of them."""
+
+    def __init__(self, half: int) -> None:
+        self.size = 0
+        """All bytes so far."""
+        self._half = half
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def add(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        room = max(self._half - len(self._head), 0)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    def text(self, half: int | None = None) -> str:
+        """As text without control characters; at most ``half`` bytes from each end, with a line about what is left out
+        between them."""
+        half = self._half if half is None else min(half, self._half)
+        kept = bytes(self._head + self._tail)
+        if self.size <= 2 * half:
+            return _text(kept)
+        missing = f"[{self.size - 2 * half:,} bytes are left out here]"
+        return "\n".join((_text(kept[:half]), missing, _text(kept[-half:])))
+
+
+def _text(data: bytes) -> str:
+    return clean(data.decode(errors="replace"))
