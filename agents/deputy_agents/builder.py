@@ -20,13 +20,16 @@ from deputy_agents.run.state import Context
 from deputy_agents.settings import Settings
 from deputy_agents.tool.agents import GetAgent, ListAgents, Todo
 from deputy_agents.tool.delegate import DOORS, SESSION_TOOLS, Door, SpawnSpec, doors, lowered
-from deputy_agents.tool.registry import READ_ONLY, Registry, file_tools
+from deputy_agents.tool.registry import READ_ONLY, Registry, command_tools, file_tools
 from deputy_agents.tool.report import SubmitError, SubmitResult
 from deputy_agents.tool.skill import UseSkill
 from deputy_agents.view import AgentNode
 
 TOOL_NAMES = frozenset(
-    (*(tool.spec.name for tool in file_tools()), *DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error")
+    (
+        *(tool.spec.name for tool in (*file_tools(), *command_tools())),
+        *(*DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error"),
+    )
 )
 """Every tool that a definition can name."""
 
@@ -39,7 +42,7 @@ class Builder:
         self._catalogue = catalogue
         self._library = library
         self._skill = UseSkill(library)
-        self._files = Registry(file_tools())
+        self._world = Registry((*file_tools(), *command_tools()))
         self._session = Registry((ListAgents(), GetAgent(), Todo()))
         self._reports = Registry((SubmitResult(), SubmitError()))
 
@@ -148,7 +151,7 @@ class Builder:
         """What this agent may call beside doors: by its definition, its access, and what its parent has."""
         tools: dict[str, AnyTool] = {
             name: tool
-            for name, tool in self._files.offered(info.access).items()
+            for name, tool in self._world.offered(info.access).items()
             if definition.allows(name) and (parent is None or name in parent.tools)
         }
         tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}

@@ -318,7 +318,15 @@ class Activity:
     tool_call_count: int
 
 
-Lossy: TypeAlias = MessageDelta | ThoughtDelta | Activity
+@dataclass(frozen=True, slots=True)
+class ToolOutputDelta:
+    """More of what a call puts out while it runs; its whole output comes with its end."""
+
+    tool_call_id: str
+    text: str
+
+
+Lossy: TypeAlias = MessageDelta | ThoughtDelta | Activity | ToolOutputDelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +349,7 @@ class PromptQueue:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """Title, model or permission mode changed: ask again."""
+    """Title, model, permission mode, rules or background commands changed: ask again."""
 
 
 @dataclass(frozen=True, slots=True)

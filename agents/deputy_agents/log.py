@@ -23,6 +23,7 @@ from deputy_agents.event import (
     MessageDelta,
     SessionStatus,
     ThoughtDelta,
+    ToolOutputDelta,
 )
 from deputy_agents.message import Message
 from deputy_agents.numbering import Numbering
@@ -34,9 +35,12 @@ logger = logging.getLogger(__name__)
 BUFFER = 2048
 """Events that wait for one subscriber in memory; beyond it the store is read."""
 PAGE = 512
+LIVE_OUTPUT = 32 * 1024
+"""Characters of a call's output that wait for a subscriber; of more, the last ones."""
 
 _DURABLE = get_args(Durable)
 _DERIVED = get_args(Derived)
+_DELTAS = (MessageDelta, ThoughtDelta, ToolOutputDelta)
 
 
 class EventLog:
@@ -200,7 +204,7 @@ class Subscription:
                 self._items[key] = event
             elif isinstance(event.body, MessageAdded):
                 self._forget_deltas(event.body)
-        elif isinstance(event.body, MessageDelta | ThoughtDelta) and (queued := self._items.get(key)) is not None:
+        elif isinstance(event.body, _DELTAS) and (queued := self._items.get(key)) is not None:
             self._items[key] = _merged(queued, event.body)
         else:
             self._items.pop(key, None)
@@ -257,8 +261,8 @@ class Subscription:
 def _key(event: Event) -> Hashable:
     """What a newer event of the same key replaces, or is merged with."""
     match event.body:
-        case MessageDelta(message_id) | ThoughtDelta(message_id):
-            return type(event.body), message_id
+        case MessageDelta(of) | ThoughtDelta(of) | ToolOutputDelta(of):
+            return type(event.body), of
         case Activity():
             return Activity, event.agent_id
         case body if isinstance(body, _DERIVED):
@@ -267,7 +271,9 @@ def _key(event: Event) -> Hashable:
             return event.seq
 
 
-def _merged(queued: Event, body: MessageDelta | ThoughtDelta) -> Event:
+def _merged(queued: Event, body: MessageDelta | ThoughtDelta | ToolOutputDelta) -> Event:
     earlier = queued.body
-    text = earlier.text + body.text if isinstance(earlier, MessageDelta | ThoughtDelta) else body.text
+    text = earlier.text + body.text if isinstance(earlier, _DELTAS) else body.text
+    if isinstance(body, ToolOutputDelta):
+        text = text[-LIVE_OUTPUT:]
     return replace(queued, body=replace(body, text=text))

@@ -50,6 +50,7 @@ from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
 from deputy_agents.run.state import Cancelling
 from deputy_agents.settings import Budget, Settings
+from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
 from deputy_agents.text import clean, cut
@@ -143,6 +144,7 @@ class Session:
         self._rules = list(record.rules)
         self._dropped: set[Rule] = set()
         """Rules of the settings that do not hold here."""
+        self.commands = Background(tasks, shared.clock, lambda: self.log.emit(SessionChanged()))
         self._refreshing = anyio.Lock()
         self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
         self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model)
@@ -523,6 +525,7 @@ class Session:
             await self._cancel_turn(reason)
             below = CancelReason.PARENT if reason is CancelReason.USER else reason
             await self._supervisor.cancel_below(self.primary_id, below)
+            await self.commands.stop_all()
         finally:
             self._cancelling = False
 

@@ -78,6 +78,16 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
+class ShellSettings:
+    """``env`` are names of variables that commands get beside the usual ones, ``*`` in them for any text. ``timeout``
+    is that of a command that names none. ``sandbox`` confines commands by bubblewrap."""
+
+    env: tuple[str, ...] = ()
+    timeout: float = 120
+    sandbox: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RetrySettings:
     """Repeats of a failed model request: at most ``attempts`` in all, waits from ``base`` doubling up to ``cap``.
     ``total`` is the time after the first failure during which it is repeated at all."""
@@ -115,5 +125,6 @@ class Settings:
     agents: AgentSettings = field(default_factory=AgentSettings)
     budgets: Budgets = field(default_factory=Budgets)
     permissions: PermissionSettings = field(default_factory=PermissionSettings)
+    shell: ShellSettings = field(default_factory=ShellSettings)
     retry: RetrySettings = field(default_factory=RetrySettings)
     limits: Limits = field(default_factory=Limits)

@@ -234,6 +234,7 @@ class Supervisor:
                 if child.slot is not None:
                     await self._work(child, child.slot)
                 await self.cancel_below(agent.id)
+                await self._host.commands.stop_all(agent.id)
                 outcome = await self._report(child)
         finally:
             del self._children[agent.id]

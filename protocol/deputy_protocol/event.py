@@ -192,6 +192,15 @@ class ThoughtDelta(_Lossy):
     text: str
 
 
+class ToolOutputDelta(_Lossy):
+    """More of what a tool call puts out while it runs, such as a command; of a flood only the latest part. The last
+    `tool_call_update` has the output."""
+
+    type: Literal["tool_output_delta"] = "tool_output_delta"
+    tool_call_id: str
+    text: str
+
+
 class MessageAdded(Message, _Durable):
     """A whole message; a cancelled turn's has the text shown so far."""
 
@@ -305,6 +314,7 @@ Event: TypeAlias = Annotated[
     | UsageChanged
     | MessageDelta
     | ThoughtDelta
+    | ToolOutputDelta
     | MessageAdded
     | ToolCallStarted
     | ToolCallUpdate

@@ -188,14 +188,12 @@ PROCESS_LIST = Request(
     lambda: p.session.SessionParams,
     lambda: p.process.ProcessListResult,
     "Lists the commands that agents run in the background.",
-    planned=True,
 )
 PROCESS_STOP = Request(
     "deputy/process/stop",
     lambda: p.process.ProcessStopParams,
     lambda: p.process.ProcessStopResult,
     "Stops a background command with all its children.",
-    planned=True,
 )
 METRICS = Request(
     "deputy/metrics",

@@ -100,6 +100,19 @@ class RootSetting(Params):
     """Whether files there may be changed, by the same questions as in the workspace."""
 
 
+class ShellSettings(Params):
+    """How commands are run: by bash, without a terminal, in an environment that holds no secrets."""
+
+    env: tuple[str, ...] = ()
+    """Names of environment variables that commands get beside the usual ones (`PATH`, `HOME`, `LANG` and the like);
+    `*` stands for any text, as in `CI_*`."""
+    timeout: Above = 120.0
+    """Seconds after which a command is ended that names no limit of its own."""
+    sandbox: Flag = False
+    """Whether commands run in a sandbox: no network, and no writing outside the workspace. Needs Linux and bubblewrap
+    (`bwrap`); without it commands are refused."""
+
+
 class BudgetSettings(Params):
     """What may be used up; what is absent is not bounded. An agent over its budget ends as `budget_exceeded`, a
     primary's turn with `max_turn_requests`."""
@@ -165,3 +178,4 @@ class Settings(Params):
     budgets: BudgetsSettings = Field(default_factory=BudgetsSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     permissions: PermissionSettings = Field(default_factory=PermissionSettings)
+    shell: ShellSettings = Field(default_factory=ShellSettings)

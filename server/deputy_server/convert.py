@@ -23,10 +23,12 @@ from deputy_agents.modelcard import ModelCards
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.picture import picture
 from deputy_agents.ports import Answer, Dismissed, Selected, SessionRecord
+from deputy_agents.shell.background import BackgroundCommand
 from deputy_protocol import agent, message, permission, place, session, settings, tool, transcript
 from deputy_protocol import context as wire_context
 from deputy_protocol import definition as wire_definition
 from deputy_protocol import metrics as wire_metrics
+from deputy_protocol import process as wire_process
 from deputy_protocol import rule as wire_rule
 from deputy_protocol.base import rfc3339, to_wire
 
@@ -212,6 +214,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "message_delta", "messageId": message_id, "text": text}
         case ev.ThoughtDelta(message_id, text):
             return {"type": "thought_delta", "messageId": message_id, "text": text}
+        case ev.ToolOutputDelta(tool_call_id, text):
+            return {"type": "tool_output_delta", "toolCallId": tool_call_id, "text": text}
         case ev.Activity(text, tool_call_count):
             return {"type": "agent_activity", "text": text, "toolCallCount": tool_call_count}
         case ev.TurnStarted(turn_id, origin):
@@ -434,6 +438,7 @@ def core_settings(wire: settings.Settings, model: str, cards: ModelCards | None 
             rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,
         ),
+        shell=core.ShellSettings(env=wire.shell.env, timeout=wire.shell.timeout, sandbox=wire.shell.sandbox),
     )
 
 
@@ -519,6 +524,19 @@ def completions(found: Completions) -> wire_context.CompleteResult:
             wire_context.Completion(text=one.text, kind=wire_context.CompletionKind(one.kind), detail=one.detail)
             for one in found.items
         ),
+    )
+
+
+def process(command: BackgroundCommand) -> wire_process.ProcessInfo:
+    return wire_process.ProcessInfo(
+        process_id=command.process_id,
+        agent_id=command.agent_id,
+        command=command.text,
+        cwd=uri_of(command.cwd),
+        status=wire_process.ProcessStatus.RUNNING if command.code is None else wire_process.ProcessStatus.EXITED,
+        started_at=rfc3339(command.started_at),
+        ended_at=None if command.ended_at is None else rfc3339(command.ended_at),
+        exit_code=command.code,
     )
 
 

@@ -17,6 +17,7 @@ from deputy_agents.run.effect import FinishTurn
 from deputy_agents.run.memory import Memory
 from deputy_agents.run.state import Context
 from deputy_agents.settings import Settings
+from deputy_agents.shell.background import Background
 from deputy_agents.tool.base import ReadMarks, SessionView, Tool
 from deputy_agents.tool.delegate import Accepted, Door, SpawnSpec
 from deputy_agents.workspace import Workspace
@@ -84,6 +85,8 @@ class Host(Protocol):
     def clock(self) -> Clock: ...
     @property
     def settings(self) -> Settings: ...
+    @property
+    def commands(self) -> Background: ...
 
     def model(self, agent: Agent) -> Model: ...
 

@@ -108,6 +108,7 @@ class Driver:
         self._stream = Stream()
         self._failing_since: float | None = None
         self._places: dict[str, tuple[Location, ...]] = {}
+        self._shown: dict[str, str] = {}
         self._ended = anyio.Event()
         self._fault: Exception | None = None
 
@@ -377,11 +378,13 @@ class Driver:
         await self._hold_slot()
         try:
             tool, args = self._gate.take(effect.use)
-            output = await cast("Tool", tool).run(args, self._gate.context())
+            output = await cast("Tool", tool).run(args, self._gate.context(call_id=effect.use.id))
         except DeputyError as error:
             return ToolCompleted(effect.id, str(error), is_error=True)
         if output.locations is not None:
             self._places[effect.use.id] = output.locations
+        if output.shown is not None:
+            self._shown[effect.use.id] = output.shown
         return ToolCompleted(effect.id, output.content or "(nothing)", output.is_error, output.images)
 
     async def _spawn(self, effect: SpawnAgents) -> Input:
@@ -402,7 +405,8 @@ class Driver:
 
     def _report(self, report: ReportCall) -> None:
         self._gate.announce(report.use)
-        content = clean(report.content) if report.content is not None else None
+        told = self._shown.pop(report.use.id, report.content)
+        content = clean(told) if told is not None else None
         places = self._places.pop(report.use.id, None)
         say(self._host, self.agent, ToolCallUpdated(report.use.id, report.status, content, places))
         if report.status not in _CLOSED:

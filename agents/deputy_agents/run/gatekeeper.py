@@ -18,6 +18,7 @@ from deputy_agents.event import (
     ResolvedBy,
     ToolCallStarted,
     ToolKind,
+    ToolOutputDelta,
 )
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Resolution
@@ -27,7 +28,7 @@ from deputy_agents.permission.rule import lasting_rule, rule_text
 from deputy_agents.run.agent import Agent, AnyTool, Host, say
 from deputy_agents.run.effect import Allowed, NeedsAnswer, Refused, Verdict
 from deputy_agents.text import visible
-from deputy_agents.tool.base import Prepared, ToolContext
+from deputy_agents.tool.base import Commands, Prepared, ToolContext
 
 logger = logging.getLogger(__name__)
 
@@ -71,8 +72,8 @@ class Gatekeeper:
         """The tool of a call that was let through, with the very input that the gate has looked at."""
         return self._cleared.pop(use.id)
 
-    def context(self, proposed: Mapping[Path, str] | None = None) -> ToolContext:
-        """What a tool of this agent may use."""
+    def context(self, proposed: Mapping[Path, str] | None = None, call_id: str = "") -> ToolContext:
+        """What a tool of this agent may use, for the call of that id."""
         agent = self.agent
         return ToolContext(
             workspace=self.host.workspace,
@@ -82,6 +83,8 @@ class Gatekeeper:
             session=self.host.view_of(agent),
             proposed=dict(proposed or {}),
             may_read=self.allows,
+            commands=Commands(agent.id, self.host.settings.shell, self.host.commands, not agent.is_child),
+            show=lambda text: say(self.host, agent, ToolOutputDelta(call_id, text)) if call_id else None,
         )
 
     # -- deciding --------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def _requests(part: Part) -> Iterator[AccessRequest]:
             yield from _secrets(words)
         case Statement(text, fixed):
             known = fixed if fixed != text else None
-            yield AccessRequest(TOOL, Action.EXECUTE, text, known, computed=known is not None)
+            yield AccessRequest(TOOL, Action.EXECUTE, text, known=known, computed=known is not None)
         case Opaque(text):
             yield AccessRequest(TOOL, Action.EXECUTE, text, known="", computed=True)
         case Redirect():
@@ -96,14 +96,14 @@ def _execute(command: Command) -> AccessRequest:
     if uncertain is not None:
         known = "".join(f"{word.shown} " for word in words[:uncertain]) + words[uncertain].fixed
     computed = any(word.computed for word in words)
-    return AccessRequest(TOOL, Action.EXECUTE, subject, known, computed, _lasting(words))
+    return AccessRequest(TOOL, Action.EXECUTE, subject, known=known, computed=computed, lasting=_lasting(words))
 
 
 def _assigned(command: Command) -> AccessRequest:
     """A variable may change what a command does, so that no rule about the command alone allows it."""
     text = " ".join((*command.assignments, *(word.shown for word in command.words)))
     known = re.split(r"[$`]", text, maxsplit=1)[0] if any(sign in text for sign in "$`") else None
-    return AccessRequest(TOOL, Action.EXECUTE, text, known, computed=known is not None)
+    return AccessRequest(TOOL, Action.EXECUTE, text, known=known, computed=known is not None)
 
 
 def _lasting(words: Sequence[Word]) -> str | None:

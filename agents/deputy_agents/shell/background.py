@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from signal import SIGKILL
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -58,6 +59,14 @@ class Background:
         """In the order of their starts; of one agent, or of all."""
         return [e.command for e in self._entries.values() if agent_id in (None, e.command.agent_id)]
 
+    def get(self, process_id: str) -> BackgroundCommand:
+        """The state of one.
+
+        Raises:
+            InvalidRequest: there is no such command.
+        """
+        return self._entry(process_id).command
+
     def output(self, process_id: str, half: int) -> str:
         """What it has printed, at most ``half`` bytes from each end.
 
@@ -66,19 +75,19 @@ class Background:
         """
         return self._entry(process_id).output.text(half)
 
-    async def start(self, agent_id: str, launch: Launch) -> BackgroundCommand:
-        """Starts a command, and returns when it runs.
+    async def start(self, agent_id: str, launch: Launch, timeout: float | None = None) -> BackgroundCommand:
+        """Starts a command, and returns when it runs. It may take ``timeout`` seconds.
 
         Raises:
             ToolError: it cannot be started, or too many run already.
         """
         if sum(1 for entry in self._entries.values() if entry.command.code is None) >= MOST:
             raise ToolError(f"{MOST} background commands run already; stop one of them first.")
-        command = BackgroundCommand(new_id(), agent_id, launch.text, launch.shown_cwd, self._clock.time())
-        entry = await self._tasks.start(self._run, _Entry(command), launch)
-        if isinstance(entry, ToolError):
-            raise entry
-        return command
+        entry = _Entry(BackgroundCommand(new_id(), agent_id, launch.text, launch.shown_cwd, self._clock.time()))
+        failed = await self._tasks.start(self._run, entry, launch, timeout)
+        if failed is not None:
+            raise failed
+        return entry.command
 
     async def stop(self, process_id: str) -> bool:
         """Ends a command and all that it has started; ``False`` when it had ended before.
@@ -102,9 +111,12 @@ class Background:
         await entry.gone.wait()
         return True
 
-    async def _run(self, entry: _Entry, launch: Launch, *, task_status: TaskStatus[ToolError | None]) -> None:
+    async def _run(
+        self, entry: _Entry, launch: Launch, timeout: float | None, *, task_status: TaskStatus[ToolError | None]
+    ) -> None:
+        running: Guarded | None = None
         try:
-            with entry.scope:
+            with entry.scope, anyio.move_on_after(timeout):
                 async with guarded(launch) as running:
                     self._remember(entry)
                     task_status.started(None)
@@ -113,19 +125,26 @@ class Background:
                     await running.wait()
         except ToolError as error:
             task_status.started(error)
-        except Exception:
+        except Exception as error:
             logger.exception("background command %s broke", entry.command.process_id)
+            if running is None:
+                task_status.started(ToolError(f"The command could not be started: {error}"))
         finally:
-            entry.gone.set()
+            if running is not None:
+                self._ended(entry, running)
 
     def _remember(self, entry: _Entry) -> None:
         self._entries[entry.command.process_id] = entry
-        for old in [key for key, kept in self._entries.items() if kept.gone.is_set()][: len(self._entries) - KEPT]:
+        ended = [key for key, kept in self._entries.items() if kept.gone.is_set()]
+        for old in ended[: max(0, len(self._entries) - KEPT)]:
             del self._entries[old]
         self._changed()
 
     def _ended(self, entry: _Entry, running: Guarded) -> None:
-        entry.command = replace(entry.command, ended_at=self._clock.time(), code=0)
+        code = running.ended.code if running.ended else -SIGKILL
+        entry.command = replace(entry.command, ended_at=self._clock.time(), code=code)
+        entry.gone.set()
+        self._changed()
 
     def _entry(self, process_id: str) -> _Entry:
         entry = self._entries.get(process_id)

@@ -1,7 +1,7 @@
 """Runs one command, and ends everything that it has started: on its end, on a word of the owner, and with the owner.
 
-A script of its own, run as ``python -I -S guard.py GRACE COMMAND...`` with three pipes: closing its input is the word to
-end; its output is that of the command, error output included; on its error output it reports one line (see
+A script of its own, run as ``python -I -S guard.py GRACE COMMAND...`` with three pipes: closing its input is the word
+to end; its output is that of the command, error output included; on its error output it reports one line (see
 :func:`_report`). A killed owner closes the pipe as well as a living one.
 
 On Linux the guard is the reaper of whatever its command starts: a process that forks away, starts a session of its own
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
     report, woken = os.dup(2), _wake_on_signals()
     if _LINUX:
         _prctl(_SET_CHILD_SUBREAPER)
-    child = _start(command, report)
+    child = _start(command)
     _let_go_of_output()
     code = _wait(child, woken)
     stopped = code is None
@@ -64,7 +64,7 @@ def _heard(number: int, frame: object) -> None:
     """The pipe has told of it already."""
 
 
-def _start(command: list[str], report: int) -> int:
+def _start(command: list[str]) -> int:
     """Forks the command into a session of its own. One that cannot be started ends with 127, and says why."""
     guard = os.getpid()
     child = os.fork()

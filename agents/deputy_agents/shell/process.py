@@ -57,7 +57,8 @@ class Guarded:
     def __init__(self, process: Process, mark: str) -> None:
         self._process = process
         self._mark = mark
-        self._ended: Ended | None = None
+        self.ended: Ended | None = None
+        """How it ended, as soon as that is known."""
 
     @property
     def output(self) -> ByteReceiveStream:
@@ -67,14 +68,14 @@ class Guarded:
 
     async def wait(self) -> Ended:
         """Returns when the command and all that it started are gone."""
-        if self._ended is None:
+        if self.ended is None:
             assert self._process.stderr is not None
             told = b"".join([chunk async for chunk in self._process.stderr])
-            self._ended = _read(told)
+            self.ended = _read(told)
             await self._process.wait()
-            if self._ended.survivors or not told:
+            if self.ended.survivors or not told:
                 await to_thread.run_sync(_sweep, self._mark)
-        return self._ended
+        return self.ended
 
     async def end(self) -> Ended:
         """Ends everything, by force if need be; bounded."""
@@ -85,7 +86,7 @@ class Guarded:
         with suppress(ProcessLookupError):
             self._process.kill()
         await to_thread.run_sync(_sweep, self._mark)
-        return self._ended or Ended(-SIGKILL)
+        return self.ended or Ended(-SIGKILL)
 
 
 @asynccontextmanager

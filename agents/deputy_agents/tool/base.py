@@ -14,6 +14,8 @@ from deputy_agents.event import Location, PlanEntry, Preview, ToolKind
 from deputy_agents.message import Image
 from deputy_agents.permission.decide import AccessRequest
 from deputy_agents.ports import ToolSpec
+from deputy_agents.settings import ShellSettings
+from deputy_agents.shell.background import Background
 from deputy_agents.view import AgentNode
 from deputy_agents.workspace import Workspace
 
@@ -52,6 +54,17 @@ class SessionView(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Commands:
+    """How an agent runs commands: its id, what the settings say, and where those in the background are."""
+
+    agent_id: str
+    settings: ShellSettings
+    background: Background
+    all_agents: bool = False
+    """It may look at the background commands of other agents, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a call may use. ``label`` names the agent in edits that the user sees."""
 
@@ -64,6 +77,10 @@ class ToolContext:
     """Texts that earlier calls of the same model response propose: a preview assumes them."""
     may_read: Callable[[AccessRequest], bool] = lambda _: True
     """Whether the gate lets the agent read a file unasked: a search leaves the others out."""
+    commands: Commands | None = None
+    """How commands are run, where they can be."""
+    show: Callable[[str], None] = lambda _: None
+    """Shows people more of what the call puts out while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +95,13 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The result that the model reads; ``content`` is already bounded."""
+    """The result that the model reads; ``content`` is already bounded. ``shown`` is what people see in its place."""
 
     content: str
     is_error: bool = False
     images: tuple[Image, ...] = ()
     locations: tuple[Location, ...] | None = None
+    shown: str | None = None
 
 
 class Tool(Protocol):

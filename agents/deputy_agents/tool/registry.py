@@ -7,6 +7,7 @@ from deputy_agents.tool.base import Tool
 from deputy_agents.tool.edit import EditFile, WriteFile
 from deputy_agents.tool.read import ListDir, ReadFile
 from deputy_agents.tool.search import Glob, Grep
+from deputy_agents.tool.shell import ProcessTool, Shell
 
 READ_ONLY = frozenset({"read_file", "list_dir", "glob", "grep", "web_fetch", "web_search"})
 """What an agent with read-only access may be offered of the tools that touch the world. By name, not by kind: a tool
@@ -16,6 +17,11 @@ that somebody else brings does not become harmless by calling itself a reader.""
 def file_tools() -> tuple[Tool, ...]:
     """The tools that work on files of the workspace. They hold no state and may be shared by all agents."""
     return ReadFile(), ListDir(), Glob(), Grep(), EditFile(), WriteFile()
+
+
+def command_tools() -> tuple[Tool, ...]:
+    """The tools that run commands and look after those in the background. They hold no state either."""
+    return Shell(), ProcessTool()
 
 
 class Registry(Mapping[str, Tool]):

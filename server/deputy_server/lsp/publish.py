@@ -20,6 +20,7 @@ from deputy_agents.event import (
     MessageDelta,
     StatusChanged,
     ThoughtDelta,
+    ToolOutputDelta,
     TurnFinished,
     TurnStarted,
 )
@@ -114,8 +115,8 @@ class Feed:
 
     def _take(self, event: Event, tasks: TaskGroup) -> None:
         match event.body:
-            case MessageDelta(message_id) | ThoughtDelta(message_id):
-                self._deltas.add((type(event.body), message_id), event)
+            case MessageDelta(of) | ThoughtDelta(of) | ToolOutputDelta(of):
+                self._deltas.add((type(event.body), of), event)
             case Activity() if event.agent_id is not None:
                 self._pace_of(event.agent_id).add(None, event)
             case _:
@@ -229,6 +230,8 @@ def _joined(earlier: Event, later: Event) -> Event:
     match earlier.body, later.body:
         case (MessageDelta() | ThoughtDelta()) as first, (MessageDelta(text=more) | ThoughtDelta(text=more)):
             return replace(later, body=replace(first, text=first.text + more))
+        case ToolOutputDelta(of, text), ToolOutputDelta(text=more):
+            return replace(later, body=ToolOutputDelta(of, text + more))
         case _:
             return later
 

@@ -25,6 +25,8 @@ REQUESTS = (
     methods.PERMISSION_ANSWER_MANY,
     methods.RULE_LIST,
     methods.RULE_REMOVE,
+    methods.PROCESS_LIST,
+    methods.PROCESS_STOP,
     methods.DEFINITION_LIST,
     methods.CONTEXT_LIST,
     methods.CONTEXT_COMPLETE,

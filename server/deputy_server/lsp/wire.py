@@ -13,7 +13,7 @@ from deputy_protocol import methods
 from deputy_protocol.base import to_wire
 from deputy_protocol.contract import Command, Request
 from deputy_protocol.errors import ErrorCode, InvalidParams
-from deputy_server.lsp import agent, commands, context, permission, process_wide, session
+from deputy_server.lsp import agent, background, commands, context, permission, process_wide, session
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.errors import RpcError
 from deputy_server.lsp.json import is_object, items
@@ -80,6 +80,8 @@ REQUESTS: dict[str, Bound] = dict(
         _serve(methods.PERMISSION_ANSWER_MANY, permission.answer_many),
         _serve(methods.RULE_LIST, permission.list_rules),
         _serve(methods.RULE_REMOVE, permission.remove_rule),
+        _serve(methods.PROCESS_LIST, background.list_processes),
+        _serve(methods.PROCESS_STOP, background.stop_process),
         _serve(methods.DEFINITION_LIST, process_wide.list_definitions),
         _serve(methods.CONTEXT_LIST, context.list_context),
         _serve(methods.CONTEXT_COMPLETE, context.complete),

@@ -1,0 +1,16 @@
+"""Handlers of ``deputy/process/*``: commands in the background."""
+
+from deputy_protocol.process import ProcessListResult, ProcessStopParams, ProcessStopResult
+from deputy_protocol.session import SessionParams
+from deputy_server import convert
+from deputy_server.lsp.connection import Connection
+
+
+async def list_processes(connection: Connection, params: SessionParams) -> ProcessListResult:
+    session = connection.app.runtime.session(params.session_id)
+    return ProcessListResult(processes=tuple(map(convert.process, session.commands.list())))
+
+
+async def stop_process(connection: Connection, params: ProcessStopParams) -> ProcessStopResult:
+    session = connection.app.runtime.session(params.session_id)
+    return ProcessStopResult(stopped=await session.commands.stop(params.process_id))
