@@ -12,6 +12,9 @@ _HIDING = re.compile(
 )
 """What reorders text or cannot be seen. The joiners stay: some scripts and many emoji need them."""
 
+_BLANK = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that look like nothing."""
+
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -27,7 +30,8 @@ def visible(text: str) -> str:
 
 def _visible(char: str) -> str:
     category = unicodedata.category(char)
-    if category[0] != "C" and category not in ("Zl", "Zp"):
+    unseen = category[0] in "CZ" or char in _BLANK or "\ufe00" <= char <= "\ufe0f" or char >= "\U000e0100"
+    if not unseen or char == " ":
         return char
     return _SHORT.get(char) or f"\\u{{{ord(char):x}}}"
 

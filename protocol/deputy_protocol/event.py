@@ -290,7 +290,7 @@ class SessionStatus(_Derived):
 
 
 class SessionChanged(_Derived):
-    """Title, model, permission mode or archiving changed: ask for the session again."""
+    """Title, model, permission mode, archiving or background commands changed: ask for them again."""
 
     type: Literal["session_changed"] = "session_changed"
 

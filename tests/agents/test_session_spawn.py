@@ -25,7 +25,7 @@ from tests.support.core import BOUND, Cast, Pause, Person, answers, core, delega
 
 REPORTS = {"submit_result", "submit_error"}
 READ_ONLY = {"read_file", "list_dir", "glob", "grep", "list_agents", "get_agent", "todo"}
-WRITING = READ_ONLY | {"edit_file", "write_file"}
+WRITING = READ_ONLY | {"edit_file", "write_file", "shell", "process"}
 SPAWNING = {"spawn_agent", "spawn_agents", "task", "code_search", "code_review", "planner"}
 
 

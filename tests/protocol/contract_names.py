@@ -69,6 +69,7 @@ EVENTS = {
     + "requestId batch toolCallId agent title tool kind input locations preview? options",
     "permission_resolved": _DURABLE + "requestId outcome by",
     "plan": _DURABLE + "entries",
+    "tool_output_delta": _LOSSY + "toolCallId text",
     "usage": _DURABLE + "usage",
     "agent_finished": _DURABLE
     + "status failureReason? error? result references? usage toolCallCount iterations truncated",

@@ -225,13 +225,16 @@ def _rules(access: Sequence[AccessRequest], kind: OptionKind) -> tuple[Rule, ...
     return tuple(lasting_rule(part, effect) for part in access)
 
 
+def _about(access: Sequence[AccessRequest], kind: OptionKind) -> str:
+    return ", ".join(visible(rule_text(rule)) for rule in _rules(access, kind))
+
+
 def _options(access: Sequence[AccessRequest]) -> tuple[Option, ...]:
     """Approve or deny, now or for the session; a lasting answer spells out the rule that it adds."""
-    about = ", ".join(visible(rule_text(rule)) for rule in _rules(access, OptionKind.ALLOW_ALWAYS))
     names = {
         OptionKind.ALLOW_ONCE: "Approve",
-        OptionKind.ALLOW_ALWAYS: f"Always allow: {about}",
+        OptionKind.ALLOW_ALWAYS: f"Always allow: {_about(access, OptionKind.ALLOW_ALWAYS)}",
         OptionKind.REJECT_ONCE: "Deny",
-        OptionKind.REJECT_ALWAYS: f"Always deny: {about}",
+        OptionKind.REJECT_ALWAYS: f"Always deny: {_about(access, OptionKind.REJECT_ALWAYS)}",
     }
     return tuple(Option(kind.value, name, kind) for kind, name in names.items())

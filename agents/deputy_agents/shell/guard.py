@@ -134,8 +134,9 @@ def _end_all(child: int, grace: float) -> int | None:
         _send(pid, signal.SIGCONT)
     for deadline, kill in ((time.monotonic() + grace, False), (time.monotonic() + grace + _LIMIT, True)):
         while time.monotonic() < deadline:
+            over = not _living(child)
             code = ended if (ended := _reap(child)) is not None else code
-            if not _living(child):
+            if over:
                 return code
             if kill:
                 _kill_all(child)

@@ -233,6 +233,8 @@ class _Reader:
         """The commands that are run to make a word."""
         if node.type in ("command_substitution", "process_substitution"):
             yield from self._container(node)
+            if self._source.startswith(b"`", node.start_byte) and "\\" in self._text(node):
+                yield self._opaque(node)  # there a backslash means something else, such as a substitution inside
         elif node.type == "arithmetic_expansion" and not _ARITHMETIC.fullmatch(self._text(node)):
             yield self._opaque(node)  # bash may take its parentheses for those of commands
         else:

@@ -44,9 +44,7 @@ class ShellArgs(Args):
     cwd: Annotated[str, Field(description="Folder to run it in, inside the workspace.")] = "."
     timeout: Annotated[
         float | None,
-        Field(
-            gt=0, le=MAX_TIMEOUT, description="Seconds until it is ended; 120 unless the user has set another limit."
-        ),
+        Field(gt=0, le=MAX_TIMEOUT, description="Seconds until it is ended; 120 if the user has set nothing else."),
     ] = None
     background: Annotated[
         bool, Field(description="Start it and go on: for servers and watchers. See the tool process.")
@@ -104,9 +102,8 @@ class Shell(ArgsTool[ShellArgs]):
             launch = _launch(args.command, cwd, place, context, commands)
             if args.background:
                 started = await commands.background.start(commands.agent_id, launch, args.timeout)
-                return ToolOutput(
-                    f"It runs in the background as {started.process_id}; the tool process shows its output."
-                )
+                how = "the tool process shows its output, and stops it"
+                return ToolOutput(f"It runs in the background as {started.process_id}; {how}.")
             return await _finished(launch, args.timeout or commands.settings.timeout, context.show)
 
 
@@ -137,9 +134,7 @@ class ProcessTool(ArgsTool[ProcessArgs]):
         if args.process_id is None:
             return ToolOutput(json.dumps({"processes": [_state(command) for command in mine]}, ensure_ascii=False))
         if args.process_id not in [command.process_id for command in mine]:
-            raise ToolError(
-                f"There is no background command {args.process_id} of yours; without process_id all are listed."
-            )
+            raise ToolError(f"You have no background command {args.process_id}; without process_id all are listed.")
         try:
             if args.stop:
                 await commands.background.stop(args.process_id)
@@ -191,9 +186,7 @@ async def _finished(launch: Launch, timeout: float, show: Callable[[str], None])
         ended = ended or await running.end()
     notes = [f"timed out after {timeout:g} s and was ended" if late else _exit(ended.code)]
     if ended.left:
-        notes.append(
-            f"{_processes(ended.left)} that it had left running ended with it; background is for what is to go on"
-        )
+        notes.append(f"{_processes(ended.left)} left running by it had to end with it; use background for such")
     if ended.survivors:
         notes.append(f"{_processes(ended.survivors)} could not be ended")
     told = "".join(f"\n[{note}]" for note in notes if note)

@@ -63,7 +63,7 @@ def test_a_confined_tool_is_the_whole_one_and_says_so() -> None:
 
 def test_a_confined_denial_takes_the_whole_tool_away() -> None:
     found = tools("Bash, Read", "Bash(rm:*)")
-    assert (found.allowed, found.disallowed) == (("read_file",), ("shell",))
+    assert (found.allowed, found.disallowed) == (("read_file",), ("shell", "process"))
     assert "as a whole" in found.warnings[0]
 
 
@@ -72,7 +72,7 @@ def test_a_misspelt_denial_is_said() -> None:
 
 
 def test_a_mapping_switches_tools_off_or_names_them() -> None:
-    assert tools({"write": False, "bash": False, "read": True}) == Tools(None, ("write_file", "shell"), ())
+    assert tools({"write": False, "bash": False, "read": True}) == Tools(None, ("write_file", "shell", "process"), ())
     assert tools({"*": False, "read": True}) == Tools(("read_file",), (), ())
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from deputy_agents.errors import ToolError
 from deputy_agents.event import DiffPreview, Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action, Effect
-from deputy_agents.permission.rule import lasting_rule, matches, parse_rule
+from deputy_agents.permission.rule import Match, lasting_rule, matches, parse_rule
 from deputy_agents.settings import Root
 from deputy_agents.tool.edit import EditFile, EditFileArgs
 from tests.support.files import Hands, hands_on
@@ -249,10 +249,10 @@ async def test_a_rule_that_lasts_is_about_one_file_of_one_root(tmp_path: Path, w
     assert (here.subject, there.subject) == ("a.txt", "a.txt")
     for one, other in ((here, there), (there, here)):
         rule = lasting_rule(one, Effect.ALLOW)
-        assert matches(rule, one)
-        assert not matches(rule, other)
-    assert matches(parse_rule("write_file(*.txt)", Effect.DENY, "settings"), there)
-    assert matches(parse_rule(f"write_file({tmp_path}/**)", Effect.DENY, "settings"), there)
+        assert matches(rule, one) is Match.YES
+        assert matches(rule, other) is Match.NO
+    assert matches(parse_rule("write_file(*.txt)", Effect.DENY, "settings"), there) is Match.YES
+    assert matches(parse_rule(f"write_file({tmp_path}/**)", Effect.DENY, "settings"), there) is Match.YES
 
 
 async def test_an_edit_in_a_folder_that_may_only_be_read_is_refused_before_anyone_is_asked(

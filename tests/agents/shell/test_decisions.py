@@ -1,0 +1,323 @@
+"""What the gate says about whole lines: each of their parts must pass."""
+
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.definition import PermissionMode
+from deputy_agents.permission.decide import Effect, Policy, Rule, decide_all
+from deputy_agents.permission.rule import AccessRequest, lasting_rule, parse_rule, rule_text
+from deputy_agents.shell.access import needs
+from deputy_agents.tool.registry import Registry, command_tools
+from tests.support.files import hands_on
+
+pytestmark = pytest.mark.requirement("X8")
+
+ALLOWED = (
+    *("git status *", "git log *", "ls *", "cat *", "echo *", "grep *", "wc -l", "pytest *", "cd *", "true", "sort *"),
+    *("timeout *", "nice *", "time *", "bash -c *", "env *", "command *", "nohup *", "xargs *", "find . -name *"),
+)
+DENIED = ("rm *", "git push *", "curl *")
+RULES = [
+    *(Rule(pattern, "shell", Effect.ALLOW, pattern) for pattern in ALLOWED),
+    *(Rule(pattern, "shell", Effect.DENY, pattern) for pattern in DENIED),
+    Rule("out", "write_file", Effect.ALLOW, "out/**"),
+    Rule("locked", "write_file", Effect.DENY, "locked/**"),
+]
+
+ALLOW = r"""
+git status
+git status --short src
+git   status	-s
+"git" status
+git \
+  status
+git log --oneline | grep fix | wc -l
+ls && cat a.txt; echo done
+ls *.py ~/x
+(ls; ls src) | sort
+{ ls; echo x; } > out/list
+if ls a; then echo yes; else echo no; fi
+! ls
+ls & echo started
+echo "a; rm b" 'c && rm d' e\;rm
+echo "# rm x" # rm y
+ls 2>&1 >/dev/null
+ls 2>/dev/null
+echo text > out/a.txt
+echo text >> out/deep/b.txt
+cat < a.txt
+cat <<'END' > out/c
+$(rm x) `rm y`
+END
+nice -n 5 ls
+timeout 10 pytest -q
+timeout -k 5 --signal=KILL 10 pytest
+time ls
+bash -c 'ls && git status'
+env ls
+command ls
+nohup ls
+find . -name '*.py' -exec ls {} \; | xargs -0 ls
+"""
+"""What runs another command is allowed only together with that."""
+
+ASK = r"""
+make
+git commit -m x
+git status && make
+git statusx
+git
+./git status
+/tmp/git status
+ls | python3
+ls; sh
+echo $(make)
+echo `make`
+echo $HOME
+echo "$HOME"
+echo $((1+1))
+echo {a,b}
+cat <(make)
+ls $(git status)
+$CMD x
+"$CMD" x
+l${x}s
+FOO=1 git status
+GIT_PAGER=evil git log
+PATH=.
+export PATH=.
+alias ls=make
+ls() { make; }; ls
+eval ls $x
+source ./x
+. ./x
+echo ls | sh
+bash script.sh
+bash -c "$X"
+bash -s
+env X=1 ls
+env -S 'ls x'
+timeout 10 make
+timeout --odd 10 ls
+timeout $T ls
+sudo ls
+xargs make
+find . -delete
+find . -name x -exec make {} +
+echo `echo \`rm x\``
+trap 'make' EXIT
+coproc ls
+ls > a.txt
+ls > out/../a.txt
+ls > /etc/passwd
+ls > ~/.bashrc
+ls > $F
+ls &> a.txt
+ls >& a.txt
+ls <> a.txt
+cd / && ls > out/a
+echo x > .git/hooks/pre-commit
+cat < /etc/shadow
+cat < .env
+cat .env
+cat src/.env
+grep KEY --file=.env
+cat ~/.ssh/id_rsa
+cat < /dev/tcp/example.com/80
+echo x > /dev/tcp/example.com/80
+[[ a == b ]]
+[ -f x ]
+(( x++ ))
+for ((i=0;i<3;i++)); do ls; done
+ls 'unfinished
+ls "unfinished
+ls &&
+ls )
+ls; }
+cat <<END
+$(ls)
+END
+exec ls > a
+while true; do make; done
+if make; then ls; fi
+case x in x) make;; esac
+# nothing
+"""
+
+DENY = r"""
+rm x
+rm -rf /
+rm
+r\m x
+'rm' x
+r"m" x
+ls; rm x
+ls && rm x
+ls || rm x
+ls | rm x
+ls |& rm x
+ls & rm x
+git status
+rm x
+(rm x)
+{ rm x; }
+! rm x
+echo $(rm x)
+echo `rm x`
+echo "$(rm x)"
+echo "${x:-$(rm x)}"
+cat <(rm x)
+ls > >(rm x)
+if rm x; then ls; fi
+while rm x; do ls; done
+for i in $(rm x); do ls; done
+case $(rm x) in a) ls;; esac
+f() { rm x; }; f
+X=1 rm x
+X=$(rm x)
+export X=$(rm x)
+[[ -n $(rm x) ]]
+bash -c 'rm x'
+sh -ec "ls; rm x"
+bash -c 'bash -c "rm x"'
+eval 'rm x'
+eval rm x
+exec rm x
+command rm x
+command -p rm x
+builtin rm x
+nohup rm x
+time rm x
+nice -n 5 rm x
+timeout 5 rm x
+timeout -s KILL 5 rm x
+env rm x
+env -i A=b rm x
+sudo -u root rm x
+xargs rm
+xargs -n 1 rm
+find . -exec rm {} \;
+find . -name '*.o' -execdir rm -f {} +
+stdbuf -oL rm x
+setsid rm x
+trap 'rm x' EXIT
+cat <<END
+$(rm x)
+END
+cat <<END | rm x
+text
+END
+rm *.py
+git push
+git push --force origin main
+ls > locked/a
+echo x >> locked/b
+ls 2> locked/c
+"""
+
+
+def lines(text: str, together: tuple[str, ...] = ()) -> list[str]:
+    """One line each; those of a here-document, and those that ``together`` ends, are one."""
+    found: list[str] = []
+    until = ""
+    for line in text.strip("\n").split("\n"):
+        if until or (found and (found[-1].endswith("\\") or found[-1] in together)):
+            found[-1] += f"\n{line}"
+            until = "" if line == until else until
+        else:
+            found.append(line)
+            until = "END" if "<<" in line and "END" in line else ""
+    return found
+
+
+CASES = [
+    *((line, Effect.ALLOW) for line in lines(ALLOW)),
+    *((line, Effect.ASK) for line in lines(ASK)),
+    *((line, Effect.DENY) for line in lines(DENY, together=("git status",))),
+]
+
+
+async def access(line: str, workspace: Path) -> list[AccessRequest]:
+    hands = hands_on(workspace)
+    hands.tools = Registry(command_tools())
+    return await hands.access("shell", command=line)
+
+
+def test_there_are_more_than_sixty_of_each_kind_of_danger() -> None:
+    assert len(CASES) > 150
+    assert all(sum(1 for _, effect in CASES if effect is one) >= 25 for one in Effect)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("line", "effect"), CASES, ids=[line for line, _ in CASES])
+async def test_a_line_is_decided_by_all_of_its_parts(line: str, effect: Effect, workspace: Path) -> None:
+    policy = Policy(PermissionMode.DEFAULT, RULES)
+    decision = decide_all(policy, await access(line, workspace))
+    assert decision.effect is effect, decision.reason
+
+
+@pytest.mark.asyncio
+async def test_what_is_denied_is_denied_in_every_mode_and_everything_in_plan(workspace: Path) -> None:
+    for line, effect in CASES:
+        needed = await access(line, workspace)
+        assert decide_all(Policy(PermissionMode.PLAN, RULES), needed).effect is Effect.DENY, line
+        if effect is Effect.DENY:
+            assert decide_all(Policy(PermissionMode.BYPASS, RULES), needed).effect is Effect.DENY, line
+
+
+@pytest.mark.asyncio
+async def test_bypass_asks_about_what_may_be_something_that_is_denied(workspace: Path) -> None:
+    policy = Policy(PermissionMode.BYPASS, RULES)
+    for line, effect in [
+        ("$X y", Effect.ASK),
+        ("echo `a \\`b\\``", Effect.ASK),
+        ("r* y", Effect.ASK),
+        ("git $X", Effect.ASK),
+        ("make $X", Effect.ALLOW),
+    ]:
+        assert decide_all(policy, await access(line, workspace)).effect is effect, line
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("git status", "shell(git status *)"),
+        ("git status --short", "shell(git status *)"),
+        ("npm run test -- -x", "shell(npm run test *)"),
+        ("npm run", "shell(npm run)"),
+        ("pytest -q tests", "shell(pytest *)"),
+        ("rm -rf build", "shell(rm -rf build)"),
+        ("git push", "shell(git push)"),
+        ("git -C x status", "shell(git -C x status)"),
+        ("python -c 'print(1)'", "shell(python -c 'print(1)')"),
+        ("echo *", r"shell(echo \*)"),
+        ("$X y", "shell($X y)"),
+    ],
+)
+def test_a_lasting_permission_is_for_the_words_that_were_shown(line: str, rule: str) -> None:
+    asked = needs(line).access[0]
+    remembered = lasting_rule(asked, Effect.ALLOW)
+    assert rule_text(remembered) == rule
+    assert decide_all(Policy(PermissionMode.DEFAULT, [remembered]), [asked]).effect is Effect.ALLOW
+
+
+@pytest.mark.parametrize("line", ["git statusx", "git", "git status && make", "git status > a", "$(git status)"])
+def test_a_lasting_permission_is_not_for_more_than_that(line: str) -> None:
+    remembered = lasting_rule(needs("git status").access[0], Effect.ALLOW)
+    needed = needs(line)
+    asked = decide_all(Policy(PermissionMode.DEFAULT, [remembered]), needed.access).effect is Effect.ASK
+    assert asked or needed.targets
+
+
+def test_a_lasting_denial_holds_with_further_words() -> None:
+    denied = lasting_rule(needs("rm -rf").access[0], Effect.DENY)
+    for line in ("rm -rf", "rm -rf /", "ls; rm  -rf x"):
+        assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs(line).access).effect is Effect.DENY
+    assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs("rm -rfx").access).effect is Effect.ALLOW
+
+
+def test_everything_is_allowed_by_a_rule_without_a_pattern_and_by_a_star() -> None:
+    for rule in ("shell", "shell(*)"):
+        policy = Policy(PermissionMode.DEFAULT, [parse_rule(rule, Effect.ALLOW)])
+        assert decide_all(policy, needs("$X; make `y`").access).effect is Effect.ALLOW

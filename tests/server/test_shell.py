@@ -1,0 +1,153 @@
+"""Commands over the wire, run by a real server: asked about, watched, stopped, and never left behind."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import marked, until
+from tests.support.deputies import Deputies, spawning
+from tests.support.messages_api import Script, messages_api
+from tests.support.plays import Json, Play, call, calls, say
+from tests.support.rpc import RpcClient, RpcFailure, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ASK = "deputy/permission/request"
+ESCAPING = "trap '' TERM HUP; (setsid bash -c \"trap '' TERM HUP; sleep 600\" &); echo ready; sleep 600"
+
+
+def running(command: str, **how: object) -> Script:
+    """The primary runs ``command``, and then says what came of it."""
+
+    def play(body: Json, _: int) -> Play:
+        if len(body["messages"]) == 1:
+            return calls(call("shell", command=command, **how))
+        return say(str(body["messages"][-1]["content"][0]["content"]))
+
+    return play
+
+
+def allowing(client: RpcClient) -> list[Json]:
+    """Approves everything once; the questions."""
+    asked: list[Json] = []
+
+    def answer(question: Json) -> Json:
+        asked.append(question)
+        return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+
+    client.handlers[ASK] = answer
+    return asked
+
+
+async def test_a_command_is_asked_about_and_its_output_comes_live_and_whole(deputy: Deputies, workspace: Path) -> None:
+    command = "echo one; while [ ! -e go ]; do sleep 0.01; done; echo two"
+    async with deputy(running(command), workspace) as (client, _):
+        asked = allowing(client)
+        session_id, _ = await client.session()
+        prompt = client.start_prompt(session_id, "go")
+        delta = await client.event("tool_output_delta")
+        assert delta["text"] == "one\n"
+        (workspace / "go").touch()
+        assert (await client.result(prompt))["stopReason"] == "end_turn"
+        [question] = asked
+        assert question["title"] == f"shell({command})"
+        assert question["kind"] == "execute"
+        assert question["preview"] == {"type": "command", "command": command, "cwd": workspace.as_uri()}
+        last = client.events("tool_call_update")[-1]
+        assert (last["toolCallId"], last["status"]) == (delta["toolCallId"], "completed")
+        assert last["content"] == "one\ntwo"
+
+
+async def test_background_commands_are_listed_and_stopped(deputy: Deputies, workspace: Path) -> None:
+    async with deputy(running("sleep 600", background=True), workspace) as (client, _):
+        allowing(client)
+        session_id, primary = await client.session()
+        await client.prompt(session_id, "go")
+        [process] = (await client.request("deputy/process/list", {"sessionId": session_id}))["processes"]
+        assert (process["agentId"], process["command"], process["status"]) == (primary, "sleep 600", "running")
+        assert process["cwd"] == workspace.as_uri()
+        assert marked(workspace) != []
+        which = {"sessionId": session_id, "processId": process["processId"]}
+        assert await client.request("deputy/process/stop", which) == {"stopped": True}
+        assert marked(workspace) == []
+        assert await client.request("deputy/process/stop", which) == {"stopped": False}
+        [process] = (await client.request("deputy/process/list", {"sessionId": session_id}))["processes"]
+        assert process["status"] == "exited"
+        assert process["exitCode"] < 0
+        with pytest.raises(RpcFailure) as failure:
+            await client.request("deputy/process/stop", which | {"processId": "none"})
+        assert failure.value.code == -32602
+
+
+@pytest.mark.requirement("E14")
+@pytest.mark.requirement("X8")
+async def test_rules_of_the_settings_hold_for_children_and_can_be_listed(workspace: Path) -> None:
+    def child(body: Json, _: int) -> Play:
+        if len(body["messages"]) == 1:
+            return calls(
+                *(call("shell", command=command) for command in ("echo a", "echo a && touch x", "eval 'touch y'"))
+            )
+        return say("; ".join(str(result["content"]) for result in body["messages"][-1]["content"]))
+
+    rules = [
+        {"tool": "shell", "pattern": "echo *", "action": "allow"},
+        {"tool": "shell", "pattern": "touch *", "action": "deny"},
+    ]
+    options = {"model": "m", "permissionMode": "bypass", "permissions": {"rules": rules}}
+    async with messages_api(spawning("work", child=child, mode="default")) as api, serving(env=KEY) as client:
+        await client.initialize(workspace, initializationOptions=options | {"baseUrl": api.url})
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        said = client.events("agent_finished")[0]["result"]
+        assert said == "a; " + "; ".join(["Denied: The rule shell(touch *) denies it."] * 2)
+        listed = (await client.request("deputy/rule/list", {"sessionId": session_id}))["rules"]
+        assert [(rule["pattern"], rule["action"], rule["source"]) for rule in listed] == [
+            ("echo *", "allow", "settings"),
+            ("touch *", "deny", "settings"),
+        ]
+        assert await client.shut_down() == 0
+    assert not (workspace / "x").exists()
+
+
+KEY = {"ANTHROPIC_API_KEY": "test-key"}
+
+
+def escaping(body: Json, _: int) -> Play:
+    """Two commands that do not want to end, one of them in the background."""
+    return calls(call("shell", command=ESCAPING, background=True), call("shell", command=ESCAPING))
+
+
+@pytest.mark.requirement("X12")
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGINT", "disconnect", "session/cancel", "agent/cancel"])
+async def test_no_process_is_left_behind(workspace: Path, how: str) -> None:
+    async with messages_api(escaping) as api, serving(env=KEY) as client:
+        options = {"model": "m", "baseUrl": api.url, "permissionMode": "bypass"}
+        await client.initialize(workspace, initializationOptions=options)
+        session_id, primary = await client.session()
+        client.start_prompt(session_id, "go")
+        await client.event("tool_output_delta")
+        await until(lambda: sum("sleep" in process.name() for process in marked(workspace)) == 4)
+        if how.startswith("SIG"):
+            client.process.send_signal(signal.Signals[how])
+        elif how == "disconnect":
+            client.close_input()
+        else:
+            await client.request(f"deputy/{how}", {"sessionId": session_id, "agentId": primary})
+            assert marked(workspace) == []
+        await until(lambda: not marked(workspace))
+
+
+async def test_no_secret_of_the_server_reaches_a_command(workspace: Path) -> None:
+    """Not by its own environment, nor by that of the processes above it, as far as the system keeps users apart."""
+    command = "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
+    async with messages_api(running(command)) as api, serving(env=KEY | {"SOME_TOKEN": "hidden-value"}) as client:
+        options = {"model": "m", "baseUrl": api.url, "permissionMode": "bypass"}
+        await client.initialize(workspace, initializationOptions=options)
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        content = client.events("tool_call_update")[-1]["content"]
+        assert "PATH=" in content
+        assert "hidden-value" not in content
+        assert "test-key" not in content
+        assert await client.shut_down() == 0
