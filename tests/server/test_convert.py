@@ -59,6 +59,7 @@ BODIES: tuple[ev.Body, ...] = (
     ev.AgentFinished(AgentStatus.FAILED, "partial", Usage(), 3, 4, FailureReason.TIMED_OUT, "too slow", (PLACE,), True),
     ev.MessageDelta("m1", "a"),
     ev.ThoughtDelta("m1", "b"),
+    ev.ToolOutputDelta("t1", "line"),
     ev.Activity("reading", 2),
     ev.SessionStatus(1, 2, 3, 1, 4),
     ev.PromptQueue((("p1", "next"),)),
