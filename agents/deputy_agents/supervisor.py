@@ -257,6 +257,8 @@ class Supervisor:
                 await self._builder.settle(child.agent)
             await child.driver.run(UserPrompt(Message("user", (Text(text),)), text))
             watching.cancel_scope.cancel()
+        if slot.queued:
+            slot.close()  # it ended before it had a place, and must not be given one now
 
     async def _report(self, child: _Child) -> Outcome:
         """Emits the run's one result, and makes of it what the parent is told."""

@@ -179,6 +179,9 @@ async def test_while_hundreds_start_and_stop_everybody_else_has_a_turn_after_a_f
         assert max(steps) <= 2
         assert min(steps) >= -64
         assert asked == MANY[:8], "none of those that wait starts because others are stopped"
+        await c.caught_up()
+        told = [e for e in c.events if e.agent_id != c.session.primary_id and isinstance(e.body, StatusChanged)]
+        assert [event for event in told if event.body == StatusChanged(AgentStatus.RUNNING)] == []
 
 
 @pytest.mark.asyncio
