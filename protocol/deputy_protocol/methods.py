@@ -120,7 +120,8 @@ AGENT_MESSAGE = Request(
     "deputy/agent/message",
     lambda: p.agent.AgentMessageParams,
     lambda: p.agent.AgentMessageResult,
-    "Says something to a running agent; to an idle or ended one it is error -32003.",
+    "Says something to a running agent, which reads it before it goes on or ends; to an idle or ended one it is error "
+    "-32003. What could not be read any more (cancelled, out of time) is shown as unread.",
 )
 AGENT_REVERT = Request(
     "deputy/agent/revert",
