@@ -222,6 +222,8 @@ class ToolCallStarted:
     status: CallStatus
     input: Mapping[str, object]
     locations: tuple[Location, ...] = ()
+    reason: str | None = None
+    """Which rule has decided about it and how, where one has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +241,13 @@ class PermissionRequested:
 
 @dataclass(frozen=True, slots=True)
 class PermissionResolved:
-    """``option_id`` is the chosen option, or ``None`` when nobody chose."""
+    """``option_id`` is the chosen option, or ``None`` when nobody chose; ``reason`` is what the gate says, where that
+    has settled it."""
 
     request_id: str
     by: ResolvedBy
     option_id: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ class Resolution:
     feedback: str | None = None
     input: Mapping[str, object] | None = None
     allowed: bool = False
+    decision: str = ""
+    """What a rule says, as a sentence."""
 
 
 @dataclass(slots=True)
@@ -182,7 +184,9 @@ class Inbox:
         entry.asked.clear()
         option_id = resolution.option.option_id if resolution.option else None
         self._log.emit(
-            PermissionResolved(request_id, resolution.by, option_id), entry.question.agent.agent_id, entry.run
+            PermissionResolved(request_id, resolution.by, option_id, resolution.decision or None),
+            entry.question.agent.agent_id,
+            entry.run,
         )
         if not entry.future.done():
             entry.future.set_result(resolution)

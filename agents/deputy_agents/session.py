@@ -42,7 +42,7 @@ from deputy_agents.log import EventLog, Subscription
 from deputy_agents.message import Block, Image, Message, Text, Usage
 from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
-from deputy_agents.permission.decide import Policy, Rule, meet
+from deputy_agents.permission.decide import Effect, Policy, Rule, meet
 from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
 from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, say
@@ -218,9 +218,10 @@ class Session:
         self._change(replace(self.record, archived=archived))
 
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in force: those of the settings, then what answers have added."""
-        kept = (rule for rule in self.settings.permissions.rules if rule not in self._dropped)
-        return (*kept, *self._rules)
+        """The rules in force: those of the settings, those of the workspace, then what answers have added."""
+        of_workspace = (r for r in self.library.rules if self.settings.vouched or r.effect is not Effect.ALLOW)
+        given = (*self.settings.permissions.rules, *of_workspace)
+        return (*(rule for rule in given if rule not in self._dropped), *self._rules)
 
     def forget(self, rule_id: str) -> None:
         """Drops a rule of this session; one of the settings goes on to hold in others. Open questions are decided anew.
@@ -239,13 +240,15 @@ class Session:
         self.inbox.review()
 
     async def refresh(self) -> None:
-        """Looks whether agent definitions, instructions, skills or commands have changed; call it before a turn and
-        before listing them. Those who call at the same time go on in the order of their calls."""
+        """Looks whether agent definitions, instructions, skills, commands or the rules of the workspace have changed;
+        call it before a turn and before listing them. Those who call at the same time go on in the order of their
+        calls."""
         async with self._refreshing:
             self.catalogue.trusted = self.library.trusted = self.settings.trusted
             changed = [await self.catalogue.refresh(), await self.library.refresh()]
             if any(changed):
                 self.log.emit(DefinitionsChanged())
+                self.inbox.review()
 
     async def prompt(self, blocks: Sequence[Block], *, queue: bool = False, origin: Origin = "user") -> Turn:
         """Accepts a prompt as a person wrote it: ``/command arguments`` becomes what the command stands for, and what
@@ -411,7 +414,7 @@ class Session:
         if agent.parent is None:
             return Policy(self.permission_mode, self.rules())
         above = self.policy(agent.parent)
-        return meet(Policy(agent.definition.permission_mode or above.mode), above)
+        return meet(Policy(agent.definition.permission_mode or above.mode, agent.definition.rules), above)
 
     def remember(self, rules: Sequence[Rule]) -> None:
         self._rules.extend(rules)

@@ -118,6 +118,8 @@ class Settings:
     small_model: str | None = None
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     trusted: bool = True
+    vouched: bool = False
+    """The user has said so, and it is not only taken for granted: rules of the workspace may allow something."""
     roots: tuple[Root, ...] = ()
     """Folders beside the workspace."""
     max_tokens: int = 16_384

@@ -272,6 +272,8 @@ class PermissionResolved(_Durable):
     request_id: str
     outcome: PermissionOutcome
     by: ResolvedBy
+    reason: str | None = None
+    """What the gate says, where a rule or the mode has settled it."""
 
 
 # -- the session -------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Rule(Wire):
     absent."""
     action: RuleAction
     source: str
-    """Where it comes from: `session`, `settings`, or a file."""
+    """Where it comes from: `session` (an answer), `settings`, or the path of a file."""
 
 
 class RuleListParams(Params):

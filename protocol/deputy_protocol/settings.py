@@ -86,7 +86,8 @@ class PermissionSettings(Params):
     """Rules, and what holds while nobody can be asked."""
 
     rules: tuple[RuleSetting, ...] = ()
-    """Rules for every agent. Deny wins wherever it stands, then ask, then allow."""
+    """Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands,
+    then ask, then allow."""
     reconnect_grace: Number = 60.0
     """Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once."""
 
@@ -168,7 +169,8 @@ class Settings(Params):
     """How much is allowed without asking in a new session."""
     trusted: Flag = True
     """Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent,
-    and the permission mode is `plan`."""
+    and the permission mode is `plan`. Permission rules of the workspace that allow something count only where this is
+    set to true by name."""
     roots: tuple[RootSetting, ...] = ()
     """Further folders whose files agents of new sessions may read; in a workspace that is not trusted there are
     none."""

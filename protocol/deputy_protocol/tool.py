@@ -39,3 +39,5 @@ class ToolCall(Wire):
     status: ToolStatus
     input: JsonObject
     locations: tuple[Location, ...] = ()
+    reason: str | None = None
+    """Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.`"""

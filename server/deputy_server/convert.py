@@ -176,6 +176,7 @@ def entry(line: view.Entry) -> transcript.Entry:
                 status=tool.ToolStatus(update.status if update else started.status),
                 input=started.input,
                 locations=tuple(map(location, places)),
+                reason=started.reason,
                 content=update.content if update else None,
             )
         case view.ChildBlock(node):
@@ -253,9 +254,10 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "plan", "entries": steps}
         case ev.PermissionRequested(question):
             return {"type": "permission_requested"} | to_wire(permission_request(happened.session_id, question))
-        case ev.PermissionResolved(request_id, by, option_id):
+        case ev.PermissionResolved(request_id, by, option_id, reason):
             outcome = {"outcome": "selected", "optionId": option_id} if option_id else {"outcome": "cancelled"}
-            return {"type": "permission_resolved", "requestId": request_id, "outcome": outcome, "by": by.value}
+            told = _present(requestId=request_id, outcome=outcome, by=by.value, reason=reason)
+            return {"type": "permission_resolved"} | told
         case ev.SessionStatus() as body:
             return {"type": "session_status"} | _counts(body)
         case ev.PromptQueue(entries):
@@ -293,15 +295,16 @@ def _finished(body: ev.AgentFinished) -> Fields:
 
 
 def _tool_call(body: ev.ToolCallStarted) -> Fields:
-    return {
-        "toolCallId": body.tool_call_id,
-        "tool": body.tool,
-        "title": body.title,
-        "kind": body.kind.value,
-        "status": body.status.value,
-        "input": dict(body.input),
-        "locations": _locations(body.locations),
-    }
+    return _present(
+        toolCallId=body.tool_call_id,
+        tool=body.tool,
+        title=body.title,
+        kind=body.kind.value,
+        status=body.status.value,
+        input=dict(body.input),
+        locations=_locations(body.locations),
+        reason=body.reason,
+    )
 
 
 def _counts(body: ev.SessionStatus) -> Fields:
@@ -413,6 +416,7 @@ def core_settings(wire: settings.Settings, model: str, cards: ModelCards | None 
         small_model=wire.small_model,
         permission_mode=PermissionMode(wire.permission_mode),
         trusted=wire.trusted,
+        vouched=wire.trusted and "trusted" in wire.model_fields_set,
         roots=tuple(core.Root(Path(root.path).expanduser(), root.writable) for root in wire.roots),
         agents=core.AgentSettings(
             enabled=agents.enabled,

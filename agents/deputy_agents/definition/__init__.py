@@ -10,6 +10,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from deputy_agents.permission.rule import Rule
+
 SMALL = "small"
 """The model name that stands for the configured small model."""
 
@@ -78,6 +80,7 @@ class Definition:
     temperature: float | None = None
     timeout: float | None = None
     permission_mode: PermissionMode | None = None
+    rules: tuple[Rule, ...] = ()
     input_schema: Mapping[str, object] | None = None
     result_format: str | None = None
     source: str = "built-in"

@@ -6,7 +6,7 @@ agent that its author did not describe. Anything else that does not fit is left 
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -17,7 +17,8 @@ from deputy_agents.definition.frontmatter import Field, Frontmatter, Frontmatter
 from deputy_agents.definition.schema import SchemaError, check_schema
 from deputy_agents.definition.template import TemplateError, check_template
 from deputy_agents.definition.tools import read_tools
-from deputy_agents.errors import DeputyError
+from deputy_agents.errors import DeputyError, InvalidRequest
+from deputy_agents.permission.rule import Effect, Rule, parse_rule
 from deputy_agents.text import clean, cut, visible
 
 PRIMARY = "primary"
@@ -37,6 +38,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "maxIterations": ("maxTurns", "maxSteps", "steps"),
     "timeout": (),
     "permissionMode": (),
+    "permissions": (),
     "mode": (),
     "inputSchema": (),
     "resultFormat": (),
@@ -139,6 +141,7 @@ def _definition(
         temperature=reader.number("temperature", 0, 1),
         timeout=reader.number("timeout", 1, MAX_TIMEOUT),
         permission_mode=reader.permission_mode(),
+        rules=reader.rules(source),
         input_schema=schema,
         result_format=reader.template() or (old.result_format if old else None),
         source=source,
@@ -241,6 +244,16 @@ class _Reader:
 
     # -- values that must fit
 
+    def rules(self, source: str) -> tuple[Rule, ...]:
+        """``permissions: {deny: ["shell(git push *)"], allow: [edit_file(docs/**)]}``"""
+        if (found := self._given("permissions")) is None:
+            return ()
+        try:
+            return tuple(read_rules(found.value, source))
+        except InvalidRequest as error:
+            self._note(found.line, f"permissions: {found.fault or error}".rstrip("."), fatal=True)
+            return ()
+
     def number(self, name: str, low: float, high: float, *, whole: bool = False) -> float | None:
         found = self._given(name)
         if found is None:
@@ -306,3 +319,18 @@ def _number(value: Value) -> float | None:
         return float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
     except ValueError:
         return None
+
+
+def read_rules(value: Value, source: str) -> Iterator[Rule]:
+    """The rules of ``allow``, ``ask`` and ``deny``, each a list of ``tool`` or ``tool(pattern)``.
+
+    Raises:
+        InvalidRequest: it is of another form.
+    """
+    if not isinstance(value, dict) or not value.keys() <= set(Effect):
+        raise InvalidRequest("it must have lists of rules under allow, ask and deny")
+    for effect, texts in value.items():
+        for text in texts if isinstance(texts, list) else [texts]:
+            if not isinstance(text, str):
+                raise InvalidRequest("a rule is tool or tool(pattern), as in shell(git push *)")
+            yield parse_rule(text, Effect(effect), source)

@@ -10,6 +10,8 @@ from anyio import to_thread
 from deputy_agents.definition import Problem, home_folder
 from deputy_agents.guidance import Command, Instruction, Place, Skill, commands, places, skills
 from deputy_agents.guidance.instructions import instructions_for
+from deputy_agents.guidance.rules import rules_in
+from deputy_agents.permission.rule import Rule
 
 _T = TypeVar("_T", Skill, Command)
 
@@ -19,6 +21,7 @@ class _State:
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
     instructions: Mapping[Path, tuple[Instruction, ...]] = field(default_factory=dict[Path, tuple[Instruction, ...]])
+    rules: tuple[Rule, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -43,6 +46,11 @@ class Library:
     def commands(self) -> Mapping[str, Command]:
         """By name."""
         return self._state.commands
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All permission rules of the workspace, those that allow among them."""
+        return self._state.rules
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -75,7 +83,12 @@ class Library:
         for folder in folders:
             instructions[folder], faults = instructions_for(folder, self.roots, self._at_home, trusted=self.trusted)
             problems += faults
-        return _State(found_skills, found_commands, instructions, tuple(dict.fromkeys(problems)))
+        rules: list[Rule] = []
+        for root in self.roots:
+            found, faults = rules_in(root)
+            rules += found
+            problems += faults
+        return _State(found_skills, found_commands, instructions, tuple(rules), tuple(dict.fromkeys(problems)))
 
     @property
     def _at_home(self) -> Path | None:

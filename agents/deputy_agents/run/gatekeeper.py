@@ -118,8 +118,8 @@ class Gatekeeper:
             logger.exception("agent %s: call %s cannot be judged", self.agent.id, use.id)
             self.announce(use)
             return Refused("Not run: an internal error kept the permission gate from deciding.")
-        self.announce(use, prepared)
         decision = decide_all(self.host.policy(self.agent), prepared.access)
+        self.announce(use, prepared, decision)
         match decision.effect:
             case Effect.DENY:
                 return Refused(f"Denied: {decision.reason}")
@@ -132,7 +132,7 @@ class Gatekeeper:
             proposed[Path(preview.path)] = preview.new_text
         return verdict
 
-    def announce(self, use: ToolUse, prepared: Prepared | None = None) -> None:
+    def announce(self, use: ToolUse, prepared: Prepared | None = None, decision: Decision | None = None) -> None:
         """Tells people of a call, once and before anything else of it."""
         if use.id in self._announced:
             return
@@ -142,11 +142,9 @@ class Gatekeeper:
         kind = tool.kind if tool else ToolKind.OTHER
         title = self.agent.title(_title(use.name, prepared))
         locations = prepared.locations if prepared else ()
-        say(
-            self.host,
-            self.agent,
-            ToolCallStarted(use.id, use.name, title, kind, CallStatus.PENDING, use.input, locations),
-        )
+        reason = decision.reason if decision and decision.rule else None
+        started = ToolCallStarted(use.id, use.name, title, kind, CallStatus.PENDING, use.input, locations, reason)
+        say(self.host, self.agent, started)
 
     def _asking(self, use: ToolUse, tool: AnyTool, prepared: Prepared, decision: Decision) -> _Asked:
         policy = self.host.policy(self.agent)
@@ -176,15 +174,17 @@ class Gatekeeper:
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _by_rule(self, asked: _Asked) -> Resolution | None:
-        effect = decide_all(self.host.policy(self.agent), asked.needs).effect
-        return None if effect is Effect.ASK else Resolution(ResolvedBy.RULE, allowed=effect is Effect.ALLOW)
+        now = decide_all(self.host.policy(self.agent), asked.needs)
+        if now.effect is Effect.ASK:
+            return None
+        return Resolution(ResolvedBy.RULE, allowed=now.effect is Effect.ALLOW, decision=now.reason)
 
     async def _verdict(self, use: ToolUse, asked: _Asked, resolution: Resolution) -> Allowed | Refused:
         option = resolution.option
         if resolution.allowed:
             return Allowed()
         if option is None:
-            return Refused(_NOT_ANSWERED[resolution.by])
+            return Refused(f"Denied: {resolution.decision}" if resolution.decision else _NOT_ANSWERED[resolution.by])
         if option.kind in _LASTING:
             self.host.remember(_rules(asked.access, option.kind))
         if not option.kind.allows:

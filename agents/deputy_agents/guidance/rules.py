@@ -1,0 +1,63 @@
+"""Permission rules of a workspace: ``.deputy/settings.json``, beside the agents that it defines.
+
+::
+
+    {"permissions": {"rules": [{"tool": "shell", "pattern": "git push *", "action": "deny"}]}}
+
+Who opens somebody else's folder must not be given away by it: rules that deny or ask always hold, and rules that allow
+only where the user has said that the workspace is trusted.
+"""
+
+import json
+from pathlib import Path
+from typing import Final, cast
+
+from deputy_agents import disk
+from deputy_agents.definition import Problem
+from deputy_agents.errors import ToolError
+from deputy_agents.permission.rule import Effect, Rule
+from deputy_agents.text import cut
+
+FILE: Final = (".deputy", "settings.json")
+MAX_RULES: Final = 500
+
+_FORM: Final = 'it must be {"permissions": {"rules": [{"tool": "...", "pattern": "...", "action": "deny"}]}}'
+
+
+class _Malformed(ValueError):
+    """The file is not of its form."""
+
+
+def rules_in(root: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
+    """The rules of the workspace at ``root``, and what is wrong with them. While they cannot be read everything asks:
+    there may be a denial among them. Blocks."""
+    file = str(root.joinpath(*FILE))
+    try:
+        found = disk.read_text(root, FILE)
+        return (() if found is None else _rules(found.text, file)), ()
+    except (ToolError, ValueError, RecursionError) as error:
+        reason = f"{cut(str(error), 200)}. Until it is mended, everything asks."
+        return (Rule(f"{file}#", "*", Effect.ASK, source=file),), (Problem(file, 1, reason),)
+
+
+def _rules(text: str, file: str) -> tuple[Rule, ...]:
+    permissions = _field(json.loads(text), "permissions", {})
+    listed = _field(permissions, "rules", [])
+    if not isinstance(listed, list) or len(cast("list[object]", listed)) > MAX_RULES:
+        raise _Malformed(f"rules must be a list of at most {MAX_RULES}")
+    return tuple(_rule(index, one, file) for index, one in enumerate(cast("list[object]", listed)))
+
+
+def _rule(index: int, one: object, file: str) -> Rule:
+    tool, pattern, action = (_field(one, name, None) for name in ("tool", "pattern", "action"))
+    if not isinstance(tool, str) or not tool.strip() or not isinstance(pattern, str | None):
+        raise _Malformed(f"rule {index + 1}: tool must be a name, pattern a text or absent")
+    if action not in list(Effect):
+        raise _Malformed(f"rule {index + 1}: action must be allow, ask or deny")
+    return Rule(f"{file}#{index + 1}", tool, Effect(cast("str", action)), pattern, file)
+
+
+def _field(value: object, name: str, default: object) -> object:
+    if not isinstance(value, dict):
+        raise _Malformed(_FORM)
+    return cast("dict[str, object]", value).get(name, default)
