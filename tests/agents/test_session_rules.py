@@ -49,16 +49,20 @@ async def test_rules_of_the_workspace_allow_only_where_the_user_has_said_that_it
     assert len(person.asked) == (0 if vouched else 1)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+BROKEN = (
+    *(
         "{",
         "[]",
         '{"permissions": []}',
-        '{"permissions": {"rules": [{"tool": "shell", "action": "allowed"}]}}',
+        '{"permissions": {"rules": {}}}',
+        '{"permissions": {"rules": [1]}}',
         "9" * 9999,
-    ],
+    ),
+    '{"permissions": {"rules": [{"tool": "shell", "action": "allowed"}]}}',
 )
+
+
+@pytest.mark.parametrize("text", BROKEN)
 async def test_while_rules_of_the_workspace_cannot_be_read_everything_asks(workspace: Path, text: str) -> None:
     await put_rules(workspace, text=text)
     person = Person(DENY)

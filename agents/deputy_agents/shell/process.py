@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from signal import SIGKILL
 from typing import Final
@@ -25,6 +26,7 @@ GRACE: Final = 0.5
 
 _BOUND: Final = 5.0
 """Seconds that a guard gets to end everything; then it is taken for lost."""
+_SET_DUMPABLE: Final = 4
 _GUARD: Final = Path(__file__).with_name("guard.py")
 
 
@@ -117,6 +119,7 @@ async def guarded(launch: Launch) -> AsyncGenerator[Guarded]:
 
 
 def _command(launch: Launch) -> Sequence[str]:
+    _hide_memory()
     if os.name != "posix":
         raise ToolError("The shell tool needs Linux or macOS; on Windows, run Deputy in WSL.")
     bash = shutil.which("bash")
@@ -124,6 +127,16 @@ def _command(launch: Launch) -> Sequence[str]:
         raise ToolError("The shell tool needs bash, and there is none on the PATH of the server.")
     command = [bash, "--noprofile", "--norc", "-c", launch.text]
     return command if launch.writable is None else boxed(command, launch.writable, launch.shown_cwd)
+
+
+@cache
+def _hide_memory() -> None:
+    """Keeps other processes of the same user, so every command, from reading the memory of this one and the environment
+    that it was started with: both hold keys."""
+    if sys.platform == "linux":
+        import ctypes  # for Linux alone
+
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _read(told: bytes) -> Ended:

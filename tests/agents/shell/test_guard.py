@@ -95,6 +95,23 @@ anyio.run(main)
         await gone(started)
 
 
+async def test_a_server_that_runs_commands_hides_its_environment_from_them(workspace: Path) -> None:
+    code = f"""
+import anyio, ctypes
+from deputy_agents.shell.process import Launch, guarded
+async def main():
+    async with guarded(Launch("true", {str(workspace)!r}, {str(workspace)!r})) as command:
+        await command.wait()
+    print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))  # PR_GET_DUMPABLE: 0 keeps /proc/<pid>/environ from the same user
+anyio.run(main)
+"""
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    assert owner.stdout is not None
+    with anyio.fail_after(30):
+        assert await owner.stdout.read() == b"0\n"
+        await owner.wait()
+
+
 async def test_processes_of_a_guard_that_is_killed_are_found_by_their_environment(workspace: Path) -> None:
     async with running("setsid sleep 600 & {tell}", workspace) as (command, guard):
         started = guard.children(recursive=True)
