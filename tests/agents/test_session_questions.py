@@ -241,7 +241,7 @@ async def test_a_deny_rule_set_while_a_question_waits_settles_it(workspace: Path
         deny = PermissionSettings((parse_rule("write_file", Effect.DENY),))
         c.runtime.apply_settings(replace(c.runtime.settings, permissions=deny))
         await c.finish(turn)
-        assert c.told() == ["Denied by a rule."]
+        assert c.told() == ["Denied: The rule write_file denies it."]
         assert resolutions(c) == [(ResolvedBy.RULE, None)]
 
 

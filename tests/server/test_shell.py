@@ -9,7 +9,7 @@ from tests.support.commands import marked, until
 from tests.support.deputies import Deputies, spawning
 from tests.support.messages_api import Script, messages_api
 from tests.support.plays import Json, Play, call, calls, say
-from tests.support.rpc import RpcClient, RpcFailure, serving
+from tests.support.rpc import PLAIN, RpcClient, RpcFailure, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -78,6 +78,18 @@ async def test_background_commands_are_listed_and_stopped(deputy: Deputies, work
         with pytest.raises(RpcFailure) as failure:
             await client.request("deputy/process/stop", which | {"processId": "none"})
         assert failure.value.code == -32602
+
+
+async def test_an_editor_without_a_plugin_shows_the_whole_command(deputy: Deputies, workspace: Path) -> None:
+    command = "echo " + "a" * 300 + "\n" * 30 + "echo last"
+    async with deputy(running(command), workspace, PLAIN) as (client, _):
+        answer = await client.command("deputy.prompt", {"text": "go"})
+        asked = await client.until(lambda message: message.get("method") == "window/showMessageRequest")
+        await client.command("deputy.cancelSession", {"sessionId": answer["sessionId"]})
+        lines = asked["params"]["message"].split("\n")
+        assert lines[1] == "$ echo " + "a" * 300
+        assert lines[-2:] == ["  echo last", f"in {workspace}"]
+        assert asked["params"]["actions"][0] == {"title": "Approve"}
 
 
 @pytest.mark.requirement("E14")

@@ -210,7 +210,6 @@ _NOT_ANSWERED = {
     ResolvedBy.DISMISSED: "Not run: the question to the user was dismissed without an answer, which is no consent.",
     ResolvedBy.UNREACHABLE: "Not run: this needs the user's approval, and no connected client can ask for it.",
     ResolvedBy.CANCELLED: "Not run: the question to the user was withdrawn.",
-    ResolvedBy.RULE: "Denied by a rule.",
     ResolvedBy.USER: "Denied by the user.",
 }
 _LASTING = (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS)

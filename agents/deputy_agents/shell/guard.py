@@ -32,12 +32,12 @@ def main(arguments: list[str]) -> None:
     child = _start(command)
     _let_go_of_output()
     code = _wait(child, woken)
-    stopped = code is None
-    left = 0 if stopped else len(_living(child))
-    if code is None or left:
+    left = 0 if code is None else len(_living(child))
+    if not _all_gone(child):
         ended = _end_all(child, grace)
         code = ended if code is None else code
-    _report(report, -signal.SIGKILL if code is None else code, left, len(_living(child)))
+    survivors = 0 if _all_gone(child) else max(1, len(_living(child)))
+    _report(report, -signal.SIGKILL if code is None else code, left, survivors)
 
 
 def _report(to: int, code: int, left: int, survivors: int) -> None:
@@ -126,6 +126,18 @@ def _reap(child: int) -> int | None:
             code = os.waitstatus_to_exitcode(status)
 
 
+def _all_gone(child: int) -> bool:
+    """Whether nothing is left. On Linux the kernel knows: what lives below a reaper hangs on one of its children,
+    while a look at one process after the other can miss one whose parent ends meanwhile."""
+    if not _LINUX:
+        return not _group(child)
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
 def _end_all(child: int, grace: float) -> int | None:
     """Asks all to end, and kills those that have not within ``grace`` seconds. The exit code of ``child``."""
     code: int | None = None
@@ -134,9 +146,8 @@ def _end_all(child: int, grace: float) -> int | None:
         _send(pid, signal.SIGCONT)
     for deadline, kill in ((time.monotonic() + grace, False), (time.monotonic() + grace + _LIMIT, True)):
         while time.monotonic() < deadline:
-            over = not _living(child)
             code = ended if (ended := _reap(child)) is not None else code
-            if over:
+            if _all_gone(child):
                 return code
             if kill:
                 _kill_all(child)

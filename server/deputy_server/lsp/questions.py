@@ -5,7 +5,7 @@ from difflib import unified_diff
 
 import anyio
 
-from deputy_agents.event import CommandPreview, DiffPreview, Preview, Question, ResolvedBy, TextPreview
+from deputy_agents.event import CommandPreview, DiffPreview, Question, ResolvedBy, TextPreview
 from deputy_agents.ports import Answer, Dismissed, Selected
 from deputy_agents.text import cut, visible
 from deputy_protocol.base import to_wire
@@ -60,23 +60,30 @@ class ClientQuestioner:
 
 def message_request(question: Question) -> JsonObject:
     """A question as ``window/showMessageRequest``, its actions named exactly as the options."""
+    if isinstance(question.preview, CommandPreview):
+        return _message(question, [cut(visible(question.title), _LINE_WIDTH), *_whole(question.preview)])
     lines = [visible(question.title), *_preview_lines(question.preview)]
     shown = [cut(line, _LINE_WIDTH) for line in lines[: PREVIEW_LINES + 1]]
     more = len(lines) - len(shown)
-    return {
-        "type": _WARNING,
-        "message": "\n".join([*shown, f"… {more} more lines"] if more else shown),
-        "actions": [{"title": option.name} for option in question.options],
-    }
+    return _message(question, [*shown, f"… {more} more lines"] if more else shown)
 
 
-def _preview_lines(preview: Preview | None) -> Sequence[str]:
+def _message(question: Question, lines: Sequence[str]) -> JsonObject:
+    actions = [{"title": option.name} for option in question.options]
+    return {"type": _WARNING, "message": "\n".join(lines), "actions": actions}
+
+
+def _whole(preview: CommandPreview) -> Sequence[str]:
+    """All of a command: nobody can say yes to the part that is cut off. It is escaped already."""
+    first, *others = preview.command.split("\n")
+    return [f"$ {first}", *(f"  {line}" for line in others), f"in {visible(preview.cwd)}"]
+
+
+def _preview_lines(preview: DiffPreview | TextPreview | None) -> Sequence[str]:
     match preview:
         case DiffPreview(old_text=old_text, new_text=new_text):
             old, new = (old_text or "").splitlines(), new_text.splitlines()
             return [visible(line) for line in unified_diff(old, new, n=1, lineterm="")][2:]
-        case CommandPreview(command=command, cwd=cwd):
-            return [f"$ {visible(command)}", f"in {visible(cwd)}"]
         case TextPreview(text=text):
             return [visible(line) for line in text.splitlines()]
         case None:

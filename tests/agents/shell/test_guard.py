@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,6 +40,20 @@ async def running(text: str, folder: Path) -> AsyncGenerator[tuple[Guarded, psut
         with anyio.fail_after(20):
             assert b"ready" in await command.output.receive()
         yield command, guard_of(folder)
+
+
+@asynccontextmanager
+async def program(code: str) -> AsyncGenerator[tuple[Process, asyncio.StreamReader]]:
+    """A Python process that stands for a server, and its output; it does not outlive the test."""
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
+    assert owner.stdout is not None
+    try:
+        with anyio.fail_after(30):
+            yield owner, owner.stdout
+    finally:
+        if owner.returncode is None:
+            owner.kill()
+        await owner.wait()
 
 
 def guard_of(folder: Path) -> psutil.Process:
@@ -84,10 +99,8 @@ async def main():
         await anyio.sleep_forever()
 anyio.run(main)
 """
-    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
-    assert owner.stdout is not None
-    with anyio.fail_after(30):
-        assert await owner.stdout.readline() == b"ready\n"
+    async with program(code) as (owner, output):
+        assert await output.readline() == b"ready\n"
         started = psutil.Process(owner.pid).children(recursive=True)
         assert len(started) >= 3
         owner.send_signal(number)
@@ -105,11 +118,8 @@ async def main():
     print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))  # PR_GET_DUMPABLE: 0 keeps /proc/<pid>/environ from the same user
 anyio.run(main)
 """
-    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
-    assert owner.stdout is not None
-    with anyio.fail_after(30):
-        assert await owner.stdout.read() == b"0\n"
-        await owner.wait()
+    async with program(code) as (_, output):
+        assert await output.read() == b"0\n"
 
 
 async def test_processes_of_a_guard_that_is_killed_are_found_by_their_environment(workspace: Path) -> None:
