@@ -9,7 +9,7 @@ WORKERS ?= 2
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint bench lock generate clean
+.PHONY: help venv demo try-nvim test lint lint-nvim bench lock generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ venv: $(VENV)/.runtime ## Set up .venv with Deputy in it; leaves .venv/bin/deput
 
 demo: $(VENV)/.runtime ## Watch agents work on this folder (no key needed; changes nothing here)
 	@$(BIN)/deputy demo
+
+try-nvim: $(VENV)/.dev ## Try the Neovim plugin on a sample project (offline model, unless a key is set)
+	@$(BIN)/python editors/nvim/try/run.py
 
 test: $(VENV)/.dev ## Run the tests (WORKERS=2 processes)
 	$(BIN)/pytest -n $(WORKERS)
@@ -28,6 +31,11 @@ lint: $(VENV)/.dev ## Style, format, types, layers, generated files
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m deputy_protocol.generate --check
+
+lint-nvim: ## Style and format of the Neovim plugin (needs npm and luacheck)
+	npm --prefix editors/nvim ci --silent
+	node editors/nvim/format.mjs --check
+	cd editors/nvim && luacheck -q . ../../tests/editors/nvim/*.lua
 
 bench: $(VENV)/.dev ## Measure, beside a bare loop in the same run
 	$(BIN)/python -m tests.bench

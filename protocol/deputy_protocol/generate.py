@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from deputy_protocol.lua import lua_types
 from deputy_protocol.manual import protocol_manual, settings_manual
 from deputy_protocol.schema import Schema, document
 
@@ -33,6 +34,7 @@ OUTPUTS = (
     Output("protocol/schema/deputy.schema.json", schema_text),
     Output("docs/protocol.md", protocol_manual),
     Output("docs/settings.md", settings_manual),
+    Output("editors/nvim/lua/deputy/types.lua", lua_types),
 )
 
 

@@ -1,0 +1,4 @@
+vim.treesitter.language.register('markdown', 'deputy')
+-- Without a parser the thread is shown plainly.
+pcall(vim.treesitter.start, 0, 'markdown')
+vim.opt_local.conceallevel = 0

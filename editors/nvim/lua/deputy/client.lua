@@ -1,0 +1,286 @@
+--- The language server: found, started, told of buffers, asked. All calls return at once.
+
+local config = require('deputy.config')
+
+local M = {}
+
+M.NAME = 'deputy'
+--- Code of the error that stands for a server that could not be asked.
+M.NO_SERVER = 0
+
+---@type integer?
+local client_id
+local waiting = {} ---@type (fun(client: vim.lsp.Client?))[]
+local stopping = false
+
+--- What the rest of the plugin does when something comes from the server.
+M.on_event = function(_) end ---@type fun(event: table)
+M.on_question = function(_) end ---@type fun(question: deputy.PermissionRequest)
+M.on_notice = function(_) end ---@type fun(words: string)
+M.on_ready = function() end
+M.on_gone = function(_) end ---@type fun(unexpected: boolean)
+
+local function executable(path)
+  return path and vim.fn.executable(path) == 1 and path or nil
+end
+
+--- Where the server is, and how that was found: `setup`, `VIRTUAL_ENV`, `PATH` or the folder of this plugin.
+---@return string[]? command, string how
+function M.find_server()
+  local given = config.options.server
+  if given then
+    return given, 'option `server`'
+  end
+  local environment = vim.env.VIRTUAL_ENV
+  local found = environment and executable(environment .. '/bin/deputy')
+  if found then
+    return { found, 'serve', '--stdio' }, 'VIRTUAL_ENV'
+  end
+  found = executable(vim.fn.exepath('deputy'))
+  if found then
+    return { found, 'serve', '--stdio' }, 'PATH'
+  end
+  local here = debug.getinfo(1, 'S').source:sub(2)
+  found = executable(vim.fn.fnamemodify(here, ':p:h:h:h:h:h') .. '/.venv/bin/deputy')
+  if found then
+    return { found, 'serve', '--stdio' }, 'the folder that this plugin is in'
+  end
+  return nil, 'nowhere'
+end
+
+--- The folder that agents work in: that of the running server, else the project of the current file.
+---@return string
+function M.root()
+  local client = M.get()
+  if client then
+    return client.root_dir
+  end
+  return vim.fs.root(0, config.options.root_markers) or vim.fn.getcwd()
+end
+
+---@return vim.lsp.Client?
+function M.get()
+  local client = client_id and vim.lsp.get_client_by_id(client_id)
+  return client and client.initialized and not client:is_stopped() and client or nil
+end
+
+local function capabilities()
+  local all = vim.lsp.protocol.make_client_capabilities()
+  all.experimental = {
+    deputy = { protocolVersion = 1, events = true, permissions = true, diffPreview = true, diagnostics = true },
+  }
+  return all
+end
+
+-- -- what the server asks ---------------------------------------------------------------------------------------
+
+local handlers = {}
+
+handlers['deputy/event'] = function(_, event)
+  M.on_event(event)
+end
+
+--- The question stays open until the user answers it by `deputy/permission/answer`, or it is settled elsewhere; only
+--- then does this request end, with no choice of its own.
+handlers['deputy/permission/request'] = function(_, question)
+  local thread = coroutine.running()
+  M.on_question(question, function()
+    coroutine.resume(thread)
+  end)
+  coroutine.yield()
+  return { outcome = { outcome = 'cancelled' } }
+end
+
+--- What the server says to the user is often longer than the message line: the session window shows it.
+handlers['window/showMessage'] = function(_, params)
+  M.on_notice(params.message)
+  if params.type == vim.lsp.protocol.MessageType.Error then
+    vim.notify('Deputy: ' .. require('deputy.text').one_line(params.message), vim.log.levels.ERROR)
+  end
+end
+
+local function diagnostic(found)
+  local shown = {
+    range = {
+      start = { line = found.lnum, character = found.col },
+      ['end'] = { line = found.end_lnum or found.lnum, character = found.end_col or found.col },
+    },
+    severity = found.severity,
+    message = found.message,
+    source = found.source,
+    code = found.code,
+  }
+  return vim.tbl_get(found, 'user_data', 'lsp') or shown
+end
+
+handlers['deputy/editor/diagnostics'] = function(_, params)
+  local wanted = params.uris
+    and vim.iter(params.uris):fold({}, function(set, uri)
+      set[vim.fs.normalize(vim.uri_to_fname(uri))] = true
+      return set
+    end)
+  local by_uri = {}
+  for _, found in ipairs(vim.diagnostic.get()) do
+    local name = vim.api.nvim_buf_is_loaded(found.bufnr) and vim.api.nvim_buf_get_name(found.bufnr) or ''
+    if name ~= '' and (not wanted or wanted[vim.fs.normalize(name)]) then
+      local uri = vim.uri_from_fname(name)
+      by_uri[uri] = by_uri[uri] or {}
+      table.insert(by_uri[uri], diagnostic(found))
+    end
+  end
+  local items = {}
+  for uri, diagnostics in pairs(by_uri) do
+    table.insert(items, { uri = uri, diagnostics = diagnostics })
+  end
+  return { items = items }
+end
+
+handlers['workspace/applyEdit'] = function(error, params, context)
+  for _, change in ipairs(params.edit.documentChanges or {}) do
+    local buf = change.textDocument and vim.fn.bufnr(vim.uri_to_fname(change.textDocument.uri)) or -1
+    if buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) then
+      -- Setting it to itself ends the undo block: each edit of an agent is a step of its own.
+      vim.bo[buf].undolevels = vim.bo[buf].undolevels
+    end
+  end
+  return vim.lsp.handlers['workspace/applyEdit'](error, params, context)
+end
+
+-- -- life ------------------------------------------------------------------------------------------------------
+
+local function told(client)
+  local all = waiting
+  waiting = {}
+  for _, callback in ipairs(all) do
+    callback(client)
+  end
+end
+
+--- Buffers of files below the root are attached: agents then read what the user sees, and edits are undone as usual.
+local function attach(buf)
+  local client = M.get()
+  if not client or not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].buftype ~= '' then
+    return
+  end
+  local name = vim.api.nvim_buf_get_name(buf)
+  if name ~= '' and vim.fs.relpath(client.root_dir, name) then
+    vim.lsp.buf_attach_client(buf, client.id)
+  end
+end
+
+local function ready(client)
+  vim.schedule(function()
+    vim.iter(vim.api.nvim_list_bufs()):each(attach)
+    M.on_ready()
+    told(client)
+  end)
+end
+
+local function gone(code, signal)
+  client_id = nil
+  vim.schedule(function()
+    told(nil)
+    local unexpected = not stopping
+    stopping = false
+    M.on_gone(unexpected)
+    if unexpected then
+      local why = signal ~= 0 and 'signal ' .. signal or 'code ' .. code
+      vim.notify(
+        ('Deputy: the server ended (%s). `:DeputyRestart` starts it again and loads the session; `:DeputyLog` shows its log.'):format(
+          why
+        ),
+        vim.log.levels.ERROR
+      )
+    end
+  end)
+end
+
+local function start()
+  local command = M.find_server()
+  if not command or vim.fn.executable(command[1]) ~= 1 then
+    vim.notify(
+      ('Deputy: %s. `:checkhealth deputy` says what to do.'):format(
+        command and ('the server `%s` cannot be run'):format(command[1]) or 'no server was found'
+      ),
+      vim.log.levels.ERROR
+    )
+    return nil
+  end
+  stopping = false
+  local settings = vim.tbl_extend('force', vim.empty_dict(), config.options.settings)
+  return vim.lsp.start({
+    name = M.NAME,
+    cmd = command,
+    cmd_env = config.options.env,
+    root_dir = M.root(),
+    capabilities = capabilities(),
+    init_options = settings,
+    settings = { deputy = settings },
+    handlers = handlers,
+    on_init = ready,
+    on_exit = gone,
+  }, { attach = false })
+end
+
+--- Calls back with the running server, which is started if there is none; with nil when that did not work.
+---@param callback fun(client: vim.lsp.Client?)
+function M.with(callback)
+  local client = M.get()
+  if client then
+    return callback(client)
+  end
+  table.insert(waiting, callback)
+  if #waiting == 1 then
+    client_id = start()
+    if not client_id then
+      told(nil)
+    end
+  end
+end
+
+--- Sends a request; errors are told, unless `callback` takes them.
+---@param method string
+---@param params table
+---@param callback fun(result: any, error: lsp.ResponseError?)?
+---@param quiet boolean? the callback deals with errors
+function M.request(method, params, callback, quiet)
+  M.with(function(client)
+    if not client then
+      return callback and quiet and callback(nil, { code = M.NO_SERVER, message = 'there is no server' }) or nil
+    end
+    client:request(method, params, function(error, result)
+      if error and not quiet then
+        vim.notify('Deputy: ' .. require('deputy.text').one_line(error.message), vim.log.levels.WARN)
+      end
+      if callback and (quiet or not error) then
+        callback(result, error)
+      end
+    end)
+  end)
+end
+
+--- Ends the server and calls back when it is gone.
+---@param callback fun()
+function M.stop(callback)
+  local client = M.get()
+  if not client then
+    return callback()
+  end
+  stopping = true
+  local before = M.on_gone
+  M.on_gone = function(unexpected)
+    M.on_gone = before
+    before(unexpected)
+    callback()
+  end
+  client:stop(2000)
+end
+
+vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile', 'BufFilePost' }, {
+  group = vim.api.nvim_create_augroup('deputy.client', {}),
+  callback = function(event)
+    attach(event.buf)
+  end,
+})
+
+return M

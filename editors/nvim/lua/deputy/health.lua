@@ -1,0 +1,82 @@
+--- `:checkhealth deputy`
+
+local M = {}
+
+local function check_version()
+  if vim.fn.has('nvim-0.11') == 1 then
+    vim.health.ok('Neovim ' .. tostring(vim.version()))
+  else
+    vim.health.error('Neovim 0.11 or newer is needed', { 'install a newer Neovim' })
+  end
+end
+
+local function check_options(config)
+  local wrong = config.problems(config.given or {})
+  for _, problem in ipairs(wrong) do
+    vim.health.error('setup(): ' .. problem, { 'correct it in your init.lua; until then the defaults hold' })
+  end
+  if #wrong == 0 then
+    vim.health.ok('the options are well formed')
+  end
+end
+
+local function check_server(client)
+  local command, how = client.find_server()
+  if not command then
+    vim.health.error('no server was found', {
+      'run `make venv` in the folder of Deputy, and put its `.venv/bin` into PATH',
+      "or name it: require('deputy').setup({ server = { '/path/to/deputy/.venv/bin/deputy', 'serve', '--stdio' } })",
+    })
+    return
+  elseif vim.fn.executable(command[1]) ~= 1 then
+    vim.health.error(('the server `%s` cannot be run (%s)'):format(command[1], how), {
+      'correct the option `server`, or leave it out so that PATH is searched',
+    })
+    return
+  end
+  local done = vim.system({ command[1], '--version' }, { text = true, timeout = 10000 }):wait()
+  if done.code == 0 then
+    vim.health.ok(('server %s, by %s: %s'):format(vim.trim(done.stdout), how, command[1]))
+  else
+    vim.health.error(('`%s --version` failed: %s'):format(command[1], vim.trim(done.stderr or '')), {
+      'run `make venv` in the folder of Deputy again',
+    })
+  end
+  local running = client.get()
+  vim.health.info(
+    running and 'the server runs in ' .. running.root_dir or 'the server is not running; `:Deputy` starts it'
+  )
+end
+
+local function check_model(config)
+  local settings = config.options.settings
+  if settings.model == 'offline' then
+    vim.health.ok('the offline model is chosen: it searches and replaces by fixed rules')
+  elseif vim.env.ANTHROPIC_API_KEY or config.options.env.ANTHROPIC_API_KEY then
+    vim.health.ok('a key is in the environment')
+  else
+    vim.health.warn('ANTHROPIC_API_KEY is not set: the offline model answers', {
+      'set the variable before Neovim starts',
+    })
+  end
+end
+
+local function check_parser()
+  if pcall(vim.treesitter.language.add, 'markdown') and vim.treesitter.language.add('markdown') then
+    vim.health.ok('threads are highlighted as Markdown')
+  else
+    vim.health.info('no Markdown parser: threads are shown plainly')
+  end
+end
+
+function M.check()
+  local config, client = require('deputy.config'), require('deputy.client')
+  vim.health.start('deputy')
+  check_version()
+  check_options(config)
+  check_server(client)
+  check_model(config)
+  check_parser()
+end
+
+return M

@@ -1,0 +1,188 @@
+--- Deputy in Neovim: a coding agent and its sub-agents. `:h deputy` is the manual.
+
+local M = {}
+
+--- Takes options over the defaults; calling it is not necessary. Starts nothing.
+---@param options table?
+function M.setup(options)
+  require('deputy.config').set(options)
+end
+
+--- Opens the session window, or says `words` to the session, about a place where one is given.
+---@param words string?
+---@param place { uri: string, range: lsp.Range? }?
+function M.open(words, place)
+  local panel = require('deputy.panel')
+  if words and vim.trim(words) ~= '' then
+    panel.prompt(words, place)
+  else
+    panel.open()
+  end
+end
+
+--- Opens or closes the session window.
+function M.toggle()
+  local panel = require('deputy.panel')
+  if panel.is_open() then
+    panel.close()
+  else
+    panel.open()
+  end
+end
+
+--- Opens a new session.
+function M.new()
+  require('deputy.session').new(function(session)
+    require('deputy.panel').show(session)
+    require('deputy.panel').open()
+  end)
+end
+
+--- Opens the list of questions that wait for an answer.
+function M.inbox()
+  require('deputy.lists').inbox()
+end
+
+--- Opens the tree of agents.
+function M.agents()
+  require('deputy.lists').agents()
+end
+
+--- Stops all agents of the session.
+function M.stop()
+  require('deputy.panel').stop_turn()
+end
+
+--- Answers the question that is nearest to the cursor in the current file, or goes to another one: `approve`,
+--- `approve_always`, `deny`, `deny_reason`, `edit`, `next_question`, `prev_question`.
+---@param action string
+function M.inline(action)
+  require('deputy.inline').act(action)
+end
+
+--- Text for a status line: `Agents: 1 primary, 2 running, 1 finished`; empty while there is no session.
+---@return string
+function M.statusline()
+  return require('deputy.statusline').get()
+end
+
+-- -- by name -----------------------------------------------------------------------------------------------------
+
+--- Agents of the current session by the name that commands take: the label, with a number where it is not alone.
+---@return table<string, deputy.AgentNode> by_name, string[] names
+local function named()
+  local session = require('deputy.session').get()
+  local by_name, names = {}, {}
+  for _, node in ipairs(session and require('deputy.reducer').tree(session.state) or {}) do
+    local label = require('deputy.text').one_line(node.label)
+    local name, number = label, 1
+    while by_name[name] do
+      number = number + 1
+      name = ('%s (%d)'):format(label, number)
+    end
+    by_name[name] = node
+    table.insert(names, name)
+  end
+  return by_name, names
+end
+
+--- Names of agents that `holds`, for completion.
+---@param lead string
+---@param holds fun(node: deputy.AgentNode): boolean
+---@return string[]
+function M.complete(lead, holds)
+  local by_name, names = named()
+  return vim.tbl_filter(function(name)
+    return vim.startswith(name:lower(), lead:lower()) and holds(by_name[name])
+  end, names)
+end
+
+--- The agent of a name, and the words behind it.
+local function find(arguments)
+  local by_name, names = named()
+  table.sort(names, function(a, b)
+    return #a > #b
+  end)
+  for _, name in ipairs(names) do
+    if vim.startswith(arguments, name) then
+      return by_name[name], vim.trim(arguments:sub(#name + 1))
+    end
+  end
+  vim.notify(('Deputy: no agent is called "%s". <Tab> completes names.'):format(arguments), vim.log.levels.WARN)
+end
+
+local function on_agent(act)
+  return function(arguments)
+    local session, node, rest = require('deputy.session').get(), find(arguments)
+    if session and node then
+      act(session, node.agentId, rest)
+    end
+  end
+end
+
+M.cancel = on_agent(function(session, id)
+  require('deputy.panel').cancel(session, id)
+end)
+M.steer = on_agent(function(session, id, words)
+  require('deputy.panel').steer(session, id, words)
+end)
+M.revert = on_agent(function(session, id)
+  require('deputy.panel').revert(session, id)
+end)
+M.thread = on_agent(function(session, id)
+  require('deputy.panel').show(session, id)
+end)
+
+-- -- the session -------------------------------------------------------------------------------------------------
+
+--- Ends the server, starts it again and loads the session.
+function M.restart()
+  local client, sessions = require('deputy.client'), require('deputy.session')
+  client.stop(function()
+    local session = sessions.get()
+    if session then
+      sessions.load(session.id)
+    else
+      client.with(function() end)
+    end
+  end)
+end
+
+local MODES = { 'plan', 'default', 'accept_edits', 'bypass' }
+
+--- The permission mode of the session; asks for it where none is given.
+---@param mode string?
+function M.mode(mode)
+  require('deputy.session').with(function(session)
+    local function set(chosen)
+      if chosen then
+        local params = { sessionId = session.id, permissionMode = chosen }
+        require('deputy.client').request('deputy/session/setPermissionMode', params)
+      end
+    end
+    if mode and mode ~= '' then
+      return set(mode)
+    end
+    vim.ui.select(MODES, { prompt = 'Permission mode' }, set)
+  end)
+end
+
+--- The model of the session.
+---@param model string
+function M.model(model)
+  require('deputy.session').with(function(session)
+    require('deputy.client').request('deputy/session/setModel', { sessionId = session.id, model = model })
+  end)
+end
+
+--- Lists sessions, to load, rename, archive or delete one.
+function M.sessions()
+  require('deputy.library').pick()
+end
+
+--- Opens the log of language servers, where Deputy's is.
+function M.log()
+  vim.cmd.tabedit(vim.fn.fnameescape(vim.lsp.log.get_filename()))
+end
+
+return M

@@ -1,0 +1,91 @@
+--- Sessions of the project: to load, rename, export, archive or delete.
+
+local client = require('deputy.client')
+local sessions = require('deputy.session')
+local text = require('deputy.text')
+
+local M = {}
+
+local MOST = 100
+
+local function load(info)
+  sessions.load(info.sessionId, function(session)
+    require('deputy.panel').show(session)
+  end)
+end
+
+local function rename(info)
+  vim.ui.input({ prompt = 'Title: ', default = info.title }, function(title)
+    if title and vim.trim(title) ~= '' then
+      client.request('deputy/session/rename', { sessionId = info.sessionId, title = title })
+    end
+  end)
+end
+
+local function archive(info)
+  client.request('deputy/session/archive', { sessionId = info.sessionId, archived = not info.archived })
+end
+
+local function export(info)
+  client.request('deputy/session/export', { sessionId = info.sessionId, format = 'markdown' }, function(answer)
+    vim.cmd.tabnew()
+    vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.split(answer.text, '\n', { plain = true }))
+    vim.bo.filetype, vim.bo.modified = 'markdown', false
+  end)
+end
+
+local function delete(info)
+  local ask = ('Delete the session "%s" with all its agents?'):format(text.one_line(info.title))
+  if vim.fn.confirm(ask, '&Delete\n&No', 2) ~= 1 then
+    return
+  end
+  client.request('deputy/session/delete', { sessionId = info.sessionId }, function()
+    sessions.forget(info.sessionId)
+  end)
+end
+
+local DEEDS = {
+  { 'load', load },
+  { 'rename', rename },
+  { 'export as Markdown', export },
+  { 'archive', archive },
+  { 'delete', delete },
+}
+
+local function deed(info)
+  vim.ui.select(DEEDS, {
+    prompt = text.one_line(info.title),
+    format_item = function(row)
+      return row[1]
+    end,
+  }, function(row)
+    if row then
+      row[2](info)
+    end
+  end)
+end
+
+local function line(info)
+  local title = info.title ~= '' and text.one_line(info.title) or 'no title'
+  local day, time = info.updatedAt:match('^(.-)T(%d+:%d+)')
+  local current = info.sessionId == sessions.current and ' · this one' or ''
+  return ('%s  %s %s  %s%s'):format(text.cut(title, 50), day, time, text.plural(info.agentCount, 'agent'), current)
+end
+
+--- Lists the sessions of the project, newest first, and asks what to do with the chosen one.
+function M.pick()
+  local params = { cwd = vim.uri_from_fname(client.root()), limit = MOST }
+  client.request('deputy/session/list', params, function(listed)
+    if #listed.sessions == 0 then
+      vim.notify('Deputy: there is no session in this project yet.')
+      return
+    end
+    vim.ui.select(listed.sessions, { prompt = 'Sessions', format_item = line }, function(info)
+      if info then
+        deed(info)
+      end
+    end)
+  end)
+end
+
+return M

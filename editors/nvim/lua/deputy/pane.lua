@@ -1,0 +1,152 @@
+--- A buffer that shows items and is kept up to date: only lines that changed are written, the cursor stays where it
+--- is, and a window that stands at the end follows the end.
+
+local M = {}
+
+local lines_ns = vim.api.nvim_create_namespace('deputy.lines')
+local aside_ns = vim.api.nvim_create_namespace('deputy.aside')
+
+---@class deputy.Pane
+---@field buf integer
+---@field items deputy.Item[]
+---@field starts integer[] the first line of each item, from 0
+---@field lines string[]
+local Pane = {}
+Pane.__index = Pane
+
+--- A scratch buffer of that name, which is used again while it lives.
+---@param name string
+---@param filetype string
+---@return deputy.Pane pane, boolean fresh
+function M.open(name, filetype)
+  M.panes = M.panes or {}
+  local pane = M.panes[name]
+  if pane and vim.api.nvim_buf_is_valid(pane.buf) then
+    return pane, false
+  end
+  local buf = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_name(buf, 'deputy://' .. name)
+  vim.bo[buf].bufhidden, vim.bo[buf].swapfile, vim.bo[buf].modifiable = 'hide', false, false
+  vim.bo[buf].undolevels = -1
+  vim.bo[buf].filetype = filetype
+  pane = setmetatable({ buf = buf, items = {}, starts = {}, lines = {} }, Pane)
+  M.panes[name] = pane
+  return pane, true
+end
+
+--- The lines of old and new that are the same at the beginning and at the end.
+local function common(old, new)
+  local head, most = 0, math.min(#old, #new)
+  while head < most and old[head + 1] == new[head + 1] do
+    head = head + 1
+  end
+  local tail = 0
+  while tail < most - head and old[#old - tail] == new[#new - tail] do
+    tail = tail + 1
+  end
+  return head, tail
+end
+
+--- Windows that show the end, and so want to go on showing it.
+function Pane:followers()
+  local last = vim.api.nvim_buf_line_count(self.buf)
+  return vim.tbl_filter(function(win)
+    return vim.api.nvim_win_get_cursor(win)[1] == last
+  end, vim.fn.win_findbuf(self.buf))
+end
+
+local function mark(buf, items, starts, from)
+  for index, item in ipairs(items) do
+    if starts[index] + #item.lines > from then
+      for _, paint in ipairs(item.marks) do
+        local row = starts[index] + paint[1]
+        vim.api.nvim_buf_set_extmark(buf, lines_ns, row, paint[2], {
+          end_col = paint[3],
+          hl_group = paint[4],
+          priority = 200,
+        })
+      end
+    end
+  end
+end
+
+function Pane:write(lines)
+  local head, tail = common(self.lines, lines)
+  if head == #lines and head == #self.lines then
+    return
+  end
+  local from, to = head, #self.lines - tail
+  vim.bo[self.buf].modifiable = true
+  -- An empty buffer has one empty line already.
+  if #self.lines == 0 then
+    to = -1
+  end
+  vim.api.nvim_buf_set_lines(self.buf, from, to, false, vim.list_slice(lines, head + 1, #lines - tail))
+  vim.bo[self.buf].modifiable = false
+  self.lines = lines
+end
+
+--- Shows `items`.
+---@param items deputy.Item[]
+function Pane:show(items)
+  if not vim.api.nvim_buf_is_valid(self.buf) then
+    return
+  end
+  local lines, starts = {}, {}
+  for index, item in ipairs(items) do
+    starts[index] = #lines
+    vim.list_extend(lines, item.lines)
+  end
+  local followers = self:followers()
+  self:write(lines)
+  -- Items are kept from drawing to drawing where nothing changed, so the first that is another one is the first to mark.
+  local first = 1
+  while items[first] and items[first] == self.items[first] do
+    first = first + 1
+  end
+  local from = starts[first] or #lines
+  vim.api.nvim_buf_clear_namespace(self.buf, lines_ns, from, -1)
+  self.items, self.starts = items, starts
+  mark(self.buf, items, starts, from)
+  self:show_asides()
+  local last = vim.api.nvim_buf_line_count(self.buf)
+  for _, win in ipairs(followers) do
+    vim.api.nvim_win_set_cursor(win, { last, 0 })
+  end
+end
+
+function Pane:show_asides()
+  vim.api.nvim_buf_clear_namespace(self.buf, aside_ns, 0, -1)
+  for index, item in ipairs(self.items) do
+    if item.aside then
+      vim.api.nvim_buf_set_extmark(self.buf, aside_ns, self.starts[index], 0, {
+        virt_text = { { item.aside .. ' ', 'DeputyDim' } },
+        virt_text_pos = 'eol_right_align',
+      })
+    end
+  end
+end
+
+--- What the line of the cursor is about.
+---@return deputy.About?
+function Pane:under_cursor()
+  local row = vim.api.nvim_win_get_cursor(0)[1] - 1
+  for index = #self.items, 1, -1 do
+    if self.starts[index] <= row then
+      return self.items[index].about
+    end
+  end
+end
+
+--- The line, from 1, of the first item for which `wanted` holds.
+---@param wanted fun(about: deputy.About): boolean
+---@return integer?
+function Pane:row_of(wanted)
+  for index, item in ipairs(self.items) do
+    if item.about and wanted(item.about) then
+      return self.starts[index] + 1
+    end
+  end
+end
+
+return M

@@ -1,0 +1,359 @@
+--- The fold of a session's events: agents, transcripts, open questions, plans, counts. No I/O, no editor.
+---
+--- Everything that is shown follows from this state. A durable event whose number is not above the last one changes
+--- nothing; events of unknown types hold their number's place. Entries are replaced, never changed in place, so that
+--- what was drawn for one can be kept for as long as it lives.
+
+local M = {}
+
+local ENDED = { completed = true, failed = true, cancelled = true }
+local ENVELOPE = { type = true, seq = true, agentSeq = true, afterSeq = true, time = true, run = true, agentId = true }
+
+---@alias deputy.Entry deputy.MessageEntry|deputy.ToolCallEntry|deputy.AgentEntry
+
+---@class deputy.State
+---@field lastSeq integer
+---@field gap boolean an event is missing: the session has to be loaded again
+---@field agents table<string, deputy.AgentNode>
+---@field primary string?
+---@field transcripts table<string, deputy.Entry[]> by agent, in the order of `seq`
+---@field questions deputy.PermissionRequest[] the open ones, in the order of asking
+---@field plans table<string, deputy.PlanEntry[]>
+---@field promptQueue deputy.PromptQueueEntry[]
+---@field streaming table<string, { agentId: string, text: string }> by message
+---@field streams string[] ids of the messages that stream, oldest first
+---@field activities table<string, string>
+---@field details table<string, string>
+---@field turn string? id of the turn that runs
+---@field turnError deputy.TurnError?
+---@field calls table<string, { owner: string, index: integer, locations: deputy.Location[] }>
+
+---@return deputy.State
+function M.new()
+  return {
+    lastSeq = 0,
+    gap = false,
+    agents = {},
+    transcripts = {},
+    questions = {},
+    plans = {},
+    promptQueue = {},
+    streaming = {},
+    streams = {},
+    activities = {},
+    details = {},
+    calls = {},
+  }
+end
+
+---@param agent deputy.AgentNode
+---@return boolean
+function M.ended(agent)
+  return ENDED[agent.status] or false
+end
+
+local function copy(from, changes)
+  local to = {}
+  for key, value in pairs(from) do
+    to[key] = value
+  end
+  for key, value in pairs(changes or {}) do
+    to[key] = value
+  end
+  return to
+end
+
+local function enter(state, owner, entry)
+  local entries = state.transcripts[owner] or {}
+  state.transcripts[owner] = entries
+  table.insert(entries, entry)
+  return #entries
+end
+
+local function call_key(agent_id, run, call_id)
+  return table.concat({ agent_id, run, call_id }, '\n')
+end
+
+--- The node to be changed by an event of its own run, or nil: an ending is final.
+local function own_node(state, event)
+  local node = state.agents[event.agentId or '']
+  if node and node.run == event.run and not ENDED[node.status] then
+    return node
+  end
+end
+
+local function change(state, event, update)
+  local node = own_node(state, event)
+  if node then
+    node = copy(node, { updatedAt = event.time })
+    update(node)
+    state.agents[node.agentId] = node
+  end
+end
+
+local function forget_stream(state, message_id)
+  state.streaming[message_id] = nil
+  state.streams = vim.tbl_filter(function(id)
+    return id ~= message_id
+  end, state.streams)
+end
+
+local on = {}
+
+function on.turn_started(state, event)
+  state.turn, state.turnError = event.turnId, nil
+end
+
+function on.turn_finished(state, event)
+  state.turn, state.turnError = nil, event.error
+end
+
+function on.agent_started(state, event)
+  local node, earlier = event.agent, state.agents[event.agent.agentId]
+  if earlier then
+    node = copy(node, { startedAt = earlier.startedAt, usage = earlier.usage })
+  end
+  state.agents[node.agentId] = node
+  state.activities[node.agentId], state.details[node.agentId] = nil, nil
+  if not node.parentAgentId then
+    state.primary = node.agentId
+    return
+  end
+  enter(state, node.parentAgentId, {
+    type = 'agent',
+    seq = event.seq,
+    agentId = node.agentId,
+    run = event.run,
+    time = event.time,
+    toolCallId = event.toolCallId,
+  })
+end
+
+function on.agent_status(state, event)
+  change(state, event, function(node)
+    node.status, node.queuePosition = event.status, event.queuePosition
+    state.details[node.agentId] = event.detail
+    if event.status == 'idle' then
+      state.activities[node.agentId] = nil
+    end
+  end)
+end
+
+function on.agent_finished(state, event)
+  change(state, event, function(node)
+    node.status, node.endedAt, node.queuePosition = event.status, event.time, nil
+    node.summary, node.error, node.failureReason = event.result, event.error, event.failureReason
+    node.usage, node.toolCallCount = event.usage, event.toolCallCount
+    state.activities[node.agentId], state.details[node.agentId] = nil, nil
+  end)
+end
+
+function on.usage(state, event)
+  change(state, event, function(node)
+    node.usage = event.usage
+  end)
+end
+
+function on.message(state, event)
+  forget_stream(state, event.messageId)
+  enter(state, event.agentId, {
+    type = 'message',
+    seq = event.seq,
+    agentId = event.agentId,
+    run = event.run,
+    time = event.time,
+    messageId = event.messageId,
+    role = event.role,
+    text = event.text,
+    references = event.references,
+  })
+end
+
+function on.tool_call(state, event)
+  local key = call_key(event.agentId, event.run, event.toolCallId)
+  if state.calls[key] then
+    return
+  end
+  local entry = copy(event)
+  entry.sessionId, entry.agentSeq = nil, nil
+  local index = enter(state, event.agentId, entry)
+  state.calls[key] = { owner = event.agentId, index = index, locations = event.locations }
+  change(state, event, function(node)
+    node.toolCallCount = node.toolCallCount + 1
+  end)
+end
+
+function on.tool_call_update(state, event)
+  local at = state.calls[call_key(event.agentId, event.run, event.toolCallId)]
+  if not at then
+    return
+  end
+  local entries = state.transcripts[at.owner]
+  local entry = copy(entries[at.index], { status = event.status, locations = event.locations or at.locations })
+  entry.content = event.content
+  entries[at.index] = entry
+end
+
+function on.plan(state, event)
+  state.plans[event.agentId] = event.entries
+end
+
+function on.permission_requested(state, event)
+  local question = {}
+  for key, value in pairs(event) do
+    if not ENVELOPE[key] then
+      question[key] = value
+    end
+  end
+  table.insert(state.questions, question)
+  change(state, event, function() end)
+end
+
+function on.permission_resolved(state, event)
+  for index, question in ipairs(state.questions) do
+    if question.requestId == event.requestId then
+      table.remove(state.questions, index)
+      change(state, event, function() end)
+      return
+    end
+  end
+end
+
+local lossy = {}
+
+function lossy.agent_activity(state, event)
+  local node = own_node(state, event)
+  if node and node.status == 'running' then
+    state.activities[node.agentId] = event.text
+  end
+end
+
+function lossy.message_delta(state, event)
+  local before = state.streaming[event.messageId]
+  if not before then
+    table.insert(state.streams, event.messageId)
+  end
+  state.streaming[event.messageId] = { agentId = event.agentId, text = (before and before.text or '') .. event.text }
+end
+
+function lossy.prompt_queue(state, event)
+  state.promptQueue = event.entries
+end
+
+--- Folds one event into `state`.
+---@param state deputy.State
+---@param event table the parameters of `deputy/event`
+function M.apply(state, event)
+  if not event.seq then
+    local fold = lossy[event.type]
+    if fold then
+      fold(state, event)
+    end
+    return
+  end
+  if event.seq <= state.lastSeq then
+    return
+  end
+  state.gap = state.gap or event.seq > state.lastSeq + 1
+  state.lastSeq = event.seq
+  local fold = on[event.type]
+  if fold then
+    fold(state, event)
+  end
+end
+
+--- The state that a loaded session begins with; of children only the nodes are known until their transcripts are put
+--- in by `put_transcript`.
+---@param loaded deputy.SessionLoadResult
+---@return deputy.State
+function M.loaded(loaded)
+  local state = M.new()
+  state.lastSeq = loaded.lastSeq
+  state.questions = vim.list_slice(loaded.permissions)
+  for _, node in ipairs(loaded.agents) do
+    state.agents[node.agentId] = node
+    if not node.parentAgentId then
+      state.primary = node.agentId
+      state.turn = node.status == 'running' and 'loaded' or nil
+    end
+  end
+  M.put_transcript(state, state.primary, loaded.transcript)
+  return state
+end
+
+--- Puts the transcript of an agent in, as the server gave it. Entries that events brought since are kept behind it.
+---@param state deputy.State
+---@param agent_id string
+---@param entries deputy.Entry[]
+function M.put_transcript(state, agent_id, entries)
+  local later, last = state.transcripts[agent_id] or {}, #entries > 0 and entries[#entries].seq or 0
+  state.transcripts[agent_id] = {}
+  local function put(entry)
+    local index = enter(state, agent_id, entry)
+    if entry.type == 'tool_call' then
+      local at = { owner = agent_id, index = index, locations = entry.locations }
+      state.calls[call_key(entry.agentId, entry.run, entry.toolCallId)] = at
+    end
+  end
+  vim.iter(entries):each(put)
+  vim
+    .iter(later)
+    :filter(function(entry)
+      return entry.seq > last
+    end)
+    :each(put)
+end
+
+--- All agents, ordered by start, then id.
+---@param state deputy.State
+---@return deputy.AgentNode[]
+function M.tree(state)
+  local nodes = vim.tbl_values(state.agents)
+  table.sort(nodes, function(a, b)
+    if a.startedAt ~= b.startedAt then
+      return a.startedAt < b.startedAt
+    end
+    return a.agentId < b.agentId
+  end)
+  return nodes
+end
+
+--- The open questions of one agent.
+---@param state deputy.State
+---@param agent_id string
+---@return deputy.PermissionRequest[]
+function M.questions_of(state, agent_id)
+  return vim.tbl_filter(function(question)
+    return question.agent.agentId == agent_id
+  end, state.questions)
+end
+
+--- The figures of the status line: children by their state; `awaitingPermission` is a part of `running`.
+---@param state deputy.State
+function M.counts(state)
+  local counts = { primary = 1, pending = 0, running = 0, awaitingPermission = 0, finished = 0 }
+  for id, node in pairs(state.agents) do
+    if node.parentAgentId then
+      local key = ENDED[node.status] and 'finished' or node.status
+      counts[key] = counts[key] + 1
+      if node.status == 'running' and #M.questions_of(state, id) > 0 then
+        counts.awaitingPermission = counts.awaitingPermission + 1
+      end
+    end
+  end
+  return counts
+end
+
+--- An entry with its child's latest state, as the wire has it.
+---@param state deputy.State
+---@param entry deputy.Entry
+---@return deputy.Entry
+function M.latest(state, entry)
+  if entry.type ~= 'agent' then
+    return entry
+  end
+  local node = state.agents[entry.agentId]
+  return copy(entry, { agent = node, toolCallId = node.toolCallId, result = node.summary })
+end
+
+return M

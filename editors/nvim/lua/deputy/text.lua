@@ -1,0 +1,108 @@
+--- Text for people: everything that an agent, a model or a file had a part in is made visible first.
+
+local M = {}
+
+-- Bidirectional controls, characters of no width, separators, tags: what changes a line's look without being seen.
+local HIDDEN = {
+  '\194[\128-\159]',
+  '\194\173',
+  '\216\156',
+  '\226\128[\139-\143]',
+  '\226\128[\168-\174]',
+  '\226\129[\160-\175]',
+  '\239\187\191',
+  '\243\160[\128-\135][\128-\191]',
+}
+
+local function code(character)
+  return ('<U+%04X>'):format(vim.fn.char2nr(character))
+end
+
+--- One line with all that would not be seen spelled out.
+---@param line string
+---@return string
+function M.visible(line)
+  if not line:find('[%c\128-\255]') then
+    return line
+  end
+  line = line:gsub('\t', '    '):gsub('%c', code)
+  for _, pattern in ipairs(HIDDEN) do
+    line = line:gsub(pattern, code)
+  end
+  return line
+end
+
+--- The lines of a text, made visible; only a line feed ends a line.
+---@param text string
+---@return string[]
+function M.lines(text)
+  return vim.tbl_map(M.visible, vim.split((text:gsub('\r\n', '\n')), '\n', { plain = true }))
+end
+
+--- A text in one line.
+---@param text string?
+---@return string
+function M.one_line(text)
+  return M.visible(vim.trim(((text or ''):gsub('%s+', ' '))))
+end
+
+--- At most `width` cells, the ellipsis included.
+---@param text string
+---@param width integer
+---@return string
+function M.cut(text, width)
+  if vim.fn.strdisplaywidth(text) <= width then
+    return text
+  end
+  return vim.fn.strcharpart(text, 0, math.max(1, width - 1)) .. '…'
+end
+
+---@param count integer
+---@param noun string
+---@return string
+function M.plural(count, noun)
+  return ('%d %s%s'):format(count, noun, count == 1 and '' or 's')
+end
+
+--- `980`, `3.1k`.
+---@param count integer
+---@return string
+function M.tokens(count)
+  return count < 1000 and tostring(count) or ('%.1fk'):format(count / 1000)
+end
+
+--- `8 s`, `2 min 5 s`, `1 h 3 min`.
+---@param seconds number
+---@return string
+function M.duration(seconds)
+  seconds = math.max(0, math.floor(seconds))
+  if seconds < 60 then
+    return seconds .. ' s'
+  elseif seconds < 3600 then
+    return ('%d min %d s'):format(math.floor(seconds / 60), seconds % 60)
+  end
+  return ('%d h %d min'):format(math.floor(seconds / 3600), math.floor(seconds % 3600 / 60))
+end
+
+--- Seconds since the epoch of a time on the wire, `2026-01-31T09:30:00.250Z`.
+---@param time string
+---@return number
+function M.seconds(time)
+  local year, month, day, hour, minute, second = time:match('^(%d+)-(%d+)-(%d+)T(%d+):(%d+):([%d.]+)')
+  -- Days since the epoch by the civil calendar, as os.time knows local time only.
+  local y, m = tonumber(year), tonumber(month)
+  y, m = m <= 2 and y - 1 or y, m <= 2 and m + 9 or m - 3
+  local days = 365 * y + math.floor(y / 4) - math.floor(y / 100) + math.floor(y / 400)
+  days = days + math.floor((153 * m + 2) / 5) + tonumber(day) - 1 - 719468
+  return days * 86400 + hour * 3600 + minute * 60 + tonumber(second)
+end
+
+--- The path of a `file:` URI for people, relative to the working directory where it is below it.
+---@param uri string
+---@return string
+function M.path(uri)
+  local path = vim.startswith(uri, 'file:') and vim.uri_to_fname(uri) or uri
+  return M.visible(vim.fn.fnamemodify(path, ':.'))
+end
+
+return M

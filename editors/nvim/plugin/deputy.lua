@@ -1,0 +1,123 @@
+if vim.g.loaded_deputy then
+  return
+end
+vim.g.loaded_deputy = true
+if vim.fn.has('nvim-0.11') ~= 1 then
+  vim.notify('Deputy needs Neovim 0.11 or newer.', vim.log.levels.ERROR)
+  return
+end
+
+-- Modules are loaded when they are first used: all of this costs a start less than a millisecond.
+
+for group, link in pairs({
+  DeputyUser = 'Title',
+  DeputyAssistant = 'Identifier',
+  DeputyHeading = 'Title',
+  DeputyDim = 'Comment',
+  DeputyRunning = 'DiagnosticInfo',
+  DeputyDone = 'DiagnosticOk',
+  DeputyFailed = 'DiagnosticError',
+  DeputyCancelled = 'DiagnosticWarn',
+  DeputyQuestion = 'DiagnosticWarn',
+  DeputyKeys = 'Special',
+  DeputyCommand = 'String',
+  DeputyAdd = 'DiffAdd',
+  DeputyDelete = 'DiffDelete',
+  DeputyHunk = 'Comment',
+}) do
+  vim.api.nvim_set_hl(0, group, { link = link, default = true })
+end
+
+vim.api.nvim_set_hl(0, 'DeputyLabel', { bold = true, default = true })
+
+local function command(name, about, options, run)
+  vim.api.nvim_create_user_command(name, run, vim.tbl_extend('error', { desc = 'Deputy: ' .. about }, options))
+end
+
+local function simple(name, about, call)
+  command(name, about, {}, function()
+    require('deputy')[call]()
+  end)
+end
+
+--- The lines of a range as the wire has them.
+local function range(given)
+  local uri = vim.uri_from_bufnr(0)
+  return {
+    uri = uri,
+    range = { start = { line = given.line1 - 1, character = 0 }, ['end'] = { line = given.line2, character = 0 } },
+  }
+end
+
+command('Deputy', 'open the session, or say something to it', { nargs = '*', range = true }, function(given)
+  local about = given.range > 0 and vim.bo.buftype == '' and range(given) or nil
+  require('deputy').open(given.args, about)
+end)
+
+simple('DeputyNew', 'open a new session', 'new')
+simple('DeputyAgents', 'the tree of agents', 'agents')
+simple('DeputyInbox', 'questions that wait for you', 'inbox')
+simple('DeputyStop', 'stop all agents', 'stop')
+simple('DeputySessions', 'sessions of the project', 'sessions')
+simple('DeputyRestart', 'start the server again', 'restart')
+simple('DeputyLog', 'the log', 'log')
+
+local function running(node)
+  return node.status == 'running' or node.status == 'pending'
+end
+
+local function any()
+  return true
+end
+
+for name, row in pairs({
+  DeputyCancel = { 'cancel', 'stop an agent', running },
+  DeputySteer = { 'steer', 'say something to a running agent', running },
+  DeputyRevert = { 'revert', 'take back the edits of an agent', any },
+  DeputyThread = { 'thread', "open an agent's thread", any },
+}) do
+  local call, about, holds = unpack(row)
+  command(name, about, {
+    nargs = '+',
+    complete = function(_, line)
+      local lead = line:match('^%s*%S+%s+(.*)$') or ''
+      local first = lead:match('^(.*)%s') or ''
+      -- Completion replaces the last word alone, and labels have several.
+      return vim.tbl_map(function(found)
+        return first ~= '' and found:sub(#first + 2) or found
+      end, require('deputy').complete(lead, holds))
+    end,
+  }, function(given)
+    require('deputy')[call](given.args)
+  end)
+end
+
+command('DeputyMode', 'the permission mode', { nargs = '?' }, function(given)
+  require('deputy').mode(given.args)
+end)
+command('DeputyModel', 'the model', { nargs = 1 }, function(given)
+  require('deputy').model(given.args)
+end)
+
+local function plug(name, run)
+  vim.keymap.set('n', ('<Plug>(deputy-%s)'):format(name), run, { desc = 'Deputy: ' .. name })
+end
+
+for name, call in pairs({
+  toggle = 'toggle',
+  new = 'new',
+  inbox = 'inbox',
+  agents = 'agents',
+  stop = 'stop',
+  sessions = 'sessions',
+}) do
+  plug(name, function()
+    require('deputy')[call]()
+  end)
+end
+
+for _, action in ipairs({ 'approve', 'approve_always', 'deny', 'deny_reason', 'edit', 'next_question', 'prev_question' }) do
+  plug((action:gsub('_', '-')), function()
+    require('deputy').inline(action)
+  end)
+end

@@ -1,0 +1,61 @@
+"""What the scripted model says in these tests, by the words of the prompt."""
+
+import asyncio
+
+from tests.support.deputies import is_child
+from tests.support.plays import Json, Play, call, calls, say, text
+
+
+def _task(body: Json) -> str:
+    return "".join(block.get("text", "") for block in body["messages"][0]["content"])
+
+
+def _last_prompt(body: Json) -> str:
+    said = [m["content"] for m in body["messages"] if m["role"] == "user"]
+    texts = [block["text"] for content in said for block in content if block["type"] == "text"]
+    return texts[-1]
+
+
+def _results(body: Json) -> int:
+    content = body["messages"][-1]["content"]
+    return sum(block["type"] == "tool_result" for block in content)
+
+
+def _spawn(task: str, mode: str = "read_only") -> dict[str, object]:
+    return dict(call("spawn_agent", instructions=task, mode=mode))
+
+
+_ROUNDS = {
+    "look": lambda: calls(text("Two sides."), _spawn("read the code"), _spawn("read the notes")),
+    "three": lambda: calls(_spawn("never ends, one"), _spawn("never ends, two"), _spawn("never ends, three")),
+    "edit": lambda: calls(_spawn("fix the limit", "default")),
+    "edits": lambda: calls(_spawn("fix both", "default")),
+    "plan": lambda: calls(
+        call("todo", entries=[{"content": "look", "status": "completed"}, {"content": "act", "status": "in_progress"}])
+    ),
+    "wait": lambda: say("too late", gate=asyncio.Event()),
+    "stream": lambda: say("A long answer. " * 40, piece=6, gap=0.005),
+    "fence": lambda: say("See:\n```py\nopen = 1"),
+}
+
+
+def _child(body: Json, task: str) -> Play:
+    if "never" in task:
+        return say("too late", gate=asyncio.Event())
+    rounds = sum(message["role"] == "assistant" for message in body["messages"])
+    if task.startswith("fix"):
+        loop = call("edit_file", path="loop.py", old_string="limit = 2", new_string="limit = 3")
+        notes = call("edit_file", path="notes.md", old_string="two", new_string="three")
+        both = (loop, notes) if "both" in task else (loop,)
+        reads = calls(call("read_file", path="loop.py"), call("read_file", path="notes.md"))
+        return (reads, calls(*both), say("It is done, see `loop.py:2`."))[min(rounds, 2)]
+    return (calls(call("read_file", path="loop.py")), say(f"I have {task}: `loop.py:2`."))[min(rounds, 1)]
+
+
+def script(body: Json, _: int) -> Play:
+    if is_child(body):
+        return _child(body, _task(body))
+    if _results(body):
+        return say("All is said.")
+    rounds = _ROUNDS.get(_last_prompt(body).partition(" ")[0])
+    return rounds() if rounds else say(f"You said: {_last_prompt(body)}")

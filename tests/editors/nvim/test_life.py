@@ -1,0 +1,166 @@
+"""Options, health, and what happens when the server is missing, crashes or comes back."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from tests.editors.nvim.neovim import DEPUTY, PLUGIN, ROOT, Neovim
+
+SESSION = "require('deputy.session').get()"
+
+
+def health(nvim: Neovim) -> str:
+    nvim.command("checkhealth deputy")
+    return "\n".join(nvim.lines())
+
+
+def test_the_health_check_names_the_server_that_was_found(nvim: Neovim) -> None:
+    nvim.setup(settings={"model": "offline"})
+    report = health(nvim)
+    assert f"deputy 0.1.0, by option `server`: {DEPUTY}" in report
+    assert "the options are well formed" in report
+    assert "ERROR" not in report
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"windw": {}}, "`windw` is no option"),
+        ({"window": {"position": "middle"}}, "`window.position` must be auto, right, left, bottom or tab"),
+        ({"keys": {"session": {"approve": 3}}}, "`keys.session.approve` must be a string, not 3"),
+        ({"notify": "yes"}, '`notify` must be a boolean, not "yes"'),
+    ],
+)
+def test_wrong_options_are_told_with_their_name_and_leave_the_defaults(
+    nvim: Neovim, options: dict[str, object], told: str
+) -> None:
+    nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    nvim.setup(**options)
+    assert told in nvim.lua("return NOTICED[1]")
+    assert nvim.lua("return require('deputy.config').options.window.position") == "auto"
+    assert f"setup(): {told}" in health(nvim)
+
+
+def test_a_missing_server_is_told_with_what_to_do(nvim: Neovim) -> None:
+    nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    nvim.setup(server=["/nowhere/deputy"])
+    nvim.ask("hello")
+    nvim.until("#NOTICED > 0")
+    assert nvim.lua("return NOTICED") == [
+        "Deputy: the server `/nowhere/deputy` cannot be run. `:checkhealth deputy` says what to do."
+    ]
+    assert "correct the option `server`" in health(nvim)
+
+
+def test_the_server_is_found_beside_the_plugin_in_path_and_in_a_virtual_environment(nvim: Neovim) -> None:
+    nvim.lua("vim.env.VIRTUAL_ENV, vim.env.PATH = nil, '/usr/bin:/bin'")
+    assert nvim.lua("return { require('deputy.client').find_server() }") == [
+        [str(ROOT / ".venv/bin/deputy"), "serve", "--stdio"],
+        "the folder that this plugin is in",
+    ]
+    nvim.lua("vim.env.PATH = ... .. ':' .. vim.env.PATH", str(DEPUTY.parent))
+    assert nvim.lua("return require('deputy.client').find_server()")[0] == str(DEPUTY)
+    assert nvim.lua("return select(2, require('deputy.client').find_server())") == "PATH"
+    nvim.lua("vim.env.VIRTUAL_ENV = ...", str(DEPUTY.parents[1]))
+    assert nvim.lua("return select(2, require('deputy.client').find_server())") == "VIRTUAL_ENV"
+
+
+def test_after_a_crash_the_session_is_loaded_again_and_goes_on(deputy: Neovim) -> None:
+    deputy.ask("look around")
+    deputy.until_shown("All is said.")
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    os.kill(server_pid(deputy), signal.SIGKILL)
+    deputy.until("#NOTICED > 0")
+    assert "`:DeputyRestart` starts it again" in deputy.lua("return NOTICED[1]")
+    deputy.until_shown("the server has ended")
+    deputy.command("DeputyRestart")
+    deputy.until(f"not {SESSION}.stale and {SESSION}.state.lastSeq > 0")
+    shown = deputy.until_shown("▸ ✓ read the code")
+    assert "You\nlook around" in shown
+    deputy.until(lambda: "the server has ended" not in deputy.everything())
+    deputy.at("read the code")
+    deputy.keys("<Tab>")
+    deputy.until_shown("✓ read_file(loop.py)")
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+
+
+def server_pid(deputy: Neovim) -> int:
+    children = deputy.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())")
+    assert len(children) == 1
+    return children[0]
+
+
+def test_sessions_can_be_listed_and_loaded(deputy: Neovim) -> None:
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+    first = deputy.lua(f"return {SESSION}.id")
+    deputy.command("DeputyNew")
+    deputy.until(f"{SESSION}.id ~= ... and not {SESSION}.loading", first)
+    deputy.lua(
+        """local wanted = ...
+           OFFERED = {}
+           vim.ui.select = function(items, how, done)
+             table.insert(OFFERED, vim.tbl_map(how.format_item or tostring, items))
+             for _, item in ipairs(items) do
+               if item[1] == 'load' or item.sessionId == wanted then return done(item) end
+             end
+           end""",
+        first,
+    )
+    deputy.command("DeputySessions")
+    deputy.until(f"{SESSION}.id == ... and not {SESSION}.loading", first)
+    deputy.until_shown("You said: hello")
+    offered = deputy.lua("return OFFERED")
+    assert any("hello" in line for line in offered[0])
+    assert offered[1] == ["load", "rename", "export as Markdown", "archive", "delete"]
+
+
+def test_the_editors_diagnostics_are_given_when_the_server_asks(nvim: Neovim) -> None:
+    (nvim.workspace / "a.py").write_text("x = 1\n")
+    nvim.command("edit a.py")
+    nvim.lua(
+        """vim.diagnostic.set(vim.api.nvim_create_namespace('t'), 0,
+             { { lnum = 0, col = 4, end_col = 5, message = 'one', severity = 1, source = 'lint' } })
+           vim.lsp.start = function(how) HANDLERS = how.handlers end
+           require('deputy').setup({ server = { 'cat' } })
+           require('deputy.client').with(function() end)"""
+    )
+    uri = (nvim.workspace / "a.py").as_uri()
+    ask = "return HANDLERS['deputy/editor/diagnostics'](nil, ...)"
+    (item,) = nvim.lua(ask, {"uris": [uri]})["items"]
+    assert item["uri"] == uri
+    (found,) = item["diagnostics"]
+    assert (found["message"], found["severity"], found["source"]) == ("one", 1, "lint")
+    assert found["range"] == {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}}
+    assert nvim.lua(ask, {"uris": [uri + "x"]})["items"] == []
+
+
+def test_other_plugins_hear_of_agents_and_questions(deputy: Neovim) -> None:
+    deputy.lua(
+        """HEARD = {}
+           vim.api.nvim_create_autocmd('User', { pattern = 'Deputy*', callback = function(event)
+             HEARD[event.match] = event.data.type
+           end })"""
+    )
+    deputy.ask("edit it")
+    deputy.until("HEARD.DeputyQuestion")
+    deputy.command("DeputyStop")
+    deputy.until("HEARD.DeputySettled")
+    assert deputy.lua("return HEARD.DeputyQuestion") == "permission_requested"
+
+
+def test_the_manual_names_every_command_key_and_group() -> None:
+    manual = (PLUGIN / "doc/deputy.txt").read_text("utf-8")
+    plugin = (PLUGIN / "plugin/deputy.lua").read_text("utf-8")
+    commands = set(re.findall(r"'(Deputy[A-Z]\w+)', '", plugin)) | {"Deputy"}
+    groups = set(re.findall(r"^  (Deputy\w+) = '", plugin, re.MULTILINE))
+    assert len(commands) > 5
+    assert {name for name in commands - groups if f"*:{name}*" not in manual} == set()
+    assert {name for name in groups if name not in manual} == set()
+    config = (PLUGIN / "lua/deputy/config.lua").read_text("utf-8")
+    session_keys = config.partition("session = {")[2].partition("}")[0]
+    actions = set(re.findall(r"^\s+(\w+) = '", session_keys, re.MULTILINE))
+    assert {name for name in actions if name not in manual} == set()

@@ -1,0 +1,123 @@
+"""Questions: at the code, in the session window, in the inbox."""
+
+from tests.editors.nvim.neovim import Neovim
+
+OPEN = "#require('deputy.session').questions()"
+
+
+def opened(deputy: Neovim, prompt: str = "edit it") -> None:
+    deputy.command("edit loop.py")
+    deputy.command("2mark a")
+    deputy.command("3mark b")
+    deputy.ask(prompt)
+    deputy.until(f"{OPEN} > 0")
+    deputy.until_shown("┌ ")
+    deputy.command("wincmd t")
+    deputy.until_shown("~? [fix")
+
+
+def text_of(deputy: Neovim, name: str) -> list[str]:
+    return list(deputy.lua("return vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, false)", name))
+
+
+def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(deputy: Neovim) -> None:
+    opened(deputy)
+    shown = deputy.everything()
+    assert (
+        "~? [fix the limit] edit_file(loop.py)  1 of 1\n~  \\a approve · \\A Always allow: edit_file(loop.py)" in shown
+    )
+    assert "~+ limit = 3" in shown
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
+    deputy.keys("\\a")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+    assert "~" not in deputy.everything().split("==")[1]
+    assert deputy.lua('return { vim.fn.line("\'a"), vim.fn.line("\'b") }') == [2, 3]
+    deputy.command("undo")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
+
+
+def test_keys_for_questions_are_there_only_while_one_waits(deputy: Neovim) -> None:
+    opened(deputy)
+    assert deputy.lua("return vim.fn.maparg('\\\\a', 'n', false, true).buffer") == 1
+    deputy.keys("\\d")
+    deputy.until(f"{OPEN} == 0")
+    deputy.until("vim.tbl_isempty(vim.fn.maparg('\\\\a', 'n', false, true))")
+
+
+def test_a_denial_carries_the_reason_to_the_agent(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.lua("vim.ui.input = function(_, done) done('not today') end")
+    deputy.keys("\\D")
+    deputy.until_shown("not today")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
+
+
+def test_a_reason_that_is_not_given_leaves_the_question_open(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.lua("vim.ui.input = function(_, done) done(nil) end")
+    deputy.keys("\\D")
+    assert deputy.lua(f"return {OPEN}") == 1
+
+
+def test_an_edited_proposal_is_what_is_written(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\e")
+    assert list(deputy.api.current.buffer[:]) == ["limit = 3"]
+    deputy.api.current.buffer[:] = ["limit = 7"]
+    deputy.command("write")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 7", "rest = 0"]
+
+
+def test_leaving_windows_and_closing_a_proposal_answers_nothing(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\e")
+    deputy.command("quit!")
+    deputy.at("fix the limit")
+    deputy.keys("q")
+    deputy.command("edit notes.md")
+    deputy.lua("vim.wait(100)")
+    assert deputy.lua(f"return {OPEN}") == 1
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
+
+
+def test_two_questions_are_stepped_through_and_answered_one_by_one_in_the_session_window(deputy: Neovim) -> None:
+    opened(deputy, "edits please")
+    deputy.until(f"{OPEN} == 2")
+    deputy.keys("\\n")
+    assert deputy.api.current.buffer.name.endswith("notes.md")
+    deputy.at("[fix both] edit_file(notes.md)")
+    deputy.keys("d")
+    deputy.until(f"{OPEN} == 1")
+    deputy.at("[fix both] edit_file(loop.py)")
+    deputy.keys("a")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+    assert text_of(deputy, "notes.md") == ["It tries two times."]
+
+
+def test_the_inbox_has_all_questions_and_one_agents_can_be_approved_at_once(deputy: Neovim) -> None:
+    opened(deputy, "edits please")
+    deputy.until(f"{OPEN} == 2")
+    deputy.command("DeputyInbox")
+    inbox = deputy.until_shown("Deputy · questions that wait for you")
+    assert inbox.count("[fix both] edit_file(notes.md)") >= 2
+    deputy.lua("vim.fn.confirm = function(asked) CONFIRMED = asked; return 1 end")
+    deputy.keys("ga")
+    deputy.until_shown("All is said.")
+    assert deputy.lua("return CONFIRMED").startswith("Approve all 2 questions?")
+    deputy.until_shown("No question waits for you.")
+    assert (deputy.workspace / "notes.md").read_text() == "It tries three times.\n"
+
+
+def test_a_question_that_is_settled_elsewhere_goes_away_and_is_noticed_once(deputy: Neovim) -> None:
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    opened(deputy, "edits please")
+    deputy.until(f"{OPEN} == 2")
+    deputy.command("DeputyStop")
+    deputy.until(f"{OPEN} == 0")
+    deputy.until("not require('deputy.session').get().state.turn")
+    deputy.lua("vim.wait(100)")
+    assert "~?" not in deputy.everything()
+    assert len([words for words in deputy.lua("return NOTICED") if "asks" in words]) == 1

@@ -1,0 +1,142 @@
+"""The session window, with the real server in front of a scripted model."""
+
+from tests.editors.nvim.neovim import Neovim
+
+STATE = "require('deputy.session').get().state"
+
+
+def test_the_offline_model_answers_from_a_plain_runtimepath(nvim: Neovim) -> None:
+    (nvim.workspace / "a.py").write_text("retries = 3\n")
+    nvim.setup(settings={"model": "offline"})
+    nvim.ask("where is retries set?")
+    nvim.until_shown("3 finished")
+    nvim.until_shown("Start with `a.py:1-1`.")
+
+
+def test_two_children_run_in_parallel_folded_and_unfold_to_their_calls(deputy: Neovim) -> None:
+    deputy.ask("look around")
+    deputy.until_shown("All is said.")
+    shown = deputy.everything()
+    assert "▸ ✓ read the code  general  completed" in shown
+    assert "▸ ✓ read the notes  general  completed" in shown
+    assert "1 call" in shown
+    assert "read_file(loop.py)" not in shown
+    deputy.at("read the code")
+    deputy.keys("<Tab>")
+    assert "✓ read_file(loop.py)" in deputy.until_shown("▾ ✓ read the code")
+    deputy.keys("<Tab>")
+    assert "read_file(loop.py)" not in deputy.until_shown("▸ ✓ read the code")
+
+
+def test_an_answer_streams_and_the_cursor_stays_where_the_user_put_it(deputy: Neovim) -> None:
+    deputy.ask("hello")
+    deputy.at("You said: hello")
+    before = deputy.api.current.window.cursor
+    deputy.command("wincmd p")
+    deputy.ask("stream please")
+    deputy.until(f"next({STATE}.streaming) ~= nil")
+    deputy.until(f"{STATE}.turn == nil")
+    deputy.until_shown("A long answer. A long answer.")
+    assert deputy.lua("return vim.fn.win_findbuf(vim.fn.bufnr('deputy://session/*/primary'))")
+    deputy.at("You said: hello")
+    assert deputy.api.current.window.cursor == before
+
+
+def test_a_child_opens_as_a_read_only_thread_and_keys_lead_on_and_back(deputy: Neovim) -> None:
+    deputy.ask("look around")
+    deputy.until_shown("All is said.")
+    deputy.at("read the code")
+    deputy.keys("<CR>")
+    thread = deputy.until_shown("read-only: thread of [read the code], completed · parent: the session")
+    assert "I have read the code" in thread
+    assert not deputy.api.current.buffer.options["modifiable"]
+    assert "sends" not in thread
+    deputy.keys("]t")
+    deputy.until_shown("read-only: thread of [read the notes]")
+    deputy.keys("-")
+    deputy.until_shown("▸ ✓ read the code")
+    assert "read-only" not in deputy.everything()
+
+
+def test_one_of_three_is_stopped_by_its_key_another_by_command_then_all(deputy: Neovim) -> None:
+    deputy.ask("three of them")
+    deputy.until_shown("3 running")
+    deputy.at("never ends, two")
+    deputy.keys("x")
+    deputy.until_shown("⊘ never ends, two  general  cancelled")
+    deputy.until_shown("2 running, 1 finished")
+    assert deputy.api.funcs.getcompletion("DeputyCancel never ends, t", "cmdline") == ["three"]
+    deputy.command("DeputyCancel never ends, one")
+    deputy.until_shown("1 running, 2 finished")
+    deputy.command("DeputyStop")
+    deputy.until_shown("0 running, 3 finished")
+
+
+def test_the_tree_lists_agents_and_the_status_line_counts_them(deputy: Neovim) -> None:
+    assert deputy.lua("return require('deputy').statusline()") == ""
+    deputy.ask("look around")
+    deputy.until_shown("All is said.")
+    deputy.command("DeputyAgents")
+    tree = deputy.until_shown("Deputy · agents")
+    assert "· primary  idle" in tree
+    assert "  ✓ read the code  general  completed" in tree
+    assert deputy.lua("return require('deputy').statusline()") == "Agents: 1 primary, 0 running, 2 finished"
+
+
+def test_a_plan_is_shown_and_a_waiting_prompt_can_be_taken_back(deputy: Neovim) -> None:
+    deputy.ask("plan it")
+    deputy.until_shown("☑ look")
+    deputy.until_shown("▸ act")
+    deputy.until(f"{STATE}.turn == nil")
+    deputy.ask("wait for it")
+    deputy.until(f"{STATE}.turn ~= nil")
+    deputy.ask("later")
+    deputy.at("… queued  later")
+    deputy.keys("U")
+    deputy.until(f"#{STATE}.promptQueue == 0")
+    deputy.command("DeputyStop")
+    deputy.until(f"{STATE}.turn == nil")
+
+
+def test_the_input_area_sends_and_is_emptied(deputy: Neovim) -> None:
+    deputy.command("Deputy")
+    assert deputy.api.current.buffer.options["filetype"] == "deputy_input"
+    deputy.api.current.buffer[:] = ["first line", "second line"]
+    deputy.keys("<CR>")
+    deputy.until_shown("You said: first line\nsecond line")
+    assert deputy.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)") == [""]
+
+
+def test_a_prompt_with_a_range_is_about_the_selection(deputy: Neovim) -> None:
+    deputy.command("edit loop.py")
+    deputy.command("2,3Deputy what is this?")
+    deputy.until_shown("loop.py:2-3")
+
+
+def test_an_open_fence_is_closed_so_that_it_swallows_nothing(deputy: Neovim) -> None:
+    deputy.ask("fence please")
+    deputy.until_shown("open = 1\n```")
+
+
+def test_what_would_not_be_seen_is_spelled_out(nvim: Neovim) -> None:
+    shown = nvim.lua("return require('deputy.text').lines(...)", "a\x1b[31mb\u202ec\u200bd\u00e4\te\r\nf")
+    assert shown == ["a<U+001B>[31mb<U+202E>c<U+200B>dä    e", "f"]
+
+
+def test_a_thousand_events_are_drawn_a_few_times(deputy: Neovim) -> None:
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+    draws = deputy.lua(
+        """local sessions, pane = require('deputy.session'), require('deputy.pane')
+           local session, draws = sessions.get(), 0
+           sessions.watch(function() draws = draws + 1 end)
+           for n = 1, 1000 do
+             require('deputy.client').on_event({ sessionId = session.id, agentId = session.state.primary, run = 1,
+               time = '2026-01-01T00:00:00.000Z', afterSeq = session.state.lastSeq, type = 'message_delta',
+               messageId = 'burst', text = 'word ' .. n .. '\\n' })
+           end
+           vim.wait(5000, function() return draws > 0 end)
+           return draws"""
+    )
+    assert draws == 1
+    deputy.until_shown("word 1000")
