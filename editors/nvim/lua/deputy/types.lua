@@ -175,7 +175,7 @@
 ---How the Messages API is asked.
 ---@class deputy.ApiSettings
 ---@field keyCommand? string[] A program with its arguments that prints the key; it goes before the keyring and `ANTHROPIC_API_KEY`. It is asked again when the key is refused.
----@field keyring? boolean Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it; needs the Python package `keyring`.
+---@field keyring? boolean Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it; needs the Python package `keyring`, which the extra of that name brings: `deputy-ls[keyring]`.
 ---@field headers? table<string, string> Further headers of every request.
 ---@field proxy? string Address of a proxy; those of the environment when absent. It is not used for this machine itself.
 ---@field connectTimeout? number Seconds until a connection must stand.
@@ -192,6 +192,7 @@
 ---@field tokens? integer Input and output tokens.
 ---@field cost? number US dollars; counts where prices are known.
 ---@field toolCalls? integer Calls of tools.
+---@field replies? integer Replies of models.
 ---@field seconds? number Running time of an agent, in seconds; for a tree, the time of one turn.
 
 ---Budgets of agents and of sessions.
@@ -314,7 +315,7 @@
 ---@alias deputy.EndStatus 'completed'|'failed'|'cancelled'
 
 ---One event, told apart by `type`.
----@alias deputy.EventParams deputy.TurnStarted|deputy.TurnFinished|deputy.PromptQueue|deputy.AgentStarted|deputy.AgentStatusChanged|deputy.AgentActivity|deputy.AgentFinished|deputy.UsageChanged|deputy.MessageDelta|deputy.ThoughtDelta|deputy.MessageAdded|deputy.ToolCallStarted|deputy.ToolCallUpdate|deputy.Plan|deputy.PermissionRequested|deputy.PermissionResolved|deputy.SessionStatus|deputy.SessionChanged|deputy.DefinitionsChanged
+---@alias deputy.EventParams deputy.TurnStarted|deputy.TurnFinished|deputy.PromptQueue|deputy.AgentStarted|deputy.AgentStatusChanged|deputy.AgentActivity|deputy.AgentFinished|deputy.UsageChanged|deputy.MessageDelta|deputy.ThoughtDelta|deputy.ToolOutputDelta|deputy.MessageAdded|deputy.ToolCallStarted|deputy.ToolCallUpdate|deputy.Plan|deputy.PermissionRequested|deputy.PermissionResolved|deputy.SessionStatus|deputy.SessionChanged|deputy.DefinitionsChanged
 
 ---Form of an exported session.
 ---@alias deputy.ExportFormat 'markdown'|'json'
@@ -518,6 +519,7 @@
 ---@field requestId string
 ---@field outcome deputy.SelectedOutcome|deputy.CancelledOutcome
 ---@field by deputy.ResolvedBy
+---@field reason? string What the gate says, where a rule or the mode has settled it.
 
 ---A client's result of `deputy/permission/request`.
 ---@class deputy.PermissionResponse
@@ -525,7 +527,7 @@
 
 ---Rules, and what holds while nobody can be asked.
 ---@class deputy.PermissionSettings
----@field rules? deputy.RuleSetting[] Rules for every agent. Deny wins wherever it stands, then ask, then allow.
+---@field rules? deputy.RuleSetting[] Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands, then ask, then allow.
 ---@field reconnectGrace? number Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once.
 
 ---An agent's plan; replaces the one before.
@@ -641,7 +643,7 @@
 ---@field tool string Name of a tool, or `*`.
 ---@field pattern? string Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when absent.
 ---@field action deputy.RuleAction
----@field source string Where it comes from: `session`, `settings`, or a file.
+---@field source string Where it comes from: `session` (an answer), `settings`, or the path of a file.
 
 ---What a rule says.
 ---@alias deputy.RuleAction 'allow'|'ask'|'deny'
@@ -684,7 +686,7 @@
 ---@field sessionId string
 ---@field archived boolean
 
----Title, model, permission mode or archiving changed: ask for the session again.
+---Title, model, permission mode, archiving or background commands changed: ask for them again.
 ---@class deputy.SessionChanged
 ---@field sessionId string
 ---@field time string
@@ -805,13 +807,20 @@
 ---@field baseUrl? string Address of the Messages API, or of a local server that speaks it; `ANTHROPIC_BASE_URL` when absent.
 ---@field api? deputy.ApiSettings
 ---@field permissionMode? deputy.PermissionMode How much is allowed without asking in a new session.
----@field trusted? boolean Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent, and the permission mode is `plan`.
+---@field trusted? boolean Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent, and the permission mode is `plan`. Permission rules of the workspace that allow something count only where this is set to true by name.
 ---@field roots? deputy.RootSetting[] Further folders whose files agents of new sessions may read; in a workspace that is not trusted there are none.
 ---@field token? string The token that the server printed or was given; needed in `initializationOptions` over TCP.
 ---@field agents? deputy.AgentSettings
 ---@field budgets? deputy.BudgetsSettings
 ---@field limits? deputy.LimitSettings
 ---@field permissions? deputy.PermissionSettings
+---@field shell? deputy.ShellSettings
+
+---How commands are run: by bash, without a terminal, in an environment that holds no secrets.
+---@class deputy.ShellSettings
+---@field env? string[] Names of environment variables that commands get beside the usual ones (`PATH`, `HOME`, `LANG` and the like); `*` stands for any text, as in `CI_*`.
+---@field timeout? number Seconds after which a command is ended that names no limit of its own.
+---@field sandbox? boolean Whether commands run in a sandbox: no network, and no writing outside the workspace. Needs Linux and bubblewrap (`bwrap`); without it commands are refused.
 
 ---A skill that agents can read when they need it.
 ---@class deputy.SkillInfo
@@ -856,6 +865,7 @@
 ---@field status deputy.ToolStatus
 ---@field input table<string, any>
 ---@field locations deputy.Location[]
+---@field reason? string Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.`
 ---@field type 'tool_call'
 ---@field content? string What the agent read of the result, bounded.
 
@@ -874,6 +884,7 @@
 ---@field status deputy.ToolStatus
 ---@field input table<string, any>
 ---@field locations deputy.Location[]
+---@field reason? string Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.`
 ---@field type 'tool_call'
 
 ---A tool call moved on.
@@ -892,6 +903,17 @@
 
 ---What a tool does to the world.
 ---@alias deputy.ToolKind 'read'|'search'|'edit'|'execute'|'fetch'|'think'|'other'
+
+---More of what a tool call puts out while it runs, such as a command; of a flood only the latest part. The last `tool_call_update` has the output.
+---@class deputy.ToolOutputDelta
+---@field sessionId string
+---@field agentId string
+---@field run integer
+---@field time string
+---@field afterSeq integer
+---@field type 'tool_output_delta'
+---@field toolCallId string
+---@field text string
 
 ---State of a tool call.
 ---@alias deputy.ToolStatus 'pending'|'in_progress'|'completed'|'failed'|'cancelled'
