@@ -20,15 +20,17 @@ from deputy_agents.run.state import Context
 from deputy_agents.settings import Settings
 from deputy_agents.tool.agents import GetAgent, ListAgents, Todo
 from deputy_agents.tool.delegate import DOORS, SESSION_TOOLS, Door, SpawnSpec, doors, lowered
-from deputy_agents.tool.registry import READ_ONLY, Registry, command_tools, file_tools
+from deputy_agents.tool.registry import READ_ONLY, Registry, command_tools, file_tools, web_tools
 from deputy_agents.tool.report import SubmitError, SubmitResult
 from deputy_agents.tool.skill import UseSkill
 from deputy_agents.view import AgentNode
+from deputy_agents.web.fetch import Fetcher
 
+_WEB = frozenset(tool.spec.name for tool in web_tools(Fetcher()))
 TOOL_NAMES = frozenset(
     (
         *(tool.spec.name for tool in (*file_tools(), *command_tools())),
-        *(*DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error"),
+        *(*_WEB, *DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error"),
     )
 )
 """Every tool that a definition can name."""
@@ -42,7 +44,8 @@ class Builder:
         self._catalogue = catalogue
         self._library = library
         self._skill = UseSkill(library)
-        self._world = Registry((*file_tools(), *command_tools()))
+        fetcher = Fetcher(lambda: host.settings.web.allow_private)
+        self._world = Registry((*file_tools(), *command_tools(), *web_tools(fetcher)))
         self._session = Registry((ListAgents(), GetAgent(), Todo()))
         self._reports = Registry((SubmitResult(), SubmitError()))
 
@@ -154,6 +157,8 @@ class Builder:
             for name, tool in self._world.offered(info.access).items()
             if definition.allows(name) and (parent is None or name in parent.tools)
         }
+        for name in self._settings.web.missing(_WEB):
+            tools.pop(name, None)
         tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}
         if self._library.skills and "skill" not in definition.disallowed_tools:
             tools["skill"] = self._skill

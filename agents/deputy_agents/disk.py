@@ -217,6 +217,21 @@ def write_text(root: Path, parts: Sequence[str], text: str, *, expected: str | N
         _replace(folder, parts[-1], _encoded(text, before), found)
 
 
+def delete_file(root: Path, parts: Sequence[str], *, expected: str) -> None:
+    """Deletes a file whose text is ``expected``. The folder that it is in stays.
+
+    Raises:
+        ToolError: the file is not as expected, or cannot be deleted.
+    """
+    shown = root.joinpath(*parts)
+    with explained(shown), _opened(root, parts[:-1]) as folder:
+        before, found = _read(folder, parts[-1])
+        if before.text != expected:
+            raise ToolError(f"{_name(shown)} has changed.")
+        _still(folder, parts[-1], found)
+        os.unlink(folder.at(parts[-1]), dir_fd=folder.fd)
+
+
 def list_folder(root: Path, parts: Sequence[str]) -> list[Entry]:
     """The entries of a folder, sorted by name.
 

@@ -7,6 +7,7 @@ garbage) only takes that client out of the matter; when no client that was asked
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,9 @@ from deputy_agents.log import EventLog
 from deputy_agents.ports import Answer, Dismissed, Questioner, Selected
 
 logger = logging.getLogger(__name__)
+
+REMEMBERED = 1000
+"""Settled questions that are told from those that never were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ class Inbox:
         self._grace = grace
         self._questioners: list[Questioner] = []
         self._open: dict[str, _Open] = {}
-        self._settled: dict[str, tuple[Option, ...]] = {}
+        self._settled: OrderedDict[str, tuple[Option, ...]] = OrderedDict()
+        """The options of questions that are settled, for those who answer late."""
 
     def questions(self) -> Sequence[Question]:
         return [entry.question for entry in self._open.values()]
@@ -179,6 +184,8 @@ class Inbox:
         if self._open.pop(request_id, None) is None:
             return False
         self._settled[request_id] = entry.question.options
+        if len(self._settled) > REMEMBERED:
+            self._settled.popitem(last=False)
         for scope in entry.asked.values():
             scope.cancel()
         entry.asked.clear()

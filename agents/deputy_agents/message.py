@@ -108,12 +108,23 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A page that a model's provider has found."""
+
+    url: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer of the model."""
+    """A whole answer of the model. ``searches`` counts those of the provider's own web search, which has found
+    ``sources``."""
 
     message: Message
     stop_reason: StopReason
     usage: Usage = Usage()
+    sources: tuple[Source, ...] = ()
+    searches: int = 0
 
 
 def text_of(message: Message) -> str:

@@ -29,7 +29,8 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request. ``agent_id`` and ``depth`` tell a limiter who asks; they are not sent."""
+    """One request. ``agent_id`` and ``depth`` tell a limiter who asks; they are not sent. ``search`` lets the provider
+    search the web for the answer."""
 
     model: str
     system: str
@@ -37,6 +38,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 8192
     temperature: float | None = None
+    search: bool = False
     session_id: str = ""
     agent_id: str = ""
     depth: int = 0
@@ -253,6 +255,14 @@ class Buffers(Protocol):
 
         Raises:
             ToolError: the document moved on from ``version``, or the editor refused.
+        """
+        ...
+
+    async def delete(self, path: Path, *, version: int | None, label: str) -> None:
+        """Deletes the file of an open document through the editor.
+
+        Raises:
+            ToolError: the document moved on from ``version``, or the editor cannot or would not.
         """
         ...
 

@@ -16,6 +16,8 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents.builder import Builder
+from deputy_agents.change import FileChange
+from deputy_agents.changes import Changes, Reverted
 from deputy_agents.completion import Completions
 from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
@@ -47,13 +49,13 @@ from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, 
 from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
+from deputy_agents.run.effect import BackgroundEnded, FinishTurn, UserCancel, UserPrompt
 from deputy_agents.run.state import Cancelling
 from deputy_agents.settings import Budget, Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
-from deputy_agents.text import clean, cut
+from deputy_agents.text import clean, cut, visible
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
 from deputy_agents.view import AgentNode, Entry, View
 from deputy_agents.workspace import Workspace
@@ -136,6 +138,7 @@ class Session:
         numbering = past.numbering if past else None
         self.log = EventLog(record.session_id, shared.store, shared.clock, self.view, numbering)
         self.inbox = Inbox(self.log, tasks, shared.grace)
+        self.changes = Changes(workspace)
         self._shared = shared
         self._tasks = tasks
         self._is_new = past is None
@@ -336,6 +339,27 @@ class Session:
         await self.flush()
         return cancelled
 
+    async def revert(self, agent_id: str, *, include_children: bool = False) -> Reverted:
+        """Takes back what an agent, or also all below it, has changed in files, as far as nobody has changed the same
+        lines since. The primary's model is told.
+
+        Raises:
+            UnknownAgent: no such agent here.
+            WrongState: one of them is at work.
+        """
+        nodes = {node.info.agent_id: node for node in self.agents()}
+        if agent_id not in nodes:
+            raise UnknownAgent(f"This session has no agent {agent_id}.")
+        whose = [agent_id, *(self.view.below(agent_id) if include_children else ())]
+        if any(nodes[one].status in (AgentStatus.RUNNING, AgentStatus.PENDING) for one in whose):
+            raise WrongState("The agent is at work: stop it, or wait for its end, before its edits are taken back.")
+        label = nodes[agent_id].info.label
+        reverted = await self.changes.revert(whose, f"{label}: edits taken back")
+        if reverted.files:
+            names = ", ".join(visible(path) for path in reverted.files)
+            self._primary.feed(BackgroundEnded(f"The user has taken back the edits that [{label}] made to: {names}"))
+        return reverted
+
     def steer(self, agent_id: str, text: str) -> None:
         """Tells a running agent something; it reads it after its next tool results, or when its children end.
 
@@ -423,6 +447,10 @@ class Session:
 
     def view_of(self, agent: Agent) -> "AgentsView":
         return AgentsView(self, agent)
+
+    def file_changed(self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str) -> None:
+        now = self.clock.time()
+        self.changes.add(FileChange(new_id(), agent.id, agent.run, tool_use_id, str(path), before, after, now))
 
     def over_budget(self, agent: Agent) -> bool:
         if limit := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids), agent.replies):

@@ -3,6 +3,7 @@
 Times are in seconds, sizes in bytes of UTF-8 unless said otherwise.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,6 +89,22 @@ class ShellSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WebSettings:
+    """``allow_private`` lets agents read addresses of this machine and of private networks, after asking as always;
+    ``search`` says that the provider of the model searches the web."""
+
+    enabled: bool = True
+    allow_private: bool = False
+    search: bool = False
+
+    def missing(self, tools: Collection[str]) -> Collection[str]:
+        """Those of the web's tools that nobody is offered."""
+        if not self.enabled:
+            return tools
+        return () if self.search else ("web_search",)
+
+
+@dataclass(frozen=True, slots=True)
 class RetrySettings:
     """Repeats of a failed model request: at most ``attempts`` in all, waits from ``base`` doubling up to ``cap``.
     ``total`` is the time after the first failure during which it is repeated at all."""
@@ -128,5 +145,6 @@ class Settings:
     budgets: Budgets = field(default_factory=Budgets)
     permissions: PermissionSettings = field(default_factory=PermissionSettings)
     shell: ShellSettings = field(default_factory=ShellSettings)
+    web: WebSettings = field(default_factory=WebSettings)
     retry: RetrySettings = field(default_factory=RetrySettings)
     limits: Limits = field(default_factory=Limits)

@@ -108,6 +108,14 @@ class View:
         """All agents, ordered by start, then id."""
         return sorted(self.agents.values(), key=lambda node: (node.started_at, node.info.agent_id))
 
+    def below(self, agent_id: str) -> Sequence[str]:
+        """The ids of all agents below one, in the order of their starts."""
+        found = [agent_id]
+        for node in self.tree():
+            if node.info.parent_id in found:
+                found.append(node.info.agent_id)
+        return found[1:]
+
     def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> Sequence[Entry]:
         """Entries of one agent with ``seq`` greater than ``after``, children's blocks in their latest state."""
         entries = [entry for entry in self._entries.get(agent_id, ()) if entry.seq > after][:limit]

@@ -1,8 +1,8 @@
 """The files that agents may touch: beneath the roots, open buffers first, the disk below them."""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
-from anyio import to_thread
+from anyio import Event, fail_after, to_thread
 
 from deputy_agents import disk
 from deputy_agents.disk import Entry, FileText, Lines
@@ -99,8 +99,11 @@ def digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-_writing: set[Path] = set()
-"""What is being changed in this process, by whichever session."""
+TURN = 30.0
+"""Seconds that a change of a file waits for another one of the same file to be over."""
+
+_changes: dict[Path, Event] = {}
+"""The files that are being changed in this process, by whichever session; set when that is over."""
 
 
 class Workspace:
@@ -188,8 +191,25 @@ class Workspace:
             ToolError: the file is not as expected, may only be read, or cannot be written; then nothing has changed.
         """
         self.check_writable(place)
-        with _changing(place):
+        async with _changing(place):
             await self._write(place, text, expected, label)
+
+    async def delete(self, place: Place, *, expected: str, label: str) -> None:
+        """Deletes the file at ``place``, whose text must be ``expected``; one that is open in the editor by it, under
+        ``label``.
+
+        Raises:
+            ToolError: the file is not as expected, may only be read, or cannot be deleted.
+        """
+        self.check_writable(place)
+        async with _changing(place):
+            if self._buffers and (buffer := self._buffers.get(place.path)):
+                if buffer.text != expected:
+                    raise ToolError(f"{visible(place.subject)} has changed in the editor.")
+                await self._buffers.delete(place.path, version=buffer.version, label=label)
+            else:
+                delete = partial(disk.delete_file, place.root, _file_parts(place), expected=expected)
+                await to_thread.run_sync(delete)
 
     def check_writable(self, place: Place) -> None:
         """Raises ToolError when ``place`` is beneath a folder that may only be read."""
@@ -256,20 +276,25 @@ class Workspace:
         return max(above, key=lambda root: len(root.path.parts), default=None)
 
 
-@contextmanager
-def _changing(place: Place) -> Generator[None]:
-    """Keeps all others from changing the file at ``place``.
+@asynccontextmanager
+async def _changing(place: Place) -> AsyncGenerator[None]:
+    """Keeps all others from changing the file at ``place``: each gets its turn, and finds what the one before has made.
 
     Raises:
-        ToolError: somebody changes it already.
+        ToolError: another change of it does not come to its end.
     """
-    if place.path in _writing:
-        raise ToolError(f"{visible(place.subject)} is being changed by another agent; read it again.")
-    _writing.add(place.path)
+    try:
+        with fail_after(TURN):
+            while (other := _changes.get(place.path)) is not None:
+                await other.wait()
+    except TimeoutError:
+        raise ToolError(f"{visible(place.subject)} is being changed by another agent; try again later.") from None
+    over = _changes[place.path] = Event()
     try:
         yield
     finally:
-        _writing.discard(place.path)
+        del _changes[place.path]
+        over.set()
 
 
 def _real_root(root: Root) -> Root:

@@ -127,8 +127,7 @@ AGENT_REVERT = Request(
     "deputy/agent/revert",
     lambda: p.agent.AgentRevertParams,
     lambda: p.agent.AgentRevertResult,
-    "Takes the edits of an agent back, and leaves alone what was changed since.",
-    planned=True,
+    "Takes the edits of an agent back, and leaves alone what was changed since; while it works it is error -32003.",
 )
 
 # -- permissions -------------------------------------------------------------------------------------------------
@@ -311,7 +310,6 @@ REVERT_AGENT_COMMAND = Command(
     lambda: p.command.AgentArgument,
     lambda: p.agent.AgentRevertResult,
     "Takes the edits of an agent back, as `deputy/agent/revert` does.",
-    planned=True,
 )
 
 COMMANDS: Final[tuple["Command[BaseModel, BaseModel]", ...]] = (

@@ -125,9 +125,9 @@ class SelectedOutcome(Wire):
     outcome: Literal["selected"] = "selected"
     option_id: str
     feedback: str | None = None
-    """Words of the user to the agent, quoted to it in a refusal."""
+    """Words of the user to the agent: quoted in a refusal, else told after the results of the turn."""
     input: JsonObject | None = None
-    """Replaces the proposed input; it is validated and decided again."""
+    """Replaces the proposed input of one question; it is validated and decided again, and the agent is told."""
 
 
 class CancelledOutcome(Wire):

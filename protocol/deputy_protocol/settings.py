@@ -152,6 +152,18 @@ class LimitSettings(Params):
     """Seconds that a cancelled agent may take to stop before it is ended by force."""
 
 
+class WebSettings(Params):
+    """What agents read beyond the workspace."""
+
+    enabled: Flag = True
+    """Whether agents are offered to read the web; each new site is asked about."""
+    allow_private: Flag = False
+    """Whether that includes this machine and private networks."""
+    search: Flag | None = None
+    """Whether agents may search the web by the web search of their model's provider, which may cost extra; when absent,
+    where it is known to have one. It is asked about, too."""
+
+
 class Settings(Params):
     """All settings."""
 
@@ -179,5 +191,6 @@ class Settings(Params):
     agents: AgentSettings = Field(default_factory=AgentSettings)
     budgets: BudgetsSettings = Field(default_factory=BudgetsSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
+    web: WebSettings = Field(default_factory=WebSettings)
     permissions: PermissionSettings = Field(default_factory=PermissionSettings)
     shell: ShellSettings = Field(default_factory=ShellSettings)

@@ -8,6 +8,8 @@ from typing import Self
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.model import cards
 from deputy_agents.model.choose import ModelChoice, Models, choose_model
+from deputy_agents.model.endpoint import endpoint_of
+from deputy_agents.model.offline import OFFLINE
 from deputy_agents.modelcard import ModelCards
 from deputy_agents.ports import Model
 from deputy_agents.runtime import Runtime
@@ -87,7 +89,8 @@ class App:
         self.model, self.notice = choice.name, self._problem or choice.notice
 
     def _core_settings(self) -> CoreSettings:
-        return convert.core_settings(self._settings, self.model, self._cards)
+        searches = self.model != OFFLINE and endpoint_of(self._environ, self._models.api).searches
+        return convert.core_settings(self._settings, self.model, self._cards, searches=searches)
 
 
 def _cards(environ: Mapping[str, str]) -> tuple[ModelCards, str | None]:

@@ -12,6 +12,7 @@ from pygls.uris import to_fs_path
 from deputy_agents import event as ev
 from deputy_agents import settings as core
 from deputy_agents import view
+from deputy_agents.changes import Reverted
 from deputy_agents.completion import Completions
 from deputy_agents.definition import Definition, PermissionMode
 from deputy_agents.errors import InvalidRequest, ToolError
@@ -110,6 +111,13 @@ def preview(shown: ev.Preview) -> permission.Preview:
             return permission.CommandPreview(command=command, cwd=uri_of(cwd))
         case ev.TextPreview(text):
             return permission.TextPreview(text=text)
+
+
+def reverted(result: Reverted) -> agent.AgentRevertResult:
+    return agent.AgentRevertResult(
+        reverted=tuple(map(uri_of, result.files)),
+        conflicts=tuple(agent.RevertConflict(uri=uri_of(path), reason=reason) for path, reason in result.conflicts),
+    )
 
 
 def permission_request(session_id: str, question: ev.Question) -> permission.PermissionRequest:
@@ -408,9 +416,13 @@ def permission_mode(mode: session.PermissionMode | None) -> PermissionMode | Non
     return None if mode is None else PermissionMode(mode)
 
 
-def core_settings(wire: settings.Settings, model: str, cards: ModelCards | None = None) -> core.Settings:
-    """The core's settings; ``model`` is the one that was chosen for the primary."""
+def core_settings(
+    wire: settings.Settings, model: str, cards: ModelCards | None = None, *, searches: bool = False
+) -> core.Settings:
+    """The core's settings; ``model`` is the one that was chosen for the primary, and ``searches`` whether its provider
+    is known to search the web."""
     agents, limits, permissions = wire.agents, wire.limits, wire.permissions
+    search = searches if wire.web.search is None else wire.web.search
     return core.Settings(
         model=model,
         small_model=wire.small_model,
@@ -438,6 +450,7 @@ def core_settings(wire: settings.Settings, model: str, cards: ModelCards | None 
             turn_iterations=limits.turn_iterations,
             cancel_grace=limits.cancel_grace,
         ),
+        web=core.WebSettings(enabled=wire.web.enabled, allow_private=wire.web.allow_private, search=search),
         permissions=core.PermissionSettings(
             rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,

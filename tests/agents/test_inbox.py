@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
+from deputy_agents import inbox as inboxes
+from deputy_agents.errors import InvalidRequest
 from deputy_agents.event import AgentRef, Batch, Option, OptionKind, Question, ResolvedBy, ToolKind
 from deputy_agents.inbox import Inbox, Resolution
 from deputy_agents.log import EventLog
@@ -153,3 +155,14 @@ async def test_whoever_stops_waiting_withdraws_the_question_everywhere() -> None
         await steps()
         assert [person.withdrawn for person in people] == [["q"], ["q"]]
         assert i.inbox.answer("q", ALLOW) is False
+
+
+@pytest.mark.asyncio
+async def test_what_is_remembered_of_settled_questions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inboxes, "REMEMBERED", 2)
+    async with inbox() as i:
+        for name in ("a", "b", "c"):
+            await i.ask(name)
+        assert i.inbox.answer("b", ALLOW) is False
+        with pytest.raises(InvalidRequest, match="no question a"):
+            i.inbox.answer("a", ALLOW)

@@ -8,8 +8,16 @@ import pytest
 
 from deputy_agents.definition import PermissionMode
 from deputy_agents.errors import InvalidRequest
-from deputy_agents.event import OptionKind, PermissionRequested, PermissionResolved, Question, ResolvedBy, SessionStatus
-from deputy_agents.message import Reply, ToolUse
+from deputy_agents.event import (
+    MessageAdded,
+    OptionKind,
+    PermissionRequested,
+    PermissionResolved,
+    Question,
+    ResolvedBy,
+    SessionStatus,
+)
+from deputy_agents.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.model.scripted import call, calls, say, use
 from deputy_agents.permission.decide import Effect
 from deputy_agents.permission.rule import parse_rule
@@ -51,6 +59,19 @@ async def test_a_denied_call_does_not_run_and_the_users_words_reach_the_model(wo
         assert result.is_error
         assert result.content == "Denied by the user. They say: Use m.txt instead."
         assert not (workspace / "n.txt").exists()
+
+
+@pytest.mark.requirement("X5")
+@pytest.mark.asyncio
+async def test_what_the_user_says_with_a_yes_reaches_the_model_behind_the_results(workspace: Path) -> None:
+    person = Person(Selected("allow_once", feedback="Mind the tests, too."))
+    async with core(workspace, primary(WRITE), person) as c:
+        await c.turn()
+        result, said = c.requests()[-1].messages[-1].content
+        assert isinstance(result, ToolResult)
+        assert result.content == "Created n.txt: line 1."
+        assert said == Text("Mind the tests, too.")
+        assert "Mind the tests, too." in [body.text for body in c.bodies(MessageAdded) if body.role == "user"]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +118,7 @@ async def test_without_a_client_that_can_ask_the_call_is_refused_at_once(workspa
         assert resolutions(c) == [(ResolvedBy.UNREACHABLE, None)]
 
 
+@pytest.mark.requirement("X5")
 @pytest.mark.asyncio
 async def test_the_first_answer_of_two_clients_wins_and_the_other_puts_its_question_away(workspace: Path) -> None:
     slow, fast = silent(), Person(ALLOW)
@@ -261,6 +283,7 @@ async def test_in_plan_mode_an_edit_is_denied_unasked_and_a_writing_child_is_not
 # -- edited input --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("X3")
 @pytest.mark.asyncio
 async def test_an_input_that_the_user_changed_is_what_runs(workspace: Path) -> None:
     changed = Selected("allow_once", input={"path": "m.txt", "content": "theirs\n"})
@@ -269,6 +292,27 @@ async def test_an_input_that_the_user_changed_is_what_runs(workspace: Path) -> N
         assert (workspace / "m.txt").read_text() == "theirs\n"
         assert not (workspace / "n.txt").exists()
         assert not results(c.requests()[-1])[0].is_error
+
+
+@pytest.mark.requirement("X3")
+@pytest.mark.asyncio
+async def test_the_model_is_told_what_the_user_made_of_its_call(workspace: Path) -> None:
+    changed = Selected("allow_once", input={"path": "n.txt", "content": "theirs\n"}, feedback="Shorter.")
+    async with core(workspace, primary(WRITE), Person(changed)) as c:
+        await c.turn()
+        _, told, said = c.requests()[-1].messages[-1].content
+        assert told == Text(
+            'Before approving the call write_file, the user changed it, and it ran as changed: {"content": "theirs\\n"}'
+        )
+        assert said == Text("Shorter.")
+
+
+@pytest.mark.asyncio
+async def test_an_input_that_is_given_back_as_it_was_is_no_change(workspace: Path) -> None:
+    same = Selected("allow_once", input={"path": "n.txt", "content": "new\n"})
+    async with core(workspace, primary(WRITE), Person(same)) as c:
+        await c.turn()
+        assert len(c.requests()[-1].messages[-1].content) == 1
 
 
 @pytest.mark.parametrize(

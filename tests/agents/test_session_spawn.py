@@ -24,7 +24,7 @@ from deputy_agents.view import ChildBlock, ToolCall
 from tests.support.core import BOUND, Cast, Pause, Person, answers, core, delegate, edit, results, small, task_of
 
 REPORTS = {"submit_result", "submit_error"}
-READ_ONLY = {"read_file", "list_dir", "glob", "grep", "list_agents", "get_agent", "todo"}
+READ_ONLY = {"read_file", "list_dir", "glob", "grep", "web_fetch", "list_agents", "get_agent", "todo"}
 WRITING = READ_ONLY | {"edit_file", "write_file", "shell", "process"}
 SPAWNING = {"spawn_agent", "spawn_agents", "task", "code_search", "code_review", "planner"}
 

@@ -462,31 +462,57 @@ async def test_an_open_document_is_changed_by_the_editor_alone(workspace: Path) 
     assert (documents.applied, (workspace / "a.txt").read_text()) == (["worker"], "saved")
 
 
+class Slow(OpenDocuments):
+    """Applies an edit when it may ``go``."""
+
+    entered: anyio.Event
+    go: anyio.Event
+
+    async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
+        self.entered.set()
+        await self.go.wait()
+        await super().apply(path, new_text, version=version, label=label)
+
+
 @pytest.mark.parametrize("sessions", [1, 2])
-async def test_two_agents_that_write_one_file_at_once_do_not_lose_each_others_work(
+async def test_the_second_of_two_that_change_one_file_finds_what_the_first_has_made(
     workspace: Path, sessions: int
 ) -> None:
-    entered, leave = anyio.Event(), anyio.Event()
-
-    class Slow(OpenDocuments):
-        async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
-            entered.set()
-            await leave.wait()
-            await super().apply(path, new_text, version=version, label=label)
-
     documents = Slow()
+    documents.entered, documents.go = anyio.Event(), anyio.Event()
     documents.show(workspace / "a.txt", "old")
     files = Workspace([workspace], documents)
     others = files if sessions == 1 else Workspace([workspace], documents)
+
+    async def too_late() -> None:
+        with pytest.raises(ToolError, match=r"changed in the editor since it was read; read it again"):
+            await write(files, "a.txt", "second", "old")
+
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(write, others, "a.txt", "first", "old")
-            await entered.wait()
-            with pytest.raises(ToolError, match="by another agent"):
-                await write(files, "a.txt", "second", "old")
-            leave.set()
-    assert await read(files, "a.txt") == "first"
+            await documents.entered.wait()
+            tasks.start_soon(too_late)
+            documents.go.set()
     await write(files, "a.txt", "third", "first")
+    assert await read(files, "a.txt") == "third"
+
+
+async def test_a_change_that_does_not_come_to_its_end_holds_up_the_others_for_a_bounded_time(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deputy_agents.workspace.TURN", 0.01)
+    documents = Slow()
+    documents.entered, documents.go = anyio.Event(), anyio.Event()
+    documents.show(workspace / "a.txt", "old")
+    files = Workspace([workspace], documents)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(write, files, "a.txt", "first", "old")
+            await documents.entered.wait()
+            with pytest.raises(ToolError, match="by another agent; try again later"):
+                await write(files, "a.txt", "second", "old")
+            documents.go.set()
 
 
 # -- names -------------------------------------------------------------------------------------------------------

@@ -170,6 +170,74 @@ async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(
         assert (workspace / "a.txt").exists()
 
 
+@pytest.mark.requirement("X5")
+async def test_all_questions_of_a_session_are_in_one_inbox_and_those_of_one_agent_are_answered_together(
+    deputy: Deputies, workspace: Path
+) -> None:
+    """Two children in the background each ask twice; one is answered as a whole, the other one singly."""
+
+    def play(body: Json, n: int) -> object:
+        name = str(body["messages"][0]["content"]).split("write ")[-1][:3]
+        if is_child(body):
+            paths = (f"{name}1.txt", f"{name}2.txt")
+            done = len(body["messages"]) > 1
+            return say("done") if done else calls(*(call("write_file", path=path, content="x\n") for path in paths))
+        if len(body["messages"]) > 1:
+            return say("started")
+        return calls(*(_task(f"write {name}") for name in ("one", "two")))
+
+    async with deputy(play, workspace) as (client, _):  # type: ignore[arg-type]
+        client.handlers[ASK] = lambda _: Unanswered
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        await client.until(lambda m: m.get("method") == ASK and "one2.txt" in m["params"]["title"])
+        inbox = (await client.request("deputy/permission/list", {"sessionId": session_id}))["requests"]
+        of_one = [request["requestId"] for request in inbox if request["agent"]["label"] == "write one"]
+        assert [request["title"] for request in inbox if request["requestId"] in of_one] == [
+            "[write one] write_file(one1.txt)",
+            "[write one] write_file(one2.txt)",
+        ]
+        outcome = {"outcome": "selected", "optionId": "allow_once"}
+        both = {"requestIds": of_one, "outcome": outcome}
+        with pytest.raises(RpcFailure, match="a changed input is the answer to one question"):
+            await client.request("deputy/permission/answerMany", both | {"outcome": outcome | {"input": {}}})
+        assert await client.request("deputy/permission/answerMany", both) == {"accepted": of_one}
+        for title, kind in (("two1.txt", "reject_once"), ("two2.txt", "allow_once")):
+            asked = await client.until(lambda m, t=title: m.get("method") == ASK and t in m["params"]["title"])
+            answer = {"requestId": asked["params"]["requestId"], "outcome": outcome | {"optionId": kind}}
+            assert await client.request("deputy/permission/answer", answer) == {"accepted": True}
+        await client.event("agent_finished", lambda e: len(client.events("agent_finished")) == 2)
+        withdrawn = [m["params"]["id"] for m in client.received if m.get("method") == "$/cancelRequest"]
+        assert len(withdrawn) == 4
+        written = [name for name in ("one1.txt", "one2.txt", "two1.txt", "two2.txt") if (workspace / name).exists()]
+        assert written == ["one1.txt", "one2.txt", "two2.txt"]
+
+
+def _task(prompt: str) -> Json:
+    return call("task", description=prompt, prompt=prompt, subagent_type="general")
+
+
+@pytest.mark.requirement("X3")
+async def test_what_the_user_makes_of_a_proposed_edit_is_what_is_written(deputy: Deputies, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one\ntwo\nthree\n")
+    async with deputy(replacing("a.txt", "two", "deux"), workspace) as (client, api):
+
+        def change(question: Json) -> Json:
+            """As an editor does that lets the user edit the proposed text as a whole."""
+            preview = question["preview"]
+            edited = {"old_string": preview["oldText"], "new_string": preview["newText"].replace("deux", "zwei")}
+            outcome = {"outcome": "selected", "optionId": "allow_once", "input": question["input"] | edited}
+            return {"outcome": outcome}
+
+        client.handlers[ASK] = change
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        assert (workspace / "a.txt").read_text() == "one\nzwei\nthree\n"
+        result, told = [body["messages"][-1]["content"] for body in api.bodies if is_child(body)][-1]
+        assert result.get("is_error") is not True
+        assert "the user changed it, and it ran as changed" in told["text"]
+
+
 # -- plain clients ---------------------------------------------------------------------------------------------------
 
 

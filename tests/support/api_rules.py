@@ -38,6 +38,10 @@ def _head(headers: Mapping[str, str], body: Json) -> Iterator[str]:
         yield "system: text must be non-empty"
 
 
+_SERVER_TOOLS = ("web_search_20250305",)
+"""Tools that the service runs by itself."""
+
+
 def _tools(body: Json) -> Iterator[str]:
     names: set[str] = set()
     for index, tool in enumerate(body.get("tools", [])):
@@ -48,7 +52,7 @@ def _tools(body: Json) -> Iterator[str]:
             yield "tools: names must be unique"
         else:
             names.add(name)
-        if tool.get("input_schema", {}).get("type") != "object":
+        if tool.get("type") not in _SERVER_TOOLS and tool.get("input_schema", {}).get("type") != "object":
             yield f"tools.{index}.input_schema.type: must be object"
 
 

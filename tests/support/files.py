@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import anyio
+
 from deputy_agents.errors import ToolError
 from deputy_agents.event import PlanEntry
 from deputy_agents.permission.decide import AccessRequest
@@ -35,6 +37,13 @@ class OpenDocuments:
         if self.open[path].version != version:
             raise ToolError("The document moved on.")
         self.show(path, new_text, (version or 0) + 1)
+        self.applied.append(label)
+
+    async def delete(self, path: Path, *, version: int | None, label: str) -> None:
+        if self.open[path].version != version:
+            raise ToolError("The document moved on.")
+        del self.open[path]
+        await anyio.Path(path).unlink(missing_ok=True)
         self.applied.append(label)
 
 

@@ -69,6 +69,11 @@ class Endpoint:
         """``base_url`` without what may stand before its host: a name and a password."""
         return _USER_INFO.sub("", self.base_url)
 
+    @property
+    def searches(self) -> bool:
+        """The service is known to search the web."""
+        return self.base_url.rstrip("/") == _PUBLIC_URL
+
     def safe(self, text: str) -> str:
         """``text`` without what must not be shown."""
         passwords = (found[1] for url in (self.base_url, self.proxy or "") if (found := _USER_INFO.search(url)))

@@ -6,12 +6,12 @@ makes no whole message is noticed by :meth:`Answer.reply` alone.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from deputy_agents.ids import new_id
-from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolUse, Usage
+from deputy_agents.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
 from deputy_agents.ports import TextPart, ThinkingPart, Used
 
 Json: TypeAlias = Mapping[str, object]
@@ -76,6 +76,7 @@ class Answer:
     def __init__(self) -> None:
         self._blocks: dict[object, _Open] = {}
         self._usage: dict[str, int] = {}
+        self._searches = 0
         self._stop_reason = ""
         self._stopped = False
 
@@ -107,7 +108,8 @@ class Answer:
         if not self._stopped:
             return None
         message = Message("assistant", tuple(self._content()))
-        return Reply(message, STOP_REASONS.get(self._stop_reason, StopReason.OTHER), Usage(**self._usage))
+        stop_reason = STOP_REASONS.get(self._stop_reason, StopReason.OTHER)
+        return Reply(message, stop_reason, Usage(**self._usage), tuple(self._sources()), self._searches)
 
     def _start(self, index: object, block: Json) -> TextPart | ThinkingPart | None:
         opened = self._blocks[index] = _Open(as_text(block.get("type")), block)
@@ -148,7 +150,19 @@ class Answer:
         for theirs, ours in _COUNTERS.items():
             if isinstance(count := usage.get(theirs), int):
                 self._usage[ours] = count
+        if isinstance(searches := as_json(usage.get("server_tool_use")).get("web_search_requests"), int):
+            self._searches = searches
         return Used(Usage(**self._usage))
+
+    def _sources(self) -> Iterator[Source]:
+        """What the service has found in the web, each page once."""
+        known: set[str] = set()
+        for opened in self._blocks.values():
+            found = opened.start.get("content") if opened.kind == "web_search_tool_result" else None
+            for result in map(as_json, cast("list[object]", found) if isinstance(found, list) else ()):
+                if (url := as_text(result.get("url"))) and url not in known:
+                    known.add(url)
+                    yield Source(url, as_text(result.get("title")) or url)
 
     def _content(self) -> list[Block]:
         content: list[Block] = []

@@ -15,6 +15,8 @@ Param: TypeAlias = dict[str, object]
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LENGTH = 128
+_WEB_SEARCH: Param = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
+"""A tool that the service runs by itself."""
 
 _CACHED: Param = {"type": "ephemeral"}
 _NO_OUTPUT = "(no output)"
@@ -30,7 +32,9 @@ def to_params(request: ModelRequest) -> Param:
     params: Param = {"model": request.model, "max_tokens": request.max_tokens, "stream": True}
     if request.temperature is not None:
         params["temperature"] = request.temperature
-    if tools := _tools(request):
+    if request.search:
+        params["tools"] = [dict(_WEB_SEARCH)]
+    elif tools := _tools(request):
         tools[-1]["cache_control"] = _CACHED
         params["tools"] = tools
     if request.system.strip():

@@ -102,6 +102,10 @@ class Host(Protocol):
         """The session as the tools of ``agent`` may look at it."""
         ...
 
+    def file_changed(self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str) -> None:
+        """A call of ``agent`` has changed a file, whose whole texts these are; it can be taken back later."""
+        ...
+
     def over_budget(self, agent: Agent) -> bool:
         """Whether ``agent``, or its whole tree, has nothing left; it is then being cancelled."""
         ...

@@ -99,8 +99,8 @@ class Driver:
         self._tasks = tasks
         self._slot = slot
         self._deadline = deadline
-        self._gate = Gatekeeper(agent, host)
         self._conversation = Conversation(agent, host)
+        self._gate = Gatekeeper(agent, host, self._conversation.search)
         self._inputs: deque[Input] = deque()
         self._feeding = False
         self._open: dict[EffectId, anyio.CancelScope] = {}
@@ -378,7 +378,7 @@ class Driver:
         await self._hold_slot()
         try:
             tool, args = self._gate.take(effect.use)
-            output = await cast("Tool", tool).run(args, self._gate.context(call_id=effect.use.id))
+            output = await cast("Tool", tool).run(args, self._gate.context(effect.use.id))
         except DeputyError as error:
             return ToolCompleted(effect.id, str(error), is_error=True)
         if output.locations is not None:
@@ -391,7 +391,8 @@ class Driver:
         tool, args = self._gate.take(effect.use)
         door = cast("Door", tool)
         try:
-            accepted = await self._host.spawn(self.agent, effect.use.id, door.children(args, self._gate.context()))
+            specs = door.children(args, self._gate.context(effect.use.id))
+            accepted = await self._host.spawn(self.agent, effect.use.id, specs)
         except DeputyError as error:
             return ToolCompleted(effect.id, str(error), is_error=True)
         ids = tuple(child.agent_id for child in accepted)

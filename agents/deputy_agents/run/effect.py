@@ -12,7 +12,7 @@ from typing import TypeAlias
 from deputy_agents.event import CallStatus
 from deputy_agents.message import Image, Message, Reply, ToolUse
 from deputy_agents.outcome import CancelReason, Ending, Outcome
-from deputy_agents.run.state import EffectId, ResultStyle
+from deputy_agents.run.state import EffectId, Note, ResultStyle
 
 # -- inputs ------------------------------------------------------------------------------------------------------
 
@@ -55,9 +55,11 @@ class RetryDue:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The gate, or the user, lets the call run; ``input`` replaces what the model proposed."""
+    """The gate, or the user, lets the call run; ``input`` replaces what the model proposed. ``notes`` tell the model
+    more, behind the results of its calls."""
 
     input: Mapping[str, object] | None = None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,8 @@ class AnswerChecked:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundEnded:
-    """A background child has ended; ``text`` tells the model."""
+    """Something of which the model is told beside its turn: a background child has ended, or the user has taken edits
+    back."""
 
     text: str
 

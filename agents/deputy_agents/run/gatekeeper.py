@@ -1,9 +1,11 @@
 """Decides about the calls of one model reply: validates, looks at what each would do, asks the gate, words the
 questions, and turns answers into verdicts."""
 
+import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,13 @@ from deputy_agents.event import (
 )
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Resolution
-from deputy_agents.message import ToolUse
+from deputy_agents.message import Reply, ToolUse
 from deputy_agents.permission.decide import AccessRequest, Decision, Effect, Rule, decide, decide_all
 from deputy_agents.permission.rule import lasting_rule, rule_text
 from deputy_agents.run.agent import Agent, AnyTool, Host, say
 from deputy_agents.run.effect import Allowed, NeedsAnswer, Refused, Verdict
-from deputy_agents.text import visible
+from deputy_agents.run.state import Note
+from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import Commands, Prepared, ToolContext
 
 logger = logging.getLogger(__name__)
@@ -47,6 +50,8 @@ class Gatekeeper:
 
     agent: Agent
     host: Host
+    search: Callable[[str], Awaitable[Reply]]
+    """The web search of the agent's provider."""
     _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
     _cleared: dict[str, tuple[AnyTool, Any]] = field(default_factory=dict[str, tuple[AnyTool, Any]])
     _announced: set[str] = field(default_factory=set[str])
@@ -72,7 +77,7 @@ class Gatekeeper:
         """The tool of a call that was let through, with the very input that the gate has looked at."""
         return self._cleared.pop(use.id)
 
-    def context(self, proposed: Mapping[Path, str] | None = None, call_id: str = "") -> ToolContext:
+    def context(self, call_id: str = "", proposed: Mapping[Path, str] | None = None) -> ToolContext:
         """What a tool of this agent may use, for the call of that id."""
         agent = self.agent
         return ToolContext(
@@ -82,6 +87,8 @@ class Gatekeeper:
             marks=agent.marks,
             session=self.host.view_of(agent),
             proposed=dict(proposed or {}),
+            record=partial(self.host.file_changed, agent, call_id),
+            search=self.search,
             may_read=self.allows,
             commands=Commands(agent.id, self.host.settings.shell, self.host.commands, not agent.is_child),
             show=lambda text: say(self.host, agent, ToolOutputDelta(call_id, text)) if call_id else None,
@@ -103,7 +110,7 @@ class Gatekeeper:
 
     async def _prepare(self, use: ToolUse, tool: AnyTool, proposed: Mapping[Path, str] | None = None) -> Prepared:
         args = tool.parse(use.input)
-        prepared = await tool.prepare(args, self.context(proposed))
+        prepared = await tool.prepare(args, self.context(use.id, proposed))
         self._cleared[use.id] = tool, args
         return prepared
 
@@ -190,20 +197,22 @@ class Gatekeeper:
         if not option.kind.allows:
             said = f" They say: {resolution.feedback}" if resolution.feedback else ""
             return Refused(f"Denied by the user.{said}")
-        if resolution.input is None:
-            return Allowed()
-        return await self._edited(replace(use, input=resolution.input))
+        notes = (Note(resolution.feedback, shown=True),) if resolution.feedback else ()
+        if resolution.input is None or resolution.input == use.input:
+            return Allowed(notes=notes)
+        return await self._edited(use, resolution.input, notes)
 
-    async def _edited(self, use: ToolUse) -> Allowed | Refused:
+    async def _edited(self, use: ToolUse, input: Mapping[str, object], notes: tuple[Note, ...]) -> Allowed | Refused:
         """The user changed the input: it is validated and decided again; what asks now counts as answered."""
         try:
-            prepared = await self._prepare(use, self._tool(use))
+            edited = replace(use, input=input)
+            prepared = await self._prepare(edited, self._tool(edited))
         except ToolError as error:
             return Refused(f"Not run: the user approved it with a changed input that does not work: {error}")
         decision = decide_all(self.host.policy(self.agent), prepared.access)
         if decision.effect is Effect.DENY:
             return Refused(f"Denied: {decision.reason}")
-        return Allowed(use.input)
+        return Allowed(input, (Note(_changes(use, input)), *notes))
 
 
 _NOT_ANSWERED = {
@@ -212,11 +221,21 @@ _NOT_ANSWERED = {
     ResolvedBy.CANCELLED: "Not run: the question to the user was withdrawn.",
     ResolvedBy.USER: "Denied by the user.",
 }
+_MAX_CHANGES = 8000
+"""Characters of a changed input that the model is told."""
+
 _LASTING = (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS)
 
 
 def _title(tool: str, prepared: Prepared | None) -> str:
     return f"{tool}({visible(prepared.target)})" if prepared else f"{tool}()"
+
+
+def _changes(use: ToolUse, input: Mapping[str, object]) -> str:
+    """What the model has to know of a call that ran with another input than its own."""
+    changed = {name: input.get(name) for name in (*use.input, *input) if use.input.get(name) != input.get(name)}
+    told = cut(json.dumps(changed, ensure_ascii=False), _MAX_CHANGES)
+    return f"Before approving the call {use.name}, the user changed it, and it ran as changed: {told}"
 
 
 def _rules(access: Sequence[AccessRequest], kind: OptionKind) -> tuple[Rule, ...]:

@@ -168,8 +168,8 @@ TERMINAL = (Completed, Failed, Cancelled)
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to tell the model at the next chance: a steering message of the user's (``shown``), or the end of
-    a background child."""
+    """Something to tell the model at the next chance: words of the user (``shown``), the end of a background child, or
+    what became of a call beside its result."""
 
     text: str
     shown: bool = False

@@ -402,10 +402,10 @@ def _child_ended(draft: _Draft, phase: ToolExecuting | AwaitingSubAgents, input:
 
 def _judged(draft: _Draft, call: Call, verdict: Verdict) -> Call:
     match verdict:
-        case Allowed(input=None):
-            return replace(call, progress=Waiting(ready=True))
-        case Allowed(input=edited):
-            return replace(call, use=replace(call.use, input=edited), progress=Waiting(ready=True))
+        case Allowed(edited, notes):
+            draft.change(notes=(*draft.state.notes, *notes))
+            use = call.use if edited is None else replace(call.use, input=edited)
+            return replace(call, use=use, progress=Waiting(ready=True))
         case NeedsAnswer():
             effect = draft.new_id()
             draft.do(AskUser(effect, call.use))

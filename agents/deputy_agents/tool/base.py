@@ -5,13 +5,14 @@ what the call would do: its title, places, preview, and what the gate must decid
 checks again what may have changed since.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, PlanEntry, Preview, ToolKind
-from deputy_agents.message import Image
+from deputy_agents.message import Image, Reply
 from deputy_agents.permission.decide import AccessRequest
 from deputy_agents.ports import ToolSpec
 from deputy_agents.settings import ShellSettings
@@ -53,6 +54,10 @@ class SessionView(Protocol):
         ...
 
 
+async def _no_search(_: str) -> Reply:
+    raise ToolError("There is no web search here.")
+
+
 @dataclass(frozen=True, slots=True)
 class Commands:
     """How an agent runs commands: its id, what the settings say, and where those in the background are."""
@@ -75,6 +80,10 @@ class ToolContext:
     session: SessionView
     proposed: Mapping[Path, str] = field(default_factory=dict[Path, str])
     """Texts that earlier calls of the same model response propose: a preview assumes them."""
+    record: Callable[[Path, str | None, str], None] = lambda path, before, after: None
+    """Keeps what the call did to a file (its whole text before, ``None`` for none, and after), to be taken back."""
+    search: Callable[[str], Awaitable[Reply]] = _no_search
+    """Searches the web by the provider of the agent's model. Raises DeputyError."""
     may_read: Callable[[AccessRequest], bool] = lambda _: True
     """Whether the gate lets the agent read a file unasked: a search leaves the others out."""
     commands: Commands | None = None

@@ -8,6 +8,8 @@ from deputy_agents.tool.edit import EditFile, WriteFile
 from deputy_agents.tool.read import ListDir, ReadFile
 from deputy_agents.tool.search import Glob, Grep
 from deputy_agents.tool.shell import ProcessTool, Shell
+from deputy_agents.tool.web import WebFetch, WebSearch
+from deputy_agents.web.fetch import Fetcher
 
 READ_ONLY = frozenset({"read_file", "list_dir", "glob", "grep", "web_fetch", "web_search"})
 """What an agent with read-only access may be offered of the tools that touch the world. By name, not by kind: a tool
@@ -22,6 +24,11 @@ def file_tools() -> tuple[Tool, ...]:
 def command_tools() -> tuple[Tool, ...]:
     """The tools that run commands and look after those in the background. They hold no state either."""
     return Shell(), ProcessTool()
+
+
+def web_tools(fetcher: Fetcher) -> tuple[Tool, ...]:
+    """The tools that read from the web."""
+    return WebFetch(fetcher), WebSearch()
 
 
 class Registry(Mapping[str, Tool]):

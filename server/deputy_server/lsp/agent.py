@@ -5,6 +5,8 @@ from deputy_protocol.agent import (
     AgentMessageParams,
     AgentMessageResult,
     AgentParams,
+    AgentRevertParams,
+    AgentRevertResult,
     CancelledResult,
 )
 from deputy_protocol.session import SessionParams
@@ -29,6 +31,12 @@ async def cancel(connection: Connection, params: AgentParams) -> CancelledResult
     cancelled = await session.cancel_agent(params.agent_id)
     await connection.flush(session)
     return CancelledResult(cancelled=cancelled)
+
+
+async def revert(connection: Connection, params: AgentRevertParams) -> AgentRevertResult:
+    session = connection.app.runtime.session(params.session_id)
+    reverted = await session.revert(params.agent_id, include_children=params.include_children)
+    return convert.reverted(reverted)
 
 
 async def message(connection: Connection, params: AgentMessageParams) -> AgentMessageResult:

@@ -29,6 +29,8 @@ class Client:
     work_done_progress: bool = False
     apply_edit: bool = False
     document_changes: bool = False
+    delete_files: bool = False
+    """It deletes files as a part of an edit."""
     change_annotations: bool = False
     """It shows who makes an edit."""
     events: bool = False
@@ -62,6 +64,7 @@ def read_client(params: object) -> Client:
         work_done_progress=dig(capabilities, "window", "workDoneProgress") is True,
         apply_edit=dig(capabilities, "workspace", "applyEdit") is True,
         document_changes=dig(edits, "documentChanges") is True,
+        delete_files="delete" in items(dig(edits, "resourceOperations")),
         change_annotations=is_object(dig(edits, "changeAnnotationSupport")),
         events=dig(deputy, "events") is True,
         permissions=dig(deputy, "permissions") is True,

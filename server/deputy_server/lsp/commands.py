@@ -6,12 +6,13 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from deputy_agents.changes import Reverted
 from deputy_agents.errors import UnknownSession
 from deputy_agents.event import MessageAdded
 from deputy_agents.message import Text
 from deputy_agents.session import Session, Turn
-from deputy_agents.text import cut
-from deputy_protocol.agent import AgentListResult, CancelledResult
+from deputy_agents.text import cut, visible
+from deputy_protocol.agent import AgentListResult, AgentRevertResult, CancelledResult
 from deputy_protocol.command import AgentArgument, AnswerPermissionArgument, ListAgentsArgument, PromptArgument
 from deputy_protocol.permission import PermissionAnswerParams, PermissionAnswerResult, SelectedOutcome
 from deputy_protocol.session import SessionNewParams, SessionNewResult
@@ -84,6 +85,26 @@ async def cancel_agent(connection: Connection, argument: AgentArgument) -> Cance
     cancelled = await session.cancel_agent(argument.agent_id)
     await connection.flush(session)
     return CancelledResult(cancelled=cancelled)
+
+
+async def revert_agent(connection: Connection, argument: AgentArgument) -> AgentRevertResult:
+    session = connection.app.runtime.find_agent(argument.agent_id)
+    reverted = await session.revert(argument.agent_id)
+    if not connection.client.events:
+        connection.show(_revert_words(reverted, Path(session.record.cwd)))
+    return convert.reverted(reverted)
+
+
+def _revert_words(reverted: Reverted, cwd: Path) -> str:
+    """What became of each file, for a client that shows nothing by itself."""
+
+    def named(path: str) -> str:
+        return visible(str(Path(path).relative_to(cwd) if Path(path).is_relative_to(cwd) else path))
+
+    if not reverted.files and not reverted.conflicts:
+        return "There are no edits of this agent to take back."
+    lines = [f"Taken back: {', '.join(map(named, reverted.files))}"] if reverted.files else []
+    return "\n".join([*lines, *(f"Left alone: {named(path)}. {reason}" for path, reason in reverted.conflicts)])
 
 
 async def list_agents(connection: Connection, argument: ListAgentsArgument) -> AgentListResult:

@@ -49,6 +49,16 @@ class EditorBuffers:
         await self._ask(path, {"label": label, "edit": self._workspace_edit(document, edit, label)})
         await self._documents.newer(document, version, timeout=SYNC_TIMEOUT)
 
+    async def delete(self, path: Path, *, version: int | None, label: str) -> None:
+        """Raises ToolError when the document moved on from ``version``, or the editor does not delete files."""
+        document = self._documents.at(path)
+        if document is None or document.version != version:
+            raise ToolError(f"{path.name} has changed in the editor meanwhile.")
+        if not (self._client.apply_edit and self._client.document_changes and self._client.delete_files):
+            raise ToolError(f"{path.name} is open in an editor that cannot delete files. Close it, then try again.")
+        deletion = {"kind": "delete", "uri": document.uri, "options": {"ignoreIfNotExists": True}}
+        await self._ask(path, {"label": label, "edit": {"documentChanges": [deletion]}})
+
     async def _ask(self, path: Path, params: JsonObject) -> None:
         try:
             answer = await self._protocol.request(types.WORKSPACE_APPLY_EDIT, params, timeout=APPLY_TIMEOUT)
@@ -89,7 +99,7 @@ def minimal_edit(document: Document, new_text: str) -> JsonObject | None:
     # A place between CR and LF is none that an editor knows.
     if old_text[:start].endswith("\r") or new_text[:start].endswith("\r"):
         start -= 1
-    if end and old_text[len(old_text) - end] == "\n":
+    if end and any(text[: len(text) - end].endswith("\r") for text in (old_text, new_text)):
         end -= 1
     first, last = document.position_of(start), document.position_of(len(old_text) - end)
     return {

@@ -1,7 +1,7 @@
 """Handlers of ``deputy/permission/*`` and ``deputy/rule/*``."""
 
 from deputy_agents.errors import InvalidRequest
-from deputy_agents.ports import Answer
+from deputy_agents.ports import Answer, Selected
 from deputy_agents.session import Session
 from deputy_protocol.permission import (
     PermissionAnswerManyParams,
@@ -36,6 +36,8 @@ async def answer(connection: Connection, params: PermissionAnswerParams) -> Perm
 async def answer_many(connection: Connection, params: PermissionAnswerManyParams) -> PermissionAnswerManyResult:
     """Answers the questions that are named, and no other; none at all, unless the answer fits every one."""
     chosen = convert.answer(params.outcome)
+    if isinstance(chosen, Selected) and chosen.input is not None and len(params.request_ids) > 1:
+        raise InvalidRequest("outcome.input: a changed input is the answer to one question.", "outcome.input")
     askers = {request_id: _asker(connection, request_id, chosen) for request_id in params.request_ids}
     accepted = (request_id for request_id, session in askers.items() if session.answer(request_id, chosen))
     return PermissionAnswerManyResult(accepted=tuple(accepted))

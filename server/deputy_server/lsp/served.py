@@ -20,6 +20,7 @@ REQUESTS = (
     methods.AGENT_TRANSCRIPT,
     methods.AGENT_CANCEL,
     methods.AGENT_MESSAGE,
+    methods.AGENT_REVERT,
     methods.PERMISSION_LIST,
     methods.PERMISSION_ANSWER,
     methods.PERMISSION_ANSWER_MANY,
@@ -40,6 +41,7 @@ COMMANDS = (
     methods.CANCEL_SESSION_COMMAND,
     methods.LIST_AGENTS_COMMAND,
     methods.ANSWER_PERMISSION_COMMAND,
+    methods.REVERT_AGENT_COMMAND,
 )
 
 SENT = (methods.PERMISSION_REQUEST, methods.EVENT)

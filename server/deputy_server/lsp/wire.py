@@ -75,6 +75,7 @@ REQUESTS: dict[str, Bound] = dict(
         _serve(methods.AGENT_TRANSCRIPT, agent.transcript),
         _serve(methods.AGENT_CANCEL, agent.cancel),
         _serve(methods.AGENT_MESSAGE, agent.message),
+        _serve(methods.AGENT_REVERT, agent.revert),
         _serve(methods.PERMISSION_LIST, permission.list_questions),
         _serve(methods.PERMISSION_ANSWER, permission.answer),
         _serve(methods.PERMISSION_ANSWER_MANY, permission.answer_many),
@@ -97,6 +98,7 @@ COMMANDS: dict[str, Bound] = dict(
         _command(methods.CANCEL_SESSION_COMMAND, session.cancel),
         _command(methods.LIST_AGENTS_COMMAND, commands.list_agents),
         _command(methods.ANSWER_PERMISSION_COMMAND, commands.answer_permission),
+        _command(methods.REVERT_AGENT_COMMAND, commands.revert_agent),
     )
 )
 

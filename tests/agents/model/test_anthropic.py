@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 
 from deputy_agents.errors import ModelError, ModelErrorKind
-from deputy_agents.message import Image, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.message import Image, Message, Reply, Source, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used
@@ -182,6 +183,33 @@ async def test_unknown_events_blocks_and_deltas_are_passed_over() -> None:
     ]
     reply = await replied(Play(raw=known[0] + b"".join(strange) + b"".join(known[1:])))
     assert reply.message.content == (Text("ok"),)
+
+
+@pytest.mark.asyncio
+async def test_the_service_searches_the_web_and_tells_what_it_found() -> None:
+    page = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "eA=="}
+    play = Play(
+        (
+            text("I look. "),
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "a"}},
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [page, page, {"type": "new"}]},
+            {
+                "type": "web_search_tool_result",
+                "tool_use_id": "srvtoolu_2",
+                "content": {"type": "web_search_tool_result_error", "error_code": "too_many_requests"},
+            },
+            text("It is A."),
+        ),
+        final_usage={"output_tokens": 5, "server_tool_use": {"web_search_requests": 2}},  # pyright: ignore[reportArgumentType]
+    )
+    async with served(lambda body, n: play) as (model, api):
+        events = await collect(model, replace(request(user("find a")), search=True))
+        assert api.violations == []
+        assert api.bodies[0]["tools"] == [{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}]
+    reply = events[-1]
+    assert isinstance(reply, Reply)
+    assert reply.message.content == (Text("I look. "), Text("It is A."))
+    assert (reply.sources, reply.searches) == ((Source("https://a.example/", "A"),), 2)
 
 
 @pytest.mark.asyncio
