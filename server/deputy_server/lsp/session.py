@@ -59,7 +59,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         cwd=cwd,
         roots=roots,
         buffers=connection.buffers,
-        title=params.title,
+        title=None if params.title is None else convert.sound(params.title),
         model=params.model,
         permission_mode=convert.permission_mode(params.permission_mode),
     )
