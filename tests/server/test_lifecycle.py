@@ -197,7 +197,7 @@ async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served
         assert deputy["definitions"] == list(BUILT_IN)
         assert result["serverInfo"]["version"] == version("deputy-ls")
         with pytest.raises(RpcFailure, match="-32601"):
-            await client.request("deputy/agent/revert", {"sessionId": "s", "agentId": "a"})
+            await client.request("deputy/agent/praise", {"sessionId": "s", "agentId": "a"})
 
 
 def test_every_method_that_is_announced_has_a_handler() -> None:
