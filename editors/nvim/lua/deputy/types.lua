@@ -671,8 +671,8 @@
 ---@class deputy.SelectedOutcome
 ---@field outcome 'selected'
 ---@field optionId string
----@field feedback? string Words of the user to the agent, quoted to it in a refusal.
----@field input? table<string, any> Replaces the proposed input; it is validated and decided again.
+---@field feedback? string Words of the user to the agent: quoted in a refusal, else told after the results of the turn.
+---@field input? table<string, any> Replaces the proposed input of one question; it is validated and decided again, and the agent is told.
 
 ---`capabilities.experimental.deputy` of the server.
 ---@class deputy.ServerCapabilities
@@ -813,6 +813,7 @@
 ---@field agents? deputy.AgentSettings
 ---@field budgets? deputy.BudgetsSettings
 ---@field limits? deputy.LimitSettings
+---@field web? deputy.WebSettings
 ---@field permissions? deputy.PermissionSettings
 ---@field shell? deputy.ShellSettings
 
@@ -974,3 +975,9 @@
 ---@field agentSeq integer
 ---@field type 'usage'
 ---@field usage deputy.Usage
+
+---What agents read beyond the workspace.
+---@class deputy.WebSettings
+---@field enabled? boolean Whether agents are offered to read the web; each new site is asked about.
+---@field allowPrivate? boolean Whether that includes this machine and private networks.
+---@field search? boolean Whether agents may search the web by the web search of their model's provider, which may cost extra; when absent, where it is known to have one. It is asked about, too.
