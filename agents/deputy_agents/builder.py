@@ -53,8 +53,9 @@ class Builder:
     def _settings(self) -> Settings:
         return self._host.settings
 
-    def primary(self, agent_id: str, cwd: Path, model: str) -> Agent:
-        definition = self._catalogue.definitions["primary"]
+    def primary(self, agent_id: str, cwd: Path, model: str, kind: str) -> Agent:
+        """The session's own agent, of the definition ``kind``; of the usual one, where that is gone."""
+        definition = self._catalogue.definitions.get(kind) or self._catalogue.definitions["primary"]
         info = AgentInfo(agent_id, "primary", definition.name, model, Access.DEFAULT, depth=0, cwd=str(cwd))
         return self._build(info, definition, cwd, None)
 
@@ -105,7 +106,7 @@ class Builder:
     def renew(self, agent: Agent) -> None:
         """Definition, tools and prompt of the primary as files and settings say now; the same text when nothing has
         changed, so that a provider's prompt cache holds."""
-        agent.definition = self._catalogue.definitions[agent.definition.name]
+        agent.definition = self._catalogue.definitions.get(agent.definition.name, agent.definition)
         fresh = self._build(agent.info, agent.definition, agent.cwd, agent.parent)
         agent.system, agent.tools, agent.context = fresh.system, fresh.tools, fresh.context
 

@@ -14,9 +14,10 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents import restore
 from deputy_agents.builder import TOOL_NAMES
-from deputy_agents.definition import PermissionMode
+from deputy_agents.definition import Definition, Mode, PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
-from deputy_agents.errors import StoreError, UnknownAgent, UnknownSession, WrongState
+from deputy_agents.definition.loader import PRIMARY
+from deputy_agents.errors import InvalidRequest, StoreError, UnknownAgent, UnknownSession, WrongState
 from deputy_agents.event import AgentFinished, TurnError
 from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
@@ -105,14 +106,20 @@ class Runtime:
         title: str | None = None,
         model: str | None = None,
         permission_mode: PermissionMode | None = None,
+        agent: str | None = None,
     ) -> Session:
-        """Opens a session whose agents work in ``cwd``, beneath ``roots``.
+        """Opens a session whose agents work in ``cwd``, beneath ``roots``. ``agent`` names the definition of its own
+        agent.
 
         Raises:
+            InvalidRequest: there is no such definition for a session's own agent.
             WrongState: the runtime is closed.
             StoreError: the store cannot keep it.
         """
         now = self._shared.clock.time()
+        if agent is not None:
+            kind = await self._primary_kind(agent, roots)
+            model = model or kind.model_for(self.settings.model, self.settings.small_model)
         record = SessionRecord(
             session_id=new_id(),
             agent_id=new_id(),
@@ -125,7 +132,7 @@ class Runtime:
             permission_mode=permission_mode,
         )
         await self._shared.store.create(record)
-        return await self._open(record, roots, buffers)
+        return await self._open(record, roots, buffers, kind=agent or PRIMARY)
 
     async def load(self, session_id: str, *, roots: Sequence[Path], buffers: Buffers | None = None) -> Session:
         """A session to go on with: the live one, or one of the store, whose agents then work beneath ``roots``. What
@@ -327,14 +334,29 @@ class Runtime:
                 logger.warning("session %s is left as it is: %s", session_id, error)
 
     async def _open(
-        self, record: SessionRecord, roots: Sequence[Path], buffers: Buffers | None, past: Past | None = None
+        self,
+        record: SessionRecord,
+        roots: Sequence[Path],
+        buffers: Buffers | None,
+        past: Past | None = None,
+        kind: str = PRIMARY,
     ) -> Session:
         workspace = await Workspace.open(roots, buffers, self.settings.roots if self.settings.trusted else ())
         catalogue = Catalogue(workspace.roots, trusted=self.settings.trusted, known_tools=TOOL_NAMES, home=self._home)
         library = Library(workspace.roots, trusted=self.settings.trusted, home=self._home)
         await catalogue.refresh()
         await library.visit(Path(record.cwd))
-        return await self._scope.start(self._host, record, workspace, catalogue, library, past)
+        return await self._scope.start(self._host, record, workspace, catalogue, library, past, kind)
+
+    async def _primary_kind(self, name: str, roots: Sequence[Path]) -> Definition:
+        catalogue = Catalogue(roots, trusted=self.settings.trusted, known_tools=TOOL_NAMES, home=self._home)
+        await catalogue.refresh()
+        fit = {one.name: one for one in catalogue.definitions.values() if one.mode is not Mode.SUBAGENT}
+        if (kind := fit.get(name)) is None:
+            raise InvalidRequest(
+                f"agent: there is no agent {name!r} for a session; there are {', '.join(fit)}.", "agent"
+            )
+        return kind
 
     async def _end(self, session: Session) -> None:
         """Closes a session here; it stays in the store."""
@@ -356,6 +378,7 @@ class Runtime:
         catalogue: Catalogue,
         library: Library,
         past: Past | None,
+        kind: str,
         *,
         task_status: TaskStatus[Session],
     ) -> None:
@@ -369,7 +392,7 @@ class Runtime:
             async with anyio.create_task_group() as tasks:
                 # A cancel from around must not tear agents apart half-way: leaving the runtime ends them in order.
                 tasks.cancel_scope.shield = True
-                session = Session(self._shared, record, workspace, catalogue, library, tasks, past)
+                session = Session(self._shared, record, workspace, catalogue, library, tasks, past, kind)
                 self._sessions[record.session_id] = session
                 await tasks.start(session.serve)
                 ready = True

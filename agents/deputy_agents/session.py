@@ -21,6 +21,7 @@ from deputy_agents.changes import Changes, Reverted
 from deputy_agents.completion import Completions
 from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.definition.loader import PRIMARY
 from deputy_agents.errors import InvalidRequest, Overloaded, ToolError, UnknownAgent, WrongState
 from deputy_agents.event import (
     AgentStarted,
@@ -129,6 +130,7 @@ class Session:
         library: Library,
         tasks: TaskGroup,
         past: Past | None = None,
+        kind: str = PRIMARY,
     ) -> None:
         self.record = record
         self.workspace = workspace
@@ -150,7 +152,9 @@ class Session:
         self.commands = Background(tasks, shared.clock, lambda: self.log.emit(SessionChanged()))
         self._refreshing = anyio.Lock()
         self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
-        self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model)
+        if past is not None and (node := past.view.agents.get(record.agent_id)) is not None:
+            kind = node.info.definition
+        self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model, kind)
         if past is not None:
             self._supervisor.restore(past)
         self._turn: Turn | None = None

@@ -90,9 +90,9 @@ class Supervisor:
         """The driver of the last run of every agent that ever was."""
         self._telling_places = False
 
-    def primary(self, agent_id: str, cwd: Path, model: str) -> Driver:
-        """The session's own agent: built once, by the same code as its children."""
-        driver = Driver(self._builder.primary(agent_id, cwd, model), self._host, self._tasks)
+    def primary(self, agent_id: str, cwd: Path, model: str, kind: str) -> Driver:
+        """The session's own agent, of the definition ``kind``: built once, by the same code as its children."""
+        driver = Driver(self._builder.primary(agent_id, cwd, model, kind), self._host, self._tasks)
         self._drivers[agent_id] = driver
         return driver
 

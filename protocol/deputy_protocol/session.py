@@ -76,6 +76,8 @@ class SessionNewParams(Params):
     title: str | None = None
     model: str | None = None
     permission_mode: PermissionMode | None = None
+    agent: str | None = None
+    """Name of the definition of its own agent; `primary` when absent."""
 
 
 class SessionNewResult(Wire):

@@ -62,6 +62,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         title=None if params.title is None else convert.sound(params.title),
         model=params.model,
         permission_mode=convert.permission_mode(params.permission_mode),
+        agent=params.agent,
     )
     connection.latest[cwd] = session.id
     connection.tell_problems(session.catalogue)

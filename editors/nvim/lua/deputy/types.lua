@@ -741,6 +741,7 @@
 ---@field title? string
 ---@field model? string
 ---@field permissionMode? deputy.PermissionMode
+---@field agent? string Name of the definition of its own agent; `primary` when absent.
 
 ---The session and its primary agent.
 ---@class deputy.SessionNewResult

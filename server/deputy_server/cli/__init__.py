@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from deputy_server.cli.run import run_prompt
+from deputy_server.cli.sessions import sessions
 from deputy_server.version import VERSION
 
 app = typer.Typer(
     name="deputy",
     help="A coding agent and its sub-agents, run by a language server inside your editor.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -20,7 +21,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"deputy {VERSION}")
+        typer.echo(f"deputy {VERSION}")
         raise typer.Exit
 
 
@@ -73,7 +74,7 @@ def doctor(
         ok, told = report(settings, online=online, as_json=as_json)
     except InvalidRequest as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from None
-    print(told)
+    typer.echo(told)
     raise typer.Exit(0 if ok else 1)
 
 
@@ -104,3 +105,7 @@ def demo(
     from deputy_server.demo.run import Options, run  # rich and the rest only where they are shown
 
     raise typer.Exit(run(Options(prompt=prompt, model=model, approve=yes, ask=not no_input), Path.cwd()))
+
+
+app.command("run")(run_prompt)
+app.add_typer(sessions)

@@ -1,0 +1,76 @@
+"""Where a run without an editor is shown: lines of JSON, lines of text, or a picture that moves."""
+
+import json
+import sys
+from typing import Protocol
+
+from anyio import to_thread
+from rich.text import Text
+
+from deputy_agents.event import DefinitionsChanged, Event, Question
+from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_protocol.event import EventParams
+from deputy_server import convert
+from deputy_server.terminal.screen import Screen
+from deputy_server.terminal.view import View, fold
+
+
+class Progress(Protocol):
+    """Shows a run.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+    """
+
+    async def event(self, event: Event) -> None: ...
+
+    def note(self, text: str) -> None:
+        """Something that the user has to know, beside the events."""
+        ...
+
+
+class JsonLines:
+    """One event a line on standard output, as ``deputy/event`` carries it; notes go to standard error. A reader that
+    is slow holds back the lines and not the agents."""
+
+    async def event(self, event: Event) -> None:
+        line = json.dumps(convert.event(event), ensure_ascii=False, separators=(",", ":"))
+        await to_thread.run_sync(_write, line, abandon_on_cancel=True)
+
+    def note(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+class Drawn:
+    """What a screen shows of one session. It can ask, where the screen has a person at it."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._view = View()
+
+    async def event(self, event: Event) -> None:
+        if isinstance(event.body, DefinitionsChanged):
+            return
+        told = EventParams.model_validate(convert.event(event)).root
+        self._view = fold(self._view, told)
+        self._screen.update(self._view, told)
+
+    def note(self, text: str) -> None:
+        self._screen.show(Text(text, style="dim italic"))
+
+
+class Asker:
+    """Puts the questions of a session to the person at a screen."""
+
+    def __init__(self, session_id: str, screen: Screen) -> None:
+        self._session_id = session_id
+        self._screen = screen
+
+    async def ask(self, question: Question) -> Answer:
+        option = await self._screen.ask(convert.permission_request(self._session_id, question))
+        return Dismissed() if option is None else Selected(option.option_id)

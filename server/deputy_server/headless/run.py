@@ -1,0 +1,150 @@
+"""``deputy run``: one prompt, without an editor, in this process."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from deputy_agents.errors import InvalidRequest
+from deputy_agents.message import Text
+from deputy_agents.ports import SessionQuery
+from deputy_agents.runtime import Runtime
+from deputy_agents.session import Session
+from deputy_protocol.settings import Settings
+from deputy_server.app import App
+from deputy_server.headless.options import Exit, RunOptions
+from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress
+from deputy_server.headless.verdict import Verdict
+from deputy_server.terminal import draw
+from deputy_server.terminal.output import Output
+from deputy_server.terminal.screen import LiveScreen, PlainScreen
+
+
+def run(options: RunOptions, settings: Settings, folder: Path) -> int:
+    """Runs one prompt in ``folder``; the exit code. Whatever it started has ended when it returns.
+
+    Raises:
+        DeputyError: something in ``options`` cannot be done; nothing has happened.
+    """
+    return anyio.run(_Run(options, settings, folder).main)
+
+
+class _Run:
+    def __init__(self, options: RunOptions, settings: Settings, folder: Path) -> None:
+        self._options = options
+        self._settings = settings
+        self._folder = folder
+        self._interrupted = False
+        self._output = Output(stderr=True, highlight=False)
+
+    async def main(self) -> int:
+        code = Exit.FAILED
+        async with await to_thread.run_sync(App) as app:
+            app.configure(self._settings)
+            session = await _open(app.runtime, self._options, self._folder)
+            async with anyio.create_task_group() as tasks:
+                code = await self._play(session, (app.store_notice, app.notice), tasks)
+                tasks.cancel_scope.cancel()
+        return Exit.CANCELLED if self._interrupted else code
+
+    async def _play(self, session: Session, notices: Sequence[str | None], tasks: TaskGroup) -> Exit:
+        verdict = Verdict(session.primary_id)
+        with anyio.CancelScope() as unread:
+            self._output.on_unread = unread.cancel
+            tasks.start_soon(self._watch_signals, session, unread, tasks)
+            live = self._live(session, tasks)
+            progress = self._progress(live)
+            with live.running() if live else nullcontext():
+                if live:
+                    session.attach(Asker(session.id, live))
+                    tasks.start_soon(live.run)
+                for notice in filter(None, notices):
+                    progress.note(notice)
+                try:
+                    await self._follow(session, progress, verdict)
+                except BrokenPipeError:
+                    _forget_output()
+                    return Exit.FAILED
+            self._sum_up(progress, verdict)
+            return verdict.code
+        return Exit.FAILED
+
+    def _live(self, session: Session, tasks: TaskGroup) -> LiveScreen | None:
+        """The picture that moves, where there is a person to look at it and to ask."""
+        person = os.name == "posix" and self._output.is_terminal and sys.stdin.isatty()
+        if self._options.json or not person or self._output.is_dumb_terminal:
+            return None
+        return LiveScreen(self._output, lambda agent_id: tasks.start_soon(session.cancel_agent, agent_id), None)
+
+    def _progress(self, live: LiveScreen | None) -> Progress:
+        if self._options.json:
+            return JsonLines()
+        return Drawn(live or PlainScreen(self._output, auto=lambda _: None))
+
+    async def _follow(self, session: Session, progress: Progress, verdict: Verdict) -> None:
+        """Says the prompt, and shows what happens until nothing more does."""
+        events = session.subscribe(0 if self._options.fresh else None)
+        try:
+            await session.refresh()
+            await session.prompt((Text(self._options.prompt),))
+            async for event in events:
+                verdict.take(event)
+                await progress.event(event)
+                if verdict.quiet and not session.busy:
+                    return
+        finally:
+            events.close()
+
+    def _sum_up(self, progress: Progress, verdict: Verdict) -> None:
+        for title in verdict.refused:
+            progress.note(f"Not permitted: {draw.one_line(title)}")
+        if verdict.error is not None:
+            progress.note(draw.one_line(" ".join(filter(None, (verdict.error.message, verdict.error.action)))))
+        elif verdict.code is Exit.FAILED:
+            progress.note(f"The turn ended early: {verdict.reason.replace('_', ' ')}.")
+        if not self._options.json and not sys.stdout.isatty() and verdict.answer:
+            try:
+                sys.stdout.write(f"{verdict.answer}\n")
+                sys.stdout.flush()
+            except BrokenPipeError:
+                _forget_output()
+
+    async def _watch_signals(self, session: Session, everything: anyio.CancelScope, tasks: TaskGroup) -> None:
+        """The first signal cancels the session in good order, a second one ends the run at once."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for _ in signals:
+                if self._interrupted:
+                    everything.cancel()
+                    return
+                self._interrupted = True
+                tasks.start_soon(session.cancel)
+
+
+async def _open(runtime: Runtime, options: RunOptions, folder: Path) -> Session:
+    """The session to work in: a new one, or one of before."""
+    session_id = options.session
+    if options.latest:
+        page = await runtime.sessions(SessionQuery(cwd=str(folder), limit=1))
+        if not page.records:
+            raise InvalidRequest("--continue: there is no session of this folder yet; leave it out to begin one.")
+        session_id = page.records[0].session_id
+    if session_id is None:
+        return await runtime.new_session(cwd=folder, roots=(folder,), agent=options.agent)
+    session = await runtime.load(session_id, roots=(folder,))
+    if options.model is not None:
+        session.set_model(options.model)
+    if options.mode is not None:
+        session.permission_mode = options.mode
+    return session
+
+
+def _forget_output() -> None:
+    """Nobody reads standard output any more; the interpreter flushes it once more at its end."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

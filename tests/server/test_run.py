@@ -1,0 +1,217 @@
+"""``deputy run`` and ``deputy sessions`` as people and scripts use them: processes, pipes, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deputy_protocol.event import EventParams
+
+DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
+PATIENCE = 60
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    (workspace / "a.py").write_text('def retry():\n    return "colour"\n')
+    return workspace
+
+
+@pytest.fixture
+def run(project: Path) -> Run:
+    def run(*arguments: str, input: str | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*DEPUTY, *arguments],
+            cwd=project,
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env={**os.environ, "ANTHROPIC_BASE_URL": "", **env},
+            check=False,
+        )
+
+    return run
+
+
+def lines(told: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in told.splitlines()]
+
+
+EDIT = 'replace "colour" with "color"'
+
+
+@pytest.mark.requirement("X17")
+def test_the_answer_is_on_standard_output_and_nothing_else(run: Run) -> None:
+    ended = run("run", "where is retry defined?")
+    assert ended.returncode == 0, ended.stderr
+    assert "a.py:1" in ended.stdout
+    assert "Agents:" not in ended.stdout
+    assert "Agents: 1 primary, 0 running" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.requirement("X17")
+def test_json_is_one_event_a_line_in_the_shape_of_the_wire(run: Run) -> None:
+    ended = run("run", "--json", "-", input="where is retry defined?")
+    assert ended.returncode == 0
+    events = lines(ended.stdout)
+    for event in events:
+        EventParams.model_validate(event)
+    numbers = [event["seq"] for event in events if "seq" in event]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert {"agent_started", "tool_call", "agent_finished", "turn_finished"} <= {event["type"] for event in events}
+
+
+@pytest.mark.requirement("X17")
+@pytest.mark.parametrize(
+    ("arguments", "code", "changed"),
+    [
+        ((EDIT,), 3, False),
+        (("--allow", "edit_file(a.py)", EDIT), 0, True),
+        (("--allow", "edit_file(b.py)", EDIT), 3, False),
+        (("--permission-mode", "accept_edits", EDIT), 0, True),
+        (("--permission-mode", "accept_edits", "--deny", "edit_file(*.py)", EDIT), 0, False),
+        (("--max-turns", "1", "where is retry defined?"), 1, False),
+    ],
+)
+def test_the_exit_code_tells_the_end(
+    run: Run, project: Path, arguments: tuple[str, ...], code: int, changed: bool
+) -> None:
+    ended = run("run", *arguments)
+    assert ended.returncode == code, ended.stderr
+    assert ("color" in (project / "a.py").read_text()) is changed
+    assert ("Not permitted: " in ended.stderr) is (code == 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--allow", "edit file", "x"), "is no rule"),
+        (("--permission-mode", "root", "x"), "permission-mode"),
+        (("--continue", "x"), "no session of this folder"),
+        (("--continue", "--session", "s", "x"), "exclude"),
+        (("--session", "unknown", "x"), "There is no session"),
+        (("--agent", "planner", "x"), "no agent 'planner' for a session"),
+        (("--budget", "-1", "x"), "budget"),
+        (("--settings", "nothing.json", "x"), "nothing.json"),
+    ],
+)
+def test_wrong_usage_is_told_and_nothing_runs(run: Run, arguments: tuple[str, ...], told: str) -> None:
+    ended = run("run", *arguments)
+    assert ended.returncode == 2
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("input", ["", "  \n", "\udcff"])
+def test_a_prompt_that_is_none_is_wrong_usage(run: Run, input: str) -> None:
+    ended = subprocess.run(
+        [*DEPUTY, "run"],
+        input=input.encode("utf-8", "surrogateescape"),
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert b"standard input" in ended.stderr
+
+
+def test_it_goes_on_with_an_earlier_session(run: Run, project: Path) -> None:
+    first = lines(run("run", "--json", "where is retry defined?").stdout)[0]["sessionId"]
+    again = lines(run("run", "--json", "--continue", "and colour?").stdout)
+    assert {event["sessionId"] for event in again if "sessionId" in event} == {first}
+    assert min(event["seq"] for event in again if "seq" in event) > 1
+    by_id = run("run", "--session", first, "where is colour?")
+    assert by_id.returncode == 0
+    (project / "other").mkdir()
+
+
+def test_an_agent_of_ones_own_takes_the_place_of_the_primary(run: Run, project: Path) -> None:
+    (project / ".deputy/agents").mkdir(parents=True)
+    (project / ".deputy/agents/scout.md").write_text(
+        "---\ndescription: Scouts\nmode: primary\ntools: Read\n---\nScout."
+    )
+    events = lines(run("run", "--json", "--agent", "scout", "where is retry defined?").stdout)
+    assert events[0]["type"] == "agent_started"
+    assert events[0]["agent"]["definition"] == "scout"
+
+
+@pytest.mark.requirement("X12", "X17")
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_and_leaves_nothing_running(project: Path, stop: signal.Signals, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*DEPUTY, "run", "--json", "--model", "m", "go"],
+        cwd=project,
+        env={**os.environ, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": _deaf(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        while '"turn_started"' not in process.stdout.readline():
+            pass
+        process.send_signal(stop)
+        told, errors = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
+    assert lines(told)[-1]["type"] in ("turn_finished", "agent_status", "session_status")
+    assert '"cancelled"' in told
+
+
+def test_a_reader_that_goes_away_ends_the_run(project: Path) -> None:
+    piped = f"{' '.join(DEPUTY)} run --json 'where is retry defined?' | head -1; echo ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(
+        ["bash", "-c", piped], cwd=project, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert "Traceback" not in ended.stderr
+    assert "Error" not in ended.stderr
+    assert len(ended.stdout.splitlines()) == 2
+
+
+def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path) -> None:
+    run("run", "where is retry defined?")
+    [listed] = json.loads(run("sessions", "list", "--json").stdout)
+    session_id = listed["sessionId"]
+    assert session_id in run("sessions", "list").stdout
+    assert "where is retry defined?" in run("sessions", "show", session_id[:30]).stdout
+    exported = json.loads(run("sessions", "export", session_id, "--format", "json").stdout)
+    assert exported["session"]["sessionId"] == session_id
+    target = tmp_path / "talk.md"
+    assert run("sessions", "export", session_id, "-o", str(target)).returncode == 0
+    assert target.read_text().startswith("# where is retry defined?")
+    again = run("sessions", "export", session_id, "-o", str(target))
+    assert again.returncode == 2
+    assert "File exists" in again.stderr
+    assert run("sessions", "delete", session_id, input="n\n").returncode == 1
+    assert run("sessions", "delete", session_id, "--yes").returncode == 0
+    assert json.loads(run("sessions", "list", "--json").stdout) == []
+    unknown = run("sessions", "show", "nothing")
+    assert unknown.returncode == 1
+    assert "No sessions have an id that begins with nothing." in unknown.stderr
+
+
+def _deaf(folder: Path) -> str:
+    """The address of a service that accepts and never answers."""
+    import socket
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    _KEPT.append(listener)
+    del folder
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+_KEPT: list[object] = []
