@@ -132,17 +132,28 @@ def neovim(workspace: Path, *arguments: str) -> Iterator[Neovim]:
         # What it prints goes nowhere: messages are read from `:messages`.
         process = subprocess.Popen([program(), *start], cwd=workspace, stderr=subprocess.DEVNULL)
         try:
-            api = _attached(path)
-            try:
+            with reached(path, process) as api:
                 yield Neovim(api, workspace)
-            finally:
-                with suppress(OSError, EOFError):  # it is gone
-                    api.command("qall!", async_=True)
-                    process.wait(PATIENCE)
-                api.close()
         finally:
-            process.kill()
-            process.wait()
+            ended(process)
+
+
+@contextmanager
+def reached(path: str, process: subprocess.Popen[bytes]) -> Iterator[Nvim]:
+    """A connection to the Neovim that listens there; at the end it quits, and its server with it."""
+    api = _attached(path)
+    try:
+        yield api
+    finally:
+        with suppress(OSError, EOFError):  # it is gone
+            api.command("qall!", async_=True)
+            process.wait(PATIENCE)
+        api.close()
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
 
 
 def _attached(path: str) -> Nvim:

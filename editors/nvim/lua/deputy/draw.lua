@@ -346,8 +346,8 @@ end
 
 local spoken = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, deputy.Item>
 
-local function said(entry)
-  spoken[entry] = spoken[entry] or message(entry.role, entry.text)
+local function said(entry, speaker)
+  spoken[entry] = spoken[entry] or message(entry.role, entry.text, speaker)
   return spoken[entry]
 end
 
@@ -400,10 +400,13 @@ end
 function M.thread(state, agent_id, look)
   local out, entries = {}, state.transcripts[agent_id] or {}
   local hidden, node = doors(entries), state.agents[agent_id]
+  -- What a child is told comes from its parent, as a rule.
+  local speaker = agent_id ~= state.primary and 'Task' or nil
   for _, entry in ipairs(entries) do
     if entry.type == 'message' then
       gap(out)
-      table.insert(out, said(entry))
+      table.insert(out, said(entry, entry.role == 'user' and speaker or nil))
+      speaker = entry.role == 'user' and speaker and 'Told' or speaker
     elseif entry.type == 'tool_call' and not hidden[entry.toolCallId] then
       table.insert(out, call(entry, INDENT, node and node.label))
     elseif entry.type == 'agent' and state.agents[entry.agentId] and state.agents[entry.agentId].run == entry.run then

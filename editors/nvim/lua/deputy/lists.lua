@@ -30,7 +30,8 @@ local function window(pane, title)
       vim.wo[win][0][name] = value
     end
   end
-  vim.wo[win][0].winbar = ' ' .. title
+  vim.wo[win][0].winbar, vim.wo[win][0].statusline = ' ' .. title, ' Deputy'
+  panel.fit()
   vim.api.nvim_set_current_win(win)
 end
 
@@ -51,6 +52,7 @@ end
 
 local function close()
   vim.api.nvim_win_close(0, true)
+  panel.fit()
 end
 
 -- -- questions ---------------------------------------------------------------------------------------------------

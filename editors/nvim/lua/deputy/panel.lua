@@ -85,8 +85,8 @@ local function banner(session, node)
     return ('Deputy · %s · %s%s'):format(name, model, session.stale and ' · the server has ended' or '')
   end
   local parent = session.state.agents[node.parentAgentId]
-  local whose = parent and parent.parentAgentId and ('[%s]'):format(text.one_line(parent.label)) or 'the session'
-  return ('read-only: thread of [%s], %s · parent: %s'):format(
+  local whose = parent and parent.parentAgentId and ('[%s]'):format(text.one_line(parent.label)) or 'session'
+  return ('read-only: thread of [%s] · %s · parent: %s'):format(
     text.one_line(node.label),
     draw.word_of(session.state, node),
     whose
@@ -132,7 +132,7 @@ function M.redraw()
     vim.wo[win].winfixbuf = true
     vim.api.nvim_win_set_cursor(win, { vim.api.nvim_buf_line_count(pane.buf), 0 })
   end
-  vim.wo[win].winbar = bar(banner(session, node))
+  vim.wo[win].winbar = bar(text.cut(banner(session, node), vim.api.nvim_win_get_width(win) - 1))
   if alive(input_window) then
     vim.wo[input_window].winbar = input_bar(session)
   end
@@ -179,6 +179,13 @@ local function input()
   map('n', keys.stop, M.stop_turn, 'stop all agents')
   map('n', config.keys('session').close, M.close, 'close')
   return input_buffer
+end
+
+--- Gives the input area its height back, which windows that open and close below it take.
+function M.fit()
+  if alive(input_window) then
+    vim.api.nvim_win_set_height(input_window, config.options.window.input_height)
+  end
 end
 
 local function show_input()
