@@ -118,6 +118,46 @@ def test_sessions_can_be_listed_and_loaded(deputy: Neovim) -> None:
     assert offered[1] == ["load", "rename", "export as Markdown", "archive", "delete"]
 
 
+def choose(deputy: Neovim, session: str, deed: str) -> None:
+    """Picks a session in the list of sessions, and what to do with it."""
+    deputy.lua(
+        """local session, deed = ...
+           vim.ui.select = function(items, _, done)
+             for _, item in ipairs(items) do
+               if item[1] == deed or item.sessionId == session then return done(item) end
+             end
+           end""",
+        session,
+        deed,
+    )
+    deputy.command("DeputySessions")
+
+
+def test_a_session_can_be_renamed_exported_and_deleted(deputy: Neovim) -> None:
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+    session = deputy.lua(f"return {SESSION}.id")
+    deputy.lua("vim.ui.input = function(_, done) done('my own title') end")
+    choose(deputy, session, "rename")
+    deputy.until_shown("Deputy · my own title")
+    choose(deputy, session, "export as Markdown")
+    deputy.until("vim.bo.filetype == 'markdown'")
+    assert any("You said: hello" in line for line in deputy.lines())
+    deputy.lua("vim.fn.confirm = function() return 1 end")
+    choose(deputy, session, "delete")
+    deputy.until(f"{SESSION} == nil")
+    deputy.ask("again")
+    deputy.until_shown("You said: again")
+
+
+def test_what_an_older_server_lacks_is_told(deputy: Neovim) -> None:
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    deputy.lua("require('deputy.client').request('deputy/of/tomorrow', {})")
+    assert deputy.lua("return NOTICED") == ["Deputy: this version of the server has no `deputy/of/tomorrow`."]
+
+
 def test_the_editors_diagnostics_are_given_when_the_server_asks(nvim: Neovim) -> None:
     (nvim.workspace / "a.py").write_text("x = 1\n")
     nvim.command("edit a.py")

@@ -1,5 +1,7 @@
 """Questions: at the code, in the session window, in the inbox."""
 
+import pytest
+
 from tests.editors.nvim.neovim import Neovim
 
 OPEN = "#require('deputy.session').questions()"
@@ -20,6 +22,7 @@ def text_of(deputy: Neovim, name: str) -> list[str]:
     return list(deputy.lua("return vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, false)", name))
 
 
+@pytest.mark.requirement("P6")
 def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(deputy: Neovim) -> None:
     opened(deputy)
     shown = deputy.everything()
@@ -60,6 +63,7 @@ def test_a_reason_that_is_not_given_leaves_the_question_open(deputy: Neovim) -> 
     assert deputy.lua(f"return {OPEN}") == 1
 
 
+@pytest.mark.requirement("X3")
 def test_an_edited_proposal_is_what_is_written(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")
@@ -111,6 +115,7 @@ def test_the_inbox_has_all_questions_and_one_agents_can_be_approved_at_once(depu
     assert (deputy.workspace / "notes.md").read_text() == "It tries three times.\n"
 
 
+@pytest.mark.requirement("X28")
 def test_a_question_that_is_settled_elsewhere_goes_away_and_is_noticed_once(deputy: Neovim) -> None:
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     opened(deputy, "edits please")

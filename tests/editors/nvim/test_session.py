@@ -1,5 +1,7 @@
 """The session window, with the real server in front of a scripted model."""
 
+import pytest
+
 from tests.editors.nvim.neovim import Neovim
 
 STATE = "require('deputy.session').get().state"
@@ -13,6 +15,7 @@ def test_the_offline_model_answers_from_a_plain_runtimepath(nvim: Neovim) -> Non
     nvim.until_shown("Start with `a.py:1-1`.")
 
 
+@pytest.mark.requirement("P6")
 def test_two_children_run_in_parallel_folded_and_unfold_to_their_calls(deputy: Neovim) -> None:
     deputy.ask("look around")
     deputy.until_shown("All is said.")
@@ -42,6 +45,7 @@ def test_an_answer_streams_and_the_cursor_stays_where_the_user_put_it(deputy: Ne
     assert deputy.api.current.window.cursor == before
 
 
+@pytest.mark.requirement("E13", "P6")
 def test_a_child_opens_as_a_read_only_thread_and_keys_lead_on_and_back(deputy: Neovim) -> None:
     deputy.ask("look around")
     deputy.until_shown("All is said.")
@@ -58,6 +62,7 @@ def test_a_child_opens_as_a_read_only_thread_and_keys_lead_on_and_back(deputy: N
     assert "read-only" not in deputy.everything()
 
 
+@pytest.mark.requirement("P6")
 def test_one_of_three_is_stopped_by_its_key_another_by_command_then_all(deputy: Neovim) -> None:
     deputy.ask("three of them")
     deputy.until_shown("3 running")
@@ -72,6 +77,7 @@ def test_one_of_three_is_stopped_by_its_key_another_by_command_then_all(deputy: 
     deputy.until_shown("0 running, 3 finished")
 
 
+@pytest.mark.requirement("E13", "P6")
 def test_the_tree_lists_agents_and_the_status_line_counts_them(deputy: Neovim) -> None:
     assert deputy.lua("return require('deputy').statusline()") == ""
     deputy.ask("look around")

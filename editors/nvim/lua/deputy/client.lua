@@ -238,6 +238,12 @@ function M.with(callback)
   end
 end
 
+--- Whether the server has a method: an older one may lack some.
+local function serves(client, method)
+  local methods = vim.tbl_get(client.server_capabilities, 'experimental', 'deputy', 'methods')
+  return not methods or not vim.startswith(method, 'deputy/') or vim.list_contains(methods, method)
+end
+
 --- Sends a request; errors are told, unless `callback` takes them.
 ---@param method string
 ---@param params table
@@ -247,6 +253,10 @@ function M.request(method, params, callback, quiet)
   M.with(function(client)
     if not client then
       return callback and quiet and callback(nil, { code = M.NO_SERVER, message = 'there is no server' }) or nil
+    end
+    if not serves(client, method) then
+      vim.notify(('Deputy: this version of the server has no `%s`.'):format(method), vim.log.levels.WARN)
+      return
     end
     client:request(method, params, function(error, result)
       if error and not quiet then
