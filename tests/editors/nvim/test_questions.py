@@ -126,3 +126,28 @@ def test_a_question_that_is_settled_elsewhere_goes_away_and_is_noticed_once(depu
     deputy.lua("vim.wait(100)")
     assert "~?" not in deputy.everything()
     assert len([words for words in deputy.lua("return NOTICED") if "asks" in words]) == 1
+
+
+def test_a_command_is_shown_with_its_folder_and_with_nothing_hidden(deputy: Neovim) -> None:
+    deputy.ask("shell please")
+    shown = deputy.until_shown("│ $ touch \\u{202e}txt.a")
+    assert "│ in " in shown
+    assert "a approve" in shown
+    deputy.command("DeputyInbox")
+    deputy.until_shown("Deputy · questions that wait for you")
+    deputy.at("│ $ touch")
+    deputy.keys("d")
+    deputy.until_shown("All is said.")
+    assert sorted(path.name for path in deputy.workspace.iterdir()) == ["loop.py", "notes.md"]
+
+
+def test_the_edits_of_an_agent_are_taken_back_with_one_key(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\a")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+    deputy.lua("vim.fn.confirm = function(asked) CONFIRMED = asked; return 1 end")
+    deputy.at("fix the limit")
+    deputy.keys("R")
+    deputy.until(lambda: text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"])
+    assert deputy.lua("return CONFIRMED") == "Take back all edits of [fix the limit]?"

@@ -194,9 +194,10 @@ local KEYS = {
 ---@param keys table<string, string|false>
 ---@return string[]
 function M.choices(asked, keys)
-  local shown = {}
+  local shown, in_code = {}, asked.preview and asked.preview.type == 'diff'
   for _, row in ipairs(KEYS) do
     local key, word = keys[row[1]], row[2] or question.name(asked, row[3])
+    key = (in_code or row[1] ~= 'go_to_code') and key
     if key and word then
       local name = vim.fn.keytrans(vim.api.nvim_replace_termcodes(key, true, true, true))
       table.insert(shown, (name:gsub('<lt>', '<')) .. ' ' .. word)

@@ -17,7 +17,9 @@ end
 local function rename(info)
   vim.ui.input({ prompt = 'Title: ', default = info.title }, function(title)
     if title and vim.trim(title) ~= '' then
-      client.request('deputy/session/rename', { sessionId = info.sessionId, title = title })
+      client.request('deputy/session/rename', { sessionId = info.sessionId, title = title }, function()
+        sessions.renamed(info.sessionId, title)
+      end)
     end
   end)
 end

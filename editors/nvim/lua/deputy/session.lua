@@ -291,6 +291,17 @@ function M.load(id, callback)
   end, true)
 end
 
+--- Shows the new title of a session.
+---@param id string
+---@param title string
+function M.renamed(id, title)
+  local session = M.sessions[id]
+  if session then
+    session.title = title
+    M.changed(session)
+  end
+end
+
 --- Forgets a session that is no more.
 ---@param id string
 function M.forget(id)
