@@ -71,6 +71,8 @@ class Runtime:
         self._home = home
         self._sessions: dict[str, Session] = {}
         self._turns: dict[str, anyio.Event] = {}
+        self._hosts: dict[str, anyio.Event] = {}
+        """Set when a session's host has given it back to the store."""
         self._closed = False
         self._scope: TaskGroup
 
@@ -359,10 +361,12 @@ class Runtime:
         return kind
 
     async def _end(self, session: Session) -> None:
-        """Closes a session here; it stays in the store."""
+        """Closes a session here; it stays in the store. Returns when its host has given it back, so that whoever claims
+        it next keeps it."""
+        over = self._hosts[session.id]
         self._sessions.pop(session.id, None)
         await session.close()
-        await self._release(session.id)
+        await over.wait()
 
     async def _release(self, session_id: str) -> None:
         with anyio.move_on_after(_RELEASE_GRACE, shield=True):
@@ -385,6 +389,7 @@ class Runtime:
         """Owns one session's tasks. A fault of the program ends that session and no other."""
         if self._closed:
             raise WrongState("Deputy is shutting down.")
+        over = self._hosts[record.session_id] = anyio.Event()
         session: Session | None = None
         error: TurnError | None = None
         ready = False
@@ -407,3 +412,5 @@ class Runtime:
             if session is not None:
                 session.ended(error)
             await self._release(record.session_id)
+            del self._hosts[record.session_id]
+            over.set()
