@@ -8,9 +8,10 @@ deltas are merged.
 
 import asyncio
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from deputy_agents.event import (
@@ -35,12 +36,24 @@ logger = logging.getLogger(__name__)
 BUFFER = 2048
 """Events that wait for one subscriber in memory; beyond it the store is read."""
 PAGE = 512
+RETRY = 20
+"""Seconds until a store that failed is tried again: a try may take seconds, and all that happens waits for it."""
+MAX_UNSTORED = 20_000
+"""Commits that are kept for the next try; beyond it the session is no longer stored."""
 LIVE_OUTPUT = 32 * 1024
 """Characters of a call's output that wait for a subscriber; of more, the last ones."""
 
 _DURABLE = get_args(Durable)
 _DERIVED = get_args(Derived)
 _DELTAS = (MessageDelta, ThoughtDelta, ToolOutputDelta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What is committed in one go."""
+
+    events: list[Event]
+    history: list[HistoryRecord]
 
 
 class EventLog:
@@ -52,14 +65,15 @@ class EventLog:
         self.session_id = session_id
         self.view = view
         self.failed: Exception | None = None
-        """Why the store keeps nothing more of this session."""
+        """Why the store does not keep this session now. What it lacks is tried again from time to time."""
         self._store = store
         self._clock = clock
         self._numbering = numbering or Numbering()
         self._queued: list[Event] = []
         self._history: list[HistoryRecord] = []
         self._closed = False
-        self._unstored: list[Event] = []
+        self._unstored: list[_Batch] = []
+        self._retry_at = -math.inf
         self._told = 0
         self._published = 0
         self._wake = asyncio.Event()
@@ -131,7 +145,9 @@ class EventLog:
         except Exception:
             logger.exception("session %s cannot be read again", self.session_id)
         # What is committed and not yet published comes by itself.
-        events = [event for event in (*stored, *self._unstored) if after < (event.seq or 0) <= self.last_seq]
+        kept = {event.seq or 0: event for batch in self._unstored for event in batch.events}
+        kept |= {event.seq or 0: event for event in stored}
+        events = [kept[seq] for seq in sorted(kept) if after < seq <= self.last_seq]
         return events[:limit]
 
     def _stir(self) -> None:
@@ -151,15 +167,34 @@ class EventLog:
         self._progress = asyncio.Event()
 
     async def _commit(self, events: list[Event], history: list[HistoryRecord]) -> None:
-        if self.failed is None and (events or history):
-            try:
-                await self._store.append(self.session_id, events, history)
-            except Exception as error:
-                # The agents go on; what follows lives in this process alone.
-                self.failed = error
-                logger.exception("session %s is no longer stored", self.session_id)
-        if self.failed is not None:
-            self._unstored += events
+        if events or history:
+            self._unstored.append(_Batch(events, history))
+        if not self._unstored or self._clock.monotonic() < self._retry_at:
+            return
+        try:
+            if self.failed is not None:
+                await self._forget_stored()
+            await self._store.append(
+                self.session_id,
+                [event for batch in self._unstored for event in batch.events],
+                [line for batch in self._unstored for line in batch.history],
+            )
+        except Exception as error:
+            # The agents go on: until the store can be used again, what follows lives in this process alone.
+            if self.failed is None:
+                logger.exception("session %s is not stored for now", self.session_id)
+            self.failed = error
+            self._retry_at = self._clock.monotonic() + (RETRY if len(self._unstored) < MAX_UNSTORED else math.inf)
+        else:
+            self.failed = None
+            self._unstored = []
+
+    async def _forget_stored(self) -> None:
+        """A commit that was given up may have been done after all: nothing is stored twice."""
+        first = next((event.seq for batch in self._unstored for event in batch.events if event.seq), None)
+        if first is not None and (stored := await self._store.events(self.session_id, first - 1)):
+            last = stored[-1].seq or 0
+            self._unstored = [b for b in self._unstored if not b.events or (b.events[-1].seq or 0) > last]
 
     def _publish_counts(self) -> None:
         counts = self.view.status()

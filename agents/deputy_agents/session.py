@@ -626,6 +626,13 @@ class Session:
         except Exception:
             logger.exception("the record of session %s was not stored", self.id)
 
+    @property
+    def store_problem(self) -> str | None:
+        """Why this session is not stored now, for the user."""
+        if self.log.failed is None:
+            return None
+        return f"{self.log.failed} The agents go on, and this session is kept in memory until it can be stored again."
+
     def _tell_queue(self) -> None:
         self.log.emit(PromptQueue(tuple((turn.turn_id, turn.text) for turn in self._queue)))
 

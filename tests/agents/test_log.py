@@ -18,7 +18,7 @@ from deputy_agents.event import (
     ThoughtDelta,
     UsageChanged,
 )
-from deputy_agents.log import EventLog, Subscription
+from deputy_agents.log import RETRY, EventLog, Subscription
 from deputy_agents.message import Message, Text, Usage
 from deputy_agents.ports import HistoryRecord, SessionRecord
 from deputy_agents.store.memory import MemoryStore
@@ -62,6 +62,7 @@ class Logging:
     log: EventLog
     store: SlowStore
     writer: "asyncio.Task[None]"
+    clock: StillClock
 
     def say(self, text: str, agent: str = "a", run: int = 1) -> None:
         self.log.emit(MessageAdded(text, "assistant", text), agent, run)
@@ -107,9 +108,10 @@ def seqs(events: Sequence[Event]) -> list[int]:
 async def logging(store: SlowStore | None = None) -> AsyncGenerator[Logging]:
     store = store or SlowStore()
     await store.create(RECORD)
-    log = EventLog("s", store, StillClock(), View())
+    clock = StillClock()
+    log = EventLog("s", store, clock, View())
     writer = asyncio.create_task(log.run())
-    yield Logging(log, store, writer)
+    yield Logging(log, store, writer, clock)
     writer.cancel()
     await asyncio.wait([writer])
 
@@ -322,6 +324,27 @@ async def test_when_the_store_fails_subscribers_are_served_from_memory() -> None
         late = reader(w, after=0)
         late.subscription.close()
         assert seqs(await late.rest()) == list(range(1, 32))
+
+
+@pytest.mark.asyncio
+async def test_what_a_store_could_not_keep_for_a_while_is_stored_later_once_and_in_order() -> None:
+    async with logging() as w:
+        w.say("kept")
+        await flush(w)
+        w.store.broken = True
+        for word in ("a", "b"):
+            w.say(word)
+            await flush(w)
+        w.store.broken = False
+        w.say("too soon to try again")
+        await flush(w)
+        assert isinstance(w.log.failed, StoreError)
+        assert [event.seq for event in await w.store.events("s")] == [1]
+        w.clock.advance(RETRY)
+        w.say("now")
+        await flush(w)
+        assert w.log.failed is None
+        assert [event.seq for event in await w.store.events("s")] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.asyncio

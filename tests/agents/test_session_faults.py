@@ -345,7 +345,7 @@ async def test_a_store_that_fails_does_not_stop_the_agents_nor_hide_what_they_do
         late.close()
         seen = [event async for event in late]
         assert [event for event in seen if event.seq] == c.durable()
-    assert any("no longer stored" in record.message for record in caplog.records if record.levelno == logging.ERROR)
+    assert any("not stored for now" in record.message for record in caplog.records if record.levelno == logging.ERROR)
 
 
 @pytest.mark.asyncio

@@ -147,6 +147,9 @@ class StillClock:
     def monotonic(self) -> float:
         return self._now
 
+    def advance(self, seconds: float) -> None:
+        self._now += seconds
+
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.sleeping.set()

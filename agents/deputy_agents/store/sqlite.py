@@ -120,7 +120,7 @@ class SqliteStore:
             sql = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             connection.executemany(sql, (self._event_row(key, event) for event in events))
             for event in events:
-                _note_agent(connection, key, event)
+                self._note_agent(connection, key, event)
             sql = (
                 "INSERT INTO history SELECT ?1, ?2, COALESCE(MAX(number), 0) + 1, ?3 FROM history "
                 "WHERE session = ?1 AND agent_id = ?2"
@@ -232,8 +232,34 @@ class SqliteStore:
             record.model,
             record.archived,
             record.permission_mode,
-            codec.encode_rules(record.rules),
+            codec.encode_rules([rule for rule in record.rules if self._redact(rule.pattern) == rule.pattern]),
         )
+
+    def _note_agent(self, connection: sqlite3.Connection, key: int, event: Event) -> None:
+        """Keeps the row of an agent in step with its events."""
+        match event.body:
+            case AgentStarted(info):
+                sql = (
+                    "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+                    "ON CONFLICT DO UPDATE SET model = excluded.model, updated_at = excluded.updated_at"
+                )
+                primary = info.parent_id is None
+                values = (
+                    key,
+                    info.agent_id,
+                    info.parent_id,
+                    primary,
+                    self._redact(info.label),
+                    info.model,
+                    event.time,
+                    event.time,
+                )
+                connection.execute(sql, values)
+            case AgentFinished():
+                sql = "UPDATE agents SET updated_at = ? WHERE session = ? AND agent_id = ?"
+                connection.execute(sql, (event.time, key, event.agent_id))
+            case _:
+                pass
 
     def _event_row(self, key: int, event: Event) -> tuple[object, ...]:
         name = codec.event_type(event.body)
@@ -292,24 +318,6 @@ def _key(connection: sqlite3.Connection, session_id: str) -> int:
 
 def _unknown(session_id: str) -> UnknownSession:
     return UnknownSession(f"There is no session {session_id}.")
-
-
-def _note_agent(connection: sqlite3.Connection, key: int, event: Event) -> None:
-    """Keeps the row of an agent in step with its events."""
-    match event.body:
-        case AgentStarted(info):
-            sql = (
-                "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET model = excluded.model, updated_at = excluded.updated_at"
-            )
-            primary = info.parent_id is None
-            values = (key, info.agent_id, info.parent_id, primary, info.label, info.model, event.time, event.time)
-            connection.execute(sql, values)
-        case AgentFinished():
-            sql = "UPDATE agents SET updated_at = ? WHERE session = ? AND agent_id = ?"
-            connection.execute(sql, (event.time, key, event.agent_id))
-        case _:
-            pass
 
 
 def _record(row: Sequence[object]) -> SessionRecord:

@@ -71,6 +71,8 @@ class _Run:
                 except BrokenPipeError:
                     _forget_output()
                     return Exit.FAILED
+            if session.store_problem:
+                progress.note(session.store_problem)
             self._sum_up(progress, verdict)
             return verdict.code
         return Exit.FAILED

@@ -104,6 +104,8 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
         # However it went, and cancelled or not: the events of the turn come before its answer.
         with anyio.CancelScope(shield=True):
             await feed.flush()
+        if session.store_problem:
+            connection.notice(session.store_problem)
 
 
 async def unqueue(connection: Connection, params: SessionUnqueueParams) -> SessionUnqueueResult:

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,14 @@ from anyio import to_thread
 
 from deputy_agents import event as ev
 from deputy_agents.errors import StoreError
+from deputy_agents.outcome import AgentStatus
+from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.ports import Claim, SessionQuery
 from deputy_agents.redact import Redactor
 from deputy_agents.store import sqlite as module
 from deputy_agents.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from deputy_agents.store.sqlite import FILE, SqliteStore
-from tests.support.stored import BODIES, MESSAGES, lines, numbered, record
+from tests.support.stored import BODIES, CHILD, MESSAGES, RULES, lines, numbered, record
 
 pytestmark = pytest.mark.asyncio
 
@@ -100,11 +103,15 @@ async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
 
 async def test_secrets_are_taken_out_before_anything_is_stored(tmp_path: Path) -> None:
     store = await to_thread.run_sync(SqliteStore.open, tmp_path, Redactor({"DOOR_KEY": "open sesame"}).json)
-    await store.create(record(title="open sesame"))
+    secret = Rule("r", "shell", Effect.ALLOW, "curl -H open sesame*")
+    await store.create(record(title="open sesame", rules=(*RULES, secret)))
+    label = replace(CHILD, label="use open sesame", parent_id=None)
+    assert (await store.get("s")).rules == RULES
     call = ev.ToolCallStarted(
         "t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, {"deep": [{"word": "open sesame"}]}
     )
-    await store.append("s", numbered(call, ev.MessageAdded("m", "user", "it is open sesame")), lines())
+    said = ev.MessageAdded("m", "user", "it is open sesame")
+    await store.append("s", numbered(call, said, ev.AgentStarted(label, AgentStatus.RUNNING)), lines())
     await store.close()
     found = b"".join(
         path.read_bytes()
