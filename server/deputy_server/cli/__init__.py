@@ -54,6 +54,19 @@ def serve(
 
 
 @app.command()
+def acp() -> None:
+    """Speak the Agent Client Protocol over standard input and output. Editors such as Zed call this.
+
+    Example: `deputy acp`
+    """
+    import anyio
+
+    from deputy_server.acp.agent import serve as serve_acp  # the protocol's library only where it is spoken
+
+    anyio.run(serve_acp)
+
+
+@app.command()
 def doctor(
     online: Annotated[
         bool, typer.Option("--online", help="Ask the model for a word as well; this may cost something.")

@@ -1,0 +1,1 @@
+"""The front end for the Agent Client Protocol, beside ``lsp``: ``deputy acp``."""
