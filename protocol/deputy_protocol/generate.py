@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deputy_protocol.lua import lua_types
+from deputy_protocol.manifest import MANIFEST, manifest
 from deputy_protocol.manual import protocol_manual, settings_manual
 from deputy_protocol.schema import Schema, document
+from deputy_protocol.typescript import typescript
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +37,8 @@ OUTPUTS = (
     Output("docs/protocol.md", protocol_manual),
     Output("docs/settings.md", settings_manual),
     Output("editors/nvim/lua/deputy/types.lua", lua_types),
+    Output("editors/vscode/src/protocol.ts", typescript),
+    Output(MANIFEST, manifest),
 )
 
 

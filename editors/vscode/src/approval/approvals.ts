@@ -1,0 +1,151 @@
+/** What the user can do with a question. Only the gestures here answer one. */
+import * as vscode from "vscode";
+
+import type { PermissionOption, PermissionRequest } from "../protocol.ts";
+import { optionOf, type Questions } from "../questions.ts";
+import { type DiffRequest, editedInput, firstLine, hunksOf, isDiff, withoutHunk } from "../state/proposal.ts";
+import { oneLine } from "../state/words.ts";
+import type { Proposals } from "./proposals.ts";
+
+export class Approvals {
+  readonly #questions: Questions;
+  readonly #proposals: Proposals;
+
+  constructor(questions: Questions, proposals: Proposals) {
+    this.#questions = questions;
+    this.#proposals = proposals;
+  }
+
+  /** Answers with one of the question's own options. */
+  async choose(requestId: string, option: PermissionOption): Promise<void> {
+    const request = this.#questions.get(requestId);
+    if (!request) return this.#tooLate();
+    const allows = option.kind === "allow_once" || option.kind === "allow_always";
+    try {
+      const input = allows && isDiff(request) ? editedInput(request, this.#proposals.text(request)) : undefined;
+      this.#questions.answer(requestId, option, input && { input });
+    } catch (error) {
+      void vscode.window.showErrorMessage((error as Error).message);
+      return;
+    }
+    await this.#closeDiffs(request);
+  }
+
+  async approve(requestId: string): Promise<void> {
+    await this.#chooseKind(requestId, "allow_once");
+  }
+
+  /** Refuses, with words for the agent if there are any. */
+  async deny(requestId: string, note = ""): Promise<void> {
+    const request = this.#questions.get(requestId);
+    if (!request) return this.#tooLate();
+    this.#questions.answer(requestId, "reject_once", note.trim() ? { feedback: note.trim() } : {});
+    await this.#closeDiffs(request);
+  }
+
+  /** Asks for the reason first; closing the box leaves the question open. */
+  async denyWithReason(requestId: string): Promise<void> {
+    const request = this.#questions.get(requestId);
+    if (!request) return this.#tooLate();
+    const note = await vscode.window.showInputBox({
+      title: `Deny ${oneLine(request.title, 80)}`,
+      placeHolder: "What should the agent do instead?",
+      prompt: "The agent reads this as the reason. Escape leaves the question open.",
+    });
+    if (note !== undefined) await this.deny(requestId, note);
+  }
+
+  /** Approves, or denies, what one agent asks now. */
+  async answerAgent(agentId: string, allow: boolean): Promise<void> {
+    const ids = this.#questions.list().filter(({ agent }) => agent.agentId === agentId);
+    for (const { requestId } of ids) await (allow ? this.approve(requestId) : this.deny(requestId));
+  }
+
+  /** Goes to the place that a question is about: the code with the question at it, or, for a new file, its text. */
+  async show(requestId: string): Promise<void> {
+    const request = this.#questions.get(requestId);
+    if (!request) return this.#tooLate();
+    if (!isDiff(request)) {
+      await vscode.commands.executeCommand("deputy.chat.focus");
+      return;
+    }
+    if (request.preview.oldText === null) return this.openDiff(requestId);
+    const line = firstLine(request);
+    await vscode.window.showTextDocument(vscode.Uri.parse(request.preview.uri), {
+      selection: new vscode.Range(line, 0, line, 0),
+      preview: true,
+    });
+  }
+
+  /** The change as a diff, whose right side can be edited before it is approved. */
+  async openDiff(requestId: string): Promise<void> {
+    const request = this.#questions.get(requestId);
+    if (!request || !isDiff(request)) return this.#tooLate();
+    const [before, after] = [this.#proposals.uri(request, "old"), this.#proposals.uri(request, "new")];
+    await vscode.commands.executeCommand("vscode.diff", before, after, diffTitle(request), { preview: true });
+  }
+
+  /** All changes of the question's batch in one editor. */
+  async openBatch(requestId: string): Promise<void> {
+    const batch = this.#questions.get(requestId)?.batch.id;
+    const requests = this.#questions.list().filter(isDiff).filter((request) => request.batch.id === batch);
+    const first = requests[0];
+    if (!first) return this.#tooLate();
+    const files = requests.map((request) => {
+      const after = this.#proposals.uri(request, "new");
+      return [after, this.#proposals.uri(request, "old"), after];
+    });
+    await vscode.commands.executeCommand("vscode.changes", batchTitle(first), files);
+  }
+
+  /** Puts one hunk of the proposal back to what the file has. */
+  async rejectHunk(uri: vscode.Uri, index: number): Promise<void> {
+    const request = this.#proposals.request(uri);
+    if (!request) return this.#tooLate();
+    const [before, after] = [request.preview.oldText ?? "", this.#proposals.text(request)];
+    const hunk = hunksOf(before, after)[index];
+    if (!hunk) return;
+    const document = await vscode.workspace.openTextDocument(uri);
+    const whole = document.validateRange(new vscode.Range(0, 0, document.lineCount, 0));
+    const edit = new vscode.WorkspaceEdit();
+    edit.replace(uri, whole, withoutHunk(before, after, hunk));
+    await vscode.workspace.applyEdit(edit);
+  }
+
+  async #chooseKind(requestId: string, kind: PermissionOption["kind"]): Promise<void> {
+    const option = optionOf(this.#questions.get(requestId), kind);
+    if (option) await this.choose(requestId, option);
+    else this.#tooLate();
+  }
+
+  /** Closes the tabs of a settled proposal; what the user has typed there was taken with the answer. */
+  async #closeDiffs(request: PermissionRequest): Promise<void> {
+    if (!isDiff(request)) return;
+    const after = this.#proposals.uri(request, "new").toString();
+    const batchGoesOn = this.#questions.list().some(({ batch }) => batch.id === request.batch.id);
+    const tabs = vscode.window.tabGroups.all
+      .flatMap((group) => group.tabs)
+      .filter((tab) =>
+        tab.input instanceof vscode.TabInputTextDiff
+          ? tab.input.modified.toString() === after
+          : !batchGoesOn && tab.label === batchTitle(request),
+      );
+    const document = vscode.workspace.textDocuments.find((open) => open.uri.toString() === after);
+    // A dirty proposal would ask whether to save it.
+    if (tabs.length && document?.isDirty) await document.save();
+    if (tabs.length) await vscode.window.tabGroups.close(tabs);
+  }
+
+  #tooLate(): void {
+    void vscode.window.setStatusBarMessage("$(info) That question is settled already.", 4000);
+  }
+}
+
+function diffTitle(request: DiffRequest): string {
+  const name = vscode.Uri.parse(request.preview.uri).path.split("/").at(-1) ?? "";
+  return `${oneLine(name, 60)} (proposed by ${oneLine(request.agent.label, 40)})`;
+}
+
+function batchTitle(request: PermissionRequest): string {
+  return `Changes proposed by ${oneLine(request.agent.label, 40)}`;
+}

@@ -1,0 +1,63 @@
+/**
+ * One quiet notification for questions that have no place in a visible file, such as commands. It is a progress
+ * notification because only those can be taken away again: it vanishes when its questions are settled elsewhere.
+ */
+import * as vscode from "vscode";
+
+import type { PermissionRequest } from "../protocol.ts";
+import type { Questions } from "../questions.ts";
+import { notifiesOfQuestions } from "../settings.ts";
+import { isDiff } from "../state/proposal.ts";
+import { oneLine } from "../state/words.ts";
+
+export class Notice implements vscode.Disposable {
+  readonly #questions: Questions;
+  readonly #subscription: vscode.Disposable;
+  #shown: string | undefined;
+  #close: () => void = () => undefined;
+
+  constructor(questions: Questions) {
+    this.#questions = questions;
+    this.#subscription = questions.onDidChange(() => this.#update());
+  }
+
+  dispose(): void {
+    this.#subscription.dispose();
+    this.#close();
+  }
+
+  #update(): void {
+    const waiting = notifiesOfQuestions() ? this.#questions.list().filter(hasNoVisiblePlace) : [];
+    const text = waiting[0] ? told(waiting[0], waiting.length - 1) : undefined;
+    if (text === this.#shown) return;
+    this.#close();
+    this.#shown = text;
+    if (text === undefined) return;
+    const closed = new Promise<void>((resolve) => (this.#close = resolve));
+    void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: text }, () => closed);
+  }
+}
+
+/** Who wants what and where, with links to the answers. */
+function told(request: PermissionRequest, more: number): string {
+  const { preview } = request;
+  const what =
+    preview?.type === "command"
+      ? `[${request.agent.label}] wants to run: ${preview.command} (in ${vscode.Uri.parse(preview.cwd).fsPath})`
+      : `[${request.agent.label}] asks: ${request.title}`;
+  const argument = encodeURIComponent(JSON.stringify([request.requestId]));
+  const link = (text: string, command: string): string => `[${text}](command:deputy.question.${command}?${argument})`;
+  const short = unlinked(oneLine(what, 240));
+  // Only what is shown as it is can be approved here; a long command, or one with hidden characters, has to be looked at.
+  const answers = [short === what ? link("Approve", "approve") : "", link("Deny", "deny"), link("Show", "show")];
+  return `${short} — ${answers.filter(Boolean).join("  ")}${more > 0 ? `  (${more} more)` : ""}`;
+}
+
+/** Notifications make links of Markdown links: words of a model must not become one. */
+function unlinked(text: string): string {
+  return text.replaceAll("](", "] (");
+}
+
+function hasNoVisiblePlace(request: PermissionRequest): boolean {
+  return !isDiff(request) || request.preview.oldText === null;
+}

@@ -1,0 +1,126 @@
+/**
+ * Proposed changes as files: `deputy-proposal:/<request>/old/…` and `/new/…`. The new side can be edited, and what the
+ * user leaves there, saved or not, is what an approval approves.
+ */
+import * as vscode from "vscode";
+
+import type { Questions } from "../questions.ts";
+import { type DiffRequest, isDiff } from "../state/proposal.ts";
+
+export const SCHEME = "deputy-proposal";
+
+type Side = "old" | "new";
+
+export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
+  readonly #questions: Questions;
+  readonly #edited = new Map<string, string>();
+  readonly #files = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
+  readonly #edits = new vscode.EventEmitter<string>();
+  readonly #subscriptions: vscode.Disposable[];
+  readonly onDidChangeFile = this.#files.event;
+  /** The user changed the proposal of a question, named by its id. */
+  readonly onDidEdit = this.#edits.event;
+
+  constructor(questions: Questions) {
+    this.#questions = questions;
+    this.#subscriptions = [
+      vscode.workspace.registerFileSystemProvider(SCHEME, this, { isCaseSensitive: true }),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => this.#take(document)),
+      questions.onDidChange(() => this.#tidy()),
+    ];
+  }
+
+  uri(request: DiffRequest, side: Side): vscode.Uri {
+    const path = vscode.Uri.parse(request.preview.uri).path;
+    return vscode.Uri.from({ scheme: SCHEME, path: `/${request.requestId}/${side}${path}` });
+  }
+
+  /** The question that a proposal's file belongs to. */
+  request(uri: vscode.Uri): DiffRequest | undefined {
+    if (uri.scheme !== SCHEME) return undefined;
+    const request = this.#questions.get(uri.path.split("/")[1] ?? "");
+    return request && isDiff(request) ? request : undefined;
+  }
+
+  /** The proposed text as the user left it. */
+  text(request: DiffRequest): string {
+    return this.#edited.get(request.requestId) ?? request.preview.newText;
+  }
+
+  /** Texts that the user has changed, by question. */
+  edits(): Readonly<Record<string, string>> {
+    return Object.fromEntries(this.#edited);
+  }
+
+  stat(uri: vscode.Uri): vscode.FileStat {
+    const size = Buffer.byteLength(this.#content(uri));
+    const readonly = this.#side(uri) === "old" ? { permissions: vscode.FilePermission.Readonly } : {};
+    return { type: vscode.FileType.File, ctime: 0, mtime: Date.now(), size, ...readonly };
+  }
+
+  readFile(uri: vscode.Uri): Uint8Array {
+    return Buffer.from(this.#content(uri));
+  }
+
+  writeFile(uri: vscode.Uri, content: Uint8Array): void {
+    const request = this.request(uri);
+    if (!request || this.#side(uri) !== "new") throw vscode.FileSystemError.NoPermissions(uri);
+    this.#keep(request, Buffer.from(content).toString());
+    this.#files.fire([{ type: vscode.FileChangeType.Changed, uri }]);
+  }
+
+  watch(): vscode.Disposable {
+    return new vscode.Disposable(() => undefined);
+  }
+
+  readDirectory(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.FileNotADirectory(uri);
+  }
+
+  createDirectory(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  delete(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  rename(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  dispose(): void {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#files.dispose();
+    this.#edits.dispose();
+  }
+
+  #side(uri: vscode.Uri): Side {
+    return uri.path.split("/")[2] === "new" ? "new" : "old";
+  }
+
+  #content(uri: vscode.Uri): string {
+    const request = this.request(uri);
+    // A tab that is restored after a restart: its question is gone.
+    if (!request) throw vscode.FileSystemError.FileNotFound(uri);
+    return this.#side(uri) === "new" ? this.text(request) : (request.preview.oldText ?? "");
+  }
+
+  #take(document: vscode.TextDocument): void {
+    const request = this.request(document.uri);
+    if (request && this.#side(document.uri) === "new") this.#keep(request, document.getText());
+  }
+
+  #keep(request: DiffRequest, text: string): void {
+    if (text === this.text(request)) return;
+    if (text === request.preview.newText) this.#edited.delete(request.requestId);
+    else this.#edited.set(request.requestId, text);
+    this.#edits.fire(request.requestId);
+  }
+
+  #tidy(): void {
+    for (const requestId of this.#edited.keys()) {
+      if (!this.#questions.get(requestId)) this.#edited.delete(requestId);
+    }
+  }
+}

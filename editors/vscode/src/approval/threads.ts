@@ -1,0 +1,121 @@
+/**
+ * Questions at the code: a comment thread at the first line that would change, with the diff, the answers, and a box
+ * for the reason of a denial. Folding or closing a thread answers nothing.
+ */
+import * as vscode from "vscode";
+
+import type { Questions } from "../questions.ts";
+import { type DiffRequest, diffText, firstLine, isDiff } from "../state/proposal.ts";
+import { oneLine } from "../state/words.ts";
+import type { Proposals } from "./proposals.ts";
+
+const MAX_LINES = 60;
+const COMMANDS = {
+  approve: "deputy.question.approve",
+  always: "deputy.question.approveAlways",
+  deny: "deputy.question.deny",
+  diff: "deputy.question.openDiff",
+  batch: "deputy.question.openBatch",
+} as const;
+
+export class Threads implements vscode.Disposable {
+  readonly #questions: Questions;
+  readonly #proposals: Proposals;
+  readonly #controller: vscode.CommentController;
+  readonly #threads = new Map<string, vscode.CommentThread>();
+  readonly #subscriptions: vscode.Disposable[];
+
+  constructor(questions: Questions, proposals: Proposals) {
+    this.#questions = questions;
+    this.#proposals = proposals;
+    this.#controller = vscode.comments.createCommentController("deputy", "Deputy");
+    this.#controller.options = {
+      prompt: "Deny with a reason…",
+      placeHolder: "What should the agent do instead? Sending this denies the change.",
+    };
+    this.#subscriptions = [
+      questions.onDidChange(() => this.#update()),
+      proposals.onDidEdit((requestId) => this.#redraw(requestId)),
+    ];
+  }
+
+  /** The question that a thread stands for. */
+  requestId(thread: vscode.CommentThread): string | undefined {
+    return [...this.#threads].find(([, known]) => known === thread)?.[0];
+  }
+
+  get(requestId: string): vscode.CommentThread | undefined {
+    return this.#threads.get(requestId);
+  }
+
+  dispose(): void {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#controller.dispose();
+  }
+
+  #update(): void {
+    for (const [requestId, thread] of this.#threads) {
+      if (this.#questions.get(requestId)) continue;
+      thread.dispose();
+      this.#threads.delete(requestId);
+    }
+    for (const request of this.#questions.list()) {
+      // A new file has no place yet; its question is in the chat, in the inbox and as a diff.
+      const isAtCode = isDiff(request) && request.preview.oldText !== null;
+      if (isAtCode && !this.#threads.has(request.requestId)) this.#threads.set(request.requestId, this.#open(request));
+    }
+  }
+
+  #open(request: DiffRequest): vscode.CommentThread {
+    const line = firstLine(request);
+    const uri = vscode.Uri.parse(request.preview.uri);
+    const thread = this.#controller.createCommentThread(uri, new vscode.Range(line, 0, line, 0), [this.#comment(request)]);
+    thread.label = oneLine(request.title, 120);
+    thread.contextValue = request.batch.size > 1 ? "question.batch" : "question";
+    thread.collapsibleState = vscode.CommentThreadCollapsibleState.Expanded;
+    return thread;
+  }
+
+  #redraw(requestId: string): void {
+    const [thread, request] = [this.#threads.get(requestId), this.#questions.get(requestId)];
+    if (thread && request && isDiff(request)) thread.comments = [this.#comment(request)];
+  }
+
+  #comment(request: DiffRequest): vscode.Comment {
+    const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : undefined;
+    return {
+      author: { name: oneLine(request.agent.label, 60) },
+      body: this.#body(request),
+      mode: vscode.CommentMode.Preview,
+      ...(of && { label: of }),
+    };
+  }
+
+  #body(request: DiffRequest): vscode.MarkdownString {
+    const text = this.#proposals.text(request);
+    const diff = diffText({ ...request.preview, newText: text }, MAX_LINES);
+    const body = new vscode.MarkdownString("", true);
+    body.isTrusted = { enabledCommands: Object.values(COMMANDS) };
+    body.appendCodeblock(diff.text, "diff");
+    if (diff.more) body.appendMarkdown(`\n*${diff.more} more lines: open the diff.*\n`);
+    if (text !== request.preview.newText) body.appendMarkdown("\n*$(edit) Edited by you: this text is what runs.*\n");
+    body.appendMarkdown(`\n${answers(request)}\n`);
+    return body;
+  }
+}
+
+/** The answers as links, each naming the question by its id. */
+function answers(request: DiffRequest): string {
+  const link = (text: string, command: string): string =>
+    `[${text}](command:${command}?${encodeURIComponent(JSON.stringify([request.requestId]))})`;
+  const always = request.options.find((option) => option.kind === "allow_always");
+  return [
+    link("$(check) Approve", COMMANDS.approve),
+    always && link("$(check-all) Approve for this file", COMMANDS.always),
+    link("$(close) Deny", COMMANDS.deny),
+    link("$(diff) Open diff", COMMANDS.diff),
+    request.batch.size > 1 && link("$(files) Open all files", COMMANDS.batch),
+  ]
+    .filter(Boolean)
+    .join("&nbsp;&nbsp;&nbsp;");
+}

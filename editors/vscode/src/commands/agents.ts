@@ -1,0 +1,42 @@
+/** Commands about one agent. */
+import * as vscode from "vscode";
+
+import { oneLine } from "../state/words.ts";
+import type { AgentItem } from "../views/agents.ts";
+import type { CommandTable, Deputy } from "./deputy.ts";
+
+export function agentCommands({ server, sessions, panels }: Deputy): CommandTable {
+  const labelOf = ({ sessionId, agentId }: AgentItem): string =>
+    oneLine(sessions.get(sessionId)?.agents[agentId]?.label ?? "agent", 40);
+  return {
+    "deputy.agent.open": (item: AgentItem) => panels.open(item),
+    "deputy.agent.cancel": (item: AgentItem) => server.request("deputy/agent/cancel", ids(item)),
+    "deputy.agent.steer": async (item: AgentItem) => {
+      const text = await vscode.window.showInputBox({
+        title: `Tell ${labelOf(item)}`,
+        prompt: "The agent reads it after its next tool results.",
+      });
+      if (text?.trim()) await server.request("deputy/agent/message", { ...ids(item), text });
+    },
+    "deputy.agent.revert": async (item: AgentItem) => {
+      const question = `Take back all edits of ${labelOf(item)}?`;
+      const detail = "Files that were changed since stay as they are, and are named.";
+      if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, "Revert")) !== "Revert") return;
+      const { reverted, conflicts } = await server.request("deputy/agent/revert", ids(item));
+      const files = (uris: readonly string[]): string =>
+        uris.map((uri) => vscode.workspace.asRelativePath(vscode.Uri.parse(uri))).join(", ");
+      const done = reverted.length ? `Reverted ${files(reverted)}.` : "There was nothing to revert.";
+      if (conflicts.length === 0) void vscode.window.showInformationMessage(done);
+      else void vscode.window.showWarningMessage(`${done} Left alone: ${files(conflicts.map(({ uri }) => uri))}, changed since.`);
+    },
+    "deputy.cancel": async () => {
+      const state = sessions.current;
+      if (state) await server.request("deputy/session/cancel", { sessionId: state.sessionId });
+    },
+  };
+}
+
+/** Rows of the tree carry no more than this, but menus may add to what they hand over. */
+function ids({ sessionId, agentId }: AgentItem): AgentItem {
+  return { sessionId, agentId };
+}

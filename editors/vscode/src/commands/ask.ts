@@ -1,0 +1,75 @@
+/** Commands that ask the agent something. */
+import * as vscode from "vscode";
+
+import { mentionOf } from "../editor.ts";
+import type { FromPage, Mention } from "../page/messages.ts";
+import { ErrorCode, type Range } from "../protocol.ts";
+import { explain } from "../server.ts";
+import type { PromptBlock } from "../sessions.ts";
+import { oneLine } from "../state/words.ts";
+import type { CommandTable, Deputy } from "./deputy.ts";
+
+type Prompt = Extract<FromPage, { type: "prompt" }>;
+
+interface Problem {
+  readonly message: string;
+  readonly line: number;
+}
+
+export function askCommands(deputy: Deputy): CommandTable {
+  return {
+    "deputy.ask": async (text?: string) => {
+      const asked = text ?? (await vscode.window.showInputBox({ title: "Ask Deputy", prompt: "A question or a task" }));
+      if (!asked?.trim()) return;
+      await vscode.commands.executeCommand("deputy.chat.focus");
+      await send(deputy, { type: "prompt", text: asked, mentions: [], pictures: [] });
+    },
+    "deputy.askSelection": async () => {
+      const editor = vscode.window.activeTextEditor;
+      await deputy.chat.mention(editor ? [mentionOf(editor.document.uri, editor.selection)] : []);
+    },
+    "deputy.askFile": async (uri?: vscode.Uri, all?: readonly vscode.Uri[]) => {
+      const chosen = all?.length ? all : [uri ?? vscode.window.activeTextEditor?.document.uri].filter((one) => one !== undefined);
+      await deputy.chat.mention(chosen.map((one) => mentionOf(one)));
+    },
+    "deputy.attach": async () => {
+      const found = await vscode.workspace.findFiles("**/*", "**/{node_modules,.git,.venv}/**", 2000);
+      const items = found.map((uri) => ({ label: vscode.workspace.asRelativePath(uri), uri })).sort(byLabel);
+      const picked = await vscode.window.showQuickPick(items, { title: "Add files to the prompt", canPickMany: true });
+      if (picked?.length) await deputy.chat.mention(picked.map(({ uri }) => mentionOf(uri)));
+    },
+    "deputy.fix": async (uri: vscode.Uri, range: Range, problems: readonly Problem[]) => {
+      const mention: Mention = { uri: uri.toString(), label: vscode.workspace.asRelativePath(uri), range };
+      const list = problems.map(({ message, line }) => `- line ${line}: ${oneLine(message, 300)}`).join("\n");
+      await vscode.commands.executeCommand("deputy.chat.focus");
+      await send(deputy, { type: "prompt", text: `Fix in ${mention.label}:\n${list}`, mentions: [mention], pictures: [] });
+    },
+    "deputy.continue": () =>
+      send(deputy, { type: "prompt", text: "Continue where you were interrupted.", mentions: [], pictures: [] }),
+  };
+}
+
+/** Prompts, and explains what goes wrong unless the chat shows it; false when the prompt did not reach the agent. */
+export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
+  try {
+    await deputy.sessions.prompt(blocksOf(prompt));
+    return true;
+  } catch (error) {
+    // A turn that failed says so in the chat, with what to do.
+    if ((error as { code?: unknown }).code === ErrorCode.MODEL_FAILURE) return true;
+    void explain(error, deputy.server);
+    return false;
+  }
+}
+
+function blocksOf({ text, mentions, pictures }: Prompt): readonly PromptBlock[] {
+  return [
+    ...(text.trim() ? [{ type: "text" as const, text }] : []),
+    ...mentions.map(({ uri, range }) => ({ type: "resource_link" as const, uri, ...(range && { range }) })),
+    ...pictures.map((picture) => ({ type: "image" as const, ...picture })),
+  ];
+}
+
+function byLabel(one: { label: string }, other: { label: string }): number {
+  return one.label.localeCompare(other.label);
+}

@@ -1,0 +1,43 @@
+/** The parts of the extension, as commands need them. */
+import type { Approvals } from "../approval/approvals.ts";
+import type { Proposals } from "../approval/proposals.ts";
+import type { Threads } from "../approval/threads.ts";
+import type { Chat, ThreadPanels } from "../page/chat.ts";
+import type { Questions } from "../questions.ts";
+import type { ApiKey } from "../secret.ts";
+import { explain, type Server } from "../server.ts";
+import type { Sessions } from "../sessions.ts";
+import type { StatusItem } from "../status.ts";
+import type { AgentsTree } from "../views/agents.ts";
+import type { History } from "../views/history.ts";
+import type { Inbox } from "../views/inbox.ts";
+
+export interface Deputy {
+  readonly server: Server;
+  readonly key: ApiKey;
+  readonly sessions: Sessions;
+  readonly questions: Questions;
+  readonly proposals: Proposals;
+  readonly approvals: Approvals;
+  readonly threads: Threads;
+  readonly agents: AgentsTree;
+  readonly inbox: Inbox;
+  readonly history: History;
+  readonly status: StatusItem;
+  readonly chat: Chat;
+  readonly panels: ThreadPanels;
+}
+
+/** Commands by id; an error that one of them throws is explained to the user. */
+export type CommandTable = Readonly<Record<string, (...args: never[]) => unknown>>;
+
+export function explained(server: Server, run: (...args: never[]) => unknown): (...args: never[]) => Promise<unknown> {
+  return async (...args) => {
+    try {
+      return await run(...args);
+    } catch (error) {
+      void explain(error, server);
+      return undefined;
+    }
+  };
+}

@@ -1,0 +1,77 @@
+/** What the user asks for in the chat or in a thread. */
+import * as vscode from "vscode";
+
+import type { FromPage } from "../page/messages.ts";
+import type { Page } from "../page/page.ts";
+import type { Range } from "../protocol.ts";
+import { explain } from "../server.ts";
+import { send } from "./ask.ts";
+import type { Deputy } from "./deputy.ts";
+
+type Act = { readonly [T in FromPage["type"]]?: (message: Extract<FromPage, { type: T }>, page: Page) => unknown };
+
+/** The function that a page hands its messages to. */
+export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) => Promise<void> {
+  const command = (id: string, ...args: unknown[]): Thenable<unknown> => vscode.commands.executeCommand(id, ...args);
+  const onAgent = (id: string) => (message: { readonly agentId: string }, page: Page) =>
+    command(id, { sessionId: page.sessionId, agentId: message.agentId });
+  const acts: Act = {
+    prompt: async (message, page) => {
+      if (!(await send(deputy(), message))) page.send({ type: "unsent", text: message.text });
+    },
+    choose: ({ requestId, option }) => deputy().approvals.choose(requestId, option),
+    deny: ({ requestId, note }) => deputy().approvals.deny(requestId, note),
+    diff: ({ requestId }) => deputy().approvals.openDiff(requestId),
+    place: ({ requestId }) => deputy().approvals.show(requestId),
+    cancelAgent: onAgent("deputy.agent.cancel"),
+    thread: onAgent("deputy.agent.open"),
+    revert: onAgent("deputy.agent.revert"),
+    steer: onAgent("deputy.agent.steer"),
+    transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.transcribe(page.sessionId, agentId),
+    unqueue: ({ promptId }, page) => unqueue(deputy(), promptId, page),
+    open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
+    path: ({ path, line }, page) => openPath(deputy(), path, line, page),
+    attach: () => command("deputy.attach"),
+    cancelTurn: () => command("deputy.cancel"),
+    newSession: () => command("deputy.session.new"),
+    pickMode: () => command("deputy.setMode"),
+    pickModel: () => command("deputy.setModel"),
+    continue: () => command("deputy.continue"),
+    start: () => deputy().server.start(),
+    trust: () => command("workbench.trust.manage"),
+  };
+  return async (message, page) => {
+    const act = acts[message.type] as ((message: FromPage, page: Page) => unknown) | undefined;
+    try {
+      await act?.(message, page);
+    } catch (error) {
+      void explain(error, deputy().server);
+    }
+  };
+}
+
+/** Takes a waiting prompt back into the box where it was written. */
+async function unqueue({ server, sessions }: Deputy, promptId: string, page: Page): Promise<void> {
+  const sessionId = page.sessionId;
+  if (sessionId === undefined) return;
+  const text = sessions.get(sessionId)?.queue.find((entry) => entry.promptId === promptId)?.text;
+  const { removed } = await server.request("deputy/session/unqueue", { sessionId, promptId });
+  if (removed && text) page.send({ type: "unsent", text });
+}
+
+async function openPlace(uri: vscode.Uri, range?: Range): Promise<void> {
+  if (uri.scheme !== "file") return;
+  const selection = range && new vscode.Range(range.start.line, range.start.character, range.end.line, range.end.character);
+  await vscode.window.showTextDocument(uri, { preview: true, ...(selection && { selection }) });
+}
+
+/** Opens a path that an agent wrote, if there is such a file in the workspace. */
+async function openPath({ sessions }: Deputy, path: string, line: number | undefined, page: Page): Promise<void> {
+  const cwd = sessions.get(page.sessionId ?? "")?.info?.cwd;
+  const base = cwd ? vscode.Uri.parse(cwd) : vscode.workspace.workspaceFolders?.[0]?.uri;
+  if (!base) return;
+  const uri = path.startsWith("/") ? vscode.Uri.file(path) : vscode.Uri.joinPath(base, path);
+  if (!vscode.workspace.getWorkspaceFolder(uri)) return;
+  const at = line === undefined ? undefined : { line: Math.max(0, line - 1), character: 0 };
+  await openPlace(uri, at && { start: at, end: at });
+}

@@ -1,0 +1,122 @@
+/** Commands about sessions, and about the server. */
+import * as vscode from "vscode";
+
+import { modeOf, oneLine, PERMISSION_MODES } from "../state/words.ts";
+import type { SessionInfo } from "../protocol.ts";
+import type { CommandTable, Deputy } from "./deputy.ts";
+
+const FORMATS = [
+  { label: "Markdown", format: "markdown", language: "markdown" },
+  { label: "JSON", format: "json", language: "json" },
+] as const;
+
+export function sessionCommands(deputy: Deputy): CommandTable {
+  const { server, sessions, history } = deputy;
+  const sessionOf = (item?: SessionInfo): SessionInfo | undefined => item ?? sessions.current?.info;
+  return {
+    "deputy.session.new": async () => {
+      const folder = await pickFolder();
+      if (!folder) return;
+      await sessions.create(folder.uri);
+      await vscode.commands.executeCommand("deputy.chat.focus");
+    },
+    "deputy.session.open": async (item?: SessionInfo) => {
+      const chosen = item ?? (await pickSession(deputy));
+      if (!chosen) return;
+      await sessions.open(chosen.sessionId);
+      await vscode.commands.executeCommand("deputy.chat.focus");
+    },
+    "deputy.session.more": () => history.showMore(),
+    "deputy.session.rename": async (item?: SessionInfo) => {
+      const session = sessionOf(item);
+      if (!session) return;
+      const title = await vscode.window.showInputBox({ title: "Rename session", value: session.title });
+      if (!title?.trim()) return;
+      await server.request("deputy/session/rename", { sessionId: session.sessionId, title: title.trim() });
+      history.refresh();
+    },
+    "deputy.session.archive": async (item?: SessionInfo) => {
+      const session = sessionOf(item);
+      if (!session) return;
+      await server.request("deputy/session/archive", { sessionId: session.sessionId, archived: !session.archived });
+      history.refresh();
+    },
+    "deputy.session.delete": async (item?: SessionInfo) => {
+      const session = sessionOf(item);
+      if (!session) return;
+      const question = `Delete the session "${oneLine(session.title, 60)}"?`;
+      const detail = "Its agents are stopped, and its transcripts are gone for good. Files stay as they are.";
+      if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, "Delete")) !== "Delete") return;
+      await server.request("deputy/session/delete", { sessionId: session.sessionId });
+      sessions.forget(session.sessionId);
+      history.refresh();
+    },
+    "deputy.session.export": async (item?: SessionInfo) => {
+      const session = sessionOf(item);
+      const chosen = session && (await vscode.window.showQuickPick(FORMATS, { title: "Export the session as" }));
+      if (!session || !chosen) return;
+      const { text } = await server.request("deputy/session/export", { sessionId: session.sessionId, format: chosen.format });
+      const document = await vscode.workspace.openTextDocument({ content: text, language: chosen.language });
+      await vscode.window.showTextDocument(document);
+    },
+    "deputy.setMode": () => setMode(deputy),
+    "deputy.setModel": () => setModel(deputy),
+    "deputy.rules": () => showRules(deputy),
+    "deputy.restartServer": async () => {
+      deputy.questions.clear();
+      await server.restart();
+    },
+    "deputy.showLog": () => server.log.show(),
+    "deputy.setApiKey": () => deputy.key.ask(),
+  };
+}
+
+/** The folder to work in: the only one, or the one that the user picks. */
+async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  if (folders.length === 0) throw new Error("Open a folder first: Deputy works in a folder.");
+  return folders.length === 1 ? folders[0] : vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
+}
+
+async function pickSession({ server }: Deputy): Promise<SessionInfo | undefined> {
+  const { sessions } = await server.request("deputy/session/list", { limit: 100 });
+  const items = sessions.map((session) => ({
+    label: oneLine(session.title, 80) || "New session",
+    description: new Date(session.updatedAt).toLocaleString(),
+    session,
+  }));
+  return (await vscode.window.showQuickPick(items, { title: "Open session" }))?.session;
+}
+
+async function setMode({ sessions }: Deputy): Promise<void> {
+  const state = sessions.current ?? (await sessions.create());
+  const items = PERMISSION_MODES.map((mode) => ({ label: modeOf(mode).name, description: modeOf(mode).about, mode }));
+  const chosen = await vscode.window.showQuickPick(items, { title: "How much may agents do without asking?" });
+  if (chosen) await sessions.setMode(state.sessionId, chosen.mode);
+}
+
+async function setModel({ server, sessions }: Deputy): Promise<void> {
+  await server.start();
+  const known = server.capabilities?.models ?? [];
+  const items = [...known.map(({ id, name }) => ({ label: name, id })), { label: "Another one…", id: "" }];
+  const chosen = await vscode.window.showQuickPick(items, { title: "Model of this session" });
+  if (!chosen) return;
+  const model = chosen.id || (await vscode.window.showInputBox({ title: "Name of the model" }))?.trim();
+  if (!model) return;
+  const state = sessions.current ?? (await sessions.create());
+  await sessions.setModel(state.sessionId, model);
+}
+
+async function showRules({ server, sessions }: Deputy): Promise<void> {
+  const sessionId = sessions.current?.sessionId;
+  if (!sessionId) return;
+  const { rules } = await server.request("deputy/rule/list", { sessionId });
+  const items = rules.map((rule) => ({
+    label: `${rule.action}: ${rule.tool}${rule.pattern ? `(${oneLine(rule.pattern)})` : ""}`,
+    description: `from ${oneLine(rule.source)}`,
+    ruleId: rule.ruleId,
+  }));
+  const title = items.length ? "Permission rules: pick one to remove it from this session" : "This session has no permission rules";
+  const chosen = await vscode.window.showQuickPick(items, { title });
+  if (chosen) await server.request("deputy/rule/remove", { sessionId, ruleId: chosen.ruleId });
+}

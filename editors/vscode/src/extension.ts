@@ -1,0 +1,88 @@
+/** Puts the parts of the extension together. */
+import * as vscode from "vscode";
+
+import { Approvals } from "./approval/approvals.ts";
+import { Lenses } from "./approval/lenses.ts";
+import { Notice } from "./approval/notice.ts";
+import { Proposals } from "./approval/proposals.ts";
+import { Threads } from "./approval/threads.ts";
+import { agentCommands } from "./commands/agents.ts";
+import { askCommands } from "./commands/ask.ts";
+import { type Deputy, explained } from "./commands/deputy.ts";
+import { pageActs } from "./commands/page.ts";
+import { questionCommands } from "./commands/questions.ts";
+import { sessionCommands } from "./commands/sessions.ts";
+import { Actions, diagnostics } from "./editor.ts";
+import { Chat, ThreadPanels } from "./page/chat.ts";
+import { Questions } from "./questions.ts";
+import { ApiKey } from "./secret.ts";
+import { Server } from "./server.ts";
+import { Sessions } from "./sessions.ts";
+import { SECTION } from "./settings.ts";
+import { StatusItem } from "./status.ts";
+import { AgentsTree } from "./views/agents.ts";
+import { Definitions } from "./views/definitions.ts";
+import { History } from "./views/history.ts";
+import { Inbox } from "./views/inbox.ts";
+
+let running: Server | undefined;
+
+export function activate(context: vscode.ExtensionContext): Deputy {
+  const keep = <T extends vscode.Disposable>(part: T): T => {
+    context.subscriptions.push(part);
+    return part;
+  };
+  const key = new ApiKey(context.secrets);
+  const questions = keep(new Questions());
+  const server = keep(new Server(key, { question: (request, token) => questions.ask(request, token), diagnostics }));
+  running = server;
+  const sessions = keep(new Sessions(server, context.workspaceState));
+  const proposals = keep(new Proposals(questions));
+  const pages = { extensionUri: context.extensionUri, sessions, server, proposals, act: pageActs(() => deputy) };
+  const deputy: Deputy = {
+    server,
+    key,
+    sessions,
+    questions,
+    proposals,
+    approvals: new Approvals(questions, proposals),
+    threads: keep(new Threads(questions, proposals)),
+    agents: keep(new AgentsTree(sessions, server)),
+    inbox: keep(new Inbox(questions)),
+    history: keep(new History(server, sessions)),
+    status: keep(new StatusItem(server, sessions, questions)),
+    chat: keep(new Chat(pages)),
+    panels: keep(new ThreadPanels(pages)),
+  };
+  keep(new Definitions(server));
+  keep(new Lenses(proposals));
+  keep(new Notice(questions));
+  keep(vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Actions()));
+  const commands = { ...askCommands(deputy), ...agentCommands(deputy), ...questionCommands(deputy), ...sessionCommands(deputy) };
+  for (const [id, run] of Object.entries(commands)) keep(vscode.commands.registerCommand(id, explained(server, run)));
+  follow(deputy, keep);
+  return deputy;
+}
+
+/** The server ends with the editor. */
+export async function deactivate(): Promise<void> {
+  await running?.stop();
+}
+
+function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
+  const restart = explained(server, () => (server.state === "running" ? server.restart() : undefined));
+  keep(key.onDidChange(() => void restart()));
+  keep(vscode.workspace.onDidGrantWorkspaceTrust(() => void server.configure()));
+  keep(
+    vscode.workspace.onDidChangeConfiguration((change) => {
+      if (change.affectsConfiguration(`${SECTION}.server`)) void restart();
+      else if (change.affectsConfiguration(SECTION)) void server.configure();
+    }),
+  );
+  keep(
+    server.onState((state) => {
+      if (state === "stopped") questions.clear();
+    }),
+  );
+  void explained(server, () => sessions.restore())();
+}

@@ -1,0 +1,52 @@
+/** What the extension and its webviews say to each other. */
+import type { EventParams, PermissionMode, PermissionOption, Range } from "../protocol.ts";
+import type { SessionState } from "../state/session.ts";
+
+/** What the page shows beside the session itself. */
+export interface Surroundings {
+  readonly server: "stopped" | "starting" | "running";
+  /** The agent whose thread the page shows; undefined: the chat with the primary. */
+  readonly agentId: string | undefined;
+  readonly mode: PermissionMode;
+  readonly model: string;
+  readonly trusted: boolean;
+  /** Name of the folder that the session works in. */
+  readonly folder: string;
+  readonly can: { readonly revert: boolean; readonly message: boolean };
+  /** Proposals that the user has changed, by question. */
+  readonly edits: Readonly<Record<string, string>>;
+}
+
+/** A file, or a part of one, that a prompt is about. */
+export interface Mention {
+  readonly uri: string;
+  readonly label: string;
+  readonly range?: Range;
+}
+
+/** A picture that was pasted into a prompt. */
+export interface Picture {
+  readonly mimeType: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+  /** Base64. */
+  readonly data: string;
+}
+
+export type ToPage =
+  | { readonly type: "state"; readonly state: SessionState | undefined; readonly around: Surroundings }
+  | { readonly type: "around"; readonly around: Surroundings }
+  | { readonly type: "events"; readonly events: readonly EventParams[] }
+  | { readonly type: "mention"; readonly mentions: readonly Mention[]; readonly text?: string }
+  | { readonly type: "unsent"; readonly text: string }
+  | { readonly type: "show"; readonly requestId: string };
+
+export type FromPage =
+  | { readonly type: "ready" }
+  | { readonly type: "prompt"; readonly text: string; readonly mentions: readonly Mention[]; readonly pictures: readonly Picture[] }
+  | { readonly type: "choose"; readonly requestId: string; readonly option: PermissionOption }
+  | { readonly type: "deny"; readonly requestId: string; readonly note: string }
+  | { readonly type: "diff" | "place"; readonly requestId: string }
+  | { readonly type: "cancelAgent" | "thread" | "revert" | "steer" | "transcript"; readonly agentId: string }
+  | { readonly type: "unqueue"; readonly promptId: string }
+  | { readonly type: "open"; readonly uri: string; readonly range?: Range }
+  | { readonly type: "path"; readonly path: string; readonly line?: number }
+  | { readonly type: "attach" | "cancelTurn" | "newSession" | "pickMode" | "pickModel" | "continue" | "start" | "trust" };

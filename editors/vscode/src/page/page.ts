@@ -1,0 +1,152 @@
+/** A webview that shows a session: the chat, or, in an editor tab, the thread of one agent. */
+import { randomBytes } from "node:crypto";
+import * as vscode from "vscode";
+
+import type { Proposals } from "../approval/proposals.ts";
+import type { EventParams, PermissionMode } from "../protocol.ts";
+import type { Server } from "../server.ts";
+import type { Sessions } from "../sessions.ts";
+import { oneLine } from "../state/words.ts";
+import type { FromPage, Surroundings, ToPage } from "./messages.ts";
+
+/** Milliseconds in which events are gathered: one frame. */
+const FRAME = 16;
+
+export interface Context {
+  readonly extensionUri: vscode.Uri;
+  readonly sessions: Sessions;
+  readonly server: Server;
+  readonly proposals: Proposals;
+  /** Does what the user asked for in a page. */
+  readonly act: (message: FromPage, page: Page) => Promise<void>;
+}
+
+export class Page implements vscode.Disposable {
+  readonly #context: Context;
+  readonly #webview: vscode.Webview;
+  readonly #thread: { readonly sessionId: string; readonly agentId: string } | undefined;
+  readonly #subscriptions: vscode.Disposable[];
+  #events: EventParams[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #ready = false;
+  #waiting: ToPage[] = [];
+
+  /** Without `thread` the page follows the session that the window shows. */
+  constructor(context: Context, webview: vscode.Webview, thread?: { readonly sessionId: string; readonly agentId: string }) {
+    this.#context = context;
+    this.#webview = webview;
+    this.#thread = thread;
+    const { sessions, server, proposals, extensionUri } = context;
+    this.#subscriptions = [
+      webview.onDidReceiveMessage((message: FromPage) => this.#hear(message)),
+      sessions.onDidChange(({ sessionId, events }) => {
+        if (sessionId !== this.sessionId) return;
+        if (events) this.#gather(events);
+        else this.#sendState();
+      }),
+      sessions.onDidShow(() => this.#sendState()),
+      server.onState(() => this.#sendAround()),
+      proposals.onDidEdit(() => this.#sendAround()),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => this.#sendAround()),
+      vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("deputy") && this.#sendAround()),
+    ];
+    webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(extensionUri, "dist")] };
+    webview.html = html(webview, extensionUri);
+  }
+
+  get sessionId(): string | undefined {
+    return this.#thread?.sessionId ?? this.#context.sessions.current?.sessionId;
+  }
+
+  /** Sends a message once the page is there to hear it. */
+  send(message: ToPage): void {
+    if (this.#ready) void this.#webview.postMessage(message);
+    else this.#waiting.push(message);
+  }
+
+  dispose(): void {
+    clearTimeout(this.#timer);
+    for (const subscription of this.#subscriptions) subscription.dispose();
+  }
+
+  #hear(message: FromPage): void {
+    if (message.type !== "ready") {
+      void this.#context.act(message, this);
+      return;
+    }
+    // A webview that was hidden starts anew and says so again.
+    this.#ready = true;
+    this.#sendState();
+    for (const waiting of this.#waiting.splice(0)) this.send(waiting);
+  }
+
+  #gather(events: readonly EventParams[]): void {
+    if (!this.#ready) return;
+    this.#events.push(...events);
+    this.#timer ??= setTimeout(() => this.#flush(), FRAME);
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#events.length) this.send({ type: "events", events: this.#events });
+    this.#events = [];
+  }
+
+  #sendState(): void {
+    if (!this.#ready) return;
+    this.#events = [];
+    const state = this.sessionId === undefined ? undefined : this.#context.sessions.get(this.sessionId);
+    this.send({ type: "state", state, around: this.#around() });
+  }
+
+  #sendAround(): void {
+    if (this.#ready) this.send({ type: "around", around: this.#around() });
+  }
+
+  #around(): Surroundings {
+    const { sessions, server, proposals } = this.#context;
+    const state = this.sessionId === undefined ? undefined : sessions.get(this.sessionId);
+    const settings = vscode.workspace.getConfiguration("deputy");
+    const trusted = vscode.workspace.isTrusted;
+    const mode = (state && sessions.modeOf(state.sessionId)) ?? settings.get<PermissionMode>("permissionMode", "default");
+    const folder = state?.info ? vscode.Uri.parse(state.info.cwd) : vscode.workspace.workspaceFolders?.[0]?.uri;
+    return {
+      server: server.state,
+      agentId: this.#thread?.agentId,
+      mode: trusted ? mode : "plan",
+      model: oneLine(state?.info?.model ?? (settings.get("model", "") || (server.capabilities?.models[0]?.name ?? "")), 60),
+      trusted,
+      folder: oneLine(folder?.path.split("/").at(-1) ?? "", 60),
+      can: { revert: server.has("deputy/agent/revert"), message: server.has("deputy/agent/message") },
+      edits: proposals.edits(),
+    };
+  }
+}
+
+function html(webview: vscode.Webview, extensionUri: vscode.Uri): string {
+  const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, "dist", name)).toString();
+  const nonce = randomBytes(18).toString("base64url");
+  const policy = [
+    "default-src 'none'",
+    `style-src ${webview.cspSource}`,
+    `font-src ${webview.cspSource}`,
+    "img-src data:",
+    `script-src 'nonce-${nonce}'`,
+  ].join("; ");
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="stylesheet" href="${asset("codicon.css")}">
+<link rel="stylesheet" href="${asset("webview.css")}">
+<title>Deputy</title>
+</head>
+<body>
+<div id="deputy"></div>
+<script nonce="${nonce}" src="${asset("webview.js")}"></script>
+</body>
+</html>`;
+}

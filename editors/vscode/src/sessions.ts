@@ -1,0 +1,171 @@
+/** The sessions that this window has open, folded from events, and the one that it shows. */
+import * as vscode from "vscode";
+
+import type { EventParams, PermissionMode, SessionPromptParams, SessionPromptResult } from "./protocol.ts";
+import type { Server } from "./server.ts";
+import { emptySession, isBusy, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
+
+const SHOWN = "deputy.session";
+
+export type PromptBlock = SessionPromptParams["prompt"][number];
+
+/** What changed: new events, or, without any, the whole state. */
+export interface SessionChange {
+  readonly sessionId: string;
+  readonly events?: readonly EventParams[];
+}
+
+export class Sessions implements vscode.Disposable {
+  readonly #server: Server;
+  readonly #memory: vscode.Memento;
+  readonly #states = new Map<string, SessionState>();
+  readonly #modes = new Map<string, PermissionMode>();
+  readonly #loading = new Map<string, Promise<void>>();
+  readonly #changes = new vscode.EventEmitter<SessionChange>();
+  readonly #shown = new vscode.EventEmitter<void>();
+  readonly #subscriptions: vscode.Disposable[];
+  #current: string | undefined;
+
+  readonly onDidChange = this.#changes.event;
+  /** Another session is shown, or none. */
+  readonly onDidShow = this.#shown.event;
+
+  constructor(server: Server, memory: vscode.Memento) {
+    this.#server = server;
+    this.#memory = memory;
+    this.#subscriptions = [
+      server.onEvent((event) => this.#hear(event)),
+      server.onState((state) => {
+        if (state === "running") void this.#reloadAll();
+      }),
+    ];
+  }
+
+  get current(): SessionState | undefined {
+    return this.#current === undefined ? undefined : this.#states.get(this.#current);
+  }
+
+  get(sessionId: string): SessionState | undefined {
+    return this.#states.get(sessionId);
+  }
+
+  /** The mode that was chosen for a session here; undefined: that of the settings. */
+  modeOf(sessionId: string): PermissionMode | undefined {
+    return this.#modes.get(sessionId);
+  }
+
+  /** Opens a session in a folder, the first of the workspace when none is given, and shows it. */
+  async create(folder?: vscode.Uri): Promise<SessionState> {
+    const cwd = folder ?? vscode.workspace.workspaceFolders?.[0]?.uri;
+    const { sessionId } = await this.#server.request("deputy/session/new", cwd ? { cwd: cwd.toString() } : {});
+    if (!this.#states.has(sessionId)) await this.#load(sessionId);
+    this.#show(sessionId);
+    return this.#states.get(sessionId)!;
+  }
+
+  /** Loads a session if need be, and shows it. */
+  async open(sessionId: string): Promise<void> {
+    if (!this.#states.has(sessionId)) await this.#load(sessionId);
+    this.#show(sessionId);
+  }
+
+  /** Shows the session of the last time, if the server still has it. */
+  async restore(): Promise<void> {
+    const sessionId = this.#memory.get<string>(SHOWN);
+    if (!sessionId || this.#current) return;
+    await this.open(sessionId).catch(() => this.#memory.update(SHOWN, undefined));
+  }
+
+  /** Stops showing the session; it goes on. */
+  leave(): void {
+    this.#show(undefined);
+  }
+
+  /** Drops a session that was deleted. */
+  forget(sessionId: string): void {
+    this.#states.delete(sessionId);
+    if (this.#current === sessionId) this.#show(undefined);
+  }
+
+  /** Prompts the session that is shown, or a new one; waits in the queue while a turn runs. */
+  async prompt(prompt: readonly PromptBlock[]): Promise<SessionPromptResult> {
+    const state = this.current ?? (await this.create());
+    return this.#server.request("deputy/session/prompt", { sessionId: state.sessionId, prompt, queue: isBusy(state) });
+  }
+
+  /** Fetches the transcript of an agent whose start was not heard here. */
+  async transcribe(sessionId: string, agentId: string): Promise<void> {
+    if (this.#states.get(sessionId)?.whole[agentId]) return;
+    const answer = await this.#server.request("deputy/agent/transcript", { sessionId, agentId });
+    const state = this.#states.get(sessionId);
+    if (!state) return;
+    this.#states.set(sessionId, withTranscript(state, agentId, answer));
+    this.#changes.fire({ sessionId });
+  }
+
+  async setMode(sessionId: string, permissionMode: PermissionMode): Promise<void> {
+    await this.#server.request("deputy/session/setPermissionMode", { sessionId, permissionMode });
+    this.#modes.set(sessionId, permissionMode);
+    this.#changes.fire({ sessionId });
+  }
+
+  async setModel(sessionId: string, model: string): Promise<void> {
+    await this.#server.request("deputy/session/setModel", { sessionId, model });
+  }
+
+  dispose(): void {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#changes.dispose();
+    this.#shown.dispose();
+  }
+
+  #hear(event: EventParams): void {
+    if (!("sessionId" in event)) return;
+    const { sessionId } = event;
+    const state = this.#states.get(sessionId) ?? emptySession(sessionId);
+    const next = reduce(state, event);
+    this.#states.set(sessionId, next);
+    this.#changes.fire({ sessionId, events: [event] });
+    if (next.stale || event.type === "session_changed") void this.#load(sessionId).catch(() => undefined);
+    // A session that the user began by the server's own command.
+    if (this.#current === undefined && event.type === "turn_started") this.#show(sessionId);
+  }
+
+  #load(sessionId: string): Promise<void> {
+    const present = this.#loading.get(sessionId);
+    if (present) return present;
+    const loading = this.#server
+      .request("deputy/session/load", { sessionId })
+      .then((loaded) => {
+        const before = this.#states.get(sessionId);
+        const state = loadedSession(loaded);
+        this.#states.set(sessionId, before ? kept(before, state) : state);
+        this.#changes.fire({ sessionId });
+      })
+      .finally(() => this.#loading.delete(sessionId));
+    this.#loading.set(sessionId, loading);
+    return loading;
+  }
+
+  /** After a restart of the server: what was live is history now. */
+  async #reloadAll(): Promise<void> {
+    for (const sessionId of this.#states.keys()) {
+      const state = this.#states.get(sessionId)!;
+      this.#states.set(sessionId, { ...state, turn: undefined, ended: undefined, streams: {}, queue: [], questions: {} });
+      await this.#load(sessionId).catch(() => this.forget(sessionId));
+    }
+  }
+
+  #show(sessionId: string | undefined): void {
+    if (this.#current === sessionId) return;
+    this.#current = sessionId;
+    void this.#memory.update(SHOWN, sessionId);
+    this.#shown.fire();
+  }
+}
+
+/** What a loaded state does not tell, and live events did. */
+function kept(before: SessionState, loaded: SessionState): SessionState {
+  const { turn, ended, queue, plans, streams } = before;
+  return { ...loaded, turn, ended, queue, plans, streams };
+}

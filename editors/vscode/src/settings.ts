@@ -1,0 +1,57 @@
+/** The settings of VS Code as the server and the extension want them. */
+import * as vscode from "vscode";
+
+import type { LaunchSettings } from "./launch.ts";
+import type { Settings } from "./protocol.ts";
+
+export const SECTION = "deputy";
+/** Settings that are the extension's own; the others go to the server as they are. */
+const OWN = new Set(["server", "notifications", "trace"]);
+
+/** What goes into `initializationOptions` and `workspace/didChangeConfiguration`: only what the user has set. */
+export function serverSettings(): Settings {
+  const set: Record<string, unknown> = {};
+  for (const name of declaredSettings()) {
+    const [group, ...rest] = name.split(".");
+    const value = chosen(name);
+    if (group === undefined || OWN.has(group) || value === undefined) continue;
+    if (rest.length === 0) set[group] = value;
+    else (set[group] ??= {} as Record<string, unknown>), nest(set[group] as Record<string, unknown>, rest, value);
+  }
+  return { ...(set as Settings), trusted: vscode.workspace.isTrusted };
+}
+
+export function launchSettings(): LaunchSettings {
+  const own = vscode.workspace.getConfiguration(`${SECTION}.server`);
+  return { path: own.get("path", ""), python: own.get("python", "") };
+}
+
+/** Whether a question that has no place in a file shows as a notification. */
+export function notifiesOfQuestions(): boolean {
+  return vscode.workspace.getConfiguration(`${SECTION}.notifications`).get("questions", true);
+}
+
+function declaredSettings(): readonly string[] {
+  const manifest = vscode.extensions.getExtension("deputy.deputy")?.packageJSON as Manifest | undefined;
+  const groups = manifest?.contributes.configuration ?? [];
+  return groups.flatMap((group) => Object.keys(group.properties)).map((name) => name.slice(SECTION.length + 1));
+}
+
+interface Manifest {
+  readonly contributes: {
+    readonly configuration: readonly { readonly properties: Readonly<Record<string, unknown>> }[];
+  };
+}
+
+/** The value that the user chose; undefined where the default holds, which is the server's to know. */
+function chosen(name: string): unknown {
+  const found = vscode.workspace.getConfiguration(SECTION).inspect(name);
+  const value = found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
+  return value === null || value === "" ? undefined : value;
+}
+
+function nest(target: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  const [name, ...rest] = path as [string, ...string[]];
+  if (rest.length === 0) target[name] = value;
+  else nest((target[name] ??= {}) as Record<string, unknown>, rest, value);
+}

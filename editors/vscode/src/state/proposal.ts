@@ -1,0 +1,111 @@
+/** Proposed changes: their hunks, and what the user made of them. */
+import { createTwoFilesPatch, structuredPatch } from "diff";
+
+import type { DiffPreview, PermissionRequest } from "../protocol.ts";
+import { visible } from "./words.ts";
+
+/** A place where proposal and file differ. Lines count from 0; a range without lines is empty. */
+export interface Hunk {
+  readonly oldStart: number;
+  readonly oldCount: number;
+  readonly newStart: number;
+  readonly newCount: number;
+}
+
+export type DiffRequest = PermissionRequest & { readonly preview: DiffPreview };
+
+export function isDiff(request: PermissionRequest): request is DiffRequest {
+  return request.preview?.type === "diff";
+}
+
+export function hunksOf(before: string, after: string): readonly Hunk[] {
+  // The line number of an empty side is that of the line before it.
+  return structuredPatch("", "", before, after, "", "", { context: 0 }).hunks.map((hunk) => ({
+    oldStart: hunk.oldLines === 0 ? hunk.oldStart : hunk.oldStart - 1,
+    oldCount: hunk.oldLines,
+    newStart: hunk.newLines === 0 ? hunk.newStart : hunk.newStart - 1,
+    newCount: hunk.newLines,
+  }));
+}
+
+/** The proposal `after`, with the lines of one hunk as they were. */
+export function withoutHunk(before: string, after: string, hunk: Hunk): string {
+  const kept = linesOf(before).slice(hunk.oldStart, hunk.oldStart + hunk.oldCount);
+  return linesOf(after).toSpliced(hunk.newStart, hunk.newCount, ...kept).join("");
+}
+
+export interface DiffText {
+  readonly text: string;
+  /** Lines that are left out. */
+  readonly more: number;
+  readonly added: number;
+  readonly removed: number;
+}
+
+/** The change as lines of a unified diff without file headers, at most `limit` of them, safe to look at. */
+export function diffText(preview: DiffPreview, limit = 400): DiffText {
+  const patch = createTwoFilesPatch("", "", preview.oldText ?? "", preview.newText, "", "", { context: 2 });
+  const lines = patch.split("\n").slice(3).filter((line) => !line.startsWith("\\"));
+  if (lines.at(-1) === "") lines.pop();
+  const starting = (sign: string): number => lines.filter((line) => line.startsWith(sign)).length;
+  return {
+    text: visible(lines.slice(0, limit).join("\n").replaceAll("\r", "")),
+    more: Math.max(0, lines.length - limit),
+    added: starting("+"),
+    removed: starting("-"),
+  };
+}
+
+/**
+ * The tool's input that leads to `text`, which the user made of the proposal; undefined when it is the proposal.
+ *
+ * @throws Error for a tool whose input cannot be worked out from a text, or when nothing would change.
+ */
+export function editedInput(request: DiffRequest, text: string): Readonly<Record<string, unknown>> | undefined {
+  const { oldText, newText } = request.preview;
+  if (text === newText) return undefined;
+  if (text === oldText) throw new Error("Nothing of the proposal is left: deny it instead.");
+  if (request.tool === "write_file") return { ...request.input, content: text };
+  if (request.tool === "edit_file" && oldText) {
+    const { replace_all: _, ...input } = request.input;
+    return { ...input, ...replacement(oldText, text) };
+  }
+  throw new Error(`A proposal of ${request.tool} cannot be changed; approve or deny it.`);
+}
+
+/** The first line in the file that changes, from 0. */
+export function firstLine(request: DiffRequest): number {
+  const { oldText, newText } = request.preview;
+  if (oldText === null) return 0;
+  const hunk = hunksOf(oldText, newText)[0];
+  if (!hunk) return 0;
+  return hunk.oldCount === 0 ? Math.max(0, hunk.oldStart - 1) : hunk.oldStart;
+}
+
+/** The smallest run of whole lines that holds every difference and occurs once in `before`. */
+function replacement(before: string, after: string): { old_string: string; new_string: string } {
+  const [from, to] = [linesOf(before), linesOf(after)];
+  let start = 0;
+  while (start < from.length && start < to.length && from[start] === to[start]) start++;
+  let end = 0;
+  const room = Math.min(from.length, to.length) - start;
+  while (end < room && from[from.length - 1 - end] === to[to.length - 1 - end]) end++;
+  for (;;) {
+    const old = from.slice(start, from.length - end).join("");
+    if (occursOnce(before, old) || (start === 0 && end === 0)) {
+      return { old_string: old, new_string: to.slice(start, to.length - end).join("") };
+    }
+    if (start > 0) start--;
+    if (end > 0) end--;
+  }
+}
+
+function occursOnce(text: string, part: string): boolean {
+  const first = part === "" ? -1 : text.indexOf(part);
+  return first >= 0 && text.indexOf(part, first + 1) < 0;
+}
+
+/** Lines with their ends. */
+function linesOf(text: string): readonly string[] {
+  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}

@@ -1,0 +1,148 @@
+/** What people read: states, times, numbers, and text of models made safe to look at. */
+import type { AgentStatus, FailureReason, PermissionMode, ToolStatus, TurnEnd, Usage } from "../protocol.ts";
+import type { AgentView, Counts } from "./session.ts";
+
+/** An icon of VS Code's own set, and the word that says the same to those who do not see it. */
+export interface Sign {
+  readonly icon: string;
+  readonly word: string;
+  readonly spin?: boolean;
+}
+
+const AGENT_SIGNS: Readonly<Record<AgentStatus, Sign>> = {
+  idle: { icon: "circle-outline", word: "idle" },
+  pending: { icon: "ellipsis", word: "queued" },
+  running: { icon: "sync", word: "running", spin: true },
+  completed: { icon: "check", word: "completed" },
+  failed: { icon: "error", word: "failed" },
+  cancelled: { icon: "circle-slash", word: "cancelled" },
+};
+
+const CALL_SIGNS: Readonly<Record<ToolStatus, Sign>> = {
+  pending: { icon: "ellipsis", word: "pending" },
+  in_progress: { icon: "sync", word: "running", spin: true },
+  completed: { icon: "check", word: "completed" },
+  failed: { icon: "error", word: "failed" },
+  cancelled: { icon: "circle-slash", word: "cancelled" },
+};
+
+const FAILURES: Readonly<Record<FailureReason, string>> = {
+  tool_error: "a tool failed",
+  approval_denied: "denied by you",
+  runtime_error: "gave no answer",
+  model_error: "the model failed",
+  sub_agent_error: "gave up",
+  timed_out: "timed out",
+  budget_exceeded: "over its budget",
+  interrupted_by_restart: "interrupted by a restart",
+  unknown: "failed",
+};
+
+const ENDINGS: Readonly<Record<TurnEnd, string>> = {
+  end_turn: "",
+  max_tokens: "The answer was cut: it reached the limit of tokens.",
+  max_turn_requests: "Stopped: the turn reached its limit.",
+  refusal: "The model refused to answer.",
+  cancelled: "Cancelled.",
+  error: "The turn failed.",
+};
+
+const MODES: Readonly<Record<PermissionMode, { readonly name: string; readonly about: string }>> = {
+  plan: { name: "Plan", about: "read and plan, change nothing" },
+  default: { name: "Ask", about: "ask before every change and command" },
+  accept_edits: { name: "Accept edits", about: "edit files without asking; ask before commands" },
+  bypass: { name: "Bypass", about: "ask nothing; only rules that deny hold" },
+};
+
+export function signOf(agent: Pick<AgentView, "status" | "openQuestions">): Sign {
+  if (agent.openQuestions > 0 && agent.status === "running") return { icon: "question", word: "waiting for you" };
+  return AGENT_SIGNS[agent.status];
+}
+
+export function signOfCall(status: ToolStatus): Sign {
+  return CALL_SIGNS[status];
+}
+
+/** Why an agent ended as it did, or what it waits for; empty when there is nothing to say. */
+export function reasonOf(agent: AgentView): string {
+  if (agent.status === "failed") return agent.failureReason ? FAILURES[agent.failureReason] : "failed";
+  if (agent.status === "cancelled") return "cancelled";
+  if (agent.status === "pending") return agent.queuePosition ? `queued, ${ordinal(agent.queuePosition)}` : "queued";
+  return agent.detail ?? "";
+}
+
+export function endingOf(stopReason: TurnEnd): string {
+  return ENDINGS[stopReason];
+}
+
+export function modeOf(mode: PermissionMode): { readonly name: string; readonly about: string } {
+  return MODES[mode];
+}
+
+export const PERMISSION_MODES = Object.keys(MODES) as readonly PermissionMode[];
+
+/** `0.9 s`, `12 s`, `3 min 5 s`, `1 h 2 min`. */
+export function elapsed(milliseconds: number): string {
+  const seconds = Math.max(0, milliseconds) / 1000;
+  if (seconds < 10) return `${(Math.floor(seconds * 10) / 10).toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** How long an agent has run, or ran. */
+export function runTime(agent: Pick<AgentView, "startedAt" | "endedAt">, now: number): string {
+  return elapsed((agent.endedAt ? Date.parse(agent.endedAt) : now) - Date.parse(agent.startedAt));
+}
+
+/** `840 tok`, `3.1k tok`, `1.2M tok`: all tokens that went in and out. */
+export function tokens(usage: Usage): string {
+  const count = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
+  if (count === 0) return "";
+  if (count < 1000) return `${count} tok`;
+  return count < 999_950 ? `${(count / 1000).toFixed(1)}k tok` : `${(count / 1_000_000).toFixed(1)}M tok`;
+}
+
+/** `$0.04`; empty where no price is known. */
+export function cost(usage: Usage): string {
+  if (!usage.cost) return "";
+  return usage.cost < 0.01 ? "<$0.01" : `$${usage.cost.toFixed(2)}`;
+}
+
+export function calls(count: number): string {
+  return count === 1 ? "1 call" : `${count} calls`;
+}
+
+/** `Agents: 1 primary, 2 running, 1 finished · 1 waiting for you`. */
+export function statusLine(counts: Counts): string {
+  const queued = counts.pending ? `${counts.pending} queued, ` : "";
+  const waiting = counts.waiting ? ` · ${counts.waiting} waiting for you` : "";
+  return `Agents: 1 primary, ${queued}${counts.running} running, ${counts.finished} finished${waiting}`;
+}
+
+/**
+ * Text of a model or a file as it may be shown: control and format characters, which could hide or reorder what one
+ * reads, are spelled out. Line breaks and tabs stay.
+ */
+export function visible(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) =>
+    character === "\n" || character === "\t" ? character : spelledOut(character),
+  );
+}
+
+/** One line of {@link visible} text, cut to `limit` characters. */
+export function oneLine(text: string, limit = 200): string {
+  const line = visible(text.replace(/\s+/g, " ").trim());
+  const characters = [...line];
+  return characters.length > limit ? `${characters.slice(0, limit - 1).join("")}…` : line;
+}
+
+function spelledOut(character: string): string {
+  return `\\u{${character.codePointAt(0)!.toString(16)}}`;
+}
+
+function ordinal(position: number): string {
+  const teens = position % 100 >= 11 && position % 100 <= 13;
+  return `${position}${(!teens && ["", "st", "nd", "rd"][position % 10]) || "th"}`;
+}

@@ -1,0 +1,149 @@
+/** The native tree of the session's agents: the primary, and below it its sub-agents by start. */
+import * as vscode from "vscode";
+
+import type { Server } from "../server.ts";
+import type { Sessions } from "../sessions.ts";
+import { type AgentView, childrenOf, countsOf, hasNotEnded, type SessionState } from "../state/session.ts";
+import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../state/words.ts";
+import { Paced } from "./paced.ts";
+
+/** An agent in the tree: what commands of its row are called with. */
+export interface AgentItem {
+  readonly sessionId: string;
+  readonly agentId: string;
+}
+
+const COLOURS: Readonly<Record<string, string>> = {
+  completed: "testing.iconPassed",
+  failed: "testing.iconFailed",
+  "waiting for you": "charts.yellow",
+  running: "charts.blue",
+};
+
+export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Disposable {
+  readonly #sessions: Sessions;
+  readonly #server: Server;
+  readonly #changes = new vscode.EventEmitter<undefined>();
+  readonly #paced: Paced;
+  readonly #items = new Map<string, AgentItem>();
+  readonly #subscriptions: vscode.Disposable[];
+  readonly view: vscode.TreeView<AgentItem>;
+  readonly onDidChangeTreeData = this.#changes.event;
+
+  constructor(sessions: Sessions, server: Server) {
+    this.#sessions = sessions;
+    this.#server = server;
+    this.#paced = new Paced(() => this.#refresh());
+    this.view = vscode.window.createTreeView("deputy.agents", { treeDataProvider: this, showCollapseAll: true });
+    this.#subscriptions = [
+      sessions.onDidChange(() => this.#paced.call()),
+      sessions.onDidShow(() => this.#paced.call()),
+      this.view.onDidChangeVisibility(() => this.#paced.call()),
+    ];
+  }
+
+  getChildren(item?: AgentItem): AgentItem[] {
+    const state = this.#sessions.current;
+    if (!state) return [];
+    return childrenOf(state, item?.agentId).map((agent) => this.#item(state.sessionId, agent.agentId));
+  }
+
+  getParent(item: AgentItem): AgentItem | undefined {
+    const parentId = this.#sessions.get(item.sessionId)?.agents[item.agentId]?.parentAgentId;
+    return parentId === undefined ? undefined : this.#item(item.sessionId, parentId);
+  }
+
+  getTreeItem(item: AgentItem): vscode.TreeItem {
+    const state = this.#sessions.get(item.sessionId);
+    const agent = state?.agents[item.agentId];
+    if (!state || !agent) return new vscode.TreeItem("");
+    const isPrimary = agent.parentAgentId === undefined;
+    const sign = signOf(agent);
+    const row = new vscode.TreeItem(isPrimary ? (state.info?.title || "Deputy") : oneLine(agent.label));
+    row.id = `${item.sessionId}/${item.agentId}`;
+    row.description = describe(agent);
+    row.iconPath = new vscode.ThemeIcon(
+      sign.spin ? `${sign.icon}~spin` : sign.icon,
+      COLOURS[sign.word] ? new vscode.ThemeColor(COLOURS[sign.word]!) : undefined,
+    );
+    row.accessibilityInformation = { label: `${row.label as string}, ${agent.definition}, ${sign.word}, ${row.description}` };
+    row.collapsibleState = childrenOf(state, agent.agentId).length
+      ? vscode.TreeItemCollapsibleState.Expanded
+      : vscode.TreeItemCollapsibleState.None;
+    row.contextValue = this.#context(agent, isPrimary);
+    row.command = {
+      title: "Open Thread",
+      command: isPrimary ? "deputy.chat.focus" : "deputy.agent.open",
+      arguments: isPrimary ? [] : [item],
+    };
+    return row;
+  }
+
+  resolveTreeItem(row: vscode.TreeItem, item: AgentItem): vscode.TreeItem {
+    const agent = this.#sessions.get(item.sessionId)?.agents[item.agentId];
+    if (agent) row.tooltip = tooltip(agent);
+    return row;
+  }
+
+  dispose(): void {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#paced.dispose();
+    this.view.dispose();
+    this.#changes.dispose();
+  }
+
+  #refresh(): void {
+    const state = this.#sessions.current;
+    const counts = state && countsOf(state);
+    const queued = counts?.pending ? `, ${counts.pending} queued` : "";
+    this.view.description = counts ? `${counts.running} running${queued}, ${counts.finished} finished` : "";
+    if (!this.view.visible) return;
+    this.#changes.fire(undefined);
+    // The elapsed time goes on while nothing else happens.
+    if (counts?.running) this.#paced.callIn(1000);
+  }
+
+  /** Rows are told apart by reference, so each agent keeps its own. */
+  #item(sessionId: string, agentId: string): AgentItem {
+    const key = `${sessionId}/${agentId}`;
+    const item = this.#items.get(key) ?? { sessionId, agentId };
+    this.#items.set(key, item);
+    return item;
+  }
+
+  #context(agent: AgentView, isPrimary: boolean): string {
+    const state = hasNotEnded(agent) ? "running" : "ended";
+    const revert = !hasNotEnded(agent) && this.#server.has("deputy/agent/revert") ? ".revert" : "";
+    return `${isPrimary ? "primary" : "child"}.${state}${revert}`;
+  }
+}
+
+/** The agent's row, without its name: what it does, or how it ended; then time, calls, tokens, cost. */
+function describe(agent: AgentView): string {
+  const sign = signOf(agent);
+  const now = sign.word === "waiting for you" ? sign.word : reasonOf(agent) || (agent.activity ? oneLine(agent.activity, 60) : "");
+  const isChild = agent.parentAgentId !== undefined;
+  return [
+    isChild ? agent.definition : "",
+    now || (agent.status === "idle" ? "" : sign.word),
+    isChild && agent.status !== "pending" ? runTime(agent, Date.now()) : "",
+    agent.toolCallCount ? calls(agent.toolCallCount) : "",
+    tokens(agent.usage),
+    cost(agent.usage),
+  ]
+    .filter(Boolean)
+    .join(" · ");
+}
+
+function tooltip(agent: AgentView): vscode.MarkdownString {
+  const text = new vscode.MarkdownString();
+  text.appendText(`${agent.label}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "reads only" : "may change files"}`);
+  if (agent.error) text.appendText(`\n\n${agent.error}`);
+  if (agent.summary) text.appendText(`\n\n${oneLine(agent.summary, 500)}`);
+  return text;
+}
+
+/** A one-line summary of the session, for the status bar. */
+export function shownCounts(state: SessionState | undefined): ReturnType<typeof countsOf> {
+  return state ? countsOf(state) : { pending: 0, running: 0, finished: 0, waiting: 0 };
+}

@@ -1,0 +1,80 @@
+/** The sessions that the server has, newest first. */
+import * as vscode from "vscode";
+
+import type { SessionInfo } from "../protocol.ts";
+import type { Server } from "../server.ts";
+import type { Sessions } from "../sessions.ts";
+import { oneLine } from "../state/words.ts";
+import { Paced } from "./paced.ts";
+
+const PAGE = 50;
+const NEWS = new Set(["session_changed", "turn_started", "turn_finished"]);
+
+export type HistoryItem = SessionInfo | { readonly more: string };
+
+export class History implements vscode.TreeDataProvider<HistoryItem>, vscode.Disposable {
+  readonly #server: Server;
+  readonly #sessions: Sessions;
+  readonly #changes = new vscode.EventEmitter<undefined>();
+  readonly #paced = new Paced(() => this.#changes.fire(undefined));
+  readonly #subscriptions: vscode.Disposable[];
+  #pages = 1;
+  readonly view: vscode.TreeView<HistoryItem>;
+  readonly onDidChangeTreeData = this.#changes.event;
+
+  constructor(server: Server, sessions: Sessions) {
+    this.#server = server;
+    this.#sessions = sessions;
+    this.view = vscode.window.createTreeView("deputy.sessions", { treeDataProvider: this });
+    this.#subscriptions = [
+      server.onState(() => this.refresh()),
+      server.onEvent((event) => NEWS.has(event.type) && this.refresh()),
+      sessions.onDidShow(() => this.refresh()),
+    ];
+  }
+
+  refresh(): void {
+    this.#paced.call();
+  }
+
+  showMore(): void {
+    this.#pages++;
+    this.refresh();
+  }
+
+  async getChildren(item?: HistoryItem): Promise<HistoryItem[]> {
+    if (item || this.#server.state !== "running" || !this.#server.has("deputy/session/list")) return [];
+    const { sessions, nextCursor } = await this.#server.request("deputy/session/list", { limit: PAGE * this.#pages });
+    return nextCursor ? [...sessions, { more: nextCursor }] : [...sessions];
+  }
+
+  getTreeItem(item: HistoryItem): vscode.TreeItem {
+    if ("more" in item) {
+      const row = new vscode.TreeItem("Show more…");
+      row.command = { title: "Show more", command: "deputy.session.more" };
+      return row;
+    }
+    const isShown = item.sessionId === this.#sessions.current?.sessionId;
+    const row = new vscode.TreeItem(oneLine(item.title, 80) || "New session");
+    row.id = item.sessionId;
+    row.description = new Date(item.updatedAt).toLocaleString(undefined, { dateStyle: "short", timeStyle: "short" });
+    row.tooltip = `${oneLine(item.title, 300)}\n${vscode.Uri.parse(item.cwd).fsPath}\n${item.model}`;
+    row.iconPath = new vscode.ThemeIcon(isShown ? "circle-filled" : "comment-discussion");
+    row.contextValue = ["session", ...this.#abilities()].join(".");
+    row.command = { title: "Open", command: "deputy.session.open", arguments: [item] };
+    return row;
+  }
+
+  dispose(): void {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    this.#paced.dispose();
+    this.view.dispose();
+    this.#changes.dispose();
+  }
+
+  /** What the server can do with a session, for the menus. */
+  #abilities(): string[] {
+    const able = ["rename", "archive", "delete", "export"] as const;
+    return able.filter((ability) => this.#server.has(`deputy/session/${ability}`));
+  }
+}

@@ -1,0 +1,96 @@
+/** The inbox: every open question of this window, by agent. Its badge counts them. */
+import * as vscode from "vscode";
+
+import type { PermissionRequest } from "../protocol.ts";
+import type { Questions } from "../questions.ts";
+import { isDiff } from "../state/proposal.ts";
+import { oneLine, visible } from "../state/words.ts";
+
+/** The questions of one agent, or one of them. */
+export type InboxItem =
+  | { readonly kind: "agent"; readonly agentId: string; readonly label: string }
+  | { readonly kind: "question"; readonly requestId: string };
+
+const ICONS: Readonly<Record<string, string>> = { edit: "edit", execute: "terminal", fetch: "globe", read: "file", search: "search" };
+
+export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposable {
+  readonly #questions: Questions;
+  readonly #changes = new vscode.EventEmitter<undefined>();
+  readonly #subscription: vscode.Disposable;
+  readonly view: vscode.TreeView<InboxItem>;
+  readonly onDidChangeTreeData = this.#changes.event;
+
+  constructor(questions: Questions) {
+    this.#questions = questions;
+    this.view = vscode.window.createTreeView("deputy.questions", { treeDataProvider: this });
+    this.#subscription = questions.onDidChange(() => this.#refresh());
+    this.#refresh();
+  }
+
+  getChildren(item?: InboxItem): InboxItem[] {
+    const requests = this.#questions.list();
+    if (item?.kind === "question") return [];
+    if (item) return requests.filter(({ agent }) => agent.agentId === item.agentId).map(asItem);
+    const agents = new Map(requests.map(({ agent }) => [agent.agentId, agent.label]));
+    return [...agents].map(([agentId, label]) => ({ kind: "agent", agentId, label }));
+  }
+
+  getTreeItem(item: InboxItem): vscode.TreeItem {
+    return item.kind === "agent" ? this.#agentRow(item) : this.#questionRow(item.requestId);
+  }
+
+  dispose(): void {
+    this.#subscription.dispose();
+    this.view.dispose();
+    this.#changes.dispose();
+  }
+
+  #agentRow({ agentId, label }: InboxItem & { kind: "agent" }): vscode.TreeItem {
+    const count = this.#questions.list().filter(({ agent }) => agent.agentId === agentId).length;
+    const row = new vscode.TreeItem(oneLine(label), vscode.TreeItemCollapsibleState.Expanded);
+    row.id = `agent/${agentId}`;
+    row.description = count === 1 ? "1 question" : `${count} questions`;
+    row.contextValue = "asking";
+    row.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
+    return row;
+  }
+
+  #questionRow(requestId: string): vscode.TreeItem {
+    const request = this.#questions.get(requestId);
+    if (!request) return new vscode.TreeItem("");
+    const row = new vscode.TreeItem(oneLine(withoutLabel(request), 80));
+    row.id = `question/${requestId}`;
+    row.iconPath = new vscode.ThemeIcon(ICONS[request.kind] ?? "tools");
+    if (request.batch.size > 1) row.description = `${request.batch.index + 1} of ${request.batch.size}`;
+    row.tooltip = tooltip(request);
+    row.contextValue = isDiff(request) ? "question.diff" : "question";
+    row.command = { title: "Show", command: "deputy.question.show", arguments: [{ kind: "question", requestId }] };
+    return row;
+  }
+
+  #refresh(): void {
+    const count = this.#questions.list().length;
+    const waiting = count === 1 ? "1 question waits for you" : `${count} questions wait for you`;
+    this.view.badge = count ? { value: count, tooltip: waiting } : undefined;
+    void vscode.commands.executeCommand("setContext", "deputy.questions", count);
+    this.#changes.fire(undefined);
+  }
+}
+
+/** The question's title without the label of its agent, which stands above it. */
+export function withoutLabel(request: PermissionRequest): string {
+  return request.title.replace(`[${request.agent.label}] `, "");
+}
+
+function asItem(request: PermissionRequest): InboxItem {
+  return { kind: "question", requestId: request.requestId };
+}
+
+function tooltip(request: PermissionRequest): vscode.MarkdownString {
+  const text = new vscode.MarkdownString();
+  text.appendText(oneLine(request.title, 300));
+  if (request.preview?.type === "command") text.appendCodeblock(visible(request.preview.command), "shellscript");
+  if (request.preview?.type === "text") text.appendText(`\n\n${visible(request.preview.text)}`);
+  if (request.reason) text.appendText(`\n\n${oneLine(request.reason, 300)}`);
+  return text;
+}

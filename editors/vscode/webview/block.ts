@@ -1,0 +1,142 @@
+/** The block of a sub-agent: one line that says who, what and how far, and below it, when unfolded, its calls. */
+import type { AgentEntry } from "../src/protocol.ts";
+import { type AgentView, hasNotEnded } from "../src/state/session.ts";
+import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens, visible } from "../src/state/words.ts";
+import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
+import { markdown } from "./markdown.ts";
+import { planList } from "./plan.ts";
+import { Transcript } from "./transcript.ts";
+import type { Part, View } from "./view.ts";
+
+export class AgentBlock implements Part {
+  entry: AgentEntry;
+  readonly element: HTMLElement;
+  readonly #agentId: string;
+  readonly #toggle: HTMLButtonElement;
+  readonly #chevron = icon("chevron-right");
+  readonly #sign = h("span", { class: "sign", role: "img" });
+  readonly #label = h("span", { class: "label" });
+  readonly #definition = h("span", { class: "definition muted" });
+  readonly #figures = h("span", { class: "figures muted" });
+  readonly #activity = h("div", { class: "activity muted" });
+  readonly #actions = h("span", { class: "actions" });
+  readonly #body = h("div", { class: "block-body" });
+  readonly #plan = h("div");
+  readonly #result = h("div", { class: "result markdown" });
+  readonly #transcript: Transcript;
+  readonly #unfoldedFor = new Set<string>();
+  #open = false;
+  #actionsFor = "";
+  #resultFor: string | undefined;
+  #view: View | undefined;
+
+  constructor(entry: AgentEntry) {
+    this.entry = entry;
+    this.#agentId = entry.agentId;
+    this.#transcript = new Transcript(entry.agentId, "calls");
+    this.#toggle = h(
+      "button",
+      { type: "button", class: "block-toggle", onClick: () => this.#fold(!this.#open) },
+      this.#chevron,
+      this.#sign,
+      this.#label,
+      this.#definition,
+    );
+    this.#body.append(this.#plan, this.#transcript.element, this.#result);
+    this.element = h(
+      "section",
+      { class: "block", "data-agent": entry.agentId },
+      h("header", { class: "block-head" }, this.#toggle, this.#figures, this.#actions),
+      this.#activity,
+      this.#body,
+    );
+    this.#fold(false);
+  }
+
+  update(view: View): void {
+    this.#view = view;
+    const live = view.state.agents[this.#agentId];
+    // A child that was continued has a block for each run; those of earlier runs stay as they ended.
+    const agent: AgentView = live?.run === this.entry.run ? live : { ...this.entry.agent, openQuestions: 0 };
+    this.#head(view, agent);
+    this.#unfoldForQuestions(view);
+    if (!this.#open) return;
+    const plan = view.state.plans[this.#agentId];
+    fill(this.#plan, plan && planList(plan));
+    this.#transcript.update(view);
+    this.#showResult(view, agent);
+  }
+
+  #head(view: View, agent: AgentView): void {
+    const sign = signOf(agent);
+    if (this.element.dataset["state"] !== sign.word) {
+      this.element.dataset["state"] = sign.word;
+      fill(this.#sign, icon(sign.icon, sign.spin));
+      this.#sign.setAttribute("aria-label", sign.word);
+    }
+    setText(this.#label, oneLine(agent.label, 60));
+    this.#label.title = visible(agent.label);
+    setText(this.#definition, agent.definition);
+    setText(this.#figures, figures(agent, view.now));
+    setText(this.#activity, activity(agent));
+    this.#activity.hidden = this.#activity.textContent === "";
+    this.#drawActions(view, agent);
+  }
+
+  #drawActions(view: View, agent: AgentView): void {
+    const key = `${hasNotEnded(agent)}/${view.around.can.revert}/${view.around.can.message}`;
+    if (this.#actionsFor === key) return;
+    this.#actionsFor = key;
+    const name = oneLine(agent.label, 40);
+    const { agentId } = agent;
+    const live = hasNotEnded(agent);
+    fill(
+      this.#actions,
+      live && view.around.can.message && iconButton("comment", `Tell ${name} something`, () => view.send({ type: "steer", agentId })),
+      !live && view.around.can.revert && iconButton("discard", `Revert the edits of ${name}`, () => view.send({ type: "revert", agentId })),
+      iconButton("link-external", `Open the thread of ${name}`, () => view.send({ type: "thread", agentId })),
+      live && button("Cancel", () => view.send({ type: "cancelAgent", agentId }), { class: "secondary small", label: `Cancel ${name}` }),
+    );
+  }
+
+  #showResult(view: View, agent: AgentView): void {
+    const text = agent.status === "failed" && agent.error ? `${agent.error}\n\n${agent.summary ?? ""}` : (agent.summary ?? "");
+    if (this.#resultFor === text) return;
+    this.#resultFor = text;
+    this.#result.hidden = text.trim() === "";
+    this.#result.replaceChildren(markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
+  }
+
+  /** A question, here or below, unfolds the block once; the user may fold it again. */
+  #unfoldForQuestions(view: View): void {
+    for (const { requestId, agent } of Object.values(view.state.questions)) {
+      const concerns = agent.agentId === this.#agentId || agent.ancestry.some(({ agentId }) => agentId === this.#agentId);
+      if (!concerns || this.#unfoldedFor.has(requestId)) continue;
+      this.#unfoldedFor.add(requestId);
+      this.#fold(true);
+    }
+  }
+
+  #fold(open: boolean): void {
+    const opens = open && !this.#open;
+    this.#open = open;
+    this.#toggle.setAttribute("aria-expanded", String(open));
+    this.#chevron.classList.toggle("open", open);
+    this.#body.hidden = !open;
+    if (!opens || !this.#view) return;
+    if (!this.#view.state.whole[this.#agentId]) this.#view.send({ type: "transcript", agentId: this.#agentId });
+    this.update(this.#view);
+  }
+}
+
+function figures(agent: AgentView, now: number): string {
+  const time = agent.status === "pending" ? "" : runTime(agent, now);
+  return [time, agent.toolCallCount ? calls(agent.toolCallCount) : "", tokens(agent.usage), cost(agent.usage)].filter(Boolean).join(" · ");
+}
+
+/** The second line: what a running agent does, what it waits for, or why it did not complete. */
+function activity(agent: AgentView): string {
+  if (agent.status === "completed") return "";
+  if (agent.openQuestions > 0 && hasNotEnded(agent)) return "waiting for you";
+  return oneLine(reasonOf(agent) || agent.activity || "", 120);
+}

@@ -1,0 +1,167 @@
+/** Where prompts are written. Enter sends, Shift+Enter breaks the line; no key here answers a question. */
+import type { Mention, Picture } from "../src/page/messages.ts";
+import { isBusy, type SessionState } from "../src/state/session.ts";
+import { modeOf, oneLine } from "../src/state/words.ts";
+import { button, fill, h, icon, iconButton } from "./dom.ts";
+import type { Part, View } from "./view.ts";
+
+const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
+const MAX_PICTURE = 5 * 1024 * 1024;
+
+/** What survives while the page is hidden. */
+export interface Draft {
+  readonly text: string;
+  readonly mentions: readonly Mention[];
+}
+
+export class Composer implements Part {
+  readonly element: HTMLElement;
+  readonly #text = h("textarea", { class: "prompt", rows: "1", placeholder: "Ask, or describe a task", "aria-label": "Prompt" });
+  readonly #chips = h("div", { class: "chips" });
+  readonly #queue = h("div", { class: "queue" });
+  readonly #mode = h("button", { type: "button", class: "pick", onClick: () => this.#view?.send({ type: "pickMode" }) });
+  readonly #model = h("button", { type: "button", class: "pick", onClick: () => this.#view?.send({ type: "pickModel" }) });
+  readonly #send = iconButton("send", "Send (Enter)", () => this.#submit());
+  readonly #stop = button("Stop", () => this.#view?.send({ type: "cancelTurn" }), { class: "secondary small", icon: "debug-stop", label: "Stop all agents of this session" });
+  readonly #remember: (draft: Draft) => void;
+  #mentions: readonly Mention[] = [];
+  #pictures: readonly Picture[] = [];
+  #queued: SessionState["queue"] | undefined;
+  #view: View | undefined;
+
+  constructor(draft: Draft | undefined, remember: (draft: Draft) => void) {
+    this.#remember = remember;
+    this.#send.classList.add("send");
+    const attach = iconButton("add", "Add files to the prompt", () => this.#view?.send({ type: "attach" }));
+    const box = h(
+      "div",
+      { class: "box" },
+      this.#chips,
+      this.#text,
+      h("div", { class: "tools" }, attach, this.#mode, this.#model, h("span", { class: "space" }), this.#stop, this.#send),
+    );
+    this.element = h("form", { class: "composer" }, this.#queue, box);
+    this.element.addEventListener("submit", (event) => event.preventDefault());
+    this.#text.addEventListener("keydown", (event) => this.#key(event));
+    this.#text.addEventListener("input", () => this.#changed());
+    this.#text.addEventListener("paste", (event) => this.#paste(event));
+    if (draft) {
+      this.#text.value = draft.text;
+      this.#mentions = draft.mentions;
+    }
+    this.#drawChips();
+  }
+
+  update(view: View): void {
+    this.#view = view;
+    const busy = isBusy(view.state);
+    this.#stop.hidden = !busy;
+    this.#send.title = busy ? "Queue (Enter): runs after this turn" : "Send (Enter)";
+    const { mode, model } = view.around;
+    draw(this.#mode, `${modeOf(mode).name}`, `Permission mode: ${modeOf(mode).about}`);
+    draw(this.#model, model || "Model", "Model of this session");
+    if (this.#queued !== view.state.queue) this.#drawQueue(view);
+  }
+
+  /** Adds files, and text in front of what is written. */
+  add(mentions: readonly Mention[], text = ""): void {
+    const known = new Set(this.#mentions.map(key));
+    this.#mentions = [...this.#mentions, ...mentions.filter((mention) => !known.has(key(mention)))];
+    if (text) this.#text.value = this.#text.value ? `${text}\n${this.#text.value}` : text;
+    this.#changed();
+    this.#drawChips();
+    this.focus();
+  }
+
+  focus(): void {
+    this.#text.focus();
+  }
+
+  #key(event: KeyboardEvent): void {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    this.#submit();
+  }
+
+  #submit(): void {
+    const text = this.#text.value.trim();
+    if (!this.#view || (!text && this.#pictures.length === 0)) return;
+    this.#view.send({ type: "prompt", text, mentions: this.#mentions, pictures: this.#pictures });
+    this.#text.value = "";
+    this.#mentions = this.#pictures = [];
+    this.#changed();
+    this.#drawChips();
+  }
+
+  #changed(): void {
+    this.#remember({ text: this.#text.value, mentions: this.#mentions });
+    this.#text.style.height = "auto";
+    this.#text.style.height = `${this.#text.scrollHeight}px`;
+  }
+
+  #paste(event: ClipboardEvent): void {
+    for (const file of event.clipboardData?.files ?? []) {
+      const mimeType = PICTURES.find((type) => type === file.type);
+      if (!mimeType || file.size > MAX_PICTURE) continue;
+      event.preventDefault();
+      const reader = new FileReader();
+      reader.addEventListener("load", () => {
+        const data = String(reader.result).split(",")[1];
+        if (!data) return;
+        this.#pictures = [...this.#pictures, { mimeType, data }];
+        this.#drawChips();
+      });
+      reader.readAsDataURL(file);
+    }
+  }
+
+  #drawChips(): void {
+    this.#chips.hidden = this.#mentions.length + this.#pictures.length === 0;
+    const chip = (content: Node | string, label: string, remove: () => void): HTMLElement =>
+      h("span", { class: "chip" }, content, iconButton("close", `Remove ${label}`, remove));
+    fill(
+      this.#chips,
+      ...this.#mentions.map((mention) =>
+        chip(oneLine(mention.label, 60), mention.label, () => {
+          this.#mentions = this.#mentions.filter((one) => one !== mention);
+          this.#changed();
+          this.#drawChips();
+        }),
+      ),
+      ...this.#pictures.map((picture) =>
+        chip(h("img", { src: `data:${picture.mimeType};base64,${picture.data}`, alt: "Pasted picture" }), "picture", () => {
+          this.#pictures = this.#pictures.filter((one) => one !== picture);
+          this.#drawChips();
+        }),
+      ),
+    );
+  }
+
+  #drawQueue(view: View): void {
+    this.#queued = view.state.queue;
+    this.#queue.hidden = view.state.queue.length === 0;
+    fill(
+      this.#queue,
+      ...view.state.queue.map(({ promptId, text }) =>
+        h(
+          "div",
+          { class: "queued" },
+          icon("clock"),
+          h("span", { class: "queued-text", title: oneLine(text, 500) }, oneLine(text, 120)),
+          iconButton("close", "Take this prompt back", () => view.send({ type: "unqueue", promptId })),
+        ),
+      ),
+    );
+  }
+}
+
+function draw(element: HTMLElement, text: string, title: string): void {
+  if (element.textContent === text && element.title === title) return;
+  fill(element, text);
+  element.title = title;
+  element.setAttribute("aria-label", `${title} (${text})`);
+}
+
+function key(mention: Mention): string {
+  return JSON.stringify([mention.uri, mention.range]);
+}

@@ -1,0 +1,161 @@
+/** The page: a transcript, what stands in the way, the plan, and where prompts are written. */
+import type { FromPage, Surroundings, ToPage } from "../src/page/messages.ts";
+import { emptySession, isBusy, reduce, type SessionState } from "../src/state/session.ts";
+import { oneLine, signOf } from "../src/state/words.ts";
+import { Composer, type Draft } from "./composer.ts";
+import { fill, h, icon } from "./dom.ts";
+import { Notices, StatusRow } from "./notices.ts";
+import { planList } from "./plan.ts";
+import { ThreadBanner } from "./thread.ts";
+import { Transcript } from "./transcript.ts";
+import type { View } from "./view.ts";
+
+interface Host {
+  postMessage(message: FromPage): void;
+  getState(): Draft | undefined;
+  setState(draft: Draft): void;
+}
+
+declare function acquireVsCodeApi(): Host;
+
+const SECOND = 1000;
+/** Pixels from the end within which the page follows what is new. */
+const NEAR_END = 40;
+
+class PageView {
+  readonly #host: Host;
+  readonly #banner = new ThreadBanner();
+  readonly #scroll = h("main", { class: "scroll", tabindex: "0", "aria-label": "Conversation" });
+  readonly #welcome = h("div", { class: "welcome" });
+  readonly #plan = h("details", { class: "plan-box" });
+  readonly #notices = new Notices();
+  readonly #status = new StatusRow();
+  readonly #news = h("div", { class: "unseen", "aria-live": "polite" });
+  readonly #composer: Composer;
+  #transcript: Transcript | undefined;
+  #shownAgent = "";
+  #state = emptySession("");
+  #around: Surroundings | undefined;
+  #scheduled = false;
+  #planDrawn: unknown;
+
+  constructor(host: Host, root: HTMLElement) {
+    this.#host = host;
+    this.#composer = new Composer(host.getState(), (draft) => host.setState(draft));
+    this.#plan.open = true;
+    fill(
+      this.#welcome,
+      h("h2", {}, "What should be done?"),
+      h("p", {}, "Deputy sends sub-agents to look into different sides of a question at the same time. You see each of them work, can stop any one, and nothing is changed before you said yes."),
+    );
+    this.#scroll.append(this.#welcome);
+    root.append(
+      this.#banner.element,
+      this.#scroll,
+      this.#plan,
+      this.#status.element,
+      this.#notices.element,
+      this.#composer.element,
+      this.#news,
+    );
+    window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#hear(data));
+    setInterval(() => isBusy(this.#state) && this.#schedule(), SECOND);
+    host.postMessage({ type: "ready" });
+    host.postMessage({ type: "start" });
+  }
+
+  #hear(message: ToPage): void {
+    switch (message.type) {
+      case "state":
+        this.#state = message.state ?? emptySession("");
+        this.#around = message.around;
+        break;
+      case "around":
+        this.#around = message.around;
+        break;
+      case "events":
+        this.#announce(message.events.reduce(reduce, this.#state));
+        break;
+      case "mention":
+        this.#composer.add(message.mentions, message.text);
+        break;
+      case "unsent":
+        this.#composer.add([], message.text);
+        break;
+      case "show":
+        this.#show(message.requestId);
+        break;
+    }
+    this.#schedule();
+  }
+
+  /** Draws at most once a frame, however much is told. A page that is not seen draws when it is. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    requestAnimationFrame(() => {
+      this.#scheduled = false;
+      this.#draw();
+    });
+  }
+
+  #draw(): void {
+    const around = this.#around;
+    if (!around) return;
+    const view: View = { state: this.#state, around, now: Date.now(), send: (message) => this.#host.postMessage(message) };
+    const atEnd = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight < NEAR_END;
+    this.#chooseTranscript(around.agentId ?? this.#state.primaryId);
+    this.#transcript?.update(view);
+    this.#banner.update(view);
+    this.#notices.update(view);
+    this.#status.update(view);
+    this.#composer.update(view);
+    this.#drawPlan(around.agentId ?? this.#state.primaryId);
+    const isThread = around.agentId !== undefined;
+    this.#composer.element.hidden = isThread;
+    this.#notices.element.hidden = isThread;
+    this.#status.element.hidden ||= isThread;
+    this.#welcome.hidden = isThread || this.#transcript?.element.childNodes.length !== 0;
+    if (atEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
+  }
+
+  #chooseTranscript(agentId: string | undefined): void {
+    const shown = `${this.#state.sessionId}/${agentId ?? ""}`;
+    if (shown === this.#shownAgent) return;
+    this.#shownAgent = shown;
+    this.#transcript?.element.remove();
+    this.#transcript = new Transcript(agentId ?? "", "whole");
+    this.#scroll.append(this.#transcript.element);
+  }
+
+  #drawPlan(agentId: string | undefined): void {
+    const plan = agentId === undefined ? undefined : this.#state.plans[agentId];
+    if (plan === this.#planDrawn) return;
+    this.#planDrawn = plan;
+    this.#plan.hidden = !plan?.length;
+    const done = plan?.filter((entry) => entry.status === "completed").length ?? 0;
+    fill(this.#plan, h("summary", {}, icon("checklist"), ` Plan: ${done} of ${plan?.length ?? 0} done`), plan && planList(plan));
+  }
+
+  /** Goes on to the next state, and tells those who listen what matters: who asks, and who has ended. */
+  #announce(next: SessionState): void {
+    const before = this.#state;
+    this.#state = next;
+    const asked = Object.values(next.questions).filter(({ requestId }) => !(requestId in before.questions));
+    const ended = Object.values(next.agents).filter((agent) => agent.endedAt && !before.agents[agent.agentId]?.endedAt);
+    const words = [
+      ...asked.map((request) => `${oneLine(request.title)} waits for you`),
+      ...ended.map((agent) => `${oneLine(agent.label)} ${signOf(agent).word}`),
+    ];
+    if (words.length) this.#news.textContent = words.join(". ");
+  }
+
+  #show(requestId: string): void {
+    this.#draw();
+    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".question")].find((one) => one.dataset["request"] === requestId);
+    card?.scrollIntoView({ block: "nearest" });
+    card?.focus();
+  }
+}
+
+new PageView(acquireVsCodeApi(), document.getElementById("deputy")!);

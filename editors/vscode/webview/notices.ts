@@ -1,0 +1,70 @@
+/** One line over the prompt when something stands in the way, with the one thing to do about it. */
+import { countsOf, isBusy, isInterrupted } from "../src/state/session.ts";
+import { elapsed, endingOf, oneLine, statusLine } from "../src/state/words.ts";
+import { button, fill, h, icon, setText } from "./dom.ts";
+import type { Part, View } from "./view.ts";
+
+interface Notice {
+  readonly text: string;
+  readonly icon: string;
+  readonly action?: { readonly text: string; readonly type: "start" | "trust" | "continue" };
+}
+
+export class Notices implements Part {
+  readonly element = h("div", { class: "notices", role: "status" });
+  #drawn = "";
+
+  update(view: View): void {
+    const notices = noticesOf(view);
+    const key = JSON.stringify(notices);
+    if (key === this.#drawn) return;
+    this.#drawn = key;
+    fill(
+      this.element,
+      ...notices.map((notice) =>
+        h(
+          "div",
+          { class: "notice" },
+          icon(notice.icon),
+          h("span", {}, notice.text),
+          notice.action && button(notice.action.text, () => view.send({ type: notice.action!.type }), { class: "secondary small" }),
+        ),
+      ),
+    );
+  }
+}
+
+/** The line of counts under the transcript, and how long the turn has run. */
+export class StatusRow implements Part {
+  readonly element = h("div", { class: "status muted" });
+
+  update({ state, now }: View): void {
+    const hasChildren = Object.keys(state.agents).length > 1;
+    const busy = isBusy(state);
+    const time = state.turn ? elapsed(now - Date.parse(state.turn.startedAt)) : "";
+    const activity = state.turn && state.primaryId ? (state.agents[state.primaryId]?.detail ?? "") : "";
+    const line = hasChildren || busy ? statusLine(countsOf(state)) : "";
+    setText(this.element, [activity, line, time].filter(Boolean).join(" · "));
+    this.element.hidden = this.element.textContent === "";
+  }
+}
+
+function noticesOf({ state, around }: View): readonly Notice[] {
+  const notices: Notice[] = [];
+  if (around.server === "stopped") {
+    notices.push({ text: "Deputy's server is not running.", icon: "debug-disconnect", action: { text: "Start", type: "start" } });
+  }
+  if (!around.trusted) {
+    const text = "This folder is not trusted: agents read and plan, and change nothing.";
+    notices.push({ text, icon: "shield", action: { text: "Trust…", type: "trust" } });
+  }
+  const { ended } = state;
+  if (ended && ended.stopReason !== "end_turn") {
+    const text = ended.error ? `${ended.error.message} ${ended.error.action}` : endingOf(ended.stopReason);
+    notices.push({ text: oneLine(text, 400), icon: ended.stopReason === "cancelled" ? "circle-slash" : "error" });
+  } else if (isInterrupted(state)) {
+    const text = "The last turn was interrupted: the server ended.";
+    notices.push({ text, icon: "debug-restart", action: { text: "Continue", type: "continue" } });
+  }
+  return notices;
+}

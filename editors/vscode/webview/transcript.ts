@@ -1,0 +1,215 @@
+/** A transcript: messages, tool calls and blocks of sub-agents, in the order in which they came. */
+import type { MessageEntry, Range, ToolCallEntry } from "../src/protocol.ts";
+import type { Entry, Stream } from "../src/state/session.ts";
+import { oneLine, signOfCall, visible } from "../src/state/words.ts";
+import { AgentBlock } from "./block.ts";
+import { arrange, fill, h, icon } from "./dom.ts";
+import { markdown } from "./markdown.ts";
+import { QuestionCard } from "./question.ts";
+import type { Part, View } from "./view.ts";
+
+/** What of a transcript is shown: all of it, or of a child's block the calls alone. */
+export type Detail = "whole" | "calls";
+
+const RECENT_CALLS = 6;
+
+export class Transcript implements Part {
+  readonly element = h("div", { class: "transcript" });
+  readonly #agentId: string;
+  readonly #detail: Detail;
+  readonly #parts = new Map<string, Part>();
+  #showsAll = false;
+  #view: View | undefined;
+
+  constructor(agentId: string, detail: Detail) {
+    this.#agentId = agentId;
+    this.#detail = detail;
+  }
+
+  update(view: View): void {
+    this.#view = view;
+    const { entries, streams, questions } = view.state;
+    const own = this.#shown(entries[this.#agentId] ?? []);
+    const wanted = new Map<string, Part>();
+    const hidden = this.#hidden(own);
+    if (hidden > 0) this.#want(wanted, "more", () => new Earlier(() => this.#showAll()));
+    for (const entry of own.slice(hidden)) this.#want(wanted, keyOf(entry), () => partOf(entry));
+    const stream = streams[this.#agentId];
+    if (stream && this.#detail === "whole") this.#want(wanted, `stream/${stream.messageId}`, () => new StreamPart(this.#agentId));
+    for (const request of Object.values(questions)) {
+      if (request.agent.agentId === this.#agentId) this.#want(wanted, `question/${request.requestId}`, () => new QuestionCard(request));
+    }
+    this.#replace(wanted);
+    const latest = new Map(own.map((entry) => [keyOf(entry), entry]));
+    for (const [key, part] of wanted) {
+      if (part instanceof Earlier) part.count = hidden;
+      const entry = latest.get(key);
+      if (entry && "entry" in part) part.entry = entry;
+      part.update(view);
+    }
+  }
+
+  #want(wanted: Map<string, Part>, key: string, make: () => Part): void {
+    wanted.set(key, this.#parts.get(key) ?? make());
+  }
+
+  #replace(wanted: Map<string, Part>): void {
+    this.#parts.clear();
+    for (const [key, part] of wanted) this.#parts.set(key, part);
+    arrange(this.element, [...wanted.values()].map((part) => part.element));
+  }
+
+  /** Entries that are shown: a call that started an agent is its block; in a block, what the agent says is left out. */
+  #shown(entries: readonly Entry[]): readonly Entry[] {
+    const doors = new Set(entries.map((entry) => (entry.type === "agent" ? entry.toolCallId : undefined)));
+    return entries.filter((entry) => {
+      if (entry.type === "tool_call") return !doors.has(entry.toolCallId);
+      return entry.type === "agent" || this.#detail === "whole";
+    });
+  }
+
+  #hidden(entries: readonly Entry[]): number {
+    const first = entries.findIndex((entry) => entry.type !== "tool_call");
+    const calls = first < 0 ? entries.length : first;
+    return this.#detail === "calls" && !this.#showsAll ? Math.max(0, calls - RECENT_CALLS) : 0;
+  }
+
+  #showAll(): void {
+    this.#showsAll = true;
+    if (this.#view) this.update(this.#view);
+  }
+}
+
+/** An entry keeps its element; what changes in it is drawn anew only when the entry is another one. */
+abstract class EntryPart<E extends Entry = Entry> implements Part {
+  abstract readonly element: HTMLElement;
+  entry: E;
+  #drawn: E | undefined;
+
+  constructor(entry: E) {
+    this.entry = entry;
+  }
+
+  update(view: View): void {
+    if (this.#drawn === this.entry) return;
+    this.#drawn = this.entry;
+    this.draw(view);
+  }
+
+  protected abstract draw(view: View): void;
+}
+
+class MessagePart extends EntryPart<MessageEntry> {
+  readonly element: HTMLElement;
+
+  constructor(entry: MessageEntry) {
+    super(entry);
+    this.element = h("article", { class: `message ${entry.role}`, "aria-label": entry.role === "user" ? "You" : "Deputy" });
+  }
+
+  protected draw(view: View): void {
+    const { role, text, references } = this.entry;
+    const body = h("div", { class: "markdown" });
+    if (role === "user") body.textContent = visible(text);
+    else body.append(markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
+    const seen = references ?? [];
+    fill(this.element, body, seen.length > 0 && h("p", { class: "references" }, ...seen.map((one) => reference(view, one.uri, one.range))));
+  }
+}
+
+class StreamPart implements Part {
+  readonly element: HTMLElement;
+  readonly #agentId: string;
+  readonly #thought = h("details", { class: "thought" });
+  readonly #thoughtText = h("div", { class: "thought-text" });
+  readonly #body = h("div", { class: "markdown" });
+  #drawn: Stream | undefined;
+
+  constructor(agentId: string) {
+    this.#agentId = agentId;
+    this.#thought.append(h("summary", {}, "Thinking"), this.#thoughtText);
+    this.element = h("article", { class: "message assistant streaming", "aria-label": "Deputy", "aria-busy": "true" }, this.#thought, this.#body);
+  }
+
+  update(view: View): void {
+    const stream = view.state.streams[this.#agentId];
+    if (!stream || stream === this.#drawn) return;
+    const before = this.#drawn;
+    this.#drawn = stream;
+    this.#thought.hidden = !stream.thought;
+    if (stream.thought !== before?.thought) this.#thoughtText.textContent = visible(stream.thought);
+    if (stream.text !== before?.text) {
+      this.#body.replaceChildren(markdown(stream.text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
+    }
+  }
+}
+
+class CallPart extends EntryPart<ToolCallEntry> {
+  readonly element = h("div", { class: "call" });
+  readonly #row = h("div", { class: "call-row" });
+  readonly #output = h("pre", { class: "output", tabindex: "0", "aria-label": "Result" });
+
+  constructor(entry: ToolCallEntry) {
+    super(entry);
+    this.#output.hidden = true;
+    this.element.append(this.#row, this.#output);
+  }
+
+  protected draw(view: View): void {
+    const { status, title, content, locations } = this.entry;
+    const sign = signOfCall(status);
+    const text = oneLine(title.replace(/^\[[^\]]*\] /, ""), 160);
+    const place = locations[0];
+    const name = place
+      ? h("button", { type: "button", class: "call-title link", title: text, onClick: () => view.send({ type: "open", uri: place.uri, ...(place.range && { range: place.range }) }) }, text)
+      : h("span", { class: "call-title", title: text }, text);
+    const toggle = h(
+      "button",
+      { type: "button", class: "icon-button", title: "Result", "aria-label": "Show the result", "aria-expanded": String(!this.#output.hidden), onClick: () => this.#toggle(toggle) },
+      icon("chevron-right"),
+    );
+    this.element.dataset["status"] = status;
+    fill(this.#row, h("span", { class: `sign ${status}`, role: "img", "aria-label": sign.word }, icon(sign.icon, sign.spin)), name, content !== undefined && toggle);
+    this.#output.textContent = visible(content ?? "");
+  }
+
+  #toggle(button: HTMLElement): void {
+    this.#output.hidden = !this.#output.hidden;
+    button.setAttribute("aria-expanded", String(!this.#output.hidden));
+  }
+}
+
+/** `+ 12 earlier calls`, which shows them. */
+class Earlier implements Part {
+  readonly element: HTMLElement;
+  count = 0;
+
+  constructor(show: () => void) {
+    this.element = h("button", { type: "button", class: "link earlier", onClick: show });
+  }
+
+  update(): void {
+    this.element.textContent = `+ ${this.count} earlier ${this.count === 1 ? "call" : "calls"}`;
+  }
+}
+
+function partOf(entry: Entry): Part {
+  switch (entry.type) {
+    case "message":
+      return new MessagePart(entry);
+    case "tool_call":
+      return new CallPart(entry);
+    case "agent":
+      return new AgentBlock(entry);
+  }
+}
+
+function keyOf(entry: Entry): string {
+  return `${entry.type}/${entry.seq}`;
+}
+
+function reference(view: View, uri: string, range: Range): HTMLElement {
+  const name = decodeURI(uri).split("/").slice(-2).join("/");
+  const text = `${name}:${range.start.line + 1}-${range.end.line + 1}`;
+  return h("button", { type: "button", class: "path", onClick: () => view.send({ type: "open", uri, range }) }, visible(text));
+}

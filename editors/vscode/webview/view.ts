@@ -1,0 +1,17 @@
+/** What all parts of the page are drawn from. */
+import type { FromPage, Surroundings } from "../src/page/messages.ts";
+import type { SessionState } from "../src/state/session.ts";
+
+export interface View {
+  readonly state: SessionState;
+  readonly around: Surroundings;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly send: (message: FromPage) => void;
+}
+
+/** A part of the page that redraws itself from a view. */
+export interface Part {
+  readonly element: HTMLElement;
+  update(view: View): void;
+}
