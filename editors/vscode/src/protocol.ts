@@ -257,7 +257,7 @@ export interface AnswerPermissionArgument {
 export interface ApiSettings {
   /** A program with its arguments that prints the key; it goes before the keyring and `ANTHROPIC_API_KEY`. It is asked again when the key is refused. */
   readonly keyCommand?: readonly string[];
-  /** Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it; needs the Python package `keyring`. */
+  /** Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it; needs the Python package `keyring`, which the extra of that name brings: `deputy-ls[keyring]`. */
   readonly keyring?: boolean;
   /** Further headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -286,6 +286,8 @@ export interface BudgetSettings {
   readonly cost?: number;
   /** Calls of tools. */
   readonly toolCalls?: number;
+  /** Replies of models. */
+  readonly replies?: number;
   /** Running time of an agent, in seconds; for a tree, the time of one turn. */
   readonly seconds?: number;
 }
@@ -320,12 +322,60 @@ export interface ClientCapabilities {
   readonly diagnostics?: boolean;
 }
 
+/** A prompt that is called as `/name arguments`. */
+export interface CommandInfo {
+  readonly name: string;
+  readonly description: string;
+  readonly argumentHint?: string;
+  readonly uri: string;
+}
+
 /** A command to be run. */
 export interface CommandPreview {
   readonly type: "command";
   readonly command: string;
   /** URI of its folder. */
   readonly cwd: string;
+}
+
+/** A prompt that is being written. */
+export interface CompleteParams {
+  readonly sessionId: string;
+  /** The prompt up to the cursor. */
+  readonly text: string;
+}
+
+/** How the prompt can go on; nothing where it names nothing. */
+export interface CompleteResult {
+  /** The end of the text that a completion takes the place of. */
+  readonly replace: string;
+  readonly items: readonly Completion[];
+}
+
+/** One way to go on. */
+export interface Completion {
+  /** What stands in the place of `replace`. */
+  readonly text: string;
+  readonly kind: CompletionKind;
+  readonly detail?: string;
+}
+
+/** What a completion names. */
+export type CompletionKind = "command" | "file" | "folder";
+
+/** What holds in a session now; of instructions the nearest stands last. */
+export interface ContextListResult {
+  readonly instructions: readonly InstructionInfo[];
+  readonly skills: readonly SkillInfo[];
+  readonly commands: readonly CommandInfo[];
+  readonly problems: readonly ContextProblem[];
+}
+
+/** A file that cannot be used, or not whole. */
+export interface ContextProblem {
+  readonly uri: string;
+  readonly line: number;
+  readonly reason: string;
 }
 
 /** A kind of agent. */
@@ -397,7 +447,7 @@ export interface Empty {
 export type EndStatus = "completed" | "failed" | "cancelled";
 
 /** One event, told apart by `type`. */
-export type EventParams = TurnStarted | TurnFinished | PromptQueue | AgentStarted | AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged | MessageDelta | ThoughtDelta | MessageAdded | ToolCallStarted | ToolCallUpdate | Plan | PermissionRequested | PermissionResolved | SessionStatus | SessionChanged | DefinitionsChanged;
+export type EventParams = TurnStarted | TurnFinished | PromptQueue | AgentStarted | AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged | MessageDelta | ThoughtDelta | ToolOutputDelta | MessageAdded | ToolCallStarted | ToolCallUpdate | Plan | PermissionRequested | PermissionResolved | SessionStatus | SessionChanged | DefinitionsChanged;
 
 /** Form of an exported session. */
 export type ExportFormat = "markdown" | "json";
@@ -419,6 +469,16 @@ export interface ImageBlock {
   readonly data: string;
 }
 
+/** A file that is part of every system prompt below its folder. */
+export interface InstructionInfo {
+  readonly uri: string;
+  /** Why it is read: where it stands, in words. */
+  readonly reason: string;
+  readonly bytes: number;
+  /** Whether agents are told only its beginning. */
+  readonly truncated: boolean;
+}
+
 /** `data` of error -32602. */
 export interface InvalidParamsData {
   /** JSON path of the first field that does not validate, such as `prompt[0].uri`; empty for the whole. */
@@ -430,6 +490,8 @@ export interface InvalidParamsData {
 export interface LimitSettings {
   /** Bytes of a sub-agent's result that its parent and its events get; the rest is in the transcript. */
   readonly resultBytes?: number;
+  /** Bytes of all tasks and results of one `spawn_agents` call together; the longest are cut. */
+  readonly aggregateBytes?: number;
   /** Prompts that may wait for the turn of a session. */
   readonly promptQueue?: number;
   /** Model requests of one turn of the primary; those of a sub-agent are bounded by its definition. */
@@ -646,6 +708,8 @@ export interface PermissionResolved {
   readonly requestId: string;
   readonly outcome: SelectedOutcome | CancelledOutcome;
   readonly by: ResolvedBy;
+  /** What the gate says, where a rule or the mode has settled it. */
+  readonly reason?: string;
 }
 
 /** A client's result of `deputy/permission/request`. */
@@ -655,7 +719,7 @@ export interface PermissionResponse {
 
 /** Rules, and what holds while nobody can be asked. */
 export interface PermissionSettings {
-  /** Rules for every agent. Deny wins wherever it stands, then ask, then allow. */
+  /** Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands, then ask, then allow. */
   readonly rules?: readonly RuleSetting[];
   /** Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once. */
   readonly reconnectGrace?: number;
@@ -801,7 +865,7 @@ export interface Rule {
   /** Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when absent. */
   readonly pattern?: string;
   readonly action: RuleAction;
-  /** Where it comes from: `session`, `settings`, or a file. */
+  /** Where it comes from: `session` (an answer), `settings`, or the path of a file. */
   readonly source: string;
 }
 
@@ -837,9 +901,9 @@ export interface RuleSetting {
 export interface SelectedOutcome {
   readonly outcome: "selected";
   readonly optionId: string;
-  /** Words of the user to the agent, quoted to it in a refusal. */
+  /** Words of the user to the agent: quoted in a refusal, else told after the results of the turn. */
   readonly feedback?: string;
-  /** Replaces the proposed input; it is validated and decided again. */
+  /** Replaces the proposed input of one question; it is validated and decided again, and the agent is told. */
   readonly input?: Readonly<Record<string, unknown>>;
 }
 
@@ -859,7 +923,7 @@ export interface SessionArchiveParams {
   readonly archived: boolean;
 }
 
-/** Title, model, permission mode or archiving changed: ask for the session again. */
+/** Title, model, permission mode, archiving or background commands changed: ask for them again. */
 export interface SessionChanged {
   readonly sessionId: string;
   readonly time: string;
@@ -930,6 +994,8 @@ export interface SessionNewParams {
   readonly title?: string;
   readonly model?: string;
   readonly permissionMode?: PermissionMode;
+  /** Name of the definition of its own agent; `primary` when absent. */
+  readonly agent?: string;
 }
 
 /** The session and its primary agent. */
@@ -1017,7 +1083,7 @@ export interface Settings {
   readonly api?: ApiSettings;
   /** How much is allowed without asking in a new session. */
   readonly permissionMode?: PermissionMode;
-  /** Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent, and the permission mode is `plan`. */
+  /** Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent, and the permission mode is `plan`. Permission rules of the workspace that allow something count only where this is set to true by name. */
   readonly trusted?: boolean;
   /** Further folders whose files agents of new sessions may read; in a workspace that is not trusted there are none. */
   readonly roots?: readonly RootSetting[];
@@ -1026,7 +1092,26 @@ export interface Settings {
   readonly agents?: AgentSettings;
   readonly budgets?: BudgetsSettings;
   readonly limits?: LimitSettings;
+  readonly web?: WebSettings;
   readonly permissions?: PermissionSettings;
+  readonly shell?: ShellSettings;
+}
+
+/** How commands are run: by bash, without a terminal, in an environment that holds no secrets. */
+export interface ShellSettings {
+  /** Names of environment variables that commands get beside the usual ones (`PATH`, `HOME`, `LANG` and the like); `*` stands for any text, as in `CI_*`. */
+  readonly env?: readonly string[];
+  /** Seconds after which a command is ended that names no limit of its own. */
+  readonly timeout?: number;
+  /** Whether commands run in a sandbox: no network, and no writing outside the workspace. Needs Linux and bubblewrap (`bwrap`); without it commands are refused. */
+  readonly sandbox?: boolean;
+}
+
+/** A skill that agents can read when they need it. */
+export interface SkillInfo {
+  readonly name: string;
+  readonly description: string;
+  readonly uri: string;
 }
 
 /** Why a turn ended. */
@@ -1071,6 +1156,8 @@ export interface ToolCallEntry {
   readonly status: ToolStatus;
   readonly input: Readonly<Record<string, unknown>>;
   readonly locations: readonly Location[];
+  /** Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.` */
+  readonly reason?: string;
   readonly type: "tool_call";
   /** What the agent read of the result, bounded. */
   readonly content?: string;
@@ -1092,6 +1179,8 @@ export interface ToolCallStarted {
   readonly status: ToolStatus;
   readonly input: Readonly<Record<string, unknown>>;
   readonly locations: readonly Location[];
+  /** Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.` */
+  readonly reason?: string;
   readonly type: "tool_call";
 }
 
@@ -1114,6 +1203,18 @@ export interface ToolCallUpdate {
 
 /** What a tool does to the world. */
 export type ToolKind = "read" | "search" | "edit" | "execute" | "fetch" | "think" | "other";
+
+/** More of what a tool call puts out while it runs, such as a command; of a flood only the latest part. The last `tool_call_update` has the output. */
+export interface ToolOutputDelta {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly afterSeq: number;
+  readonly type: "tool_output_delta";
+  readonly toolCallId: string;
+  readonly text: string;
+}
 
 /** State of a tool call. */
 export type ToolStatus = "pending" | "in_progress" | "completed" | "failed" | "cancelled";
@@ -1183,6 +1284,16 @@ export interface UsageChanged {
   readonly usage: Usage;
 }
 
+/** What agents read beyond the workspace. */
+export interface WebSettings {
+  /** Whether agents are offered to read the web; each new site is asked about. */
+  readonly enabled?: boolean;
+  /** Whether that includes this machine and private networks. */
+  readonly allowPrivate?: boolean;
+  /** Whether agents may search the web by the web search of their model's provider, which may cost extra; when absent, where it is known to have one. It is asked about, too. */
+  readonly search?: boolean;
+}
+
 /** Requests of the client. */
 export interface ClientRequests {
   /** Opens a session and subscribes the client to it. */
@@ -1217,9 +1328,9 @@ export interface ClientRequests {
   "deputy/agent/transcript": { params: AgentTranscriptParams; result: AgentTranscriptResult };
   /** Stops an agent and everything below it, and answers when that has stopped. */
   "deputy/agent/cancel": { params: AgentParams; result: CancelledResult };
-  /** Says something to a running agent; to an idle or ended one it is error -32003. */
+  /** Says something to a running agent, which reads it before it goes on or ends; to an idle or ended one it is error -32003. What could not be read any more (cancelled, out of time) is shown as unread. */
   "deputy/agent/message": { params: AgentMessageParams; result: AgentMessageResult };
-  /** Takes the edits of an agent back, and leaves alone what was changed since. */
+  /** Takes the edits of an agent back, and leaves alone what was changed since; while it works it is error -32003. */
   "deputy/agent/revert": { params: AgentRevertParams; result: AgentRevertResult };
   /** Lists the open questions. */
   "deputy/permission/list": { params: PermissionListParams; result: PermissionListResult };
@@ -1233,6 +1344,10 @@ export interface ClientRequests {
   "deputy/rule/remove": { params: RuleRemoveParams; result: RuleListResult };
   /** Lists the agent definitions. */
   "deputy/definition/list": { params: NoParams; result: DefinitionListResult };
+  /** Lists the instructions, skills and commands that hold in a session, and why. */
+  "deputy/context/list": { params: SessionParams; result: ContextListResult };
+  /** Says how a prompt can go on: commands after `/`, files and folders after `@`. */
+  "deputy/context/complete": { params: CompleteParams; result: CompleteResult };
   /** Lists the commands that agents run in the background. */
   "deputy/process/list": { params: SessionParams; result: ProcessListResult };
   /** Stops a background command with all its children. */

@@ -113,7 +113,9 @@ export class Server implements vscode.Disposable {
   ): Promise<ClientRequests[M]["result"]> {
     await this.start();
     if (!this.#client) throw new Error("Deputy's server has ended.");
-    return this.#client.sendRequest<ClientRequests[M]["result"]>(method, params, token);
+    // A token that is undefined would be sent as a second parameter.
+    const rest = token ? [token] : [];
+    return this.#client.sendRequest<ClientRequests[M]["result"]>(method, params, ...rest);
   }
 
   /** Tells the server of changed settings. */

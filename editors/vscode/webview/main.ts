@@ -43,6 +43,7 @@ class PageView {
     this.#host = host;
     this.#composer = new Composer(host.getState(), (draft) => host.setState(draft));
     this.#plan.open = true;
+    this.#plan.hidden = true;
     fill(
       this.#welcome,
       h("h2", {}, "What should be done?"),

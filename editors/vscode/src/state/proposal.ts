@@ -45,11 +45,12 @@ export interface DiffText {
 /** The change as lines of a unified diff without file headers, at most `limit` of them, safe to look at. */
 export function diffText(preview: DiffPreview, limit = 400): DiffText {
   const patch = createTwoFilesPatch("", "", preview.oldText ?? "", preview.newText, "", "", { context: 2 });
-  const lines = patch.split("\n").slice(3).filter((line) => !line.startsWith("\\"));
+  const lines = patch.split("\n");
+  lines.splice(0, Math.max(0, lines.findIndex((line) => line.startsWith("@@"))));
   if (lines.at(-1) === "") lines.pop();
   const starting = (sign: string): number => lines.filter((line) => line.startsWith(sign)).length;
   return {
-    text: visible(lines.slice(0, limit).join("\n").replaceAll("\r", "")),
+    text: visible(lines.filter((line) => !line.startsWith("\\")).slice(0, limit).join("\n").replaceAll("\r", "")),
     more: Math.max(0, lines.length - limit),
     added: starting("+"),
     removed: starting("-"),

@@ -234,7 +234,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
 function start(state: SessionState, event: AgentStarted): SessionState {
   const { agent, agentId, seq, run, time, toolCallId } = event;
   const known = state.agents[agentId];
-  const view: AgentView = { ...agent, ...(known && { startedAt: known.startedAt }), openQuestions: 0 };
+  const view: AgentView = { ...agent, ...(known && { startedAt: known.startedAt, usage: known.usage }), openQuestions: 0 };
   const next = {
     ...state,
     agents: { ...state.agents, [agentId]: view },
