@@ -9,7 +9,7 @@ WORKERS ?= 2
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo try-nvim test lint lint-nvim bench lock generate clean
+.PHONY: help venv demo try-nvim vsix test lint lint-nvim bench lock generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,12 @@ demo: $(VENV)/.runtime ## Watch agents work on this folder (no key needed; chang
 
 try-nvim: $(VENV)/.dev ## Try the Neovim plugin on a sample project (offline model, unless a key is set)
 	@$(BIN)/python editors/nvim/try/run.py
+
+vsix: ## Pack the VS Code extension (needs Node.js with npm)
+	npm --prefix editors/vscode ci --silent
+	npm --prefix editors/vscode run --silent check
+	npm --prefix editors/vscode run --silent build
+	npm --prefix editors/vscode run --silent package
 
 test: $(VENV)/.dev ## Run the tests (WORKERS=2 processes)
 	$(BIN)/pytest -n $(WORKERS)

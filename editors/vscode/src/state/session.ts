@@ -118,6 +118,22 @@ export function reduce(state: SessionState, event: EventParams): SessionState {
   return { ...next, lastSeq: event.seq, stale: next.stale || event.seq > state.lastSeq + 1 };
 }
 
+/** The transcript of one agent as the server tells it: a child's block in the child's latest state. */
+export function transcriptOf(state: SessionState, agentId: string): readonly Entry[] {
+  return (state.entries[agentId] ?? []).map((entry) => {
+    const now = entry.type === "agent" ? state.agents[entry.agentId] : undefined;
+    if (entry.type !== "agent" || !now) return entry;
+    const agent = nodeOf(now);
+    const { references: _, ...told } = entry;
+    return { ...told, agent, ...(agent.toolCallId && { toolCallId: agent.toolCallId }), result: agent.summary };
+  });
+}
+
+/** An agent without what only live events tell. */
+export function nodeOf({ openQuestions: _, detail: _detail, activity: _activity, ...node }: AgentView): AgentNode {
+  return node;
+}
+
 /** The agents below `parentId` (`undefined`: the primary), by start, then id. */
 export function childrenOf(state: SessionState, parentId: string | undefined): readonly AgentView[] {
   return Object.values(state.agents)
@@ -196,7 +212,11 @@ function fold(state: SessionState, event: EventParams): SessionState {
         ...(event.status === "idle" && { activity: undefined }),
       });
     case "agent_activity":
-      return change(state, event, { activity: event.text, toolCallCount: event.toolCallCount });
+      return change(state, event, {
+        activity: event.text,
+        toolCallCount: event.toolCallCount,
+        updatedAt: state.agents[event.agentId]?.updatedAt ?? event.time, // leaves no trace that the store does not have
+      });
     case "agent_finished":
       return finish(state, event);
     case "usage":
@@ -223,9 +243,9 @@ function fold(state: SessionState, event: EventParams): SessionState {
     case "plan":
       return { ...state, plans: { ...state.plans, [event.agentId]: event.entries } };
     case "permission_requested":
-      return openQuestion(state, event);
+      return change(openQuestion(state, event), event, {});
     case "permission_resolved":
-      return closeQuestion(state, event.requestId);
+      return change(closeQuestion(state, event.requestId), event, {});
     default:
       return state; // derived events, and whatever a newer server tells
   }

@@ -1,0 +1,49 @@
+/** The fold gives what the server's own fold gives, for the event logs that all front ends share. */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { emptySession, nodeOf, reduce, transcriptOf, type AgentView } from "../src/state/session.ts";
+
+const folder = new URL("../../../tests/vectors/", import.meta.url);
+const logs = readdirSync(folder).filter((name) => name.endsWith(".json"));
+
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
+function byStart(a: AgentView, b: AgentView): number {
+  const key = (one: AgentView): string => `${one.startedAt} ${one.agentId}`;
+  return key(a) < key(b) ? -1 : 1;
+}
+
+for (const name of logs) {
+  const log = JSON.parse(readFileSync(new URL(name, folder), "utf-8"));
+  for (const [title, repeat] of [["once", 1], ["twice", 2]] as const) {
+    test(`${name}, every event told ${title}`, () => {
+      let state = emptySession("session-1");
+      for (const [index, step] of log.steps.entries()) {
+        for (const event of step.events) {
+          const durable = event.seq !== undefined;
+          for (let n = 0; n < (durable ? repeat : 1); n++) state = reduce(state, event);
+        }
+        const at = `step ${index}`;
+        const expected = step.expected;
+        assert.equal(state.lastSeq, expected.lastSeq, at);
+        assert.deepEqual(plain(Object.values(state.agents).sort(byStart).map(nodeOf)), expected.agents, at);
+        for (const [agentId, entries] of Object.entries(expected.transcripts)) {
+          assert.deepEqual(plain(transcriptOf(state, agentId)), entries, `${at}, transcript of ${agentId}`);
+        }
+        assert.deepEqual(
+          Object.keys(state.questions),
+          expected.permissions.map((one: { requestId: string } | string) => (typeof one === "string" ? one : one.requestId)),
+          at,
+        );
+      }
+    });
+  }
+  test(`${name}, events of kinds that are not known change nothing`, () => {
+    const state = emptySession("session-1");
+    const unknown = { type: "invented_later", sessionId: "session-1", seq: 1, agentSeq: 1, agentId: "a", run: 1 };
+    assert.deepEqual(reduce(state, unknown as never).agents, state.agents);
+  });
+}
