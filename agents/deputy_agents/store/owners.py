@@ -14,6 +14,9 @@ from deputy_agents.ids import new_id
 
 _SWEEP_AFTER = 24 * 3600
 """Seconds after which the file of an owner that has ended is removed; younger ones may be about to be locked."""
+_PROBES = (0, 0.001, 0.007, 0.023, 0.061)
+"""Seconds before each try to take a lock: another process that looks at the same time holds it for a moment only, an
+owner for its life."""
 
 
 class Owners:
@@ -38,12 +41,15 @@ class Owners:
         if Path(name).name != name or not self._path(name).exists():
             return False
         lock = self._lock_of(name)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            return True
-        lock.release()
-        return False
+        for pause in _PROBES:
+            time.sleep(pause)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                continue
+            lock.release()
+            return False
+        return True
 
     def sweep(self, keep: set[str]) -> None:
         """Removes what owners that ended long ago have left, save those in ``keep``."""
