@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from deputy_server.lsp.writer import Writer
+from deputy_server.rpc.writer import Writer
 
 PIPE_HOLDS = 2**16
 

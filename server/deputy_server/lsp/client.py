@@ -13,7 +13,7 @@ from lsprotocol import types
 from pygls.uris import from_fs_path, to_fs_path
 
 from deputy_protocol.errors import InvalidParams
-from deputy_server.lsp.json import dig, is_object, items
+from deputy_server.rpc.json import dig, is_object, items
 
 _ENCODINGS = tuple(kind.value for kind in types.PositionEncodingKind)
 

@@ -9,9 +9,9 @@ from deputy_agents.errors import ToolError
 from deputy_agents.ports import Buffer
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Document, Documents
-from deputy_server.lsp.errors import ClientError, ConnectionLost
-from deputy_server.lsp.json import JsonObject, dig
 from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.rpc.errors import ClientError, ConnectionLost
+from deputy_server.rpc.json import JsonObject, dig
 
 APPLY_TIMEOUT = 30
 """Seconds that an editor may take to apply an edit."""

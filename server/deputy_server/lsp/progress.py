@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from lsprotocol import types
 
-from deputy_server.lsp.errors import ClientError, ConnectionLost
 from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.rpc.errors import ClientError, ConnectionLost
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from deputy_protocol.methods import PERMISSION_REQUEST
 from deputy_protocol.permission import read_choice
 from deputy_server import convert
 from deputy_server.lsp.client import Client
-from deputy_server.lsp.errors import ClientError, ConnectionLost
-from deputy_server.lsp.json import JsonObject, dig
 from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.rpc.errors import ClientError, ConnectionLost
+from deputy_server.rpc.json import JsonObject, dig
 
 PREVIEW_LINES = 20
 """Lines of a preview that a plain message shows."""

@@ -26,10 +26,10 @@ from pygls.protocol import LanguageServerProtocol
 from pygls.server import JsonRPCServer
 
 from deputy_protocol.errors import ErrorCode
-from deputy_server.lsp.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
-from deputy_server.lsp.json import JsonObject, dig, is_object
 from deputy_server.lsp.stream import Fault
-from deputy_server.lsp.writer import Writer
+from deputy_server.rpc.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
+from deputy_server.rpc.json import JsonObject, dig, is_object
+from deputy_server.rpc.writer import Writer
 
 log = logging.getLogger(__name__)
 

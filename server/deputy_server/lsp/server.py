@@ -18,10 +18,10 @@ from deputy_server.host import Host
 from deputy_server.lsp.client import Client, read_client
 from deputy_server.lsp.definitions import definition_names
 from deputy_server.lsp.documents import Document, Documents
-from deputy_server.lsp.json import JsonObject, dig
 from deputy_server.lsp.process import is_alive
 from deputy_server.lsp.rpc import Greeting, RequestHandler, RpcProtocol
 from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT
+from deputy_server.rpc.json import JsonObject, dig
 from deputy_server.version import VERSION
 
 if TYPE_CHECKING:

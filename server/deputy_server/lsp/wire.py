@@ -15,9 +15,9 @@ from deputy_protocol.contract import Command, Request
 from deputy_protocol.errors import ErrorCode, InvalidParams
 from deputy_server.lsp import agent, background, commands, context, permission, process_wide, session
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.errors import RpcError
-from deputy_server.lsp.json import is_object, items
 from deputy_server.lsp.rpc import Answer, RequestHandler
+from deputy_server.rpc.errors import RpcError
+from deputy_server.rpc.json import is_object, items
 
 P = TypeVar("P", bound=BaseModel)
 R = TypeVar("R", bound=BaseModel)

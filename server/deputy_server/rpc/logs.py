@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 
-from deputy_server.lsp.writer import Writer
+from deputy_server.rpc.writer import Writer
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -34,6 +34,4 @@ def log_to(fd: int) -> Writer:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    # pygls logs whole messages, which hold the user's text.
-    logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
     return out

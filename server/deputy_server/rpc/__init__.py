@@ -1,0 +1,1 @@
+"""What the front ends for editors share of speaking JSON-RPC over standard input and output."""
