@@ -376,6 +376,10 @@ class Session:
             raise InvalidRequest("The message is empty.", "text")
         self._supervisor.steer(agent_id, text)
 
+    def waiting(self) -> Sequence[tuple[str, str]]:
+        """The prompts that wait for the running turn, in order: id and text."""
+        return tuple((turn.turn_id, turn.text) for turn in self._queue)
+
     def agents(self) -> Sequence[AgentNode]:
         """All agents that ever were, ordered by start, then id."""
         # The primary starts once, so its event knows only the model of that time.
@@ -634,7 +638,7 @@ class Session:
         return f"{self.log.failed} The agents go on, and this session is kept in memory until it can be stored again."
 
     def _tell_queue(self) -> None:
-        self.log.emit(PromptQueue(tuple((turn.turn_id, turn.text) for turn in self._queue)))
+        self.log.emit(PromptQueue(tuple(self.waiting())))
 
 
 class AgentsView:

@@ -27,6 +27,8 @@ class Reading(Protocol):
 
     def questions(self) -> Sequence[Question]: ...
 
+    def waiting(self) -> Sequence[tuple[str, str]]: ...
+
 
 class Snapshot:
     """Implements :class:`Reading`. Nothing follows: what happens in the other process is not told here."""
@@ -57,4 +59,8 @@ class Snapshot:
 
     def questions(self) -> Sequence[Question]:
         """None: they are asked, and can be answered, in the other process alone."""
+        return ()
+
+    def waiting(self) -> Sequence[tuple[str, str]]:
+        """None that is known here: prompts that wait are not stored."""
         return ()

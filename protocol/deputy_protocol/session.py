@@ -58,6 +58,9 @@ class SessionInfo(Wire):
     updated_at: str
     archived: Flag
     model: str
+    permission_mode: PermissionMode | None = None
+    """Absent while nobody has set one: that of the settings holds. The answer to `deputy/session/load` always has the
+    one in force, save of a session that is live in another server process."""
     agent_count: Count
 
 

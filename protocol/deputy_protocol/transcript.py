@@ -8,6 +8,7 @@ from pydantic import Field
 
 from deputy_protocol.agent import AgentNode
 from deputy_protocol.base import Count, Params, Positive, Wire
+from deputy_protocol.event import PlanEntry, PromptQueueEntry
 from deputy_protocol.message import Message
 from deputy_protocol.permission import PermissionRequest
 from deputy_protocol.place import Reference
@@ -70,6 +71,13 @@ class AgentTranscriptResult(Wire):
     """The session's last published `seq`: events after it are news."""
 
 
+class AgentPlan(Wire):
+    """The plan of one agent."""
+
+    agent_id: str
+    entries: tuple[PlanEntry, ...]
+
+
 class SessionLoadResult(Wire):
     """Everything that is needed to draw a session. Events with a greater `seq` follow the answer."""
 
@@ -79,4 +87,8 @@ class SessionLoadResult(Wire):
     """The primary's."""
     permissions: tuple[PermissionRequest, ...]
     """The open questions; they also come as requests."""
+    plans: tuple[AgentPlan, ...]
+    """Of the agents that have one."""
+    prompt_queue: tuple[PromptQueueEntry, ...]
+    """The prompts that wait, in order."""
     last_seq: Count

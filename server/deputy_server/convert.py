@@ -28,6 +28,7 @@ from deputy_agents.shell.background import BackgroundCommand
 from deputy_protocol import agent, message, permission, place, session, settings, tool, transcript
 from deputy_protocol import context as wire_context
 from deputy_protocol import definition as wire_definition
+from deputy_protocol import event as wire_event
 from deputy_protocol import metrics as wire_metrics
 from deputy_protocol import process as wire_process
 from deputy_protocol import rule as wire_rule
@@ -120,6 +121,21 @@ def reverted(result: Reverted) -> agent.AgentRevertResult:
     )
 
 
+def plan(entries: Sequence[ev.PlanEntry]) -> tuple[wire_event.PlanEntry, ...]:
+    return tuple(
+        wire_event.PlanEntry(
+            content=step.content,
+            status=wire_event.PlanStatus(step.status),
+            priority=None if step.priority is None else wire_event.PlanPriority(step.priority),
+        )
+        for step in entries
+    )
+
+
+def prompts(waiting: Sequence[tuple[str, str]]) -> tuple[wire_event.PromptQueueEntry, ...]:
+    return tuple(wire_event.PromptQueueEntry(prompt_id=prompt_id, text=text) for prompt_id, text in waiting)
+
+
 def permission_request(session_id: str, question: ev.Question) -> permission.PermissionRequest:
     return permission.PermissionRequest(
         request_id=question.request_id,
@@ -153,6 +169,7 @@ def session_info(record: SessionRecord) -> session.SessionInfo:
         updated_at=rfc3339(record.updated_at),
         archived=record.archived,
         model=record.model,
+        permission_mode=None if record.permission_mode is None else session.PermissionMode(record.permission_mode),
         agent_count=record.agent_count,
     )
 
@@ -258,8 +275,7 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
                 locations=None if locations is None else _locations(locations),
             )
         case ev.PlanChanged(entries):
-            steps = [_present(content=e.content, status=e.status, priority=e.priority) for e in entries]
-            return {"type": "plan", "entries": steps}
+            return {"type": "plan", "entries": [to_wire(step) for step in plan(entries)]}
         case ev.PermissionRequested(question):
             return {"type": "permission_requested"} | to_wire(permission_request(happened.session_id, question))
         case ev.PermissionResolved(request_id, by, option_id, reason):
@@ -269,8 +285,7 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
         case ev.SessionStatus() as body:
             return {"type": "session_status"} | _counts(body)
         case ev.PromptQueue(entries):
-            waiting = [{"promptId": prompt_id, "text": text} for prompt_id, text in entries]
-            return {"type": "prompt_queue", "entries": waiting}
+            return {"type": "prompt_queue", "entries": [to_wire(prompt) for prompt in prompts(entries)]}
         case ev.SessionChanged():
             return {"type": "session_changed"}
         case ev.DefinitionsChanged():

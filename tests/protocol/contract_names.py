@@ -83,7 +83,7 @@ TYPES = {
     "startedAt updatedAt endedAt? summary? error? failureReason? usage toolCallCount",
     "AgentRef": "agentId label definition model depth ancestry",
     "Ancestor": "agentId label",
-    "SessionInfo": "sessionId parentSessionId? title cwd createdAt updatedAt archived model agentCount",
+    "SessionInfo": "sessionId parentSessionId? title cwd createdAt updatedAt archived model permissionMode? agentCount",
     "Usage": "inputTokens outputTokens cacheReadTokens cacheWriteTokens cost?",
     "MessageEntry": "seq agentId run time type messageId role text references?",
     "ToolCallEntry": "seq agentId run time type toolCallId tool title kind status input locations content?",

@@ -67,6 +67,35 @@ async def test_a_session_that_ended_in_order_is_drawn_again_and_goes_on(workspac
         assert api.violations == []
 
 
+async def test_a_load_gives_the_plan_the_prompts_that_wait_and_the_mode(workspace: Path, tmp_path: Path) -> None:
+    steps = [{"content": "look", "status": "completed"}, {"content": "write", "status": "pending"}]
+    gate = asyncio.Event()
+
+    def script(body: Json, _: int) -> Play:
+        return say("done", gate=gate) if len(body["messages"]) > 1 else calls(call("todo", entries=steps))
+
+    async with messages_api(script) as api:
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            session_id, primary = await client.session()
+            assert (await load(client, session_id))["plans"] == []
+            client.start_prompt(session_id, "go")
+            await client.event("plan")
+            client.start_prompt(session_id, "and then", queue=True)
+            [waiting] = (await client.event("prompt_queue", lambda e: e["entries"] != []))["entries"]
+            mode = {"sessionId": session_id, "permissionMode": "plan"}
+            await client.request("deputy/session/setPermissionMode", mode)
+            loaded = await load(client, session_id)
+            assert loaded["plans"] == [{"agentId": primary, "entries": steps}]
+            assert loaded["promptQueue"] == [waiting]
+            assert loaded["session"]["permissionMode"] == "plan"
+            await kill(client)
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            loaded = await load(client, session_id)
+            assert loaded["plans"] == [{"agentId": primary, "entries": steps}]
+            assert loaded["promptQueue"] == []
+            assert loaded["session"]["permissionMode"] == "plan"
+
+
 @pytest.mark.requirement("E7")
 async def test_what_a_killed_server_left_running_ends_once_and_the_session_goes_on(
     workspace: Path, tmp_path: Path

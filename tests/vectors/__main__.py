@@ -251,6 +251,8 @@ async def main() -> None:
         assert final["agents"] == said["agents"], "the fold differs from what the server says"
         assert final["transcripts"]["agent-1"] == said["transcript"]
         assert final["permissions"] == said["permissions"]
+        assert final["plans"] == {plan["agentId"]: plan["entries"] for plan in said["plans"]}
+        assert final["promptQueue"] == said["promptQueue"]
         text = json.dumps({"about": about, "steps": steps(events, cut)}, indent=1, ensure_ascii=False)
         (HERE / f"{name}.json").write_text(text + "\n", "utf-8")
         print(f"{name}: {len(events)} events")

@@ -148,6 +148,12 @@ export interface AgentParams {
   readonly agentId: string;
 }
 
+/** The plan of one agent. */
+export interface AgentPlan {
+  readonly agentId: string;
+  readonly entries: readonly PlanEntry[];
+}
+
 /** Who asks. */
 export interface AgentRef {
   readonly agentId: string;
@@ -954,6 +960,8 @@ export interface SessionInfo {
   readonly updatedAt: string;
   readonly archived: boolean;
   readonly model: string;
+  /** Absent while nobody has set one: that of the settings holds. The answer to `deputy/session/load` always has the one in force, save of a session that is live in another server process. */
+  readonly permissionMode?: PermissionMode;
   readonly agentCount: number;
 }
 
@@ -984,6 +992,10 @@ export interface SessionLoadResult {
   readonly transcript: readonly (MessageEntry | ToolCallEntry | AgentEntry)[];
   /** The open questions; they also come as requests. */
   readonly permissions: readonly PermissionRequest[];
+  /** Of the agents that have one. */
+  readonly plans: readonly AgentPlan[];
+  /** The prompts that wait, in order. */
+  readonly promptQueue: readonly PromptQueueEntry[];
   readonly lastSeq: number;
 }
 

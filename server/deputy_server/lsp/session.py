@@ -33,7 +33,7 @@ from deputy_protocol.session import (
     SessionUnqueueResult,
     StopReason,
 )
-from deputy_protocol.transcript import SessionLoadResult
+from deputy_protocol.transcript import AgentPlan, SessionLoadResult
 from deputy_server import convert
 from deputy_server.export import exported
 from deputy_server.lsp.connection import Connection
@@ -187,11 +187,16 @@ async def load(connection: Connection, params: SessionParams) -> Answer[SessionL
 def _loaded(session: Reading) -> SessionLoadResult:
     entries, last_seq = session.transcript(session.primary_id)
     nodes = session.agents()
+    mode = session.permission_mode if isinstance(session, Session) else session.record.permission_mode
+    record = replace(session.record, agent_count=len(nodes), permission_mode=mode)
+    plans = session.view.plans.items()
     return SessionLoadResult(
-        session=convert.session_info(replace(session.record, agent_count=len(nodes))),
+        session=convert.session_info(record),
         agents=tuple(map(convert.agent_node, nodes)),
         transcript=tuple(map(convert.entry, entries)),
         permissions=tuple(convert.permission_request(session.id, question) for question in session.questions()),
+        plans=tuple(AgentPlan(agent_id=agent_id, entries=convert.plan(steps)) for agent_id, steps in plans if steps),
+        prompt_queue=convert.prompts(session.waiting()),
         last_seq=last_seq,
     )
 

@@ -61,25 +61,34 @@ end
 function M.loaded(path)
   local steps = read(path)
   for from, step in ipairs(steps) do
-    local at = step.expected
+    local at, plans = step.expected, {}
+    for id, entries in pairs(at.plans) do
+      table.insert(plans, { agentId = id, entries = entries })
+    end
     local state = reducer.loaded({
       lastSeq = at.lastSeq,
       agents = at.agents,
       permissions = at.permissions,
       transcript = at.transcripts['agent-1'],
+      plans = plans,
+      promptQueue = at.promptQueue,
     })
     for id, entries in pairs(at.transcripts) do
       reducer.put_transcript(state, id, entries)
     end
-    state.plans = at.plans
     for later = from, #steps do
       for _, event in ipairs(steps[later].events) do
         reducer.apply(state, event)
       end
     end
     local last = steps[#steps].expected
-    local differs =
-      difference({ agents = last.agents, transcripts = last.transcripts, permissions = last.permissions }, state)
+    local differs = difference({
+      agents = last.agents,
+      transcripts = last.transcripts,
+      permissions = last.permissions,
+      plans = last.plans,
+      promptQueue = last.promptQueue,
+    }, state)
     if differs then
       return ('loaded after step %d: %s'):format(from, differs)
     end

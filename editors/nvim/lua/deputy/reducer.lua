@@ -270,6 +270,10 @@ function M.loaded(loaded)
   local state = M.new()
   state.lastSeq = loaded.lastSeq
   state.questions = vim.list_slice(loaded.permissions)
+  state.promptQueue = loaded.promptQueue
+  for _, plan in ipairs(loaded.plans) do
+    state.plans[plan.agentId] = plan.entries
+  end
   for _, node in ipairs(loaded.agents) do
     state.agents[node.agentId] = node
     if not node.parentAgentId then

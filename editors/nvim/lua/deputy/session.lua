@@ -273,9 +273,7 @@ function M.load(id, callback)
       failed('the session cannot be loaded', error)
       return
     end
-    local before = session.state
     session.state = reducer.loaded(loaded)
-    session.state.plans, session.state.promptQueue = before.plans, before.promptQueue
     session.title, session.model, session.stale = loaded.session.title, loaded.session.model, false
     session.partial, session.asked_for = true, {}
     local early = session.early

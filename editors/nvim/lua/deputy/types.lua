@@ -91,6 +91,11 @@
 ---@field sessionId string
 ---@field agentId string
 
+---The plan of one agent.
+---@class deputy.AgentPlan
+---@field agentId string
+---@field entries deputy.PlanEntry[]
+
 ---Who asks.
 ---@class deputy.AgentRef
 ---@field agentId string
@@ -712,6 +717,7 @@
 ---@field updatedAt string
 ---@field archived boolean
 ---@field model string
+---@field permissionMode? deputy.PermissionMode Absent while nobody has set one: that of the settings holds. The answer to `deputy/session/load` always has the one in force, save of a session that is live in another server process.
 ---@field agentCount integer
 
 ---Which sessions.
@@ -733,6 +739,8 @@
 ---@field agents deputy.AgentNode[]
 ---@field transcript (deputy.MessageEntry|deputy.ToolCallEntry|deputy.AgentEntry)[] The primary's.
 ---@field permissions deputy.PermissionRequest[] The open questions; they also come as requests.
+---@field plans deputy.AgentPlan[] Of the agents that have one.
+---@field promptQueue deputy.PromptQueueEntry[] The prompts that wait, in order.
 ---@field lastSeq integer
 
 ---How the session starts.

@@ -95,6 +95,8 @@ export function loadedSession(loaded: SessionLoadResult): SessionState {
     agents: Object.fromEntries(loaded.agents.map((agent) => [agent.agentId, { ...agent, openQuestions: 0 }])),
     entries: primary ? { [primary.agentId]: loaded.transcript } : {},
     whole: primary ? { [primary.agentId]: true } : {},
+    plans: Object.fromEntries(loaded.plans.map((plan) => [plan.agentId, plan.entries])),
+    queue: loaded.promptQueue,
   };
   return loaded.permissions.reduce(openQuestion, state);
 }
