@@ -19,8 +19,9 @@ from deputy_agents.run.prompt import system_prompt
 from deputy_agents.run.state import Context
 from deputy_agents.settings import Settings
 from deputy_agents.tool.agents import GetAgent, ListAgents, Todo
+from deputy_agents.tool.code import NEEDS
 from deputy_agents.tool.delegate import DOORS, SESSION_TOOLS, Door, SpawnSpec, doors, lowered
-from deputy_agents.tool.registry import READ_ONLY, Registry, command_tools, file_tools, web_tools
+from deputy_agents.tool.registry import READ_ONLY, Registry, code_tools, command_tools, file_tools, web_tools
 from deputy_agents.tool.report import SubmitError, SubmitResult
 from deputy_agents.tool.skill import UseSkill
 from deputy_agents.view import AgentNode
@@ -29,7 +30,7 @@ from deputy_agents.web.fetch import Fetcher
 _WEB = frozenset(tool.spec.name for tool in web_tools(Fetcher()))
 TOOL_NAMES = frozenset(
     (
-        *(tool.spec.name for tool in (*file_tools(), *command_tools())),
+        *(tool.spec.name for tool in (*file_tools(), *code_tools(), *command_tools())),
         *(*_WEB, *DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error"),
     )
 )
@@ -45,7 +46,7 @@ class Builder:
         self._library = library
         self._skill = UseSkill(library)
         fetcher = Fetcher(lambda: host.settings.web.allow_private)
-        self._world = Registry((*file_tools(), *command_tools(), *web_tools(fetcher)))
+        self._world = Registry((*file_tools(), *code_tools(), *command_tools(), *web_tools(fetcher)))
         self._session = Registry((ListAgents(), GetAgent(), Todo()))
         self._reports = Registry((SubmitResult(), SubmitError()))
 
@@ -158,7 +159,8 @@ class Builder:
             for name, tool in self._world.offered(info.access).items()
             if definition.allows(name) and (parent is None or name in parent.tools)
         }
-        for name in self._settings.web.missing(_WEB):
+        untold = (name for name, ability in NEEDS.items() if not self._host.editors.can(ability))
+        for name in (*self._settings.web.missing(_WEB), *untold):
             tools.pop(name, None)
         tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}
         if self._library.skills and "skill" not in definition.disallowed_tools:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
 
+from deputy_agents.editor import Ability
 from deputy_agents.errors import ToolError
 from deputy_agents.guidance import Command
+from deputy_agents.mention import DIAGNOSTICS
 from deputy_agents.text import visible
 from deputy_agents.tool.base import ToolContext
 from deputy_agents.tool.search import Glob
@@ -23,7 +25,7 @@ class Completion:
     """``text`` stands in the place of what is replaced."""
 
     text: str
-    kind: Literal["command", "file", "folder"]
+    kind: Literal["command", "file", "folder", "context"]
     detail: str | None = None
 
 
@@ -46,8 +48,15 @@ async def complete(text: str, commands: Mapping[str, Command], context: ToolCont
         ]
         return Completions(begun, tuple(items[:MAX_ITEMS]))
     if (mention := _PATH.search(text)) is not None:
-        return Completions(mention[0], await _paths(mention["path"].lstrip('"'), context))
+        begun = mention["path"].lstrip('"')
+        return Completions(mention[0], (*_of_editor(begun, context), *await _paths(begun, context)))
     return Completions("")
+
+
+def _of_editor(begun: str, context: ToolContext) -> tuple[Completion, ...]:
+    if not (DIAGNOSTICS.startswith(begun.lower()) and context.editors.can(Ability.DIAGNOSTICS)):
+        return ()
+    return (Completion(f"@{DIAGNOSTICS}", "context", "problems that the editor shows"),)
 
 
 async def _paths(begun: str, context: ToolContext) -> tuple[Completion, ...]:

@@ -1,4 +1,5 @@
-"""Mentions in a prompt: ``@src/a.py``, ``@src/a.py#L3-L9``, ``@src/``, ``@Name``, and what each attaches.
+"""Mentions in a prompt: ``@src/a.py``, ``@src/a.py#L3-L9``, ``@src/``, ``@Name``, ``@diagnostics``, and what each
+attaches.
 
 A mention is read as the agent itself would read it, by the same tools and under the same gate: unsaved text counts, an
 attached file counts as read, and one that would have to be asked about is left to the agent. An ``@`` that names
@@ -13,12 +14,16 @@ from deputy_agents.errors import ToolError
 from deputy_agents.message import Block, Text
 from deputy_agents.permission.decide import AccessRequest
 from deputy_agents.tool.base import Tool, ToolContext
+from deputy_agents.tool.code import Diagnostics
 from deputy_agents.tool.read import ListDir, ReadFile
 from deputy_agents.tool.search import Grep
 
 MAX_MENTIONS = 20
 MAX_CHARS = 120_000
 """Of all that is attached to one prompt; what is beyond is left to the agent."""
+
+DIAGNOSTICS = "diagnostics"
+"""``@diagnostics``: what the editor shows, ``@diagnostics:src`` only below there."""
 
 _MENTION = re.compile(r'(?<![\w@./-])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s@"\'`<>()\[\]{},;]+))')
 _LINES = re.compile(r"(?:#L?|:)(?P<first>\d+)(?:-L?(?P<last>\d+))?$")
@@ -89,6 +94,9 @@ async def _attached(
 
 def _readings(mention: Mention) -> Iterator[tuple[Tool, dict[str, object]]]:
     """The ways in which a mention may be meant, the likeliest first."""
+    what, _, path = mention.name.partition(":")
+    if what == DIAGNOSTICS:
+        yield Diagnostics(), {"path": path or "."}
     lines: dict[str, object] = {}
     if mention.first is not None and mention.last is not None:
         lines = {"offset": max(1, mention.first), "limit": min(2000, mention.last - mention.first + 1)}

@@ -22,6 +22,7 @@ from deputy_agents.completion import Completions
 from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.loader import PRIMARY
+from deputy_agents.editor import Editors
 from deputy_agents.errors import InvalidRequest, Overloaded, ToolError, UnknownAgent, WrongState
 from deputy_agents.event import (
     AgentStarted,
@@ -141,6 +142,8 @@ class Session:
         self.log = EventLog(record.session_id, shared.store, shared.clock, self.view, numbering)
         self.inbox = Inbox(self.log, tasks, shared.grace)
         self.changes = Changes(workspace)
+        self.editors = Editors()
+        """Whom agents can ask about the code."""
         self._shared = shared
         self._tasks = tasks
         self._is_new = past is None

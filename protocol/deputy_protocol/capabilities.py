@@ -24,6 +24,8 @@ class ClientCapabilities(Params):
     """It can show the old and new text of a preview itself."""
     diagnostics: Flag = False
     """It answers the request `deputy/editor/diagnostics`."""
+    navigation: Flag = False
+    """It answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`."""
 
 
 class ModelInfo(Wire):

@@ -58,6 +58,8 @@ class CompletionKind(StrEnum):
     COMMAND = "command"
     FILE = "file"
     FOLDER = "folder"
+    CONTEXT = "context"
+    """What the editor knows: `@diagnostics`."""
 
 
 class CompleteParams(Params):

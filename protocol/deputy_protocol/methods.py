@@ -217,7 +217,34 @@ EDITOR_DIAGNOSTICS = Request(
     lambda: p.editor.DiagnosticsResult,
     "Asks for the diagnostics that the editor shows; sent to clients that declared `diagnostics`.",
     _ASK,
-    planned=True,
+)
+EDITOR_DEFINITION = Request(
+    "deputy/editor/definition",
+    lambda: p.editor.SpotParams,
+    lambda: p.editor.SpotsResult,
+    "Asks the editor's language servers where a symbol is defined; sent to clients that declared `navigation`.",
+    _ASK,
+)
+EDITOR_REFERENCES = Request(
+    "deputy/editor/references",
+    lambda: p.editor.SpotParams,
+    lambda: p.editor.SpotsResult,
+    "Asks where a symbol is used, its definition included; sent to clients that declared `navigation`.",
+    _ASK,
+)
+EDITOR_HOVER = Request(
+    "deputy/editor/hover",
+    lambda: p.editor.SpotParams,
+    lambda: p.editor.HoverResult,
+    "Asks what a symbol is: its type, its documentation; sent to clients that declared `navigation`.",
+    _ASK,
+)
+EDITOR_SYMBOLS = Request(
+    "deputy/editor/symbols",
+    lambda: p.editor.SymbolsParams,
+    lambda: p.editor.SymbolsResult,
+    "Asks for the symbols of a file or of the workspace; sent to clients that declared `navigation`.",
+    _ASK,
 )
 EVENT = Notification(
     "deputy/event",
@@ -257,6 +284,10 @@ METHODS: Final[tuple[Method, ...]] = (
     METRICS,
     PERMISSION_REQUEST,
     EDITOR_DIAGNOSTICS,
+    EDITOR_DEFINITION,
+    EDITOR_REFERENCES,
+    EDITOR_HOVER,
+    EDITOR_SYMBOLS,
     EVENT,
 )
 

@@ -6,9 +6,10 @@ import pytest
 
 from deputy_agents.completion import Completions
 from deputy_agents.mention import Mention, mentions
-from deputy_agents.message import Text, ToolResult
+from deputy_agents.message import Image, Text, ToolResult
 from deputy_agents.model.scripted import calls, say
 from tests.support.core import Cast, Core, Person, core, edit
+from tests.support.pictures import png
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,7 @@ def project(workspace: Path) -> Path:
     return workspace
 
 
+@pytest.mark.requirement("X23")
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("prompt", "attached"),
@@ -60,6 +62,16 @@ async def test_files_ranges_folders_and_symbols(project: Path, prompt: str, atta
     async with core(project, Cast([say("done")])) as c:
         [text] = await sent(c, prompt)
         assert all(part in text for part in attached)
+
+
+@pytest.mark.requirement("X23")
+@pytest.mark.asyncio
+async def test_a_picture_is_seen(project: Path) -> None:
+    (project / "shot.png").write_bytes(png(2, 1))
+    async with core(project, Cast([say("done")])) as c:
+        await (await c.session.prompt([Text("what is on @shot.png")])).result()
+        [image] = [block for block in c.requests()[-1].messages[-1].content if isinstance(block, Image)]
+        assert image.media_type == "image/png"
 
 
 @pytest.mark.asyncio

@@ -34,10 +34,22 @@ PARAMS_AND_RESULTS = {
         "requestId sessionId batch toolCallId agent title tool kind input locations preview? options reason?",
         "outcome",
     ),
-    "deputy/editor/diagnostics": ("uris?", "items"),
+    "deputy/editor/diagnostics": ("uris? wait?", "items"),
+    "deputy/editor/definition": ("uri position", "items"),
+    "deputy/editor/references": ("uri position", "items"),
+    "deputy/editor/hover": ("uri position", "text?"),
+    "deputy/editor/symbols": ("uri? query?", "items"),
 }
 NOTIFICATIONS = {"deputy/event"}
-SENT_BY_SERVER = {"deputy/permission/request", "deputy/editor/diagnostics", "deputy/event"}
+SENT_BY_SERVER = {
+    "deputy/permission/request",
+    "deputy/editor/diagnostics",
+    "deputy/editor/definition",
+    "deputy/editor/references",
+    "deputy/editor/hover",
+    "deputy/editor/symbols",
+    "deputy/event",
+}
 
 COMMANDS = {
     "deputy.prompt": ("text sessionId? uri? range?", "sessionId agentId"),
@@ -108,7 +120,7 @@ TYPES = {
     "ModelInfo": "id name",
     "FileDiagnostics": "uri diagnostics",
     "ModelFailure": "kind retryable action",
-    "ClientCapabilities": "protocolVersion? events? permissions? diffPreview? diagnostics?",
+    "ClientCapabilities": "protocolVersion? events? permissions? diffPreview? diagnostics? navigation?",
     "ServerCapabilities": "protocolVersion methods definitions models",
     "Settings": "model? smallModel? baseUrl? permissionMode? trusted? token? agents? permissions? budgets? limits?",
     "BudgetsSettings": "agent? tree?",

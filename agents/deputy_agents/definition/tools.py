@@ -25,6 +25,8 @@ _MEANINGS: Mapping[tuple[str, ...], str] = {
     _DOORS: "Task Agent",
     ("todo",): "TodoWrite TodoRead todo",
     ("skill",): "Skill",
+    ("diagnostics",): "diagnostics getDiagnostics",
+    ("lookup",): "lookup LSP",
     **{(name,): name for name in ("spawn_agent", "spawn_agents", "list_agents", "get_agent")},
     **{(name,): name for name in ("submit_result", "submit_error")},
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from deputy_agents.definition import Access, Definition
+from deputy_agents.editor import Editors
 from deputy_agents.event import AgentInfo, AgentRef, Body
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog
@@ -87,6 +88,8 @@ class Host(Protocol):
     def settings(self) -> Settings: ...
     @property
     def commands(self) -> Background: ...
+    @property
+    def editors(self) -> Editors: ...
 
     def model(self, agent: Agent) -> Model: ...
 

@@ -91,6 +91,7 @@ class Gatekeeper:
             search=self.search,
             may_read=self.allows,
             commands=Commands(agent.id, self.host.settings.shell, self.host.commands, not agent.is_child),
+            editors=self.host.editors,
             show=lambda text: say(self.host, agent, ToolOutputDelta(call_id, text)) if call_id else None,
         )
 

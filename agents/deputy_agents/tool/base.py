@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from deputy_agents.editor import Editors
 from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, PlanEntry, Preview, ToolKind
 from deputy_agents.message import Image, Reply
@@ -88,6 +89,8 @@ class ToolContext:
     """Whether the gate lets the agent read a file unasked: a search leaves the others out."""
     commands: Commands | None = None
     """How commands are run, where they can be."""
+    editors: Editors = field(default_factory=Editors)
+    """Whom to ask about the code."""
     show: Callable[[str], None] = lambda _: None
     """Shows people more of what the call puts out while it runs."""
 

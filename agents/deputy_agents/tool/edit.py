@@ -22,6 +22,7 @@ from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.tool.feedback import after_edit, before_edit
 from deputy_agents.tool.read import lines_of
 from deputy_agents.workspace import Place, digest
 
@@ -91,11 +92,13 @@ class _Editing(ArgsTool[E]):
         present = await _present(place, context, shown)
         change = await to_thread.run_sync(self._change, args, present, shown)
         label = f"{context.label}: {self.name}({shown})"
+        problems = await before_edit(place, context)
         with _recorded(context, place, present, change.text):
             await context.workspace.write(place, change.text, expected=present, label=label)
         context.marks.seen[place.path] = digest(change.text)
         verb = "Changed" if present is not None else "Created"
-        return ToolOutput(f"{verb} {shown}: {_spans(change.new)}.", locations=_locations(place, change.new))
+        news = await after_edit(place, context, problems)
+        return ToolOutput(f"{verb} {shown}: {_spans(change.new)}.{news}", locations=_locations(place, change.new))
 
     def _change(self, args: E, text: str | None, shown: str) -> Change:
         try:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from deputy_agents.definition import Access
 from deputy_agents.tool.base import Tool
+from deputy_agents.tool.code import Diagnostics, Lookup
 from deputy_agents.tool.edit import EditFile, WriteFile
 from deputy_agents.tool.read import ListDir, ReadFile
 from deputy_agents.tool.search import Glob, Grep
@@ -11,7 +12,9 @@ from deputy_agents.tool.shell import ProcessTool, Shell
 from deputy_agents.tool.web import WebFetch, WebSearch
 from deputy_agents.web.fetch import Fetcher
 
-READ_ONLY = frozenset({"read_file", "list_dir", "glob", "grep", "web_fetch", "web_search"})
+READ_ONLY = frozenset(
+    {"read_file", "list_dir", "glob", "grep", "diagnostics", "lookup", "web_fetch", "web_search"},
+)
 """What an agent with read-only access may be offered of the tools that touch the world. By name, not by kind: a tool
 that somebody else brings does not become harmless by calling itself a reader."""
 
@@ -19,6 +22,11 @@ that somebody else brings does not become harmless by calling itself a reader.""
 def file_tools() -> tuple[Tool, ...]:
     """The tools that work on files of the workspace. They hold no state and may be shared by all agents."""
     return ReadFile(), ListDir(), Glob(), Grep(), EditFile(), WriteFile()
+
+
+def code_tools() -> tuple[Tool, ...]:
+    """The tools that ask the editor about the code. They hold no state either."""
+    return Diagnostics(), Lookup()
 
 
 def command_tools() -> tuple[Tool, ...]:

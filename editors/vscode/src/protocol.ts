@@ -326,6 +326,8 @@ export interface ClientCapabilities {
   readonly diffPreview?: boolean;
   /** It answers the request `deputy/editor/diagnostics`. */
   readonly diagnostics?: boolean;
+  /** It answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`. */
+  readonly navigation?: boolean;
 }
 
 /** A prompt that is called as `/name arguments`. */
@@ -367,7 +369,7 @@ export interface Completion {
 }
 
 /** What a completion names. */
-export type CompletionKind = "command" | "file" | "folder";
+export type CompletionKind = "command" | "file" | "folder" | "context";
 
 /** What holds in a session now; of instructions the nearest stands last. */
 export interface ContextListResult {
@@ -428,6 +430,8 @@ export interface Diagnostic {
 export interface DiagnosticsParams {
   /** All that the editor has diagnostics of when absent. */
   readonly uris?: readonly string[];
+  /** The files have just changed: seconds that the editor waits for diagnostics of their new text. It answers sooner when they are there, and at once when no language server looks at the files. */
+  readonly wait?: number;
 }
 
 /** The diagnostics of the files. */
@@ -465,6 +469,12 @@ export type FailureReason = "tool_error" | "approval_denied" | "runtime_error" |
 export interface FileDiagnostics {
   readonly uri: string;
   readonly diagnostics: readonly Diagnostic[];
+}
+
+/** What the language servers say of a symbol. */
+export interface HoverResult {
+  /** Markdown; absent when they say nothing. */
+  readonly text?: string;
 }
 
 /** A picture. */
@@ -1126,8 +1136,47 @@ export interface SkillInfo {
   readonly uri: string;
 }
 
+/** A place that a language server has named; in any file, of the workspace or not. */
+export interface Spot {
+  readonly uri: string;
+  readonly range: Range;
+}
+
+/** A place in a file. The file need not be open. */
+export interface SpotParams {
+  readonly uri: string;
+  readonly position: Position;
+}
+
+/** The places, in the order of the language servers. */
+export interface SpotsResult {
+  readonly items: readonly Spot[];
+}
+
 /** Why a turn ended. */
 export type StopReason = "end_turn" | "max_tokens" | "max_turn_requests" | "refusal" | "cancelled";
+
+/** A symbol and where it is defined. */
+export interface Symbol {
+  readonly uri: string;
+  readonly range: Range;
+  readonly name: string;
+  /** LSP's `SymbolKind`. */
+  readonly kind?: number;
+  /** The name of the symbol around it. */
+  readonly container?: string;
+}
+
+/** Which symbols: those of a file, or those of the workspace that match a query. One of both is given. */
+export interface SymbolsParams {
+  readonly uri?: string;
+  readonly query?: string;
+}
+
+/** The symbols; those of a file in its order, inner ones behind the one around them. */
+export interface SymbolsResult {
+  readonly items: readonly Symbol[];
+}
 
 /** Words, as text or Markdown. */
 export interface TextBlock {
@@ -1374,6 +1423,14 @@ export interface ServerRequests {
   "deputy/permission/request": { params: PermissionRequest; result: PermissionResponse };
   /** Asks for the diagnostics that the editor shows; sent to clients that declared `diagnostics`. */
   "deputy/editor/diagnostics": { params: DiagnosticsParams; result: DiagnosticsResult };
+  /** Asks the editor's language servers where a symbol is defined; sent to clients that declared `navigation`. */
+  "deputy/editor/definition": { params: SpotParams; result: SpotsResult };
+  /** Asks where a symbol is used, its definition included; sent to clients that declared `navigation`. */
+  "deputy/editor/references": { params: SpotParams; result: SpotsResult };
+  /** Asks what a symbol is: its type, its documentation; sent to clients that declared `navigation`. */
+  "deputy/editor/hover": { params: SpotParams; result: HoverResult };
+  /** Asks for the symbols of a file or of the workspace; sent to clients that declared `navigation`. */
+  "deputy/editor/symbols": { params: SymbolsParams; result: SymbolsResult };
 }
 
 /** Notifications of the server. */

@@ -37,6 +37,10 @@ class Client:
     """It takes ``deputy/event``."""
     permissions: bool = False
     """It answers ``deputy/permission/request``."""
+    diagnostics: bool = False
+    """It answers ``deputy/editor/diagnostics``."""
+    navigation: bool = False
+    """It answers ``deputy/editor/definition`` and its like."""
     options: object = None
     """``initializationOptions`` as they came."""
 
@@ -68,6 +72,8 @@ def read_client(params: object) -> Client:
         change_annotations=is_object(dig(edits, "changeAnnotationSupport")),
         events=dig(deputy, "events") is True,
         permissions=dig(deputy, "permissions") is True,
+        diagnostics=dig(deputy, "diagnostics") is True,
+        navigation=dig(deputy, "navigation") is True,
         options=dig(params, "initializationOptions"),
     )
 

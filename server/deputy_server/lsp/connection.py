@@ -15,6 +15,7 @@ from deputy_server.app import App
 from deputy_server.lsp.client import Client, local_paths
 from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.editor import EditorBuffers
+from deputy_server.lsp.language import ClientEditor
 from deputy_server.lsp.progress import ProgressTokens
 from deputy_server.lsp.publish import Feed
 from deputy_server.lsp.questions import ClientQuestioner
@@ -41,6 +42,7 @@ class Connection:
         self.tasks = tasks
         self.tokens = ProgressTokens()
         self.buffers = EditorBuffers(protocol, documents, client)
+        self.editor = ClientEditor(protocol, documents, client)
         self.latest: dict[Path, str] = {}
         """The client's latest session in each folder."""
         self._feeds: dict[str, Feed] = {}
@@ -86,7 +88,7 @@ class Connection:
 
     def subscribe(self, session: Session, *, after: int | None = None) -> Feed:
         """The client's feed of ``session``, a new one (not started yet) where there is none. From now on the client is
-        asked the session's questions."""
+        asked the session's questions, and what its editor knows of the code."""
         if (feed := self._feeds.get(session.id)) is not None and feed.session is not session:
             self.unsubscribe(session.id)  # that one is over, and the session was opened anew
             feed = None
@@ -96,6 +98,7 @@ class Connection:
             questioner = ClientQuestioner(self.protocol, self.client, session.id, self._message_turns)
             self._questioners[session.id] = questioner
             session.attach(questioner)
+            session.editors.attach(self.editor)
         return feed
 
     def unsubscribe(self, session_id: str) -> None:
@@ -103,6 +106,7 @@ class Connection:
         if (feed := self._feeds.pop(session_id, None)) is not None:
             feed.close()
             feed.session.detach(self._questioners.pop(session_id))
+            feed.session.editors.detach(self.editor)
 
     async def flush(self, session: Session) -> None:
         """Returns when the client has been sent all that ``session`` has published, if it is subscribed."""

@@ -44,4 +44,12 @@ COMMANDS = (
     methods.REVERT_AGENT_COMMAND,
 )
 
-SENT = (methods.PERMISSION_REQUEST, methods.EVENT)
+SENT = (
+    methods.PERMISSION_REQUEST,
+    methods.EDITOR_DIAGNOSTICS,
+    methods.EDITOR_DEFINITION,
+    methods.EDITOR_REFERENCES,
+    methods.EDITOR_HOVER,
+    methods.EDITOR_SYMBOLS,
+    methods.EVENT,
+)

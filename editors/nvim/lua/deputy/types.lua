@@ -220,6 +220,7 @@
 ---@field permissions? boolean It answers the request `deputy/permission/request`.
 ---@field diffPreview? boolean It can show the old and new text of a preview itself.
 ---@field diagnostics? boolean It answers the request `deputy/editor/diagnostics`.
+---@field navigation? boolean It answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`.
 
 ---A prompt that is called as `/name arguments`.
 ---@class deputy.CommandInfo
@@ -251,7 +252,7 @@
 ---@field detail? string
 
 ---What a completion names.
----@alias deputy.CompletionKind 'command'|'file'|'folder'
+---@alias deputy.CompletionKind 'command'|'file'|'folder'|'context'
 
 ---What holds in a session now; of instructions the nearest stands last.
 ---@class deputy.ContextListResult
@@ -301,6 +302,7 @@
 ---Which files.
 ---@class deputy.DiagnosticsParams
 ---@field uris? string[] All that the editor has diagnostics of when absent.
+---@field wait? number The files have just changed: seconds that the editor waits for diagnostics of their new text. It answers sooner when they are there, and at once when no language server looks at the files.
 
 ---The diagnostics of the files.
 ---@class deputy.DiagnosticsResult
@@ -332,6 +334,10 @@
 ---@class deputy.FileDiagnostics
 ---@field uri string
 ---@field diagnostics deputy.Diagnostic[]
+
+---What the language servers say of a symbol.
+---@class deputy.HoverResult
+---@field text? string Markdown; absent when they say nothing.
 
 ---A picture.
 ---@class deputy.ImageBlock
@@ -838,8 +844,39 @@
 ---@field description string
 ---@field uri string
 
+---A place that a language server has named; in any file, of the workspace or not.
+---@class deputy.Spot
+---@field uri string
+---@field range deputy.Range
+
+---A place in a file. The file need not be open.
+---@class deputy.SpotParams
+---@field uri string
+---@field position deputy.Position
+
+---The places, in the order of the language servers.
+---@class deputy.SpotsResult
+---@field items deputy.Spot[]
+
 ---Why a turn ended.
 ---@alias deputy.StopReason 'end_turn'|'max_tokens'|'max_turn_requests'|'refusal'|'cancelled'
+
+---A symbol and where it is defined.
+---@class deputy.Symbol
+---@field uri string
+---@field range deputy.Range
+---@field name string
+---@field kind? integer LSP's `SymbolKind`.
+---@field container? string The name of the symbol around it.
+
+---Which symbols: those of a file, or those of the workspace that match a query. One of both is given.
+---@class deputy.SymbolsParams
+---@field uri? string
+---@field query? string
+
+---The symbols; those of a file in its order, inner ones behind the one around them.
+---@class deputy.SymbolsResult
+---@field items deputy.Symbol[]
 
 ---Words, as text or Markdown.
 ---@class deputy.TextBlock

@@ -1,0 +1,232 @@
+"""Asking the editor's own language servers: ``diagnostics`` and ``lookup``. Offered only while an editor can answer."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from deputy_agents.editor import Ability, Diagnostic, Spot, Symbol
+from deputy_agents.encoding import readable
+from deputy_agents.errors import OutsideRoots, ToolError
+from deputy_agents.event import Location, ToolKind
+from deputy_agents.text import clean, cut, shortened, visible
+from deputy_agents.tool.args import ArgsTool, PathArgs
+from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.tool.feedback import told
+from deputy_agents.tool.read import folder_request, lines_of, read_request
+from deputy_agents.workspace import PathKind, Place
+
+NEEDS: Final[Mapping[str, Ability]] = {"diagnostics": Ability.DIAGNOSTICS, "lookup": Ability.NAVIGATION}
+"""What an editor must be able to tell for a tool to be offered."""
+
+MAX_PROBLEMS = 200
+MAX_SPOTS = 100
+MAX_SYMBOLS = 300
+MAX_HOVER = 8 * 1024
+MAX_LINE = 300
+MAX_CHARS = 40_000
+MAX_FILES = 40
+"""Files whose lines are shown beside the places in them."""
+MAX_LOCATIONS = 50
+
+
+class DiagnosticsArgs(PathArgs):
+    path: Annotated[str, Field(description="File or folder to look at.")] = "."
+
+
+class Diagnostics(ArgsTool[DiagnosticsArgs]):
+    """The problems that the editor shows."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "diagnostics",
+            ToolKind.READ,
+            DiagnosticsArgs,
+            "Lists the errors and warnings that the user's editor shows now, by its language servers and linters, as "
+            "path:line: severity: message, the worst first. Most editors know only of files that are open.",
+        )
+
+    async def prepare(self, args: DiagnosticsArgs, context: ToolContext) -> Prepared:
+        context.editors.able(Ability.DIAGNOSTICS)
+        place = await args.look(context)
+        return _prepared(self.name, place, context.workspace.shown(place, context.cwd))
+
+    async def run(self, args: DiagnosticsArgs, context: ToolContext) -> ToolOutput:
+        place = await args.bound(context)
+        wanted = [place.path] if place.kind is PathKind.FILE else None
+        found = await context.editors.able(Ability.DIAGNOSTICS).diagnostics(wanted)
+        names = await _names({problem.path for problem in found}, place, context)
+        here = sorted((problem for problem in found if problem.path in names), key=_order)
+        lines = [f"{names[problem.path]}:{problem.line}: {told(problem)}" for problem in here]
+        where = "" if place.path == context.cwd else f" in {context.workspace.shown(place, context.cwd)}"
+        return ToolOutput(
+            _listing(lines, MAX_PROBLEMS, "problems") or f"The editor shows no problems{where}.",
+            locations=tuple(Location(str(one.path), one.line, one.line) for one in here[:MAX_LOCATIONS]),
+        )
+
+
+class LookupArgs(PathArgs):
+    find: Annotated[
+        Literal["definition", "references", "hover", "symbols"],
+        Field(description="definition, references or hover of a symbol in a file; or the symbols of a file."),
+    ]
+    path: Annotated[
+        str, Field(description="The file in which the symbol stands; for symbols also a folder, to search all.")
+    ] = "."
+    symbol: Annotated[
+        str, Field(max_length=500, description="The symbol as it is written there; for symbols of a folder, a query.")
+    ] = ""
+    line: Annotated[int | None, Field(ge=1, description="The line on which it stands, counted from 1.")] = None
+
+
+class Lookup(ArgsTool[LookupArgs]):
+    """Definitions, references, types and symbols."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "lookup",
+            ToolKind.SEARCH,
+            LookupArgs,
+            "Asks the language servers of the user's editor about code: where a symbol is defined, where it is used, "
+            "what it is (hover: type and documentation), or which symbols a file or the workspace has. It knows "
+            "where grep guesses; use grep where it knows nothing.",
+        )
+
+    async def prepare(self, args: LookupArgs, context: ToolContext) -> Prepared:
+        context.editors.able(Ability.NAVIGATION)
+        place = await args.look(context)
+        shown = context.workspace.shown(place, context.cwd)
+        if not context.workspace.has(place):
+            raise ToolError(f"path: there is no {shown}.")
+        if place.kind is PathKind.FOLDER and args.find != "symbols":
+            raise ToolError(f"path: {args.find} needs the file in which the symbol stands, and {shown} is a folder.")
+        if not args.symbol.strip() and (place.kind is PathKind.FOLDER or args.find != "symbols"):
+            raise ToolError("symbol: it is needed here.")
+        where = shown if args.line is None else f"{shown}:{args.line}"
+        symbol = f"{cut(visible(args.symbol), 100)} in " if args.symbol else ""
+        return _prepared(self.name, place, f"{args.find} of {symbol}{where}")
+
+    async def run(self, args: LookupArgs, context: ToolContext) -> ToolOutput:
+        editor = context.editors.able(Ability.NAVIGATION)
+        place = await args.bound(context)
+        if place.kind is PathKind.FOLDER:
+            return await _symbols(await editor.workspace_symbols(args.symbol), context)
+        if args.find == "symbols":
+            return _outline(await editor.symbols(place.path), args.symbol)
+        spot = await _spot(args, place, context)
+        if args.find == "hover":
+            text = clean(await editor.hover(spot)).strip()
+            return ToolOutput(shortened(text, MAX_HOVER, "\n[cut]") or "The editor knows nothing about it.")
+        found = await (editor.definition(spot) if args.find == "definition" else editor.references(spot))
+        return await _spots(found, context)
+
+
+def _prepared(tool: str, place: Place, target: str) -> Prepared:
+    request = folder_request(tool, place) if place.kind is PathKind.FOLDER else read_request(tool, place)
+    return Prepared(target, [request], (Location(str(place.path)),))
+
+
+async def _spot(args: LookupArgs, place: Place, context: ToolContext) -> Spot:
+    """Where the symbol stands; of ``a.b`` the editor is asked about ``b``."""
+    shown = context.workspace.shown(place, context.cwd)
+    file = await context.workspace.read(place)
+    lines = lines_of(file.text) if file else []
+    word = re.compile(rf"(?<!\w){re.escape(args.symbol)}(?!\w)")
+    numbers = range(1, len(lines) + 1) if args.line is None else [args.line]
+    for number in numbers:
+        if number <= len(lines) and (match := word.search(lines[number - 1])):
+            start = match.start() + max(args.symbol.rfind("."), args.symbol.rfind(":")) + 1
+            return Spot(place.path, number, lines[number - 1][:start])
+    where = f"on line {args.line} of {shown}" if args.line else f"in {shown}"
+    raise ToolError(f"symbol: {cut(visible(args.symbol), 100)} does not stand {where}.")
+
+
+async def _spots(found: Sequence[Location], context: ToolContext) -> ToolOutput:
+    """Places with their lines, as ``path:line: text``."""
+    places = list(dict.fromkeys(found))
+    if not places:
+        return ToolOutput("The editor knows of none.")
+    names = await _names({Path(one.path) for one in places}, None, context)
+    texts = await _texts([Path(one.path) for one in places], context)
+    lines: list[str] = []
+    for one in places:
+        path = Path(one.path)
+        text = _line(texts.get(path, ()), one.start or 1)
+        lines.append(f"{names.get(path) or _outside(path)}:{one.start}:{f' {text}' if text else ''}")
+    inside = tuple(one for one in places if Path(one.path) in names)
+    return ToolOutput(_listing(lines, MAX_SPOTS, "places"), locations=inside[:MAX_LOCATIONS])
+
+
+async def _symbols(found: Sequence[Symbol], context: ToolContext) -> ToolOutput:
+    names = await _names({Path(one.location.path) for one in found}, None, context)
+    lines = [
+        f"{names.get(path) or _outside(path)}:{one.location.start}: {_named(one)}"
+        for one in found
+        if (path := Path(one.location.path))
+    ]
+    return ToolOutput(_listing(lines, MAX_SYMBOLS, "symbols") or "The editor knows of none.")
+
+
+def _outline(found: Sequence[Symbol], symbol: str) -> ToolOutput:
+    lines = [f"{one.location.start}: {_named(one)}" for one in found if symbol.lower() in one.name.lower()]
+    return ToolOutput(_listing(lines, MAX_SYMBOLS, "symbols") or "The editor knows of none.")
+
+
+def _named(symbol: Symbol) -> str:
+    container = f" (in {cut(visible(symbol.container), 100)})" if symbol.container else ""
+    return f"{symbol.kind} {cut(visible(symbol.name), 200)}{container}".strip()
+
+
+async def _names(paths: Iterable[Path], below: Place | None, context: ToolContext) -> Mapping[Path, str]:
+    """What the model calls those of ``paths`` that it may read unasked, beneath ``below`` or anywhere in the roots."""
+    names: dict[Path, str] = {}
+    for path in paths:
+        try:
+            place = await context.workspace.locate(str(path), context.cwd)
+        except ToolError:
+            continue
+        wanted = below is None or place.path == below.path or below.path in place.path.parents
+        asked_for = below is not None and place.path == below.path
+        if wanted and (asked_for or context.may_read(read_request("read_file", place))):
+            names[path] = context.workspace.shown(place, context.cwd)
+    return names
+
+
+async def _texts(paths: Iterable[Path], context: ToolContext) -> Mapping[Path, Sequence[str]]:
+    """The lines of the files that the agent may read unasked."""
+    texts: dict[Path, Sequence[str]] = {}
+    for path in list(dict.fromkeys(paths))[:MAX_FILES]:
+        try:
+            place = await context.workspace.locate(str(path), context.cwd)
+            if context.may_read(read_request("read_file", place)) and (file := await context.workspace.read(place)):
+                texts[path] = lines_of(readable(file.text))
+        except (OutsideRoots, ToolError):
+            continue
+    return texts
+
+
+def _line(lines: Sequence[str], number: int) -> str:
+    return cut(lines[number - 1].strip(), MAX_LINE) if number <= len(lines) else ""
+
+
+def _outside(path: Path) -> str:
+    return visible(str(path))
+
+
+def _order(problem: Diagnostic) -> tuple[int, Path, int]:
+    return problem.severity, problem.path, problem.line
+
+
+def _listing(lines: Sequence[str], limit: int, what: str) -> str:
+    """At most ``limit`` lines, as many as there is room for, and how many are missing."""
+    kept: list[str] = []
+    room = MAX_CHARS
+    for line in lines[:limit]:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    more = [f"[{len(lines) - len(kept)} more {what}]"] if len(kept) < len(lines) else []
+    return "\n".join([*kept, *more])

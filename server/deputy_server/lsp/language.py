@@ -1,0 +1,152 @@
+"""What a client's editor knows of the code, as the agents' :class:`~deputy_agents.editor.Editor`."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from lsprotocol import types
+from pydantic import BaseModel
+from pygls.uris import to_fs_path
+from pygls.workspace import PositionCodec
+
+from deputy_agents.editor import Ability, Diagnostic, Severity, Spot, Symbol
+from deputy_agents.errors import ToolError
+from deputy_agents.event import Location
+from deputy_protocol import editor as wire
+from deputy_protocol import methods
+from deputy_protocol.base import to_wire
+from deputy_protocol.contract import Request
+from deputy_protocol.errors import InvalidParams
+from deputy_protocol.place import Position
+from deputy_protocol.validate import parse
+from deputy_server.convert import uri_of
+from deputy_server.lsp.client import Client
+from deputy_server.lsp.documents import Documents
+from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.rpc.errors import ClientError, ConnectionLost
+from deputy_server.rpc.json import dig, items
+
+TIMEOUT = 10.0
+"""Seconds that language servers may take to find something."""
+DIAGNOSTICS_TIMEOUT = 2.0
+"""Seconds that an editor may take to tell what it knows already."""
+MAX_ITEMS = 2000
+"""Items of one answer that are looked at; of diagnostics, those of all files together."""
+
+M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel)
+
+
+class ClientEditor:
+    """Asks one client. What it answers is taken item by item: one that does not fit costs no other."""
+
+    def __init__(self, protocol: RpcProtocol, documents: Documents, client: Client) -> None:
+        self._protocol = protocol
+        self._documents = documents
+        self._codec = PositionCodec(types.PositionEncodingKind(client.position_encoding))
+        can = {Ability.DIAGNOSTICS: client.diagnostics, Ability.NAVIGATION: client.navigation}
+        self._abilities = frozenset(ability for ability, declared in can.items() if declared)
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return self._abilities
+
+    async def diagnostics(self, paths: Sequence[Path] | None, wait: float = 0) -> Sequence[Diagnostic]:
+        uris = None if paths is None else tuple(map(self._uri, paths))
+        params = wire.DiagnosticsParams(uris=uris, wait=wait or None)
+        answer = await self._ask(methods.EDITOR_DIAGNOSTICS, params, DIAGNOSTICS_TIMEOUT + wait)
+        return list(_diagnostics(answer))
+
+    async def definition(self, spot: Spot) -> Sequence[Location]:
+        answer = await self._ask(methods.EDITOR_DEFINITION, self._spot(spot))
+        return [place for one in _each(wire.Spot, answer) if (place := _location(one))]
+
+    async def references(self, spot: Spot) -> Sequence[Location]:
+        answer = await self._ask(methods.EDITOR_REFERENCES, self._spot(spot))
+        return [place for one in _each(wire.Spot, answer) if (place := _location(one))]
+
+    async def hover(self, spot: Spot) -> str:
+        text = dig(await self._ask(methods.EDITOR_HOVER, self._spot(spot)), "text")
+        return text if isinstance(text, str) else ""
+
+    async def symbols(self, path: Path) -> Sequence[Symbol]:
+        return await self._symbols(wire.SymbolsParams(uri=self._uri(path)))
+
+    async def workspace_symbols(self, query: str) -> Sequence[Symbol]:
+        return await self._symbols(wire.SymbolsParams(query=query))
+
+    async def _symbols(self, params: wire.SymbolsParams) -> Sequence[Symbol]:
+        answer = await self._ask(methods.EDITOR_SYMBOLS, params)
+        return [
+            Symbol(one.name, place, _kind(one.kind), one.container or "")
+            for one in _each(wire.Symbol, answer)
+            if (place := _location(one))
+        ]
+
+    def _spot(self, spot: Spot) -> wire.SpotParams:
+        character = self._codec.client_num_units(spot.before)
+        return wire.SpotParams(uri=self._uri(spot.path), position=Position(line=spot.line - 1, character=character))
+
+    def _uri(self, path: Path) -> str:
+        """What the editor calls the file, which it may know by a link."""
+        document = self._documents.at(path)
+        return uri_of(str(path)) if document is None else document.uri
+
+    async def _ask(self, request: Request[P, R], params: P, timeout: float = TIMEOUT) -> object:
+        try:
+            return await self._protocol.request(request.name, to_wire(params), timeout=timeout)
+        except TimeoutError:
+            raise ToolError(f"The editor gave no answer within {timeout:g} s.") from None
+        except ConnectionLost:
+            raise ToolError("The editor is gone.") from None
+        except ClientError as error:
+            raise ToolError(f"The editor could not tell: {error}") from None
+
+
+def _each(kind: type[M], answer: object) -> Iterator[M]:
+    """The items of ``answer`` that are of ``kind``."""
+    for raw in items(dig(answer, "items"))[:MAX_ITEMS]:
+        try:
+            yield parse(kind, raw)
+        except InvalidParams:
+            continue
+
+
+def _diagnostics(answer: object) -> Iterator[Diagnostic]:
+    left = MAX_ITEMS
+    for file in items(dig(answer, "items"))[:MAX_ITEMS]:
+        path = _path(dig(file, "uri"))
+        for raw in items(dig(file, "diagnostics"))[:left]:
+            left -= 1
+            try:
+                found = parse(wire.Diagnostic, raw)
+            except InvalidParams:
+                continue
+            if path:
+                yield _diagnostic(path, found)
+
+
+def _diagnostic(path: Path, found: wire.Diagnostic) -> Diagnostic:
+    known = found.severity in list(Severity)
+    source = " ".join(str(part) for part in (found.source, found.code) if part is not None)
+    severity = Severity(found.severity) if known and found.severity else Severity.INFORMATION
+    return Diagnostic(path, found.range.start.line + 1, severity, found.message, source)
+
+
+def _location(spot: wire.Spot) -> Location | None:
+    path = _path(spot.uri)
+    return Location(str(path), spot.range.start.line + 1, spot.range.end.line + 1) if path else None
+
+
+def _kind(number: int | None) -> str:
+    try:
+        return types.SymbolKind(number or 0).name.lower()
+    except ValueError:
+        return ""
+
+
+def _path(uri: object) -> Path | None:
+    """The path of a ``file:`` URI."""
+    path = to_fs_path(uri) if isinstance(uri, str) and uri.startswith("file:") else None
+    return Path(path) if path and "\0" not in path and Path(path).is_absolute() else None
