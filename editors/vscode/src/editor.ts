@@ -4,7 +4,12 @@ import * as vscode from "vscode";
 import type { DiagnosticsParams, DiagnosticsResult } from "./protocol.ts";
 import type { Mention } from "./page/messages.ts";
 
-const SEVERITY = { [vscode.DiagnosticSeverity.Error]: 1, [vscode.DiagnosticSeverity.Warning]: 2, [vscode.DiagnosticSeverity.Information]: 3, [vscode.DiagnosticSeverity.Hint]: 4 } as const;
+const SEVERITY = {
+  [vscode.DiagnosticSeverity.Error]: 1,
+  [vscode.DiagnosticSeverity.Warning]: 2,
+  [vscode.DiagnosticSeverity.Information]: 3,
+  [vscode.DiagnosticSeverity.Hint]: 4,
+} as const;
 
 /** The diagnostics of all languages, whoever found them. */
 export function diagnostics({ uris }: DiagnosticsParams): DiagnosticsResult {

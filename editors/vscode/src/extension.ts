@@ -58,7 +58,12 @@ export function activate(context: vscode.ExtensionContext): Deputy {
   keep(new Lenses(proposals));
   keep(new Notice(questions));
   keep(vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Actions()));
-  const commands = { ...askCommands(deputy), ...agentCommands(deputy), ...questionCommands(deputy), ...sessionCommands(deputy) };
+  const commands = {
+    ...askCommands(deputy),
+    ...agentCommands(deputy),
+    ...questionCommands(deputy),
+    ...sessionCommands(deputy),
+  };
   for (const [id, run] of Object.entries(commands)) keep(vscode.commands.registerCommand(id, explained(server, run)));
   follow(deputy, keep);
   return deputy;

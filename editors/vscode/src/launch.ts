@@ -34,7 +34,9 @@ export async function findServer(settings: LaunchSettings, path = process.env["P
   if (deputy) return { command: deputy, args: SERVE };
   const python = await firstExecutable(folders, ["python3", "python"]);
   if (!python) {
-    throw new NoServer(`Deputy needs Python ${OLDEST_PYTHON} or newer, and none was found. Install it, or name one in the settings.`);
+    throw new NoServer(
+      `Deputy needs Python ${OLDEST_PYTHON} or newer, and none was found. Install it, or name one in the settings.`,
+    );
   }
   return pythonAt(python);
 }

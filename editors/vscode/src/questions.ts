@@ -4,7 +4,13 @@
  */
 import * as vscode from "vscode";
 
-import type { OptionKind, PermissionOption, PermissionRequest, PermissionResponse, SelectedOutcome } from "./protocol.ts";
+import type {
+  OptionKind,
+  PermissionOption,
+  PermissionRequest,
+  PermissionResponse,
+  SelectedOutcome,
+} from "./protocol.ts";
 
 interface Open {
   readonly request: PermissionRequest;

@@ -13,6 +13,7 @@ import {
   type StaticFeature,
 } from "vscode-languageclient/node";
 
+import { applied } from "./edits.ts";
 import { findServer, NoServer } from "./launch.ts";
 import {
   type ClientRequests,
@@ -150,7 +151,8 @@ export class Server implements vscode.Disposable {
   }
 
   #welcome(client: LanguageClient): void {
-    const experimental = client.initializeResult?.capabilities.experimental as { deputy?: ServerCapabilities } | undefined;
+    const experimental = client.initializeResult?.capabilities.experimental as
+      { deputy?: ServerCapabilities } | undefined;
     this.#capabilities = experimental?.deputy;
     this.#become("running");
   }
@@ -162,6 +164,7 @@ export class Server implements vscode.Disposable {
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationFailedHandler: () => false,
+      middleware: { workspace: { handleApplyEdit: applied } },
       errorHandler: this.#errorHandler(),
     };
   }
@@ -197,7 +200,13 @@ export class Server implements vscode.Disposable {
 /** Tells the server at `initialize` which parts this client handles. */
 class DeclaresDeputy implements StaticFeature {
   fillClientCapabilities(capabilities: InitializeParams["capabilities"]): void {
-    const deputy = { protocolVersion: PROTOCOL_VERSION, events: true, permissions: true, diffPreview: true, diagnostics: true };
+    const deputy = {
+      protocolVersion: PROTOCOL_VERSION,
+      events: true,
+      permissions: true,
+      diffPreview: true,
+      diagnostics: true,
+    };
     capabilities.experimental = { ...(capabilities.experimental as object | undefined), deputy };
   }
 

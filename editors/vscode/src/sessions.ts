@@ -60,7 +60,7 @@ export class Sessions implements vscode.Disposable {
     const { sessionId } = await this.#server.request("deputy/session/new", cwd ? { cwd: cwd.toString() } : {});
     if (!this.#states.has(sessionId)) await this.#load(sessionId);
     this.#show(sessionId);
-    return this.#states.get(sessionId)!;
+    return this.#states.get(sessionId) ?? emptySession(sessionId);
   }
 
   /** Loads a session if need be, and shows it. */
@@ -149,9 +149,15 @@ export class Sessions implements vscode.Disposable {
 
   /** After a restart of the server: what was live is history now. */
   async #reloadAll(): Promise<void> {
-    for (const sessionId of this.#states.keys()) {
-      const state = this.#states.get(sessionId)!;
-      this.#states.set(sessionId, { ...state, turn: undefined, ended: undefined, streams: {}, queue: [], questions: {} });
+    for (const [sessionId, state] of this.#states) {
+      this.#states.set(sessionId, {
+        ...state,
+        turn: undefined,
+        ended: undefined,
+        streams: {},
+        queue: [],
+        questions: {},
+      });
       await this.#load(sessionId).catch(() => this.forget(sessionId));
     }
   }

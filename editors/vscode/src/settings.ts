@@ -15,8 +15,7 @@ export function serverSettings(): Settings {
     const [group, ...rest] = name.split(".");
     const value = chosen(name);
     if (group === undefined || OWN.has(group) || value === undefined) continue;
-    if (rest.length === 0) set[group] = value;
-    else (set[group] ??= {} as Record<string, unknown>), nest(set[group] as Record<string, unknown>, rest, value);
+    nest(set, [group, ...rest], value);
   }
   return { ...(set as Settings), trusted: vscode.workspace.isTrusted };
 }

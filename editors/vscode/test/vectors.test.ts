@@ -2,7 +2,20 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { emptySession, nodeOf, reduce, transcriptOf, type AgentView } from "../src/state/session.ts";
+
+import type { EventParams } from "../src/protocol.ts";
+import { type AgentView, emptySession, nodeOf, reduce, transcriptOf } from "../src/state/session.ts";
+
+interface Log {
+  readonly steps: readonly { readonly events: readonly EventParams[]; readonly expected: Expected }[];
+}
+
+interface Expected {
+  readonly lastSeq: number;
+  readonly agents: unknown;
+  readonly transcripts: Readonly<Record<string, unknown>>;
+  readonly permissions: readonly (string | { readonly requestId: string })[];
+}
 
 const folder = new URL("../../../tests/vectors/", import.meta.url);
 const logs = readdirSync(folder).filter((name) => name.endsWith(".json"));
@@ -17,27 +30,26 @@ function byStart(a: AgentView, b: AgentView): number {
 }
 
 for (const name of logs) {
-  const log = JSON.parse(readFileSync(new URL(name, folder), "utf-8"));
-  for (const [title, repeat] of [["once", 1], ["twice", 2]] as const) {
+  const log = JSON.parse(readFileSync(new URL(name, folder), "utf-8")) as Log;
+  for (const [title, repeat] of [
+    ["once", 1],
+    ["twice", 2],
+  ] as const) {
     test(`${name}, every event told ${title}`, () => {
       let state = emptySession("session-1");
-      for (const [index, step] of log.steps.entries()) {
-        for (const event of step.events) {
-          const durable = event.seq !== undefined;
-          for (let n = 0; n < (durable ? repeat : 1); n++) state = reduce(state, event);
+      for (const [index, { events, expected }] of log.steps.entries()) {
+        for (const event of events) {
+          const times = "seq" in event ? repeat : 1;
+          for (let n = 0; n < times; n++) state = reduce(state, event);
         }
         const at = `step ${index}`;
-        const expected = step.expected;
         assert.equal(state.lastSeq, expected.lastSeq, at);
         assert.deepEqual(plain(Object.values(state.agents).sort(byStart).map(nodeOf)), expected.agents, at);
         for (const [agentId, entries] of Object.entries(expected.transcripts)) {
           assert.deepEqual(plain(transcriptOf(state, agentId)), entries, `${at}, transcript of ${agentId}`);
         }
-        assert.deepEqual(
-          Object.keys(state.questions),
-          expected.permissions.map((one: { requestId: string } | string) => (typeof one === "string" ? one : one.requestId)),
-          at,
-        );
+        const asked = expected.permissions.map((one) => (typeof one === "string" ? one : one.requestId));
+        assert.deepEqual(Object.keys(state.questions), asked, at);
       }
     });
   }

@@ -92,25 +92,37 @@ export class AgentBlock implements Part {
     const live = hasNotEnded(agent);
     fill(
       this.#actions,
-      live && view.around.can.message && iconButton("comment", `Tell ${name} something`, () => view.send({ type: "steer", agentId })),
-      !live && view.around.can.revert && iconButton("discard", `Revert the edits of ${name}`, () => view.send({ type: "revert", agentId })),
+      live &&
+        view.around.can.message &&
+        iconButton("comment", `Tell ${name} something`, () => view.send({ type: "steer", agentId })),
+      !live &&
+        view.around.can.revert &&
+        iconButton("discard", `Revert the edits of ${name}`, () => view.send({ type: "revert", agentId })),
       iconButton("link-external", `Open the thread of ${name}`, () => view.send({ type: "thread", agentId })),
-      live && button("Cancel", () => view.send({ type: "cancelAgent", agentId }), { class: "secondary small", label: `Cancel ${name}` }),
+      live &&
+        button("Cancel", () => view.send({ type: "cancelAgent", agentId }), {
+          class: "secondary small",
+          label: `Cancel ${name}`,
+        }),
     );
   }
 
   #showResult(view: View, agent: AgentView): void {
-    const text = agent.status === "failed" && agent.error ? `${agent.error}\n\n${agent.summary ?? ""}` : (agent.summary ?? "");
+    const text =
+      agent.status === "failed" && agent.error ? `${agent.error}\n\n${agent.summary ?? ""}` : (agent.summary ?? "");
     if (this.#resultFor === text) return;
     this.#resultFor = text;
     this.#result.hidden = text.trim() === "";
-    this.#result.replaceChildren(markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
+    this.#result.replaceChildren(
+      markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })),
+    );
   }
 
   /** A question, here or below, unfolds the block once; the user may fold it again. */
   #unfoldForQuestions(view: View): void {
     for (const { requestId, agent } of Object.values(view.state.questions)) {
-      const concerns = agent.agentId === this.#agentId || agent.ancestry.some(({ agentId }) => agentId === this.#agentId);
+      const concerns =
+        agent.agentId === this.#agentId || agent.ancestry.some(({ agentId }) => agentId === this.#agentId);
       if (!concerns || this.#unfoldedFor.has(requestId)) continue;
       this.#unfoldedFor.add(requestId);
       this.#fold(true);
@@ -131,7 +143,9 @@ export class AgentBlock implements Part {
 
 function figures(agent: AgentView, now: number): string {
   const time = agent.status === "pending" ? "" : runTime(agent, now);
-  return [time, agent.toolCallCount ? calls(agent.toolCallCount) : "", tokens(agent.usage), cost(agent.usage)].filter(Boolean).join(" · ");
+  return [time, agent.toolCallCount ? calls(agent.toolCallCount) : "", tokens(agent.usage), cost(agent.usage)]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 /** The second line: what a running agent does, what it waits for, or why it did not complete. */

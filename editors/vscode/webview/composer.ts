@@ -16,13 +16,30 @@ export interface Draft {
 
 export class Composer implements Part {
   readonly element: HTMLElement;
-  readonly #text = h("textarea", { class: "prompt", rows: "1", placeholder: "Ask, or describe a task", "aria-label": "Prompt" });
+  readonly #text = h("textarea", {
+    class: "prompt",
+    rows: "1",
+    placeholder: "Ask, or describe a task",
+    "aria-label": "Prompt",
+  });
   readonly #chips = h("div", { class: "chips" });
   readonly #queue = h("div", { class: "queue" });
-  readonly #mode = h("button", { type: "button", class: "pick", onClick: () => this.#view?.send({ type: "pickMode" }) });
-  readonly #model = h("button", { type: "button", class: "pick", onClick: () => this.#view?.send({ type: "pickModel" }) });
+  readonly #mode = h("button", {
+    type: "button",
+    class: "pick",
+    onClick: () => this.#view?.send({ type: "pickMode" }),
+  });
+  readonly #model = h("button", {
+    type: "button",
+    class: "pick",
+    onClick: () => this.#view?.send({ type: "pickModel" }),
+  });
   readonly #send = iconButton("send", "Send (Enter)", () => this.#submit());
-  readonly #stop = button("Stop", () => this.#view?.send({ type: "cancelTurn" }), { class: "secondary small", icon: "debug-stop", label: "Stop all agents of this session" });
+  readonly #stop = button("Stop", () => this.#view?.send({ type: "cancelTurn" }), {
+    class: "secondary small",
+    icon: "debug-stop",
+    label: "Stop all agents of this session",
+  });
   readonly #remember: (draft: Draft) => void;
   #mentions: readonly Mention[] = [];
   #pictures: readonly Picture[] = [];
@@ -38,7 +55,16 @@ export class Composer implements Part {
       { class: "box" },
       this.#chips,
       this.#text,
-      h("div", { class: "tools" }, attach, this.#mode, this.#model, h("span", { class: "space" }), this.#stop, this.#send),
+      h(
+        "div",
+        { class: "tools" },
+        attach,
+        this.#mode,
+        this.#model,
+        h("span", { class: "space" }),
+        this.#stop,
+        this.#send,
+      ),
     );
     this.element = h("form", { class: "composer" }, this.#queue, box);
     this.element.addEventListener("submit", (event) => event.preventDefault());
@@ -58,7 +84,7 @@ export class Composer implements Part {
     this.#stop.hidden = !busy;
     this.#send.title = busy ? "Queue (Enter): runs after this turn" : "Send (Enter)";
     const { mode, model } = view.around;
-    draw(this.#mode, `${modeOf(mode).name}`, `Permission mode: ${modeOf(mode).about}`);
+    draw(this.#mode, modeOf(mode).name, `Permission mode: ${modeOf(mode).about}`);
     draw(this.#model, model || "Model", "Model of this session");
     if (this.#queued !== view.state.queue) this.#drawQueue(view);
   }
@@ -106,7 +132,7 @@ export class Composer implements Part {
       event.preventDefault();
       const reader = new FileReader();
       reader.addEventListener("load", () => {
-        const data = String(reader.result).split(",")[1];
+        const data = typeof reader.result === "string" ? reader.result.split(",")[1] : undefined;
         if (!data) return;
         this.#pictures = [...this.#pictures, { mimeType, data }];
         this.#drawChips();
@@ -129,10 +155,14 @@ export class Composer implements Part {
         }),
       ),
       ...this.#pictures.map((picture) =>
-        chip(h("img", { src: `data:${picture.mimeType};base64,${picture.data}`, alt: "Pasted picture" }), "picture", () => {
-          this.#pictures = this.#pictures.filter((one) => one !== picture);
-          this.#drawChips();
-        }),
+        chip(
+          h("img", { src: `data:${picture.mimeType};base64,${picture.data}`, alt: "Pasted picture" }),
+          "picture",
+          () => {
+            this.#pictures = this.#pictures.filter((one) => one !== picture);
+            this.#drawChips();
+          },
+        ),
       ),
     );
   }

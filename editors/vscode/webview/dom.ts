@@ -16,7 +16,11 @@ interface Attributes {
   readonly onClick?: (event: MouseEvent) => void;
 }
 
-export function h<K extends keyof HTMLElementTagNameMap>(tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "onClick") element.addEventListener("click", value as (event: Event) => void);
@@ -32,11 +36,21 @@ export function icon(name: string, spin = false): HTMLElement {
 }
 
 /** A button with words. */
-export function button(text: string, onClick: () => void, options: { class?: string; icon?: string; title?: string; label?: string } = {}): HTMLButtonElement {
+export function button(
+  text: string,
+  onClick: () => void,
+  options: { class?: string; icon?: string; title?: string; label?: string } = {},
+): HTMLButtonElement {
   const { class: style = "", title, label } = options;
   return h(
     "button",
-    { type: "button", class: `button ${style}`.trim(), ...(title && { title }), ...(label && { "aria-label": label }), onClick },
+    {
+      type: "button",
+      class: `button ${style}`.trim(),
+      ...(title && { title }),
+      ...(label && { "aria-label": label }),
+      onClick,
+    },
     options.icon && icon(options.icon),
     text,
   );

@@ -47,7 +47,11 @@ class PageView {
     fill(
       this.#welcome,
       h("h2", {}, "What should be done?"),
-      h("p", {}, "Deputy sends sub-agents to look into different sides of a question at the same time. You see each of them work, can stop any one, and nothing is changed before you said yes."),
+      h(
+        "p",
+        {},
+        "Deputy sends sub-agents to look into different sides of a question at the same time. You see each of them work, can stop any one, and nothing is changed before you said yes.",
+      ),
     );
     this.#scroll.append(this.#welcome);
     root.append(
@@ -103,7 +107,12 @@ class PageView {
   #draw(): void {
     const around = this.#around;
     if (!around) return;
-    const view: View = { state: this.#state, around, now: Date.now(), send: (message) => this.#host.postMessage(message) };
+    const view: View = {
+      state: this.#state,
+      around,
+      now: Date.now(),
+      send: (message) => this.#host.postMessage(message),
+    };
     const atEnd = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight < NEAR_END;
     this.#chooseTranscript(around.agentId ?? this.#state.primaryId);
     this.#transcript?.update(view);
@@ -135,7 +144,11 @@ class PageView {
     this.#planDrawn = plan;
     this.#plan.hidden = !plan?.length;
     const done = plan?.filter((entry) => entry.status === "completed").length ?? 0;
-    fill(this.#plan, h("summary", {}, icon("checklist"), ` Plan: ${done} of ${plan?.length ?? 0} done`), plan && planList(plan));
+    fill(
+      this.#plan,
+      h("summary", {}, icon("checklist"), ` Plan: ${done} of ${plan?.length ?? 0} done`),
+      plan && planList(plan),
+    );
   }
 
   /** Goes on to the next state, and tells those who listen what matters: who asks, and who has ended. */
@@ -153,10 +166,13 @@ class PageView {
 
   #show(requestId: string): void {
     this.#draw();
-    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".question")].find((one) => one.dataset["request"] === requestId);
+    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".question")].find(
+      (one) => one.dataset["request"] === requestId,
+    );
     card?.scrollIntoView({ block: "nearest" });
     card?.focus();
   }
 }
 
-new PageView(acquireVsCodeApi(), document.getElementById("deputy")!);
+const root = document.getElementById("deputy");
+if (root) new PageView(acquireVsCodeApi(), root);

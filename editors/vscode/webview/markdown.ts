@@ -7,8 +7,31 @@ import { visible } from "../src/state/words.ts";
 const PATH = /^(?:\.{0,2}\/)?[\w@.+-]+(?:\/[\w@.+-]+)*\.\w+(?::(\d+)(?:-\d+)?)?$/;
 const ALLOWED = {
   ALLOWED_TAGS: [
-    "p", "br", "hr", "strong", "em", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a",
-    "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td",
+    "p",
+    "br",
+    "hr",
+    "strong",
+    "em",
+    "s",
+    "code",
+    "pre",
+    "blockquote",
+    "ul",
+    "ol",
+    "li",
+    "a",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
   ],
   ALLOWED_ATTR: ["href", "start"],
   ALLOWED_URI_REGEXP: /^(?:https?:|[^:]*$|[^:]*:\d)/,
@@ -37,11 +60,11 @@ function becomeLink(link: HTMLAnchorElement, open: OpenPath): void {
   }
   link.removeAttribute("href");
   const path = decodeURIComponentSafely(target);
-  link.replaceWith(PATH.test(path) ? pathButton(link.textContent || path, path, open) : (link.textContent ?? ""));
+  link.replaceWith(PATH.test(path) ? pathButton(link.textContent || path, path, open) : link.textContent);
 }
 
 function becomePath(code: Element, open: OpenPath): void {
-  const text = code.textContent ?? "";
+  const text = code.textContent;
   if (PATH.test(text) && (text.includes("/") || text.includes(":"))) code.replaceWith(pathButton(text, text, open));
 }
 
@@ -52,7 +75,9 @@ function pathButton(text: string, path: string, open: OpenPath): HTMLButtonEleme
   made.className = "path";
   made.textContent = text;
   made.title = `Open ${path}`;
-  made.addEventListener("click", () => open(path.replace(/:\d+(-\d+)?$/, ""), line === undefined ? undefined : Number(line)));
+  made.addEventListener("click", () =>
+    open(path.replace(/:\d+(-\d+)?$/, ""), line === undefined ? undefined : Number(line)),
+  );
   return made;
 }
 

@@ -19,6 +19,7 @@ export class Notices implements Part {
     const key = JSON.stringify(notices);
     if (key === this.#drawn) return;
     this.#drawn = key;
+    const act = (type: NonNullable<Notice["action"]>["type"]) => () => view.send({ type });
     fill(
       this.element,
       ...notices.map((notice) =>
@@ -27,7 +28,7 @@ export class Notices implements Part {
           { class: "notice" },
           icon(notice.icon),
           h("span", {}, notice.text),
-          notice.action && button(notice.action.text, () => view.send({ type: notice.action!.type }), { class: "secondary small" }),
+          notice.action && button(notice.action.text, act(notice.action.type), { class: "secondary small" }),
         ),
       ),
     );
@@ -52,7 +53,11 @@ export class StatusRow implements Part {
 function noticesOf({ state, around }: View): readonly Notice[] {
   const notices: Notice[] = [];
   if (around.server === "stopped") {
-    notices.push({ text: "Deputy's server is not running.", icon: "debug-disconnect", action: { text: "Start", type: "start" } });
+    notices.push({
+      text: "Deputy's server is not running.",
+      icon: "debug-disconnect",
+      action: { text: "Start", type: "start" },
+    });
   }
   if (!around.trusted) {
     const text = "This folder is not trusted: agents read and plan, and change nothing.";

@@ -14,7 +14,12 @@ export function planList(entries: readonly PlanEntry[]): HTMLElement {
     "ol",
     { class: "plan", "aria-label": "Plan" },
     ...entries.map(({ content, status }) =>
-      h("li", { class: status }, h("span", { class: "sign", role: "img", "aria-label": SIGNS[status].word }, icon(SIGNS[status].icon)), oneLine(content, 160)),
+      h(
+        "li",
+        { class: status },
+        h("span", { class: "sign", role: "img", "aria-label": SIGNS[status].word }, icon(SIGNS[status].icon)),
+        oneLine(content, 160),
+      ),
     ),
   );
 }

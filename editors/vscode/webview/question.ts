@@ -12,7 +12,12 @@ export class QuestionCard implements Part {
   readonly element: HTMLElement;
   readonly #request: PermissionRequest;
   readonly #body = h("div", { class: "question-body" });
-  readonly #note = h("textarea", { class: "note", rows: "2", placeholder: "What should the agent do instead?", "aria-label": "Reason of the denial" });
+  readonly #note = h("textarea", {
+    class: "note",
+    rows: "2",
+    placeholder: "What should the agent do instead?",
+    "aria-label": "Reason of the denial",
+  });
   readonly #noteRow: HTMLElement;
   #drawn: string | undefined;
   #view: View | undefined;
@@ -30,7 +35,13 @@ export class QuestionCard implements Part {
     this.#noteRow.hidden = true;
     this.element = h(
       "section",
-      { class: "question", role: "group", "aria-label": `Question of ${oneLine(request.agent.label)}: ${oneLine(request.title, 160)}`, "data-request": request.requestId, tabindex: "-1" },
+      {
+        class: "question",
+        role: "group",
+        "aria-label": `Question of ${oneLine(request.agent.label)}: ${oneLine(request.title, 160)}`,
+        "data-request": request.requestId,
+        tabindex: "-1",
+      },
       h("header", { class: "question-head" }, icon("question"), title, of && h("span", { class: "muted" }, of)),
       this.#body,
       request.reason ? h("p", { class: "muted reason" }, oneLine(request.reason, 300)) : undefined,
@@ -55,7 +66,11 @@ export class QuestionCard implements Part {
       const diff = diffText(preview, MAX_LINES);
       fill(
         this.#body,
-        h("pre", { class: "diff", tabindex: "0", "aria-label": "Proposed change" }, ...diff.text.split("\n").map(diffLine)),
+        h(
+          "pre",
+          { class: "diff", tabindex: "0", "aria-label": "Proposed change" },
+          ...diff.text.split("\n").map(diffLine),
+        ),
         diff.more > 0 && h("p", { class: "muted" }, `${diff.more} more lines: open the diff.`),
         edited !== undefined && h("p", { class: "muted" }, icon("edit"), " Edited by you: this text is what runs."),
       );
@@ -79,10 +94,17 @@ export class QuestionCard implements Part {
       { class: "answers" },
       ...options.map((option) => this.#answer(option)),
       button("Deny with reason…", () => this.#askReason(), { class: "secondary" }),
-      isDiff(request) && button("Open diff", () => this.#view?.send({ type: "diff", requestId: request.requestId }), { class: "secondary", icon: "diff" }),
+      isDiff(request) &&
+        button("Open diff", () => this.#view?.send({ type: "diff", requestId: request.requestId }), {
+          class: "secondary",
+          icon: "diff",
+        }),
       isDiff(request) &&
         request.preview.oldText !== null &&
-        button("Go to code", () => this.#view?.send({ type: "place", requestId: request.requestId }), { class: "secondary", icon: "go-to-file" }),
+        button("Go to code", () => this.#view?.send({ type: "place", requestId: request.requestId }), {
+          class: "secondary",
+          icon: "go-to-file",
+        }),
     );
   }
 

@@ -17,7 +17,13 @@ export class ThreadBanner implements Part {
     const index = siblings.findIndex(({ agentId }) => agentId === agent.agentId);
     const parent = agent.parentAgentId === undefined ? undefined : state.agents[agent.parentAgentId];
     const sign = signOf(agent);
-    const facts = [sign.word === "completed" ? sign.word : reasonOf(agent) || sign.word, runTime(agent, now), calls(agent.toolCallCount), tokens(agent.usage), cost(agent.usage)];
+    const facts = [
+      sign.word === "completed" ? sign.word : reasonOf(agent) || sign.word,
+      runTime(agent, now),
+      calls(agent.toolCallCount),
+      tokens(agent.usage),
+      cost(agent.usage),
+    ];
     const line = facts.filter(Boolean).join(" · ");
     const key = JSON.stringify([agent.label, line, siblings.length, index, parent?.label, around.can]);
     if (key === this.#drawn) return;
@@ -34,16 +40,35 @@ export class ThreadBanner implements Part {
         h("span", { class: "label" }, oneLine(agent.label, 80)),
         h("span", { class: "muted" }, `${agent.definition} · ${line}`),
       ),
-      h("div", { class: "muted" }, `Read-only thread of [${oneLine(agent.label, 40)}], parent: ${parent && isChildOfChild ? oneLine(parent.label, 40) : "the primary agent"}`),
+      h(
+        "div",
+        { class: "muted" },
+        `Read-only thread of [${oneLine(agent.label, 40)}], parent: ${parent && isChildOfChild ? oneLine(parent.label, 40) : "the primary agent"}`,
+      ),
       h(
         "div",
         { class: "answers" },
-        live && button("Cancel", () => send({ type: "cancelAgent", agentId: agent.agentId }), { class: "secondary", icon: "debug-stop" }),
-        live && around.can.message && button("Tell it…", () => send({ type: "steer", agentId: agent.agentId }), { class: "secondary", icon: "comment" }),
-        !live && around.can.revert && button("Revert its edits", () => send({ type: "revert", agentId: agent.agentId }), { class: "secondary", icon: "discard" }),
-        isChildOfChild && button("Parent", go(parent?.agentId), { class: "secondary", icon: "arrow-up" }),
+        live &&
+          button("Cancel", () => send({ type: "cancelAgent", agentId: agent.agentId }), {
+            class: "secondary",
+            icon: "debug-stop",
+          }),
+        live &&
+          around.can.message &&
+          button("Tell it…", () => send({ type: "steer", agentId: agent.agentId }), {
+            class: "secondary",
+            icon: "comment",
+          }),
+        !live &&
+          around.can.revert &&
+          button("Revert its edits", () => send({ type: "revert", agentId: agent.agentId }), {
+            class: "secondary",
+            icon: "discard",
+          }),
+        isChildOfChild && button("Parent", go(parent.agentId), { class: "secondary", icon: "arrow-up" }),
         index > 0 && button("Previous", go(siblings[index - 1]?.agentId), { class: "secondary", icon: "arrow-left" }),
-        index < siblings.length - 1 && button("Next", go(siblings[index + 1]?.agentId), { class: "secondary", icon: "arrow-right" }),
+        index < siblings.length - 1 &&
+          button("Next", go(siblings[index + 1]?.agentId), { class: "secondary", icon: "arrow-right" }),
       ),
     );
   }

@@ -35,9 +35,11 @@ export class Transcript implements Part {
     if (hidden > 0) this.#want(wanted, "more", () => new Earlier(() => this.#showAll()));
     for (const entry of own.slice(hidden)) this.#want(wanted, keyOf(entry), () => partOf(entry));
     const stream = streams[this.#agentId];
-    if (stream && this.#detail === "whole") this.#want(wanted, `stream/${stream.messageId}`, () => new StreamPart(this.#agentId));
+    if (stream && this.#detail === "whole")
+      this.#want(wanted, `stream/${stream.messageId}`, () => new StreamPart(this.#agentId));
     for (const request of Object.values(questions)) {
-      if (request.agent.agentId === this.#agentId) this.#want(wanted, `question/${request.requestId}`, () => new QuestionCard(request));
+      if (request.agent.agentId === this.#agentId)
+        this.#want(wanted, `question/${request.requestId}`, () => new QuestionCard(request));
     }
     this.#replace(wanted);
     const latest = new Map(own.map((entry) => [keyOf(entry), entry]));
@@ -56,7 +58,10 @@ export class Transcript implements Part {
   #replace(wanted: Map<string, Part>): void {
     this.#parts.clear();
     for (const [key, part] of wanted) this.#parts.set(key, part);
-    arrange(this.element, [...wanted.values()].map((part) => part.element));
+    arrange(
+      this.element,
+      [...wanted.values()].map((part) => part.element),
+    );
   }
 
   /** Entries that are shown: a call that started an agent is its block; in a block, what the agent says is left out. */
@@ -104,7 +109,10 @@ class MessagePart extends EntryPart<MessageEntry> {
 
   constructor(entry: MessageEntry) {
     super(entry);
-    this.element = h("article", { class: `message ${entry.role}`, "aria-label": entry.role === "user" ? "You" : "Deputy" });
+    this.element = h("article", {
+      class: `message ${entry.role}`,
+      "aria-label": entry.role === "user" ? "You" : "Deputy",
+    });
   }
 
   protected draw(view: View): void {
@@ -113,7 +121,11 @@ class MessagePart extends EntryPart<MessageEntry> {
     if (role === "user") body.textContent = visible(text);
     else body.append(markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
     const seen = references ?? [];
-    fill(this.element, body, seen.length > 0 && h("p", { class: "references" }, ...seen.map((one) => reference(view, one.uri, one.range))));
+    fill(
+      this.element,
+      body,
+      seen.length > 0 && h("p", { class: "references" }, ...seen.map((one) => reference(view, one.uri, one.range))),
+    );
   }
 }
 
@@ -128,7 +140,12 @@ class StreamPart implements Part {
   constructor(agentId: string) {
     this.#agentId = agentId;
     this.#thought.append(h("summary", {}, "Thinking"), this.#thoughtText);
-    this.element = h("article", { class: "message assistant streaming", "aria-label": "Deputy", "aria-busy": "true" }, this.#thought, this.#body);
+    this.element = h(
+      "article",
+      { class: "message assistant streaming", "aria-label": "Deputy", "aria-busy": "true" },
+      this.#thought,
+      this.#body,
+    );
   }
 
   update(view: View): void {
@@ -139,7 +156,9 @@ class StreamPart implements Part {
     this.#thought.hidden = !stream.thought;
     if (stream.thought !== before?.thought) this.#thoughtText.textContent = visible(stream.thought);
     if (stream.text !== before?.text) {
-      this.#body.replaceChildren(markdown(stream.text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
+      this.#body.replaceChildren(
+        markdown(stream.text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })),
+      );
     }
   }
 }
@@ -161,15 +180,36 @@ class CallPart extends EntryPart<ToolCallEntry> {
     const text = oneLine(title.replace(/^\[[^\]]*\] /, ""), 160);
     const place = locations[0];
     const name = place
-      ? h("button", { type: "button", class: "call-title link", title: text, onClick: () => view.send({ type: "open", uri: place.uri, ...(place.range && { range: place.range }) }) }, text)
+      ? h(
+          "button",
+          {
+            type: "button",
+            class: "call-title link",
+            title: text,
+            onClick: () => view.send({ type: "open", uri: place.uri, ...(place.range && { range: place.range }) }),
+          },
+          text,
+        )
       : h("span", { class: "call-title", title: text }, text);
     const toggle = h(
       "button",
-      { type: "button", class: "icon-button", title: "Result", "aria-label": "Show the result", "aria-expanded": String(!this.#output.hidden), onClick: () => this.#toggle(toggle) },
+      {
+        type: "button",
+        class: "icon-button",
+        title: "Result",
+        "aria-label": "Show the result",
+        "aria-expanded": String(!this.#output.hidden),
+        onClick: () => this.#toggle(toggle),
+      },
       icon("chevron-right"),
     );
     this.element.dataset["status"] = status;
-    fill(this.#row, h("span", { class: `sign ${status}`, role: "img", "aria-label": sign.word }, icon(sign.icon, sign.spin)), name, content !== undefined && toggle);
+    fill(
+      this.#row,
+      h("span", { class: `sign ${status}`, role: "img", "aria-label": sign.word }, icon(sign.icon, sign.spin)),
+      name,
+      content !== undefined && toggle,
+    );
     this.#output.textContent = visible(content ?? "");
   }
 
@@ -211,5 +251,9 @@ function keyOf(entry: Entry): string {
 function reference(view: View, uri: string, range: Range): HTMLElement {
   const name = decodeURI(uri).split("/").slice(-2).join("/");
   const text = `${name}:${range.start.line + 1}-${range.end.line + 1}`;
-  return h("button", { type: "button", class: "path", onClick: () => view.send({ type: "open", uri, range }) }, visible(text));
+  return h(
+    "button",
+    { type: "button", class: "path", onClick: () => view.send({ type: "open", uri, range }) },
+    visible(text),
+  );
 }

@@ -88,7 +88,10 @@ export class Approvals {
   /** All changes of the question's batch in one editor. */
   async openBatch(requestId: string): Promise<void> {
     const batch = this.#questions.get(requestId)?.batch.id;
-    const requests = this.#questions.list().filter(isDiff).filter((request) => request.batch.id === batch);
+    const requests = this.#questions
+      .list()
+      .filter(isDiff)
+      .filter((request) => request.batch.id === batch);
     const first = requests[0];
     if (!first) return this.#tooLate();
     const files = requests.map((request) => {
@@ -115,7 +118,7 @@ export class Approvals {
   async #chooseKind(requestId: string, kind: PermissionOption["kind"]): Promise<void> {
     const option = optionOf(this.#questions.get(requestId), kind);
     if (option) await this.choose(requestId, option);
-    else this.#tooLate();
+    else await this.#tooLate();
   }
 
   /** Closes the tabs of a settled proposal; what the user has typed there was taken with the answer. */
@@ -136,8 +139,9 @@ export class Approvals {
     if (tabs.length) await vscode.window.tabGroups.close(tabs);
   }
 
-  #tooLate(): void {
-    void vscode.window.setStatusBarMessage("$(info) That question is settled already.", 4000);
+  #tooLate(): Promise<void> {
+    vscode.window.setStatusBarMessage("$(info) That question is settled already.", 4000);
+    return Promise.resolve();
   }
 }
 

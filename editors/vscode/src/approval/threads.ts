@@ -69,7 +69,9 @@ export class Threads implements vscode.Disposable {
   #open(request: DiffRequest): vscode.CommentThread {
     const line = firstLine(request);
     const uri = vscode.Uri.parse(request.preview.uri);
-    const thread = this.#controller.createCommentThread(uri, new vscode.Range(line, 0, line, 0), [this.#comment(request)]);
+    const thread = this.#controller.createCommentThread(uri, new vscode.Range(line, 0, line, 0), [
+      this.#comment(request),
+    ]);
     thread.label = oneLine(request.title, 120);
     thread.contextValue = request.batch.size > 1 ? "question.batch" : "question";
     thread.collapsibleState = vscode.CommentThreadCollapsibleState.Expanded;

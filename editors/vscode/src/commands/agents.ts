@@ -27,7 +27,10 @@ export function agentCommands({ server, sessions, panels }: Deputy): CommandTabl
         uris.map((uri) => vscode.workspace.asRelativePath(vscode.Uri.parse(uri))).join(", ");
       const done = reverted.length ? `Reverted ${files(reverted)}.` : "There was nothing to revert.";
       if (conflicts.length === 0) void vscode.window.showInformationMessage(done);
-      else void vscode.window.showWarningMessage(`${done} Left alone: ${files(conflicts.map(({ uri }) => uri))}, changed since.`);
+      else
+        void vscode.window.showWarningMessage(
+          `${done} Left alone: ${files(conflicts.map(({ uri }) => uri))}, changed since.`,
+        );
     },
     "deputy.cancel": async () => {
       const state = sessions.current;

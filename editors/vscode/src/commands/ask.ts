@@ -29,7 +29,9 @@ export function askCommands(deputy: Deputy): CommandTable {
       await deputy.chat.mention(editor ? [mentionOf(editor.document.uri, editor.selection)] : []);
     },
     "deputy.askFile": async (uri?: vscode.Uri, all?: readonly vscode.Uri[]) => {
-      const chosen = all?.length ? all : [uri ?? vscode.window.activeTextEditor?.document.uri].filter((one) => one !== undefined);
+      const chosen = all?.length
+        ? all
+        : [uri ?? vscode.window.activeTextEditor?.document.uri].filter((one) => one !== undefined);
       await deputy.chat.mention(chosen.map((one) => mentionOf(one)));
     },
     "deputy.attach": async () => {
@@ -42,7 +44,12 @@ export function askCommands(deputy: Deputy): CommandTable {
       const mention: Mention = { uri: uri.toString(), label: vscode.workspace.asRelativePath(uri), range };
       const list = problems.map(({ message, line }) => `- line ${line}: ${oneLine(message, 300)}`).join("\n");
       await vscode.commands.executeCommand("deputy.chat.focus");
-      await send(deputy, { type: "prompt", text: `Fix in ${mention.label}:\n${list}`, mentions: [mention], pictures: [] });
+      await send(deputy, {
+        type: "prompt",
+        text: `Fix in ${mention.label}:\n${list}`,
+        mentions: [mention],
+        pictures: [],
+      });
     },
     "deputy.continue": () =>
       send(deputy, { type: "prompt", text: "Continue where you were interrupted.", mentions: [], pictures: [] }),

@@ -61,7 +61,8 @@ async function unqueue({ server, sessions }: Deputy, promptId: string, page: Pag
 
 async function openPlace(uri: vscode.Uri, range?: Range): Promise<void> {
   if (uri.scheme !== "file") return;
-  const selection = range && new vscode.Range(range.start.line, range.start.character, range.end.line, range.end.character);
+  const selection =
+    range && new vscode.Range(range.start.line, range.start.character, range.end.line, range.end.character);
   await vscode.window.showTextDocument(uri, { preview: true, ...(selection && { selection }) });
 }
 

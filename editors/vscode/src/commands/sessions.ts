@@ -55,7 +55,10 @@ export function sessionCommands(deputy: Deputy): CommandTable {
       const session = sessionOf(item);
       const chosen = session && (await vscode.window.showQuickPick(FORMATS, { title: "Export the session as" }));
       if (!session || !chosen) return;
-      const { text } = await server.request("deputy/session/export", { sessionId: session.sessionId, format: chosen.format });
+      const { text } = await server.request("deputy/session/export", {
+        sessionId: session.sessionId,
+        format: chosen.format,
+      });
       const document = await vscode.workspace.openTextDocument({ content: text, language: chosen.language });
       await vscode.window.showTextDocument(document);
     },
@@ -75,7 +78,9 @@ export function sessionCommands(deputy: Deputy): CommandTable {
 async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> {
   const folders = vscode.workspace.workspaceFolders ?? [];
   if (folders.length === 0) throw new Error("Open a folder first: Deputy works in a folder.");
-  return folders.length === 1 ? folders[0] : vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
+  return folders.length === 1
+    ? folders[0]
+    : vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
 }
 
 async function pickSession({ server }: Deputy): Promise<SessionInfo | undefined> {
@@ -116,7 +121,9 @@ async function showRules({ server, sessions }: Deputy): Promise<void> {
     description: `from ${oneLine(rule.source)}`,
     ruleId: rule.ruleId,
   }));
-  const title = items.length ? "Permission rules: pick one to remove it from this session" : "This session has no permission rules";
+  const title = items.length
+    ? "Permission rules: pick one to remove it from this session"
+    : "This session has no permission rules";
   const chosen = await vscode.window.showQuickPick(items, { title });
   if (chosen) await server.request("deputy/rule/remove", { sessionId, ruleId: chosen.ruleId });
 }

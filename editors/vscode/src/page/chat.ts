@@ -65,7 +65,9 @@ export class ThreadPanels implements vscode.Disposable {
     }
     const agent = this.#context.sessions.get(sessionId)?.agents[agentId];
     const title = agent ? oneLine(agent.label, 40) : "Thread";
-    const panel = vscode.window.createWebviewPanel("deputy.thread", title, vscode.ViewColumn.Active, { enableFindWidget: true });
+    const panel = vscode.window.createWebviewPanel("deputy.thread", title, vscode.ViewColumn.Active, {
+      enableFindWidget: true,
+    });
     const page = new Page(this.#context, panel.webview, { sessionId, agentId });
     this.#panels.set(key, panel);
     panel.onDidDispose(() => {

@@ -41,7 +41,12 @@ export type ToPage =
 
 export type FromPage =
   | { readonly type: "ready" }
-  | { readonly type: "prompt"; readonly text: string; readonly mentions: readonly Mention[]; readonly pictures: readonly Picture[] }
+  | {
+      readonly type: "prompt";
+      readonly text: string;
+      readonly mentions: readonly Mention[];
+      readonly pictures: readonly Picture[];
+    }
   | { readonly type: "choose"; readonly requestId: string; readonly option: PermissionOption }
   | { readonly type: "deny"; readonly requestId: string; readonly note: string }
   | { readonly type: "diff" | "place"; readonly requestId: string }
@@ -49,4 +54,6 @@ export type FromPage =
   | { readonly type: "unqueue"; readonly promptId: string }
   | { readonly type: "open"; readonly uri: string; readonly range?: Range }
   | { readonly type: "path"; readonly path: string; readonly line?: number }
-  | { readonly type: "attach" | "cancelTurn" | "newSession" | "pickMode" | "pickModel" | "continue" | "start" | "trust" };
+  | {
+      readonly type: "attach" | "cancelTurn" | "newSession" | "pickMode" | "pickModel" | "continue" | "start" | "trust";
+    };

@@ -32,7 +32,11 @@ export class Page implements vscode.Disposable {
   #waiting: ToPage[] = [];
 
   /** Without `thread` the page follows the session that the window shows. */
-  constructor(context: Context, webview: vscode.Webview, thread?: { readonly sessionId: string; readonly agentId: string }) {
+  constructor(
+    context: Context,
+    webview: vscode.Webview,
+    thread?: { readonly sessionId: string; readonly agentId: string },
+  ) {
     this.#context = context;
     this.#webview = webview;
     this.#thread = thread;
@@ -48,7 +52,9 @@ export class Page implements vscode.Disposable {
       server.onState(() => this.#sendAround()),
       proposals.onDidEdit(() => this.#sendAround()),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.#sendAround()),
-      vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("deputy") && this.#sendAround()),
+      vscode.workspace.onDidChangeConfiguration(
+        (change) => change.affectsConfiguration("deputy") && this.#sendAround(),
+      ),
     ];
     webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(extensionUri, "dist")] };
     webview.html = html(webview, extensionUri);
@@ -109,13 +115,18 @@ export class Page implements vscode.Disposable {
     const state = this.sessionId === undefined ? undefined : sessions.get(this.sessionId);
     const settings = vscode.workspace.getConfiguration("deputy");
     const trusted = vscode.workspace.isTrusted;
-    const mode = (state && sessions.modeOf(state.sessionId)) ?? settings.get<PermissionMode>("permissionMode", "default");
+    const mode =
+      (state && sessions.modeOf(state.sessionId)) ?? settings.get<PermissionMode>("permissionMode", "default");
     const folder = state?.info ? vscode.Uri.parse(state.info.cwd) : vscode.workspace.workspaceFolders?.[0]?.uri;
     return {
       server: server.state,
       agentId: this.#thread?.agentId,
       mode: trusted ? mode : "plan",
-      model: oneLine(state?.info?.model ?? (settings.get("model", "") || (server.capabilities?.models[0]?.name ?? "")), 60),
+      model: oneLine(
+        state?.info?.model ??
+          (settings.get<string | null>("model", null) || (server.capabilities?.models[0]?.name ?? "")),
+        60,
+      ),
       trusted,
       folder: oneLine(folder?.path.split("/").at(-1) ?? "", 60),
       can: { revert: server.has("deputy/agent/revert"), message: server.has("deputy/agent/message") },
@@ -125,7 +136,8 @@ export class Page implements vscode.Disposable {
 }
 
 function html(webview: vscode.Webview, extensionUri: vscode.Uri): string {
-  const asset = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, "dist", name)).toString();
+  const asset = (name: string): string =>
+    webview.asWebviewUri(vscode.Uri.joinPath(extensionUri, "dist", name)).toString();
   const nonce = randomBytes(18).toString("base64url");
   const policy = [
     "default-src 'none'",

@@ -31,7 +31,9 @@ export function hunksOf(before: string, after: string): readonly Hunk[] {
 /** The proposal `after`, with the lines of one hunk as they were. */
 export function withoutHunk(before: string, after: string, hunk: Hunk): string {
   const kept = linesOf(before).slice(hunk.oldStart, hunk.oldStart + hunk.oldCount);
-  return linesOf(after).toSpliced(hunk.newStart, hunk.newCount, ...kept).join("");
+  return linesOf(after)
+    .toSpliced(hunk.newStart, hunk.newCount, ...kept)
+    .join("");
 }
 
 export interface DiffText {
@@ -46,11 +48,23 @@ export interface DiffText {
 export function diffText(preview: DiffPreview, limit = 400): DiffText {
   const patch = createTwoFilesPatch("", "", preview.oldText ?? "", preview.newText, "", "", { context: 2 });
   const lines = patch.split("\n");
-  lines.splice(0, Math.max(0, lines.findIndex((line) => line.startsWith("@@"))));
+  lines.splice(
+    0,
+    Math.max(
+      0,
+      lines.findIndex((line) => line.startsWith("@@")),
+    ),
+  );
   if (lines.at(-1) === "") lines.pop();
   const starting = (sign: string): number => lines.filter((line) => line.startsWith(sign)).length;
   return {
-    text: visible(lines.filter((line) => !line.startsWith("\\")).slice(0, limit).join("\n").replaceAll("\r", "")),
+    text: visible(
+      lines
+        .filter((line) => !line.startsWith("\\"))
+        .slice(0, limit)
+        .join("\n")
+        .replaceAll("\r", ""),
+    ),
     more: Math.max(0, lines.length - limit),
     added: starting("+"),
     removed: starting("-"),
@@ -103,7 +117,7 @@ function replacement(before: string, after: string): { old_string: string; new_s
 
 function occursOnce(text: string, part: string): boolean {
   const first = part === "" ? -1 : text.indexOf(part);
-  return first >= 0 && text.indexOf(part, first + 1) < 0;
+  return first >= 0 && !text.includes(part, first + 1);
 }
 
 /** Lines with their ends. */

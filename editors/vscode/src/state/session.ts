@@ -229,14 +229,37 @@ function fold(state: SessionState, event: EventParams): SessionState {
       return stream(state, event.agentId, event.messageId, "", event.text);
     case "message": {
       const { seq, agentId, run, time, type, messageId, role, text, references } = event;
-      const entry: MessageEntry = { seq, agentId, run, time, type, messageId, role, text, ...(references && { references }) };
+      const entry: MessageEntry = {
+        seq,
+        agentId,
+        run,
+        time,
+        type,
+        messageId,
+        role,
+        text,
+        ...(references && { references }),
+      };
       const next = enter(state, agentId, entry);
       return state.streams[agentId]?.messageId === messageId ? without(next, "streams", agentId) : next;
     }
     case "tool_call": {
       const { seq, agentId, run, time, type, toolCallId, tool, title, kind, status, input, locations } = event;
       if (callIndex(state, event) >= 0) return state;
-      const entry: ToolCallEntry = { seq, agentId, run, time, type, toolCallId, tool, title, kind, status, input, locations };
+      const entry: ToolCallEntry = {
+        seq,
+        agentId,
+        run,
+        time,
+        type,
+        toolCallId,
+        tool,
+        title,
+        kind,
+        status,
+        input,
+        locations,
+      };
       const count = (state.agents[agentId]?.toolCallCount ?? 0) + 1;
       return change(enter(state, agentId, entry), event, { toolCallCount: count });
     }
@@ -256,7 +279,11 @@ function fold(state: SessionState, event: EventParams): SessionState {
 function start(state: SessionState, event: AgentStarted): SessionState {
   const { agent, agentId, seq, run, time, toolCallId } = event;
   const known = state.agents[agentId];
-  const view: AgentView = { ...agent, ...(known && { startedAt: known.startedAt, usage: known.usage }), openQuestions: 0 };
+  const view: AgentView = {
+    ...agent,
+    ...(known && { startedAt: known.startedAt, usage: known.usage }),
+    openQuestions: 0,
+  };
   const next = {
     ...state,
     agents: { ...state.agents, [agentId]: view },
@@ -299,7 +326,7 @@ function change(
 ): SessionState {
   const agent = state.agents[event.agentId];
   // An ending is final within its run: a late or repeated report changes nothing.
-  if (!agent || agent.run !== event.run || agent.endedAt !== undefined) return state;
+  if (agent?.run !== event.run || agent.endedAt !== undefined) return state;
   return { ...state, agents: { ...state.agents, [event.agentId]: { ...agent, updatedAt: event.time, ...changes } } };
 }
 
@@ -331,8 +358,13 @@ function updateCall(state: SessionState, event: ToolCallUpdate): SessionState {
   const entry = state.entries[event.agentId]?.[index];
   if (entry?.type !== "tool_call") return state;
   const { status, content, locations } = event;
-  const updated: Entry = { ...entry, status, ...(content !== undefined && { content }), ...(locations && { locations }) };
-  const entries = state.entries[event.agentId]!.with(index, updated);
+  const updated: Entry = {
+    ...entry,
+    status,
+    ...(content !== undefined && { content }),
+    ...(locations && { locations }),
+  };
+  const entries = (state.entries[event.agentId] ?? []).with(index, updated);
   return { ...state, entries: { ...state.entries, [event.agentId]: entries } };
 }
 
@@ -353,7 +385,7 @@ function countQuestion(state: SessionState, question: PermissionRequest, by: num
   return { ...state, agents: { ...state.agents, [agent.agentId]: counted } };
 }
 
-function without<K extends "streams" | "questions">(state: SessionState, table: K, key: string): SessionState {
+function without(state: SessionState, table: "streams" | "questions", key: string): SessionState {
   const { [key]: _, ...rest } = state[table];
   return { ...state, [table]: rest };
 }

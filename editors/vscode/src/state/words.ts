@@ -139,7 +139,7 @@ export function oneLine(text: string, limit = 200): string {
 }
 
 function spelledOut(character: string): string {
-  return `\\u{${character.codePointAt(0)!.toString(16)}}`;
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }
 
 function ordinal(position: number): string {

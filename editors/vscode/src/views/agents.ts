@@ -59,14 +59,17 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     if (!state || !agent) return new vscode.TreeItem("");
     const isPrimary = agent.parentAgentId === undefined;
     const sign = signOf(agent);
-    const row = new vscode.TreeItem(isPrimary ? (state.info?.title || "Deputy") : oneLine(agent.label));
+    const row = new vscode.TreeItem(isPrimary ? state.info?.title || "Deputy" : oneLine(agent.label));
     row.id = `${item.sessionId}/${item.agentId}`;
     row.description = describe(agent);
+    const colour = COLOURS[sign.word];
     row.iconPath = new vscode.ThemeIcon(
       sign.spin ? `${sign.icon}~spin` : sign.icon,
-      COLOURS[sign.word] ? new vscode.ThemeColor(COLOURS[sign.word]!) : undefined,
+      colour === undefined ? undefined : new vscode.ThemeColor(colour),
     );
-    row.accessibilityInformation = { label: `${row.label as string}, ${agent.definition}, ${sign.word}, ${row.description}` };
+    row.accessibilityInformation = {
+      label: `${row.label as string}, ${agent.definition}, ${sign.word}, ${row.description}`,
+    };
     row.collapsibleState = childrenOf(state, agent.agentId).length
       ? vscode.TreeItemCollapsibleState.Expanded
       : vscode.TreeItemCollapsibleState.None;
@@ -121,7 +124,10 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
 /** The agent's row, without its name: what it does, or how it ended; then time, calls, tokens, cost. */
 function describe(agent: AgentView): string {
   const sign = signOf(agent);
-  const now = sign.word === "waiting for you" ? sign.word : reasonOf(agent) || (agent.activity ? oneLine(agent.activity, 60) : "");
+  const now =
+    sign.word === "waiting for you"
+      ? sign.word
+      : reasonOf(agent) || (agent.activity ? oneLine(agent.activity, 60) : "");
   const isChild = agent.parentAgentId !== undefined;
   return [
     isChild ? agent.definition : "",
@@ -137,7 +143,9 @@ function describe(agent: AgentView): string {
 
 function tooltip(agent: AgentView): vscode.MarkdownString {
   const text = new vscode.MarkdownString();
-  text.appendText(`${agent.label}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "reads only" : "may change files"}`);
+  text.appendText(
+    `${agent.label}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "reads only" : "may change files"}`,
+  );
   if (agent.error) text.appendText(`\n\n${agent.error}`);
   if (agent.summary) text.appendText(`\n\n${oneLine(agent.summary, 500)}`);
   return text;

