@@ -16,3 +16,5 @@ class FileChange:
     before: str | None
     after: str
     time: float = 0.0
+    withheld: bool = False
+    """The texts are not kept, as they hold a secret: both are empty."""

@@ -1,7 +1,8 @@
 """The changes that a session's agents have made to files, and the way back."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from anyio import to_thread
 
 from deputy_agents.change import FileChange
 from deputy_agents.errors import ToolError
+from deputy_agents.log import EventLog
+from deputy_agents.ports import ChangesOver
 from deputy_agents.undo import Conflict, without
 from deputy_agents.workspace import Workspace
 
@@ -25,22 +28,59 @@ class Reverted:
 
 
 class Changes:
-    """What the agents of one session have changed in ``workspace``, in the order in which they did."""
+    """What the agents of one session have changed in ``workspace``, in the order in which they did. ``log`` stores it;
+    of a session that ``is_new`` there is nothing from earlier processes."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, log: EventLog, *, is_new: bool = True) -> None:
         self._workspace = workspace
+        self._log = log
         self._kept: list[FileChange] = []
         self._size = 0
+        self._complete = is_new
 
-    def add(self, change: FileChange) -> None:
+    @asynccontextmanager
+    async def making(self, change: FileChange) -> AsyncGenerator[None]:
+        """Around a change of a file. It is stored before it is made, so that no crash can come between; one that was
+        refused is not kept, one that was cancelled may have been made."""
+        self._add(change)
+        self._log.keep(change)
+        await self._log.flush()
+        try:
+            yield
+        except ToolError:
+            self._drop([change])
+            raise
+
+    async def _remember(self) -> None:
+        """Fetches what was changed before this process, when it is asked for."""
+        if self._complete:
+            return
+        mine, self._kept, self._size = self._kept, [], 0
+        known = {change.change_id for change in mine}
+        stored = [change for change in await self._log.changes() if change.change_id not in known]
+        for change in (*stored, *mine):
+            self._add(change)
+        self._complete = True
+
+    def _add(self, change: FileChange) -> None:
         self._kept.append(change)
         self._size += _size(change)
         while self._size > MAX_CHARS and len(self._kept) > 1:
             self._size -= _size(self._kept.pop(0))
 
+    def _drop(self, changes: Sequence[FileChange]) -> None:
+        self._kept = [change for change in self._kept if change not in changes]
+        self._size = sum(map(_size, self._kept))
+        self._log.keep(ChangesOver(tuple(change.change_id for change in changes)))
+
     async def revert(self, agent_ids: Collection[str], label: str) -> Reverted:
         """Takes back, file by file, what these agents have changed and nobody has changed since; edits of open
-        documents are made under ``label``. What was taken back once is not taken back again."""
+        documents are made under ``label``. What was taken back once is not taken back again.
+
+        Raises:
+            StoreError: what earlier processes have stored cannot be read.
+        """
+        await self._remember()
         files: list[str] = []
         conflicts: list[tuple[str, str]] = []
         for path, changes in self._by_file(agent_ids).items():
@@ -50,7 +90,8 @@ class Changes:
             except (Conflict, ToolError) as reason:
                 conflicts.append((path, str(reason)))
             else:
-                self._kept = [change for change in self._kept if change not in changes]
+                self._drop(changes)
+        await self._log.flush()
         return Reverted(tuple(files), tuple(conflicts))
 
     def _by_file(self, agent_ids: Collection[str]) -> dict[str, list[FileChange]]:

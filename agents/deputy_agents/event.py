@@ -232,6 +232,8 @@ class ToolCallUpdated:
     status: CallStatus
     content: str | None = None
     locations: tuple[Location, ...] | None = None
+    truncated: bool = False
+    """``content`` is a part of the output; the store keeps more of it."""
 
 
 @dataclass(frozen=True, slots=True)

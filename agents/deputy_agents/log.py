@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from deputy_agents.change import FileChange
 from deputy_agents.event import (
     Activity,
     Body,
@@ -26,9 +27,8 @@ from deputy_agents.event import (
     ThoughtDelta,
     ToolOutputDelta,
 )
-from deputy_agents.message import Message
 from deputy_agents.numbering import Numbering
-from deputy_agents.ports import Clock, HistoryRecord, Store
+from deputy_agents.ports import Clock, OutputRecord, Record, Store
 from deputy_agents.view import View
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,11 @@ class _Batch:
     """What is committed in one go."""
 
     events: list[Event]
-    history: list[HistoryRecord]
+    records: list[Record]
+
+    @property
+    def last_seq(self) -> int:
+        return (self.events[-1].seq or 0) if self.events else 0
 
 
 class EventLog:
@@ -70,7 +74,7 @@ class EventLog:
         self._clock = clock
         self._numbering = numbering or Numbering()
         self._queued: list[Event] = []
-        self._history: list[HistoryRecord] = []
+        self._records: list[Record] = []
         self._closed = False
         self._unstored: list[_Batch] = []
         self._retry_at = -math.inf
@@ -100,9 +104,9 @@ class EventLog:
         self._queued.append(event)
         self._stir()
 
-    def record(self, agent_id: str, message: Message) -> None:
-        """Queues a message of an agent's model history; it is committed with the events around it."""
-        self._history.append(HistoryRecord(agent_id, message))
+    def keep(self, record: Record) -> None:
+        """Queues what is stored beside the events; it is committed with those around it."""
+        self._records.append(record)
         self._stir()
 
     async def flush(self) -> None:
@@ -150,6 +154,14 @@ class EventLog:
         events = [kept[seq] for seq in sorted(kept) if after < seq <= self.last_seq]
         return events[:limit]
 
+    async def changes(self) -> Sequence[FileChange]:
+        """The stored changes of files, in order.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return await self._store.changes(self.session_id)
+
     def _stir(self) -> None:
         self._told += 1
         self._wake.set()
@@ -157,8 +169,8 @@ class EventLog:
     async def _write(self) -> None:
         goal = self._told
         events, self._queued = self._queued, []
-        history, self._history = self._history, []
-        await self._commit([event for event in events if event.seq is not None], history)
+        records, self._records = self._records, []
+        await self._commit([event for event in events if event.seq is not None], records)
         for event in events:
             self._publish(event)
         self._publish_counts()
@@ -166,9 +178,9 @@ class EventLog:
         self._progress.set()
         self._progress = asyncio.Event()
 
-    async def _commit(self, events: list[Event], history: list[HistoryRecord]) -> None:
-        if events or history:
-            self._unstored.append(_Batch(events, history))
+    async def _commit(self, events: list[Event], records: list[Record]) -> None:
+        if events or records:
+            self._unstored.append(_Batch(events, records))
         if not self._unstored or self._clock.monotonic() < self._retry_at:
             return
         try:
@@ -177,24 +189,32 @@ class EventLog:
             await self._store.append(
                 self.session_id,
                 [event for batch in self._unstored for event in batch.events],
-                [line for batch in self._unstored for line in batch.history],
+                [record for batch in self._unstored for record in batch.records],
             )
         except Exception as error:
             # The agents go on: until the store can be used again, what follows lives in this process alone.
             if self.failed is None:
                 logger.exception("session %s is not stored for now", self.session_id)
             self.failed = error
+            self._let_go_of_outputs()
             self._retry_at = self._clock.monotonic() + (RETRY if len(self._unstored) < MAX_UNSTORED else math.inf)
         else:
             self.failed = None
             self._unstored = []
+
+    def _let_go_of_outputs(self) -> None:
+        """What waits for the store must not fill the memory; the events tell the ends of an output anyway."""
+        for batch in self._unstored:
+            batch.records[:] = [record for record in batch.records if not isinstance(record, OutputRecord)]
 
     async def _forget_stored(self) -> None:
         """A commit that was given up may have been done after all: nothing is stored twice."""
         first = next((event.seq for batch in self._unstored for event in batch.events if event.seq), None)
         if first is not None and (stored := await self._store.events(self.session_id, first - 1)):
             last = stored[-1].seq or 0
-            self._unstored = [b for b in self._unstored if not b.events or (b.events[-1].seq or 0) > last]
+            # What is committed in one go is there as a whole, with what came before it.
+            done = (at for at, batch in enumerate(self._unstored, 1) if 0 < batch.last_seq <= last)
+            self._unstored = self._unstored[max(done, default=0) :]
 
     def _publish_counts(self) -> None:
         counts = self.view.status()

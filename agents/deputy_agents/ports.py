@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
+from deputy_agents.change import FileChange
 from deputy_agents.definition import PermissionMode
 from deputy_agents.event import Event, Question, ResolvedBy
 from deputy_agents.message import Message, Reply, Usage
@@ -134,15 +135,36 @@ class HistoryRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputRecord:
+    """The whole output of a tool call of which the events tell a part. ``tool_call_id`` is unique for its agent."""
+
+    agent_id: str
+    tool_call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesOver:
+    """The changes of these ids have not come about, or were taken back: they need not be kept."""
+
+    change_ids: tuple[str, ...]
+
+
+Record: TypeAlias = HistoryRecord | FileChange | ChangesOver | OutputRecord
+"""What is stored beside the events, in the order in which it comes."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionQuery:
     """Which sessions to list, and how many rows. ``cursor`` is that of the page before; ``children`` adds a row for
-    each child behind its session's."""
+    each child behind its session's; ``before`` leaves out what was used then or later (seconds since the epoch)."""
 
     cwd: str | None = None
     children: bool = False
     archived: bool = True
     cursor: str | None = None
     limit: int | None = None
+    before: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +213,8 @@ class Store(Protocol):
         """Forgets a session and all that belongs to it."""
         ...
 
-    async def append(self, session_id: str, events: Sequence[Event], history: Sequence[HistoryRecord] = ()) -> None:
-        """Commits numbered events and history messages.
+    async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
+        """Commits numbered events and what belongs to them.
 
         Raises:
             StoreError: ``seq`` does not follow the last one.
@@ -208,6 +230,15 @@ class Store(Protocol):
 
     async def histories(self, session_id: str) -> Mapping[str, Sequence[Message]]:
         """The histories of all agents that have one."""
+        ...
+
+    async def changes(self, session_id: str) -> Sequence[FileChange]:
+        """What agents have changed in files and nobody has taken back, in order; a store may keep the last ones
+        alone."""
+        ...
+
+    async def output(self, session_id: str, agent_id: str, tool_call_id: str) -> str | None:
+        """The whole output of a call; ``None`` where there is none beyond that of its events, or none any more."""
         ...
 
     async def claim(self, session_id: str) -> Claim:

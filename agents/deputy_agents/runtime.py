@@ -28,12 +28,16 @@ from deputy_agents.session import Session, Shared, renamed
 from deputy_agents.settings import Settings
 from deputy_agents.slots import Slots
 from deputy_agents.snapshot import Reading, Snapshot
+from deputy_agents.view import ToolCall
 from deputy_agents.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
 _RELEASE_GRACE = 5
 """Seconds that giving a session back may take; where it fails, the next process takes it over."""
+
+
+_DAY = 24 * 3600
 
 
 class SystemClock:
@@ -73,6 +77,7 @@ class Runtime:
         self._turns: dict[str, anyio.Event] = {}
         self._hosts: dict[str, anyio.Event] = {}
         """Set when a session's host has given it back to the store."""
+        self._settings_changed = anyio.Event()
         self._closed = False
         self._scope: TaskGroup
 
@@ -91,12 +96,13 @@ class Runtime:
     async def __aenter__(self) -> Self:
         self._scope = anyio.create_task_group()
         await self._scope.__aenter__()
-        self._scope.start_soon(self._mend_abandoned)
+        self._scope.start_soon(self._look_after)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         with anyio.CancelScope(shield=True):
             await self.close()
+        self._scope.cancel_scope.cancel()
         await self._scope.__aexit__(None, None, None)
 
     async def new_session(
@@ -168,6 +174,24 @@ class Runtime:
             return session
         record = await self._shared.store.get(session_id)
         return Snapshot(record, (await self._past(session_id)).view)
+
+    async def output(self, session_id: str, agent_id: str, tool_call_id: str) -> str:
+        """The output of a tool call: all of it where more is kept than the transcript shows.
+
+        Raises:
+            UnknownSession, UnknownAgent: there is none.
+            InvalidRequest: the agent has made no such call.
+            StoreError: the store cannot be used.
+        """
+        reading = await self.read(session_id)
+        calls = [entry.body for entry in reading.transcript(agent_id)[0] if isinstance(entry.body, ToolCall)]
+        call = next((call for call in calls if call.started.tool_call_id == tool_call_id), None)
+        if call is None:
+            raise InvalidRequest(f"toolCallId: this agent has made no call {tool_call_id}.", "toolCallId")
+        if isinstance(reading, Session):
+            await reading.flush()
+        whole = await self._shared.store.output(session_id, agent_id, tool_call_id)
+        return whole if whole is not None else (call.update and call.update.content) or ""
 
     async def unload(self, session_id: str) -> None:
         """Closes a session that nobody watches and in which nothing runs; others, and those not open here, go on."""
@@ -248,6 +272,7 @@ class Runtime:
         """New settings hold from the next decision, request or spawn on; open questions are decided anew."""
         self._shared.settings = settings
         self._shared.slots.settings = settings.agents
+        self._settings_changed.set()
         for session in self._sessions.values():
             session.inbox.review()
 
@@ -316,6 +341,37 @@ class Runtime:
         ended = sum(isinstance(event.body, AgentFinished) for event in mended.events)
         self.metrics.counters["reconciliations"] += ended
         return past
+
+    async def _look_after(self) -> None:
+        """What the store needs from time to time."""
+        with anyio.CancelScope(shield=True):  # a session that was taken over is mended to its end
+            await self._mend_abandoned()
+        while True:
+            self._settings_changed = anyio.Event()
+            await self._prune()
+            with anyio.move_on_after(_DAY):
+                await self._settings_changed.wait()
+
+    async def _prune(self) -> None:
+        """Deletes the sessions that were not used for longer than the user wants to keep them."""
+        days = self.settings.keep_days
+        if days is None:
+            return
+        query = SessionQuery(before=self._shared.clock.time() - days * _DAY)
+        try:
+            old = (await self._shared.store.sessions(query)).records
+        except StoreError as error:
+            logger.warning("nobody looked for old sessions: %s", error)
+            return
+        for record in old:
+            if self.is_live(record.session_id):
+                continue
+            try:
+                await self.delete(record.session_id)
+            except (WrongState, UnknownSession):
+                pass  # someone uses it, or was faster
+            except StoreError as error:
+                logger.warning("session %s is not deleted: %s", record.session_id, error)
 
     async def _mend_abandoned(self) -> None:
         """Ends the runs of processes that are gone. Those who live, and what they own, are left alone."""

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -141,7 +142,7 @@ class Session:
         numbering = past.numbering if past else None
         self.log = EventLog(record.session_id, shared.store, shared.clock, self.view, numbering)
         self.inbox = Inbox(self.log, tasks, shared.grace)
-        self.changes = Changes(workspace)
+        self.changes = Changes(workspace, self.log, is_new=past is None)
         self.editors = Editors()
         """Whom agents can ask about the code."""
         self._shared = shared
@@ -459,9 +460,12 @@ class Session:
     def view_of(self, agent: Agent) -> "AgentsView":
         return AgentsView(self, agent)
 
-    def file_changed(self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str) -> None:
+    def changing(
+        self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str
+    ) -> AbstractAsyncContextManager[None]:
         now = self.clock.time()
-        self.changes.add(FileChange(new_id(), agent.id, agent.run, tool_use_id, str(path), before, after, now))
+        change = FileChange(new_id(), agent.id, agent.run, tool_use_id, str(path), before, after, now)
+        return self.changes.making(change)
 
     def over_budget(self, agent: Agent) -> bool:
         if limit := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids), agent.replies):

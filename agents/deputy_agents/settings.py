@@ -148,3 +148,5 @@ class Settings:
     web: WebSettings = field(default_factory=WebSettings)
     retry: RetrySettings = field(default_factory=RetrySettings)
     limits: Limits = field(default_factory=Limits)
+    keep_days: int | None = None
+    """Days after which a session that was not used is deleted; ``None`` keeps them."""

@@ -61,6 +61,8 @@ def merged(base: str, one: str, other: str) -> str:
 
 
 def _taken_back(change: FileChange, text: str | None) -> str | None:
+    if change.withheld:
+        raise Conflict("It held a secret, so what it was before was not stored.")
     if text == change.before:
         return text
     if text == change.after:
@@ -76,7 +78,7 @@ def _joined(changes: Sequence[FileChange]) -> list[FileChange]:
     """``changes``, with those that follow each other directly as one."""
     joined: list[FileChange] = []
     for change in changes:
-        if joined and joined[-1].after == change.before:
+        if joined and joined[-1].after == change.before and not change.withheld:
             joined[-1] = replace(joined[-1], after=change.after)
         else:
             joined.append(change)

@@ -220,9 +220,11 @@ class ToolCallUpdate(_Durable):
     tool_call_id: str
     status: ToolStatus
     content: str | None = None
-    """What the agent reads of the result, bounded."""
+    """What people see of the result, bounded."""
     locations: tuple[Location, ...] | None = None
     """Replace those of the call."""
+    truncated: Flag | None = None
+    """Whether `content` is a part of the output, and `deputy/agent/output` gives more of it."""
 
 
 class PlanStatus(StrEnum):

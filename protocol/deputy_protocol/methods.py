@@ -110,6 +110,12 @@ AGENT_TRANSCRIPT = Request(
     lambda: p.transcript.AgentTranscriptResult,
     "Gives the transcript of an agent, or a part of it.",
 )
+AGENT_OUTPUT = Request(
+    "deputy/agent/output",
+    lambda: p.transcript.AgentOutputParams,
+    lambda: p.transcript.AgentOutputResult,
+    "Gives the output of a tool call, also the part that the transcript leaves out.",
+)
 AGENT_CANCEL = Request(
     "deputy/agent/cancel",
     lambda: p.agent.AgentParams,
@@ -268,6 +274,7 @@ METHODS: Final[tuple[Method, ...]] = (
     SESSION_SET_MODEL,
     AGENT_LIST,
     AGENT_TRANSCRIPT,
+    AGENT_OUTPUT,
     AGENT_CANCEL,
     AGENT_MESSAGE,
     AGENT_REVERT,

@@ -164,6 +164,14 @@ class WebSettings(Params):
     where it is known to have one. It is asked about, too."""
 
 
+class SessionsSettings(Params):
+    """What becomes of sessions that are stored."""
+
+    keep_days: Positive | None = None
+    """Days after which a session that was not used is deleted, with all that belongs to it; never when absent. It is
+    looked for when Deputy starts, and once a day."""
+
+
 class Settings(Params):
     """All settings."""
 
@@ -194,3 +202,4 @@ class Settings(Params):
     web: WebSettings = Field(default_factory=WebSettings)
     permissions: PermissionSettings = Field(default_factory=PermissionSettings)
     shell: ShellSettings = Field(default_factory=ShellSettings)
+    sessions: SessionsSettings = Field(default_factory=SessionsSettings)

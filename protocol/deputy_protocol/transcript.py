@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from deputy_protocol.agent import AgentNode
-from deputy_protocol.base import Count, Params, Positive, Wire
+from deputy_protocol.base import Count, Flag, Params, Positive, Wire
 from deputy_protocol.event import PlanEntry, PromptQueueEntry
 from deputy_protocol.message import Message
 from deputy_protocol.permission import PermissionRequest
@@ -35,7 +35,9 @@ class ToolCallEntry(ToolCall, _Entry):
 
     type: Literal["tool_call"] = "tool_call"
     content: str | None = None
-    """What the agent read of the result, bounded."""
+    """What people see of the result, bounded."""
+    truncated: Flag | None = None
+    """Whether `content` is a part of the output, and `deputy/agent/output` gives more of it."""
 
 
 class AgentEntry(_Entry):
@@ -69,6 +71,26 @@ class AgentTranscriptResult(Wire):
     entries: tuple[Entry, ...]
     last_seq: Count
     """The session's last published `seq`: events after it are news."""
+
+
+class AgentOutputParams(Params):
+    """A part of what a tool call has put out."""
+
+    session_id: str
+    agent_id: str
+    tool_call_id: str
+    offset: Count = 0
+    """Characters to leave out at the start."""
+    limit: Annotated[Positive, Field(le=1_000_000)] = 100_000
+    """Characters to give at most."""
+
+
+class AgentOutputResult(Wire):
+    """A part of an output, and how long all of it is. Of a flood, the middle is left out, with a line that says so."""
+
+    text: str
+    size: Count
+    """Characters in all."""
 
 
 class AgentPlan(Wire):

@@ -203,6 +203,7 @@ def entry(line: view.Entry) -> transcript.Entry:
                 locations=tuple(map(location, places)),
                 reason=started.reason,
                 content=update.content if update else None,
+                truncated=(update is not None and update.truncated) or None,
             )
         case view.ChildBlock(node):
             return transcript.AgentEntry(
@@ -267,12 +268,13 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "message"} | told
         case ev.ToolCallStarted() as body:
             return {"type": "tool_call"} | _tool_call(body)
-        case ev.ToolCallUpdated(tool_call_id, status, content, locations):
+        case ev.ToolCallUpdated(tool_call_id, status, content, locations, truncated):
             return {"type": "tool_call_update"} | _present(
                 toolCallId=tool_call_id,
                 status=status.value,
                 content=content,
                 locations=None if locations is None else _locations(locations),
+                truncated=truncated or None,
             )
         case ev.PlanChanged(entries):
             return {"type": "plan", "entries": [to_wire(step) for step in plan(entries)]}
@@ -471,6 +473,7 @@ def core_settings(
             reconnect_grace=permissions.reconnect_grace,
         ),
         shell=core.ShellSettings(env=wire.shell.env, timeout=wire.shell.timeout, sandbox=wire.shell.sandbox),
+        keep_days=wire.sessions.keep_days,
     )
 
 

@@ -20,7 +20,7 @@ from deputy_agents.event import (
 )
 from deputy_agents.log import RETRY, EventLog, Subscription
 from deputy_agents.message import Message, Text, Usage
-from deputy_agents.ports import HistoryRecord, SessionRecord
+from deputy_agents.ports import HistoryRecord, Record, SessionRecord
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.view import View
 from tests.support.core import BOUND, StillClock
@@ -40,16 +40,16 @@ class SlowStore(MemoryStore):
         self.commits = 0
         self._keeps_first = keeps_first
 
-    async def append(self, session_id: str, events: Sequence[Event], history: Sequence[HistoryRecord] = ()) -> None:
+    async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
         if self.broken:
             raise StoreError("The disk is full.")
         self.commits += 1
         if self._keeps_first:
-            await super().append(session_id, events, history)
+            await super().append(session_id, events, records)
         self.waiting.set()
         await self.open.wait()
         if not self._keeps_first:
-            await super().append(session_id, events, history)
+            await super().append(session_id, events, records)
 
     async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         if self.broken:
@@ -202,7 +202,7 @@ async def _chatter(logging: Logging) -> None:
 async def test_history_is_committed_with_the_events_around_it() -> None:
     async with logging() as w:
         message = Message("user", (Text("hello"),), "m1")
-        w.log.record("a", message)
+        w.log.keep(HistoryRecord("a", message))
         w.say("hello")
         await flush(w)
         assert (w.store.commits, await w.store.history("s", "a")) == (1, [message])

@@ -28,13 +28,15 @@ from deputy_agents.event import (
     ToolCallStarted,
     UsageChanged,
 )
+from deputy_agents.log import RETRY
 from deputy_agents.message import Reply, StopReason, Text, ToolUse, Usage, text_of
 from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.outcome import AgentStatus, FailureReason
-from deputy_agents.ports import HistoryRecord, ModelEvent, ModelRequest, SessionRecord, TextPart, Used
+from deputy_agents.ports import ModelEvent, ModelRequest, Record, SessionRecord, TextPart, Used
 from deputy_agents.run.driver import Driver
 from deputy_agents.settings import RetrySettings, Settings
 from deputy_agents.store.memory import MemoryStore
+from deputy_agents.store.sqlite import SqliteStore
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.read import ReadFile
 from deputy_agents.tool.registry import file_tools
@@ -318,10 +320,10 @@ class FailingStore(MemoryStore):
         super().__init__()
         self.failing = False
 
-    async def append(self, session_id: str, events: Sequence[Event], history: Sequence[HistoryRecord] = ()) -> None:
+    async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
         if self.failing:
             raise StoreError("The disk is full.")
-        await super().append(session_id, events, history)
+        await super().append(session_id, events, records)
 
     async def update(self, record: SessionRecord) -> None:
         if self.failing:
@@ -381,3 +383,32 @@ async def test_a_prompt_without_content_is_refused(workspace: Path) -> None:
             with pytest.raises(InvalidRequest, match="empty"):
                 c.session.start_turn(blocks)
         assert not c.session.busy
+
+
+@pytest.mark.asyncio
+async def test_a_disk_that_is_full_in_the_midst_costs_nothing_once_there_is_room_again(
+    workspace: Path, tmp_path: Path
+) -> None:
+    store = await asyncio.to_thread(SqliteStore.open, tmp_path / "state")
+
+    async def pages(most: int) -> None:
+        sql = f"PRAGMA max_page_count = {most}"
+        await store._writer.run(lambda connection: connection.execute(sql).fetchall())  # pyright: ignore[reportPrivateUsage]
+
+    clock = StillClock()
+    script = Cast([delegate("one"), say("ok"), delegate("two"), say("ok")], {"one": [say("1")], "two": [say("2")]})
+    async with core(workspace, script, store=store, clock=clock) as c:
+        await pages(1)
+        await c.turn("long " * 100_000)
+        assert c.told() == ["1"]
+        assert c.session.store_problem is not None
+        assert "disk is full" in c.session.store_problem
+        assert len(await store.events(c.session.id)) < c.session.last_seq
+        await pages(1_000_000)
+        clock.advance(RETRY + 1)
+        await c.turn()
+        await c.caught_up()
+        assert c.session.store_problem is None
+        assert list(await store.events(c.session.id)) == c.durable()
+        assert len(await store.history(c.session.id, c.session.primary_id)) == 8
+    await store.close()

@@ -2,6 +2,8 @@
 """The edits of one agent are taken back together, and nothing else is touched."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -9,12 +11,23 @@ import pytest
 from deputy_agents import changes
 from deputy_agents.change import FileChange
 from deputy_agents.changes import Changes, Reverted
-from deputy_agents.errors import UnknownAgent, WrongState
+from deputy_agents.errors import ToolError, UnknownAgent, WrongState
+from deputy_agents.ids import new_id
+from deputy_agents.log import EventLog
 from deputy_agents.message import Text
-from deputy_agents.model.scripted import call, calls, say, use
+from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
+from deputy_agents.ports import Store
+from deputy_agents.redact import Redactor
+from deputy_agents.runtime import Runtime, SystemClock
+from deputy_agents.session import Session
+from deputy_agents.settings import Settings
+from deputy_agents.store.memory import MemoryStore
+from deputy_agents.store.sqlite import SqliteStore
+from deputy_agents.view import View
 from deputy_agents.workspace import Workspace
 from tests.support.core import Cast, Core, Person, core, delegate, edit, silent
 from tests.support.files import OpenDocuments
+from tests.support.stored import record
 
 pytestmark = pytest.mark.asyncio
 
@@ -135,18 +148,33 @@ async def test_an_agent_at_work_is_stopped_before_its_edits_are_taken_back(folde
 
 
 def change(path: Path, before: str | None, after: str) -> FileChange:
-    return FileChange("c", "agent", 1, "call", str(path), before, after)
+    return FileChange(new_id(), "agent", 1, "call", str(path), before, after)
+
+
+@asynccontextmanager
+async def keeping(workspace: Workspace, *made: FileChange) -> AsyncGenerator[Changes]:
+    """What was made by agents of a session without any."""
+    store = MemoryStore()
+    await store.create(record())
+    log = EventLog("s", store, SystemClock(), View())
+    async with asyncio.TaskGroup() as tasks:
+        writer = tasks.create_task(log.run())
+        kept = Changes(workspace, log)
+        for one in made:
+            async with kept.making(one):
+                pass
+        yield kept
+        writer.cancel()
 
 
 async def test_open_documents_are_changed_and_deleted_by_the_editor(folder: Path) -> None:
     documents = OpenDocuments()
-    kept = Changes(Workspace([folder], documents))
     documents.show(folder / "a.txt", "1\ntwo, being typed\n", version=7)
     documents.show(folder / "new.txt", "new\n")
     (folder / "new.txt").write_text("new\n")
-    kept.add(change(folder / "a.txt", "one\n", "1\n"))
-    kept.add(change(folder / "new.txt", None, "new\n"))
-    assert (await kept.revert({"agent"}, "worker: edits taken back")).conflicts == ()
+    made = change(folder / "a.txt", "one\n", "1\n"), change(folder / "new.txt", None, "new\n")
+    async with keeping(Workspace([folder], documents), *made) as kept:
+        assert (await kept.revert({"agent"}, "worker: edits taken back")).conflicts == ()
     assert documents.open[folder / "a.txt"].text == "one\ntwo, being typed\n"
     assert (folder / "a.txt").read_text() == BEFORE
     assert not (folder / "new.txt").exists()
@@ -179,11 +207,97 @@ async def test_a_cancelled_edit_that_was_made_all_the_same_can_be_taken_back(fol
 
 async def test_what_a_session_keeps_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "MAX_CHARS", 20)
-    kept = Changes(Workspace([folder]))
     (folder / "b.txt").write_text("b" * 9)
     (folder / "a.txt").write_text("a" * 9)
-    kept.add(change(folder / "a.txt", "", "a" * 9))
-    kept.add(change(folder / "b.txt", "12", "b" * 9))
-    kept.add(change(folder / "b.txt", "b" * 9, "b" * 9))
-    assert (await kept.revert({"agent"}, "worker")).files == ()
+    made = (
+        change(folder / "a.txt", "", "a" * 9),
+        change(folder / "b.txt", "12", "b" * 9),
+        change(folder / "b.txt", "b" * 9, "b" * 9),
+    )
+    async with keeping(Workspace([folder]), *made) as kept:
+        assert (await kept.revert({"agent"}, "worker")).files == ()
     assert (folder / "a.txt").read_text() == "a" * 9
+
+
+# -- across processes --------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def reopened(store: Store, session_id: str, folder: Path) -> AsyncGenerator[Session]:
+    """The session as the next process has it."""
+    runtime = Runtime(settings=Settings(), store=store, models=lambda name: ScriptedModel([]), home=folder.parent)
+    async with runtime:
+        yield await runtime.load(session_id, roots=[folder])
+
+
+@pytest.mark.requirement("X4")
+async def test_what_an_earlier_process_has_changed_can_be_taken_back(folder: Path, tmp_path: Path) -> None:
+    store = await asyncio.to_thread(SqliteStore.open, tmp_path / "state")
+    async with core(folder, two_editors(), Person(), store=store) as c:
+        agent_id = await edited(c, folder)
+    async with reopened(store, c.session.id, folder) as session:
+        assert (await session.revert(agent_id)).files == (str(folder / "a.txt"), str(folder / "new.txt"))
+        assert (folder / "a.txt").read_text() == "one\ntwo\n3\n"
+    (folder / "a.txt").write_text("1\ntwo\n3\n")  # the user likes it after all
+    async with reopened(store, c.session.id, folder) as session:
+        assert await session.revert(agent_id) == Reverted((), ())
+    await store.close()
+
+
+async def test_a_text_that_holds_a_secret_is_not_stored_and_taken_back_in_the_same_process_alone(
+    folder: Path, tmp_path: Path
+) -> None:
+    secret = "open sesame"
+    (folder / "a.txt").write_text(f"one\n{secret}\n")
+    store = await asyncio.to_thread(SqliteStore.open, tmp_path / "state", Redactor({"DOOR_KEY": secret}).json)
+    cast = Cast([call("read_file", path="a.txt"), calls([edit("a.txt", "one", "1")]), say("done")])
+    async with core(folder, cast, Person(), store=store) as c:
+        await c.turn()
+        assert (await c.session.revert(c.session.primary_id)).files == (str(folder / "a.txt"),)
+        assert (folder / "a.txt").read_text() == f"one\n{secret}\n"
+    cast = Cast([call("read_file", path="a.txt"), calls([edit("a.txt", "one", "1")]), say("done")])
+    async with core(folder, cast, Person(), store=store) as c:
+        await c.turn()
+    async with reopened(store, c.session.id, folder) as session:
+        reverted = await session.revert(session.primary_id)
+        assert reverted.files == ()
+        [(path, why)] = reverted.conflicts
+        assert path == str(folder / "a.txt")
+        assert "held a secret" in why
+    await store.close()
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "state").glob("sessions.db*"))
+    assert secret.encode() not in stored
+
+
+async def test_a_change_is_stored_before_it_is_made(folder: Path, tmp_path: Path) -> None:
+    store = await asyncio.to_thread(SqliteStore.open, tmp_path / "state")
+    kept_before: list[int] = []
+
+    class Watched(OpenDocuments):
+        async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
+            kept_before.append(len(await store.changes(c.session.id)))
+            await super().apply(path, new_text, version=version, label=label)
+
+    documents = Watched()
+    documents.show(folder / "a.txt", BEFORE)
+    cast = Cast([call("read_file", path="a.txt"), calls([edit("a.txt", "one", "1")]), say("done")])
+    async with core(folder, cast, Person(), store=store) as c:
+        c.session.workspace._buffers = documents  # pyright: ignore[reportPrivateUsage]
+        await c.turn()
+    assert kept_before == [1]
+    await store.close()
+
+
+async def test_an_edit_that_was_refused_leaves_nothing_to_take_back(folder: Path) -> None:
+    class Refusing(OpenDocuments):
+        async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
+            raise ToolError("The editor refused.")
+
+    documents = Refusing()
+    documents.show(folder / "a.txt", BEFORE)
+    cast = Cast([call("read_file", path="a.txt"), calls([edit("a.txt", "one", "1")]), say("done")])
+    async with core(folder, cast, Person()) as c:
+        c.session.workspace._buffers = documents  # pyright: ignore[reportPrivateUsage]
+        await c.turn()
+        await c.session.flush()
+        assert list(await c.store.changes(c.session.id)) == []

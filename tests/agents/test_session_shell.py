@@ -9,6 +9,7 @@ import anyio.to_thread
 import pytest
 
 from deputy_agents.definition import PermissionMode
+from deputy_agents.errors import InvalidRequest
 from deputy_agents.event import (
     CallStatus,
     CommandPreview,
@@ -19,7 +20,7 @@ from deputy_agents.event import (
     ToolKind,
     ToolOutputDelta,
 )
-from deputy_agents.message import Reply
+from deputy_agents.message import Reply, ToolResult
 from deputy_agents.model.scripted import calls, say, use
 from deputy_agents.permission.decide import Effect, Rule
 from deputy_agents.ports import Selected
@@ -179,6 +180,37 @@ async def test_cancelling_a_turn_ends_its_command(workspace: Path) -> None:
         await c.session.cancel_turn()
         assert marked(workspace) == []
         assert (await c.finish(turn)).stop_reason == "cancelled"
+
+
+async def test_a_cancelled_command_tells_what_it_had_put_out(workspace: Path) -> None:
+    script = Cast([shell("echo ready; sleep 600"), say("done")])
+    async with core(workspace, script, settings=BYPASS) as c:
+        turn = c.start()
+        await started(c, "echo ready; sleep 600")
+        await c.session.cancel_turn()
+        await c.finish(turn)
+        await c.turn("what was it?")
+        [result] = [block for block in c.requests()[-1].messages[2].content if isinstance(block, ToolResult)]
+        assert result.content.startswith("Interrupted: the turn was cancelled while this call ran;")
+        assert result.content.endswith("Its output until then:\nready\n")
+        [update] = [update for update in c.bodies(ToolCallUpdated) if update.status is CallStatus.CANCELLED]
+        assert update.content == result.content
+
+
+async def test_output_that_is_too_long_to_show_is_kept_in_full(workspace: Path) -> None:
+    command = "seq 100000"
+    async with core(workspace, Cast([shell(command), say("done")]), settings=BYPASS) as c:
+        await c.turn()
+        await c.caught_up()
+        whole = "\n".join(map(str, range(1, 100001)))
+        [update] = [update for update in c.bodies(ToolCallUpdated) if update.status is CallStatus.COMPLETED]
+        assert update.truncated
+        assert update.content is not None
+        assert "bytes are left out here" in update.content
+        assert "\n50000\n" not in update.content
+        assert await c.runtime.output(c.session.id, c.session.primary_id, update.tool_call_id) == whole
+        with pytest.raises(InvalidRequest, match="has made no call"):
+            await c.runtime.output(c.session.id, c.session.primary_id, "no such call")
 
 
 @pytest.mark.requirement("X12")

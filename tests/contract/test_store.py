@@ -9,8 +9,9 @@ import pytest
 from anyio import to_thread
 
 from deputy_agents import event as ev
+from deputy_agents.change import FileChange
 from deputy_agents.errors import InvalidRequest, StoreError, UnknownSession
-from deputy_agents.ports import Claim, HistoryRecord, SessionQuery, SessionRecord, Store
+from deputy_agents.ports import ChangesOver, Claim, HistoryRecord, OutputRecord, SessionQuery, SessionRecord, Store
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import SqliteStore
 from tests.support.stored import BODIES, CHILD, MESSAGES, MODE, PRIMARY, RULES, lines, numbered, record, started
@@ -65,6 +66,18 @@ async def test_every_kind_of_event_and_message_comes_back_as_it_was(kind: str, t
         }
 
 
+async def test_changes_of_files_and_whole_outputs_come_back_as_they_were(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        made = FileChange("1", "p", 1, "t", "/new", None, "neu \ud800\r\n", 5.0)
+        changed = FileChange("2", "c", 2, "t", "/old", "", "x" * 1000, 6.0)
+        await store.append("s", [], [made, changed, OutputRecord("p", "t", "all of it"), OutputRecord("c", "t", "")])
+        assert list(await store.changes("s")) == [made, changed]
+        assert [await store.output("s", *of) for of in (("p", "t"), ("c", "t"), ("p", "u"))] == ["all of it", "", None]
+        await store.append("s", [], [ChangesOver(("1", "unknown"))])
+        assert list(await store.changes("s")) == [changed]
+
+
 async def test_an_append_is_all_or_nothing_and_its_numbers_follow_the_last_one(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record())
@@ -88,6 +101,8 @@ async def test_what_it_does_not_have_is_an_unknown_session(kind: str, tmp_path: 
             store.events("x"),
             store.history("x", "p"),
             store.histories("x"),
+            store.changes("x"),
+            store.output("x", "p", "t"),
             store.claim("x"),
         ):
             with pytest.raises(UnknownSession):

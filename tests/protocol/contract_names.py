@@ -16,6 +16,7 @@ PARAMS_AND_RESULTS = {
     "deputy/session/setModel": ("sessionId model", ""),
     "deputy/agent/list": ("sessionId", "agents"),
     "deputy/agent/transcript": ("sessionId agentId after? limit?", "entries lastSeq"),
+    "deputy/agent/output": ("sessionId agentId toolCallId offset? limit?", "text size"),
     "deputy/agent/cancel": ("sessionId agentId", "cancelled"),
     "deputy/agent/message": ("sessionId agentId text", "queued"),
     "deputy/agent/revert": ("sessionId agentId includeChildren?", "reverted conflicts"),

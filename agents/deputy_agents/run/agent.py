@@ -1,6 +1,7 @@
 """One agent as the runtime holds it, and what the runtime needs of its session."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -105,8 +106,10 @@ class Host(Protocol):
         """The session as the tools of ``agent`` may look at it."""
         ...
 
-    def file_changed(self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str) -> None:
-        """A call of ``agent`` has changed a file, whose whole texts these are; it can be taken back later."""
+    def changing(
+        self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str
+    ) -> AbstractAsyncContextManager[None]:
+        """Around a change of a file by a call of ``agent``; the whole texts are kept, so that it can be taken back."""
         ...
 
     def over_budget(self, agent: Agent) -> bool:

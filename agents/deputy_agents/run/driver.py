@@ -35,7 +35,7 @@ from deputy_agents.ids import new_id
 from deputy_agents.inbox import is_stray_cancel
 from deputy_agents.message import Block, Message, Reply, ToolUse, text_of, tool_uses
 from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
-from deputy_agents.ports import TextPart, ThinkingPart
+from deputy_agents.ports import HistoryRecord, OutputRecord, TextPart, ThinkingPart
 from deputy_agents.run import backoff
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.run.conversation import Conversation
@@ -109,6 +109,10 @@ class Driver:
         self._failing_since: float | None = None
         self._places: dict[str, tuple[Location, ...]] = {}
         self._shown: dict[str, str] = {}
+        self._kept_whole: set[str] = set()
+        """The ids of calls of whose output the store keeps more than is told of it."""
+        self._tools: dict[EffectId, str] = {}
+        """The ids of the calls that run."""
         self._ended = anyio.Event()
         self._fault: Exception | None = None
 
@@ -255,7 +259,9 @@ class Driver:
                 logger.exception("agent %s: effect %d broke", self.agent.id, effect)
                 input = broke(effect)
         if input is None:
-            input = Stopped(effect, self._stream.partial() if effect == self._streaming else None)
+            partial = self._stream.partial() if effect == self._streaming else None
+            input = Stopped(effect, partial, self._gate.put_out(self._tools.get(effect, "")))
+        self._tools.pop(effect, None)
         if effect == self._streaming and effect in self._open:
             self._conversation.settle()
         self.feed(input)
@@ -279,7 +285,7 @@ class Driver:
     def _append(self, message: Message, shown: str) -> None:
         message = message if message.id else replace(message, id=new_id())
         self.agent.history.append(message)
-        self._host.log.record(self.agent.id, message)
+        self._host.log.keep(HistoryRecord(self.agent.id, message))
         if shown.strip():
             places = self._places.pop(message.id, ())
             say(self._host, self.agent, MessageAdded(message.id, message.role, clean(shown), places))
@@ -375,16 +381,22 @@ class Driver:
         return QuestionAnswered(effect.id, await self._gate.ask(effect.use))
 
     async def _run_tool(self, effect: RunTool) -> Input:
+        call_id = effect.use.id
+        self._tools[effect.id] = call_id
         await self._hold_slot()
         try:
             tool, args = self._gate.take(effect.use)
-            output = await cast("Tool", tool).run(args, self._gate.context(effect.use.id))
+            output = await cast("Tool", tool).run(args, self._gate.context(call_id))
         except DeputyError as error:
             return ToolCompleted(effect.id, str(error), is_error=True)
+        self._gate.put_out(call_id)
+        if output.whole is not None:
+            self._kept_whole.add(call_id)
+            self._host.log.keep(OutputRecord(self.agent.id, call_id, clean(output.whole)))
         if output.locations is not None:
-            self._places[effect.use.id] = output.locations
+            self._places[call_id] = output.locations
         if output.shown is not None:
-            self._shown[effect.use.id] = output.shown
+            self._shown[call_id] = output.shown
         return ToolCompleted(effect.id, output.content or "(nothing)", output.is_error, output.images)
 
     async def _spawn(self, effect: SpawnAgents) -> Input:
@@ -409,7 +421,8 @@ class Driver:
         told = self._shown.pop(report.use.id, report.content)
         content = clean(told) if told is not None else None
         places = self._places.pop(report.use.id, None)
-        say(self._host, self.agent, ToolCallUpdated(report.use.id, report.status, content, places))
+        truncated = report.use.id in self._kept_whole
+        say(self._host, self.agent, ToolCallUpdated(report.use.id, report.status, content, places, truncated))
         if report.status not in _CLOSED:
             say(self._host, self.agent, Activity(_activity(report.use), self.agent.tool_calls))
 

@@ -157,10 +157,12 @@ class UserCancel:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Acknowledges an aborted effect. ``partial`` is the text that a stopped model request had shown."""
+    """Acknowledges an aborted effect. ``partial`` is the text that a stopped model request had shown, ``output`` what a
+    stopped tool had put out last."""
 
     effect: EffectId
     partial: Message | None = None
+    output: str = ""
 
 
 Input: TypeAlias = (

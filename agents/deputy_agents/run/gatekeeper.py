@@ -55,6 +55,7 @@ class Gatekeeper:
     _asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
     _cleared: dict[str, tuple[AnyTool, Any]] = field(default_factory=dict[str, tuple[AnyTool, Any]])
     _announced: set[str] = field(default_factory=set[str])
+    _put_out: dict[str, str] = field(default_factory=dict[str, str])
 
     async def decide(self, calls: Sequence[ToolUse]) -> Mapping[str, Verdict]:
         """A verdict for every call, in order, before any of them runs. Each preview assumes those before it."""
@@ -87,13 +88,22 @@ class Gatekeeper:
             marks=agent.marks,
             session=self.host.view_of(agent),
             proposed=dict(proposed or {}),
-            record=partial(self.host.file_changed, agent, call_id),
+            changing=partial(self.host.changing, agent, call_id),
             search=self.search,
             may_read=self.allows,
             commands=Commands(agent.id, self.host.settings.shell, self.host.commands, not agent.is_child),
             editors=self.host.editors,
-            show=lambda text: say(self.host, agent, ToolOutputDelta(call_id, text)) if call_id else None,
+            show=partial(self._show, call_id),
         )
+
+    def put_out(self, call_id: str) -> str:
+        """What a call has shown of its output until now, the last part of it; it is told once."""
+        return self._put_out.pop(call_id, "")
+
+    def _show(self, call_id: str, text: str) -> None:
+        if call_id:
+            self._put_out[call_id] = (self._put_out.get(call_id, "") + text)[-_PUT_OUT:]
+            say(self.host, self.agent, ToolOutputDelta(call_id, text))
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
@@ -222,6 +232,8 @@ _NOT_ANSWERED = {
     ResolvedBy.CANCELLED: "Not run: the question to the user was withdrawn.",
     ResolvedBy.USER: "Denied by the user.",
 }
+_PUT_OUT = 8000
+"""Characters of the output of a call that are told when it is stopped."""
 _MAX_CHANGES = 8000
 """Characters of a changed input that the model is told."""
 

@@ -526,6 +526,9 @@ def _stopped(draft: _Draft, phase: Cancelling, input: Stopped) -> Phase:
     if input.partial is not None:
         _expect_request(phase)
         _keep_partial(draft, input.partial)
+    if input.output:
+        call = _interrupted(draft, _by_effect(phase.calls, Running, input.effect), input.output)
+        phase = replace(phase, calls=_put(phase.calls, call))
     return _acknowledge(draft, phase, input.effect)
 
 
@@ -615,8 +618,8 @@ def _settle(draft: _Draft, phase: Cancelling) -> Phase:
     return Idle()
 
 
-def _interrupted(draft: _Draft, call: Call) -> Call:
-    """A result for a call that has none: what is known of it, and no more."""
+def _interrupted(draft: _Draft, call: Call, output: str = "") -> Call:
+    """A result for a call that has none: what is known of it, and no more. ``output`` is what it had put out."""
     match call.progress:
         case Done():
             return call
@@ -624,6 +627,8 @@ def _interrupted(draft: _Draft, call: Call) -> Call:
             text = CANCELLED_WITH_PARENT
         case Running():
             text = "Interrupted: the turn was cancelled while this call ran; it may have taken effect in part."
+            if output:
+                text = f"{text} Its output until then:\n{output}"
         case Asking():
             text = "Not run: interrupted while it waited for the user's approval; nobody denied it."
         case _:

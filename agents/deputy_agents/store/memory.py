@@ -3,10 +3,20 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from deputy_agents.change import FileChange
 from deputy_agents.errors import StoreError, UnknownSession
 from deputy_agents.event import AgentFinished, AgentStarted, Event
 from deputy_agents.message import Message
-from deputy_agents.ports import Claim, HistoryRecord, SessionPage, SessionQuery, SessionRecord
+from deputy_agents.ports import (
+    ChangesOver,
+    Claim,
+    HistoryRecord,
+    OutputRecord,
+    Record,
+    SessionPage,
+    SessionQuery,
+    SessionRecord,
+)
 from deputy_agents.store.paging import Child, Family, child_row, order, page
 
 
@@ -18,9 +28,23 @@ class _Kept:
     history: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
     agents: dict[str, Child] = field(default_factory=dict[str, Child])
     """The primary too."""
+    changes: dict[str, FileChange] = field(default_factory=dict[str, FileChange])
+    outputs: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
 
     def row(self) -> SessionRecord:
         return replace(self.record, agent_count=len(self.agents))
+
+    def keep(self, record: Record) -> None:
+        match record:
+            case HistoryRecord(agent_id, message):
+                self.history.setdefault(agent_id, []).append(message)
+            case FileChange(change_id):
+                self.changes[change_id] = record
+            case ChangesOver(change_ids):
+                for change_id in change_ids:
+                    self.changes.pop(change_id, None)
+            case OutputRecord(agent_id, tool_call_id, text):
+                self.outputs[agent_id, tool_call_id] = text
 
     def note(self, event: Event) -> None:
         known = self.agents.get(event.agent_id or "")
@@ -58,7 +82,7 @@ class MemoryStore:
         self._owned(session_id)
         del self._sessions[session_id]
 
-    async def append(self, session_id: str, events: Sequence[Event], history: Sequence[HistoryRecord] = ()) -> None:
+    async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
         kept = self._owned(session_id)
         for seq, event in enumerate(events, len(kept.events) + 1):
             if event.seq != seq:
@@ -66,8 +90,8 @@ class MemoryStore:
         kept.events.extend(events)
         for event in events:
             kept.note(event)
-        for line in history:
-            kept.history.setdefault(line.agent_id, []).append(line.message)
+        for record in records:
+            kept.keep(record)
 
     async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         stop = None if limit is None else after + limit
@@ -78,6 +102,12 @@ class MemoryStore:
 
     async def histories(self, session_id: str) -> Mapping[str, Sequence[Message]]:
         return {agent_id: list(messages) for agent_id, messages in self._kept(session_id).history.items()}
+
+    async def changes(self, session_id: str) -> Sequence[FileChange]:
+        return list(self._kept(session_id).changes.values())
+
+    async def output(self, session_id: str, agent_id: str, tool_call_id: str) -> str | None:
+        return self._kept(session_id).outputs.get((agent_id, tool_call_id))
 
     async def claim(self, session_id: str) -> Claim:
         self._kept(session_id).owned = True
@@ -96,7 +126,8 @@ class MemoryStore:
     def _families(self, query: SessionQuery) -> Iterator[Family]:
         for kept in sorted(self._sessions.values(), key=lambda kept: order(kept.record), reverse=True):
             record = kept.row()
-            if query.cwd in (None, record.cwd) and (query.archived or not record.archived):
+            recent = query.before is not None and record.updated_at >= query.before
+            if query.cwd in (None, record.cwd) and (query.archived or not record.archived) and not recent:
                 children = [child for child in kept.agents.values() if child.agent_id != record.agent_id]
                 children.sort(key=lambda child: (child.started_at, child.agent_id))
                 yield record, [child_row(record, child) for child in children]

@@ -5,8 +5,9 @@ ends the list.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias, cast
 
 from deputy_agents.errors import InvalidRequest
@@ -14,6 +15,8 @@ from deputy_agents.ports import SessionPage, SessionQuery, SessionRecord
 
 Family: TypeAlias = tuple[SessionRecord, Sequence[SessionRecord]]
 """A session and the rows of its children."""
+_Row: TypeAlias = tuple[SessionRecord, SessionRecord]
+"""A row, behind the session that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,29 @@ def child_row(session: SessionRecord, child: Child) -> SessionRecord:
 
 
 def page(families: Iterable[Family], query: SessionQuery) -> SessionPage:
-    """What ``query`` wants of ``families``, which are sorted by :func:`order`, the last one first.
+    """What ``query`` wants of ``families``, which are sorted by :func:`order`, the last one first, and may leave out
+    those above :func:`start`. Reads no further than the page goes.
 
     Raises:
         InvalidRequest: the cursor is none.
     """
-    rows = [(root, row) for root, children in families for row in (root, *(children if query.children else ()))]
-    start = 0 if query.cursor is None else _after(rows, query.cursor)
-    end = len(rows) if query.limit is None else start + query.limit
-    wanted = rows[start:end]
-    cursor = _cursor(*wanted[-1]) if wanted and end < len(rows) else None
-    return SessionPage(tuple(row for _, row in wanted), cursor)
+    rows = ((root, row) for root, children in families for row in (root, *(children if query.children else ())))
+    if query.cursor is not None:
+        rows = _behind(rows, *_parsed(query.cursor))
+    if query.limit is None:
+        return SessionPage(tuple(row for _, row in rows))
+    wanted = list(islice(rows, query.limit + 1))
+    cursor = _cursor(*wanted[query.limit - 1]) if len(wanted) > query.limit else None
+    return SessionPage(tuple(row for _, row in wanted[: query.limit]), cursor)
+
+
+def start(query: SessionQuery) -> tuple[float, str] | None:
+    """The place, by :func:`order`, of the first session of the page; ``None`` for the first page.
+
+    Raises:
+        InvalidRequest: the cursor is none.
+    """
+    return None if query.cursor is None else _parsed(query.cursor)[0]
 
 
 def order(record: SessionRecord) -> tuple[float, str]:
@@ -64,15 +79,13 @@ def _cursor(root: SessionRecord, row: SessionRecord) -> str:
     return json.dumps([*order(root), row.session_id], separators=(",", ":"))
 
 
-def _after(rows: Sequence[tuple[SessionRecord, SessionRecord]], cursor: str) -> int:
-    """The index of the first row behind the place of ``cursor``."""
-    at, row_id = _parsed(cursor)
-    for index, (root, row) in enumerate(rows):
-        if order(root) < at:
-            return index
-        if order(root) == at and row.session_id == row_id:
-            return index + 1
-    return len(rows)
+def _behind(rows: Iterable[_Row], at: tuple[float, str], row_id: str) -> Iterator[_Row]:
+    """The rows behind the one of that id in the session whose place is ``at``, whether or not it still is there."""
+    passed = False
+    for root, row in rows:
+        if passed or order(root) < at:
+            yield root, row
+        passed = passed or (order(root) == at and row.session_id == row_id)
 
 
 def _parsed(cursor: str) -> tuple[tuple[float, str], str]:

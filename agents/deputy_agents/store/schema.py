@@ -59,6 +59,34 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (session, agent_id, number)
     ) WITHOUT ROWID;
     """,
+    # 2
+    """
+    CREATE TABLE changes (
+        number INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        change_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        run INTEGER NOT NULL,
+        tool_call_id TEXT NOT NULL,
+        path TEXT NOT NULL,
+        time REAL NOT NULL,
+        size INTEGER NOT NULL,
+        withheld INTEGER NOT NULL,
+        before BLOB,
+        after BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX changes_by_id ON changes (session, change_id);
+
+    CREATE TABLE outputs (
+        number INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        agent_id TEXT NOT NULL,
+        tool_call_id TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        output BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX outputs_by_call ON outputs (session, agent_id, tool_call_id);
+    """,
 )
 VERSION = len(MIGRATIONS)
 

@@ -4,6 +4,7 @@ Writes go through one thread (``writer``), reads through short-lived connections
 commit. Committed is what survives the end of the process, however it ends; the power may take the last moments.
 """
 
+import math
 import os
 import sqlite3
 import time
@@ -15,15 +16,17 @@ from typing import TypeVar
 
 from anyio import to_thread
 
+from deputy_agents.change import FileChange
 from deputy_agents.definition import PermissionMode
 from deputy_agents.errors import StoreError, UnknownSession
 from deputy_agents.event import AgentFinished, AgentStarted, Event
 from deputy_agents.message import Message
-from deputy_agents.ports import Claim, HistoryRecord, SessionPage, SessionQuery, SessionRecord
+from deputy_agents.ports import Claim, Record, SessionPage, SessionQuery, SessionRecord
 from deputy_agents.store import codec
+from deputy_agents.store import records as kept
 from deputy_agents.store.codec import Redact, as_it_is
 from deputy_agents.store.owners import Owners
-from deputy_agents.store.paging import Child, Family, child_row, page
+from deputy_agents.store.paging import Child, Family, child_row, page, start
 from deputy_agents.store.schema import migrate
 from deputy_agents.store.writer import LOG_PAGES, Writer, store_error
 
@@ -109,7 +112,7 @@ class SqliteStore:
 
     # -- what happened ---------------------------------------------------------------------------------------------
 
-    async def append(self, session_id: str, events: Sequence[Event], history: Sequence[HistoryRecord] = ()) -> None:
+    async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
         def job(connection: sqlite3.Connection) -> None:
             key = self._owned(connection, session_id)
             sql = "SELECT COALESCE(MAX(seq), 0) FROM events WHERE session = ?"
@@ -121,13 +124,8 @@ class SqliteStore:
             connection.executemany(sql, (self._event_row(key, event) for event in events))
             for event in events:
                 self._note_agent(connection, key, event)
-            sql = (
-                "INSERT INTO history SELECT ?1, ?2, COALESCE(MAX(number), 0) + 1, ?3 FROM history "
-                "WHERE session = ?1 AND agent_id = ?2"
-            )
-            for line in history:
-                message = codec.encode_message(line.message, self._redact)
-                connection.execute(sql, (key, line.agent_id, message))
+            for record in records:
+                kept.write(connection, key, record, self._redact)
 
         await self._writer.run(job)
 
@@ -167,6 +165,14 @@ class SqliteStore:
             return found
 
         return await self._read(job)
+
+    async def changes(self, session_id: str) -> Sequence[FileChange]:
+        return await self._read(lambda connection: kept.changes(connection, _key(connection, session_id)))
+
+    async def output(self, session_id: str, agent_id: str, tool_call_id: str) -> str | None:
+        return await self._read(
+            lambda connection: kept.output(connection, _key(connection, session_id), agent_id, tool_call_id)
+        )
 
     # -- owners ----------------------------------------------------------------------------------------------------
 
@@ -332,21 +338,21 @@ def _record(row: Sequence[object]) -> SessionRecord:
 
 
 def _families(connection: sqlite3.Connection, query: SessionQuery) -> Iterator[Family]:
-    where = "(?1 IS NULL OR cwd = ?1) AND (?2 OR NOT archived)"
-    sql = f"SELECT {_RECORD}, {_COUNT} FROM sessions WHERE {where} ORDER BY updated_at DESC, session_id DESC"  # noqa: S608
-    children = _children(connection) if query.children else {}
-    for row in connection.execute(sql, (query.cwd, query.archived)):
-        record = _record(row)
-        yield record, [child_row(record, child) for child in children.get(record.session_id, ())]
-
-
-def _children(connection: sqlite3.Connection) -> dict[str, list[Child]]:
-    sql = (
-        "SELECT session_id, agents.agent_id, label, agents.model, started_at, agents.updated_at "
-        "FROM agents JOIN sessions ON sessions.id = agents.session "
-        "WHERE NOT user_initiated ORDER BY started_at, agents.agent_id"
+    """Reads as far as it is asked for."""
+    at, from_id = start(query) or (math.inf, "")
+    where = (
+        "(updated_at, session_id) <= (?1, ?2) AND (?3 IS NULL OR cwd = ?3) AND (?4 OR NOT archived) "
+        "AND (?5 IS NULL OR updated_at < ?5)"
     )
-    found: dict[str, list[Child]] = {}
-    for session_id, *child in connection.execute(sql):
-        found.setdefault(session_id, []).append(Child(*child))
-    return found
+    sql = f"SELECT id, {_RECORD}, {_COUNT} FROM sessions WHERE {where} ORDER BY updated_at DESC, session_id DESC"  # noqa: S608
+    for key, *row in connection.execute(sql, (at, from_id, query.cwd, query.archived, query.before)):
+        record = _record(row)
+        yield record, [child_row(record, child) for child in (_children(connection, key) if query.children else ())]
+
+
+def _children(connection: sqlite3.Connection, key: int) -> list[Child]:
+    sql = (
+        "SELECT agent_id, label, model, started_at, updated_at FROM agents "
+        "WHERE session = ? AND NOT user_initiated ORDER BY started_at, agent_id"
+    )
+    return [Child(*row) for row in connection.execute(sql, (key,))]

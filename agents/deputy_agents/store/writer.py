@@ -134,9 +134,9 @@ def _commit(connection: sqlite3.Connection, tasks: list[_Task[object]]) -> None:
             connection.execute("SAVEPOINT job")
             try:
                 task.result = task.job(connection)
-            except (sqlite3.Error, OSError):
-                raise
             except Exception as error:
+                if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, _OF_ONE_JOB):
+                    raise
                 if not isinstance(error, DeputyError):
                     logger.exception("a job of the store broke")
                 task.error = error
@@ -169,15 +169,19 @@ def _settle(tasks: list[_Task[object]]) -> None:
 
 
 def _tidy_up(connection: sqlite3.Connection) -> bool:
-    """Copies the log into the file and gives free pages back; whether all is done."""
+    """Gives free pages back and copies the log into the file, which shrinks by it; whether all is done."""
     try:
+        # A script, as that takes every step of the statement: each frees one page.
+        connection.executescript(f"PRAGMA incremental_vacuum({_FREE_PAGES})")
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        connection.execute(f"PRAGMA incremental_vacuum({_FREE_PAGES})").fetchall()
         return connection.execute("PRAGMA freelist_count").fetchone()[0] == 0
     except sqlite3.Error as error:
         logger.warning("the store could not be tidied up: %s", error)
         return True
 
+
+_OF_ONE_JOB = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
+"""What SQLite says of values that it cannot take: the file is sound, and other jobs go on."""
 
 _FAULTS: dict[int, str] = {
     sqlite3.SQLITE_FULL: "The disk is full.",

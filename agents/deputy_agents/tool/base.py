@@ -6,6 +6,7 @@ checks again what may have changed since.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -81,8 +82,11 @@ class ToolContext:
     session: SessionView
     proposed: Mapping[Path, str] = field(default_factory=dict[Path, str])
     """Texts that earlier calls of the same model response propose: a preview assumes them."""
-    record: Callable[[Path, str | None, str], None] = lambda path, before, after: None
-    """Keeps what the call did to a file (its whole text before, ``None`` for none, and after), to be taken back."""
+    changing: Callable[[Path, str | None, str], AbstractAsyncContextManager[None]] = lambda path, before, after: (
+        nullcontext()
+    )
+    """Around a change of a file: keeps its whole text before (``None`` for none) and after it, to be taken back. Inside
+    it, a ToolError says that nothing was changed."""
     search: Callable[[str], Awaitable[Reply]] = _no_search
     """Searches the web by the provider of the agent's model. Raises DeputyError."""
     may_read: Callable[[AccessRequest], bool] = lambda _: True
@@ -107,13 +111,15 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The result that the model reads; ``content`` is already bounded. ``shown`` is what people see in its place."""
+    """The result that the model reads; ``content`` is already bounded. ``shown`` is what people see in its place, and
+    ``whole`` what is kept for those who ask for all of it, where that is more."""
 
     content: str
     is_error: bool = False
     images: tuple[Image, ...] = ()
     locations: tuple[Location, ...] | None = None
     shown: str | None = None
+    whole: str | None = None
 
 
 class Tool(Protocol):

@@ -6,8 +6,7 @@ what would happen now, earlier proposals of the same response assumed; ``run`` c
 
 import re
 from abc import abstractmethod
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, TypeVar
@@ -93,7 +92,7 @@ class _Editing(ArgsTool[E]):
         change = await to_thread.run_sync(self._change, args, present, shown)
         label = f"{context.label}: {self.name}({shown})"
         problems = await before_edit(place, context)
-        with _recorded(context, place, present, change.text):
+        async with context.changing(place.path, present, change.text):
             await context.workspace.write(place, change.text, expected=present, label=label)
         context.marks.seen[place.path] = digest(change.text)
         verb = "Changed" if present is not None else "Created"
@@ -172,20 +171,6 @@ async def _present(place: Place, context: ToolContext, shown: str) -> str | None
     if mark != digest(file.text):
         raise ToolError(f"{shown} has changed since you read it; read it again.")
     return file.text
-
-
-@contextmanager
-def _recorded(context: ToolContext, place: Place, before: str | None, after: str) -> Generator[None]:
-    """Keeps what an edit did. One that was refused did nothing; one that was cancelled may have been made."""
-    refused = False
-    try:
-        yield
-    except ToolError:
-        refused = True
-        raise
-    finally:
-        if not refused:
-            context.record(place.path, before, after)
 
 
 def _plain(text: str) -> str:

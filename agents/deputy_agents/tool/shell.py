@@ -30,7 +30,9 @@ MAX_TIMEOUT = 24 * 3600.0
 FOR_MODEL = 16 * 1024
 """Bytes of each end of the output that the model reads."""
 FOR_PEOPLE = 128 * 1024
-"""Bytes of each end of the output that the transcript keeps."""
+"""Bytes of each end of the output that the transcript shows."""
+KEPT = 4 * 1024 * 1024
+"""Bytes of each end of the output that are kept for those who ask for all of it."""
 
 _LIVE_EVERY = 0.1
 _LIVE_CHARS = 4096
@@ -175,7 +177,7 @@ async def _located(target: Target, cwd: Path, context: ToolContext) -> tuple[Acc
 
 async def _finished(launch: Launch, timeout: float, show: Callable[[str], None]) -> ToolOutput:
     """Runs a command to its end, or to the end of its time."""
-    output = Output(FOR_PEOPLE)
+    output = Output(KEPT)
     ended: Ended | None = None
     async with guarded(launch) as running:
         with anyio.move_on_after(timeout):
@@ -189,12 +191,13 @@ async def _finished(launch: Launch, timeout: float, show: Callable[[str], None])
         notes.append(f"{_processes(ended.left)} left running by it had to end with it; use background for such")
     if ended.survivors:
         notes.append(f"{_processes(ended.survivors)} could not be ended")
-    told = "".join(f"\n[{note}]" for note in notes if note)
-    failed = late or ended.code != 0
+    end = "".join(f"\n[{note}]" for note in notes if note)
+    told, shown, whole = (f"{output.text(half)}{end}".strip() for half in (FOR_MODEL, FOR_PEOPLE, KEPT))
     return ToolOutput(
-        f"{output.text(FOR_MODEL)}{told}".strip() or "(no output)",
-        is_error=failed,
-        shown=f"{output.text()}{told}".strip() if output.size > 2 * FOR_MODEL else None,
+        told or "(no output)",
+        is_error=late or ended.code != 0,
+        shown=shown if output.size > 2 * FOR_MODEL else None,
+        whole=whole if output.size > 2 * FOR_PEOPLE else None,
     )
 
 
@@ -202,22 +205,23 @@ async def _shown_live(stream: ByteReceiveStream, show: Callable[[str], None]) ->
     """The pieces of the output as they come. People see it a few times a second, of a flood the latest part."""
     decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
     waiting, shown_at = "", -math.inf
-    while True:
-        patience = _LIVE_EVERY if waiting else math.inf
-        chunk: bytes | None = None
-        with anyio.move_on_after(patience):
-            try:
+    try:
+        while True:
+            patience = _LIVE_EVERY if waiting else math.inf
+            chunk: bytes | None = None
+            with anyio.move_on_after(patience):
                 chunk = await stream.receive()
-            except anyio.EndOfStream:
-                break
-        if chunk is not None:
-            yield chunk
-            waiting = (waiting + decode(chunk))[-_LIVE_CHARS:]
-        if waiting and (chunk is None or anyio.current_time() - shown_at >= _LIVE_EVERY):
+            if chunk is not None:
+                yield chunk
+                waiting = (waiting + decode(chunk))[-_LIVE_CHARS:]
+            if waiting and (chunk is None or anyio.current_time() - shown_at >= _LIVE_EVERY):
+                show(clean(waiting))
+                waiting, shown_at = "", anyio.current_time()
+    except anyio.EndOfStream:
+        pass
+    finally:
+        if waiting:
             show(clean(waiting))
-            waiting, shown_at = "", anyio.current_time()
-    if waiting:
-        show(clean(waiting))
 
 
 def _exit(code: int) -> str:

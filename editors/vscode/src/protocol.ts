@@ -142,6 +142,24 @@ export interface AgentNode {
   readonly toolCallCount: number;
 }
 
+/** A part of what a tool call has put out. */
+export interface AgentOutputParams {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly toolCallId: string;
+  /** Characters to leave out at the start. */
+  readonly offset?: number;
+  /** Characters to give at most. */
+  readonly limit?: number;
+}
+
+/** A part of an output, and how long all of it is. Of a flood, the middle is left out, with a line that says so. */
+export interface AgentOutputResult {
+  readonly text: string;
+  /** Characters in all. */
+  readonly size: number;
+}
+
 /** An agent of a session. */
 export interface AgentParams {
   readonly sessionId: string;
@@ -1092,6 +1110,12 @@ export interface SessionUnqueueResult {
   readonly removed: boolean;
 }
 
+/** What becomes of sessions that are stored. */
+export interface SessionsSettings {
+  /** Days after which a session that was not used is deleted, with all that belongs to it; never when absent. It is looked for when Deputy starts, and once a day. */
+  readonly keepDays?: number;
+}
+
 /** All settings. */
 export interface Settings {
   /** Name of the model of the primary; `offline` is built in and needs no key. When absent: `DEPUTY_MODEL`, else a model of the Messages API when a key is configured, else `offline`. */
@@ -1117,6 +1141,7 @@ export interface Settings {
   readonly web?: WebSettings;
   readonly permissions?: PermissionSettings;
   readonly shell?: ShellSettings;
+  readonly sessions?: SessionsSettings;
 }
 
 /** How commands are run: by bash, without a terminal, in an environment that holds no secrets. */
@@ -1220,8 +1245,10 @@ export interface ToolCallEntry {
   /** Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.` */
   readonly reason?: string;
   readonly type: "tool_call";
-  /** What the agent read of the result, bounded. */
+  /** What people see of the result, bounded. */
   readonly content?: string;
+  /** Whether `content` is a part of the output, and `deputy/agent/output` gives more of it. */
+  readonly truncated?: boolean;
 }
 
 /** An agent calls a tool. */
@@ -1256,10 +1283,12 @@ export interface ToolCallUpdate {
   readonly type: "tool_call_update";
   readonly toolCallId: string;
   readonly status: ToolStatus;
-  /** What the agent reads of the result, bounded. */
+  /** What people see of the result, bounded. */
   readonly content?: string;
   /** Replace those of the call. */
   readonly locations?: readonly Location[];
+  /** Whether `content` is a part of the output, and `deputy/agent/output` gives more of it. */
+  readonly truncated?: boolean;
 }
 
 /** What a tool does to the world. */
@@ -1387,6 +1416,8 @@ export interface ClientRequests {
   "deputy/agent/list": { params: SessionParams; result: AgentListResult };
   /** Gives the transcript of an agent, or a part of it. */
   "deputy/agent/transcript": { params: AgentTranscriptParams; result: AgentTranscriptResult };
+  /** Gives the output of a tool call, also the part that the transcript leaves out. */
+  "deputy/agent/output": { params: AgentOutputParams; result: AgentOutputResult };
   /** Stops an agent and everything below it, and answers when that has stopped. */
   "deputy/agent/cancel": { params: AgentParams; result: CancelledResult };
   /** Says something to a running agent, which reads it before it goes on or ends; to an idle or ended one it is error -32003. What could not be read any more (cancelled, out of time) is shown as unread. */

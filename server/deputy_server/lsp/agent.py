@@ -10,7 +10,12 @@ from deputy_protocol.agent import (
     CancelledResult,
 )
 from deputy_protocol.session import SessionParams
-from deputy_protocol.transcript import AgentTranscriptParams, AgentTranscriptResult
+from deputy_protocol.transcript import (
+    AgentOutputParams,
+    AgentOutputResult,
+    AgentTranscriptParams,
+    AgentTranscriptResult,
+)
 from deputy_server import convert
 from deputy_server.lsp.connection import Connection
 
@@ -26,6 +31,11 @@ async def transcript(connection: Connection, params: AgentTranscriptParams) -> A
     return AgentTranscriptResult(entries=tuple(map(convert.entry, entries)), last_seq=last_seq)
 
 
+async def output(connection: Connection, params: AgentOutputParams) -> AgentOutputResult:
+    whole = await connection.app.runtime.output(params.session_id, params.agent_id, params.tool_call_id)
+    return AgentOutputResult(text=whole[params.offset : params.offset + params.limit], size=len(whole))
+
+
 async def cancel(connection: Connection, params: AgentParams) -> CancelledResult:
     session = await connection.session(params.session_id)
     cancelled = await session.cancel_agent(params.agent_id)
@@ -34,7 +44,7 @@ async def cancel(connection: Connection, params: AgentParams) -> CancelledResult
 
 
 async def revert(connection: Connection, params: AgentRevertParams) -> AgentRevertResult:
-    session = connection.app.runtime.session(params.session_id)
+    session = await connection.session(params.session_id)
     reverted = await session.revert(params.agent_id, include_children=params.include_children)
     return convert.reverted(reverted)
 

@@ -73,6 +73,7 @@ REQUESTS: dict[str, Bound] = dict(
         _serve(methods.SESSION_SET_MODEL, session.set_model),
         _serve(methods.AGENT_LIST, agent.list_agents),
         _serve(methods.AGENT_TRANSCRIPT, agent.transcript),
+        _serve(methods.AGENT_OUTPUT, agent.output),
         _serve(methods.AGENT_CANCEL, agent.cancel),
         _serve(methods.AGENT_MESSAGE, agent.message),
         _serve(methods.AGENT_REVERT, agent.revert),

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 from anyio import to_thread
 
 from deputy_agents import event as ev
+from deputy_agents.change import FileChange
 from deputy_agents.errors import StoreError
 from deputy_agents.outcome import AgentStatus
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.ports import Claim, SessionQuery
 from deputy_agents.redact import Redactor
 from deputy_agents.store import sqlite as module
+from deputy_agents.store import writer
 from deputy_agents.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from deputy_agents.store.sqlite import FILE, SqliteStore
 from tests.support.stored import BODIES, CHILD, MESSAGES, RULES, lines, numbered, record
@@ -268,6 +271,64 @@ async def test_one_bad_job_of_a_group_does_not_spoil_the_others(tmp_path: Path) 
     await store.close()
 
 
+async def test_a_value_that_cannot_be_stored_fails_its_own_session_alone(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    await store.create(record())
+    outcomes = await asyncio.gather(
+        store.create(record("t", updated_at=3.0)),
+        store.update(record(title="lone \ud800")),  # no text that SQLite takes
+        store.create(record("u", updated_at=2.0)),
+        return_exceptions=True,
+    )
+    assert [isinstance(outcome, Exception) for outcome in outcomes] == [False, True, False]
+    assert {row.session_id for row in (await store.sessions(SessionQuery())).records} == {"s", "t", "u"}
+    assert (await store.get("s")).title == record().title
+    await store.close()
+
+
+async def test_a_page_reads_no_further_than_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await opened(tmp_path)
+    for number in range(50):
+        await store.create(record(f"s{number:02}", updated_at=float(number)))
+    read: list[object] = []
+    original = module._record  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(module, "_record", lambda row: read.append(row) or original(row))  # pyright: ignore[reportUnknownLambdaType]
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await store.sessions(SessionQuery(cursor=cursor, limit=7))
+        seen += [row.session_id for row in page.records]
+        assert len(read) <= 9, "one before the page, and one behind it"
+        read.clear()
+        if (cursor := page.cursor) is None:
+            break
+    assert seen == [f"s{number:02}" for number in reversed(range(50))]
+    await store.close()
+
+
+async def test_what_is_deleted_is_given_back_to_the_disk_when_nothing_is_to_be_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "REST", 0.01)
+    store = await opened(tmp_path)
+    await store.create(record())
+    big = ev.MessageAdded("m", "user", "x" * 900_000)
+    for number in range(8):
+        await store.append("s", numbered(big, after=number))
+    large = await sized(tmp_path, lambda size: size > 6_000_000)
+    await store.delete("s")
+    assert await sized(tmp_path, lambda size: size < 500_000) < large
+    await store.close()
+
+
+async def sized(folder: Path, wanted: Callable[[int], bool]) -> int:
+    """The size of the file when it is as ``wanted``."""
+    async with asyncio.timeout(30):
+        while not wanted(size := (folder / FILE).stat().st_size):  # noqa: ASYNC110 (the writer tells nobody)
+            await asyncio.sleep(0.01)
+    return size
+
+
 # -- rows of other versions ------------------------------------------------------------------------------------------
 
 
@@ -296,8 +357,11 @@ async def test_a_file_of_every_earlier_version_is_brought_up_to_date_with_what_i
         "TurnFinished",
     ]
     assert [message.role for message in await store.history("s", "p")] == ["user", "assistant"]
+    made = FileChange("d", "p", 1, "t", "/folder/a.txt", None, "new", 1.3)
+    assert list(await store.changes("s")) == ([made] if version > 1 else [])
+    assert await store.output("s", "p", "t") == ("all of it" if version > 1 else None)
     assert await store.claim("s") is Claim.MINE
-    await store.append("s", numbered(BODIES[1], after=6), lines())
+    await store.append("s", numbered(BODIES[1], after=6), [*lines(), replace(made, change_id="e")])
     await store.close()
 
 

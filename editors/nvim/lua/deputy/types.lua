@@ -86,6 +86,19 @@
 ---@field usage deputy.Usage
 ---@field toolCallCount integer
 
+---A part of what a tool call has put out.
+---@class deputy.AgentOutputParams
+---@field sessionId string
+---@field agentId string
+---@field toolCallId string
+---@field offset? integer Characters to leave out at the start.
+---@field limit? integer Characters to give at most.
+
+---A part of an output, and how long all of it is. Of a flood, the middle is left out, with a line that says so.
+---@class deputy.AgentOutputResult
+---@field text string
+---@field size integer Characters in all.
+
 ---An agent of a session.
 ---@class deputy.AgentParams
 ---@field sessionId string
@@ -814,6 +827,10 @@
 ---@class deputy.SessionUnqueueResult
 ---@field removed boolean False for an id that does not wait.
 
+---What becomes of sessions that are stored.
+---@class deputy.SessionsSettings
+---@field keepDays? integer Days after which a session that was not used is deleted, with all that belongs to it; never when absent. It is looked for when Deputy starts, and once a day.
+
 ---All settings.
 ---@class deputy.Settings
 ---@field model? string Name of the model of the primary; `offline` is built in and needs no key. When absent: `DEPUTY_MODEL`, else a model of the Messages API when a key is configured, else `offline`.
@@ -831,6 +848,7 @@
 ---@field web? deputy.WebSettings
 ---@field permissions? deputy.PermissionSettings
 ---@field shell? deputy.ShellSettings
+---@field sessions? deputy.SessionsSettings
 
 ---How commands are run: by bash, without a terminal, in an environment that holds no secrets.
 ---@class deputy.ShellSettings
@@ -914,7 +932,8 @@
 ---@field locations deputy.Location[]
 ---@field reason? string Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.`
 ---@field type 'tool_call'
----@field content? string What the agent read of the result, bounded.
+---@field content? string What people see of the result, bounded.
+---@field truncated? boolean Whether `content` is a part of the output, and `deputy/agent/output` gives more of it.
 
 ---An agent calls a tool.
 ---@class deputy.ToolCallStarted
@@ -945,8 +964,9 @@
 ---@field type 'tool_call_update'
 ---@field toolCallId string
 ---@field status deputy.ToolStatus
----@field content? string What the agent reads of the result, bounded.
+---@field content? string What people see of the result, bounded.
 ---@field locations? deputy.Location[] Replace those of the call.
+---@field truncated? boolean Whether `content` is a part of the output, and `deputy/agent/output` gives more of it.
 
 ---What a tool does to the world.
 ---@alias deputy.ToolKind 'read'|'search'|'edit'|'execute'|'fetch'|'think'|'other'
