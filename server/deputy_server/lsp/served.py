@@ -18,6 +18,7 @@ REQUESTS = (
     methods.SESSION_SET_MODEL,
     methods.AGENT_LIST,
     methods.AGENT_TRANSCRIPT,
+    methods.AGENT_OUTPUT,
     methods.AGENT_CANCEL,
     methods.AGENT_MESSAGE,
     methods.AGENT_REVERT,
