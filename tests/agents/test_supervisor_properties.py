@@ -151,6 +151,7 @@ class AnyTree(RuleBasedStateMachine):
 
 
 @pytest.mark.requirement("E4")
+@pytest.mark.requirement("E11")
 @pytest.mark.requirement("E6")
 @pytest.mark.requirement("E19")
 def test_every_run_starts_once_and_ends_once_and_leaves_nothing_behind() -> None:

@@ -23,6 +23,7 @@ from deputy_agents.session import Turn
 from deputy_agents.settings import Settings
 from tests.support.core import Core, core
 from tests.support.doors import define
+from tests.support.fold import folded, shown
 from tests.support.history_rules import broken_history_rules
 
 T = TypeVar("T")
@@ -141,6 +142,7 @@ class Forest:
         running = sum(node.status is AgentStatus.RUNNING for node in self._nodes())
         assert self.core.session.view.status().running == running
         assert all(node.info.depth <= limits.max_depth for node in self._nodes())
+        assert shown(folded(self._stored())) == shown(self.core.session.view)
 
     def check_rest(self) -> None:
         """Nothing runs any more: every run has one start and one end, no place is taken, every history is valid."""
@@ -153,6 +155,7 @@ class Forest:
         assert all(turn.outcome is not None for turn in self.turns)
         assert all(node.status.ended for node in self._nodes())
         self._check_runs()
+        self._check_replay()
         self._check_ends_are_told_once()
         for driver in self._supervisor._drivers.values():  # pyright: ignore[reportPrivateUsage]
             assert driver.state.ended or isinstance(driver.state.phase, Idle)
@@ -173,6 +176,17 @@ class Forest:
         self._check_that_children_end_first(events)
         for node in self._nodes():
             assert {run for agent_id, run in runs if agent_id == node.info.agent_id} == set(range(1, node.run + 1))
+
+    def _check_replay(self) -> None:
+        """To be told the same again changes nothing, wherever the first telling ended."""
+        events = self._stored()
+        whole = shown(folded(events))
+        for end in range(0, len(events) + 1, max(len(events) // 7, 1)):
+            once = folded(events[:end])
+            before = shown(once)
+            assert shown(folded(events[:end], onto=once)) == before
+            assert shown(folded(events, onto=once)) == whole
+        assert whole == shown(self.core.session.view)
 
     def _check_that_children_end_first(self, events: list[Event]) -> None:
         live: dict[str | None, str | None] = {}
@@ -211,6 +225,9 @@ class Forest:
     @property
     def _supervisor(self) -> Any:
         return self.core.session._supervisor  # pyright: ignore[reportPrivateUsage]
+
+    def _stored(self) -> list[Event]:
+        return list(self._loop.run_until_complete(self.core.store.events(self.core.session.id)))
 
     def _nodes(self) -> list[Any]:
         return [node for node in self.core.session.agents() if node.info.depth > 0]

@@ -1,0 +1,33 @@
+"""What a fold shows, to hold one against another."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from deputy_agents.event import Event
+from deputy_agents.view import ChildBlock, Entry, View
+
+
+def folded(events: Iterable[Event], onto: View | None = None) -> View:
+    view = onto or View()
+    for event in events:
+        view.apply(event)
+    return view
+
+
+def shown(view: View) -> object:
+    """All that a fold tells of durable events; what an agent does just now is told by others."""
+    return (
+        view.last_seq,
+        [replace(node, activity=None) for node in view.tree()],
+        view.questions,
+        view.plans,
+        {agent_id: list(map(_still, view.transcript(agent_id))) for agent_id in view.agents},
+    )
+
+
+def _still(entry: Entry) -> Entry:
+    match entry.body:
+        case ChildBlock(node):
+            return replace(entry, body=ChildBlock(replace(node, activity=None)))
+        case _:
+            return entry
