@@ -273,8 +273,12 @@ class Buffer:
 class Buffers(Protocol):
     """Open documents. They win over the disk: agents see what the user sees."""
 
-    def get(self, path: Path) -> Buffer | None:
-        """The open document at ``path`` (absolute, symlinks resolved), or ``None``."""
+    async def get(self, path: Path) -> Buffer | None:
+        """The open document at ``path`` (absolute, symlinks resolved), or ``None``.
+
+        Raises:
+            ToolError: the editor does not say.
+        """
         ...
 
     def all(self) -> Sequence[Buffer]:

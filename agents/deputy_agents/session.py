@@ -261,17 +261,20 @@ class Session:
                 self.log.emit(DefinitionsChanged())
                 self.inbox.review()
 
-    async def prompt(self, blocks: Sequence[Block], *, queue: bool = False, origin: Origin = "user") -> Turn:
+    async def prompt(
+        self, blocks: Sequence[Block], *, attached: Sequence[Block] = (), queue: bool = False, origin: Origin = "user"
+    ) -> Turn:
         """Accepts a prompt as a person wrote it: ``/command arguments`` becomes what the command stands for, and what
-        is mentioned with ``@`` is attached. Those who call at the same time are accepted in the order of their calls,
-        and each in bounded time: what cannot be read by then is left to the agent. Raises as :meth:`start_turn`."""
+        is mentioned with ``@`` is attached, as is ``attached``, which people do not see of it. Those who call at the
+        same time are accepted in the order of their calls, and each in bounded time: what cannot be read by then is
+        left to the agent. Raises as :meth:`start_turn`."""
         shown = _text_of(blocks)
         # A caller that is cancelled has its turn all the same: what it asked for is answered by the end of a turn.
         with anyio.CancelScope(shield=True):
             async with self._refreshing:
                 with anyio.move_on_after(READING_GRACE):
                     blocks = await self._read(blocks)
-        return self.start_turn(blocks, shown=shown, queue=queue, origin=origin)
+        return self.start_turn((*blocks, *attached), shown=shown, queue=queue, origin=origin)
 
     async def complete(self, text: str) -> Completions:
         """How a prompt that is being written can go on after ``text``."""

@@ -148,7 +148,7 @@ class Workspace:
         Raises:
             ToolError: it is no regular file, binary, too large, or cannot be read.
         """
-        if self._buffers and (buffer := self._buffers.get(place.path)):
+        if self._buffers and (buffer := await self._buffers.get(place.path)):
             return FileText(buffer.text)
         return await _reading(partial(disk.read_text, place.root, _file_parts(place)))
 
@@ -203,7 +203,7 @@ class Workspace:
         """
         self.check_writable(place)
         async with _changing(place):
-            if self._buffers and (buffer := self._buffers.get(place.path)):
+            if self._buffers and (buffer := await self._buffers.get(place.path)):
                 if buffer.text != expected:
                     raise ToolError(f"{visible(place.subject)} has changed in the editor.")
                 await self._buffers.delete(place.path, version=buffer.version, label=label)
@@ -239,9 +239,9 @@ class Workspace:
         with folder:
             yield folder.process_cwd
 
-    def has(self, place: Place) -> bool:
+    async def has(self, place: Place) -> bool:
         """Whether there was something at ``place``, on disk or open in the editor."""
-        return place.kind is not PathKind.MISSING or bool(self._buffers and self._buffers.get(place.path))
+        return place.kind is not PathKind.MISSING or bool(self._buffers and await self._buffers.get(place.path))
 
     def is_open(self, place: Place) -> bool:
         """Whether the file at ``place`` is open in the editor."""
@@ -252,7 +252,7 @@ class Workspace:
         return visible(str(place.path.relative_to(cwd) if place.path.is_relative_to(cwd) else place.path))
 
     async def _write(self, place: Place, text: str, expected: str | None, label: str) -> None:
-        buffer = self._buffers.get(place.path) if self._buffers else None
+        buffer = await self._buffers.get(place.path) if self._buffers else None
         if not self._buffers or not buffer:
             write = partial(disk.write_text, place.root, _file_parts(place), text, expected=expected)
             await to_thread.run_sync(write)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, TypeAlias, cast
+from typing import Annotated, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
@@ -46,12 +46,20 @@ class Params(Wire):
         return {name: value for name, value in fields.items() if value is not None}
 
 
+P = TypeVar("P", bound=Params)
+
+
 class NoParams(Params):
     """No fields."""
 
 
 class Empty(Wire):
     """No fields."""
+
+
+def overlaid(base: P, **fields: object) -> P:
+    """``base`` with those of ``fields`` that are not ``None``."""
+    return base.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
 
 def to_wire(model: BaseModel) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The composition root: the only place where store, models and settings are chosen."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -43,6 +43,13 @@ class App:
         self._choose()
         self._store, self.store_notice = open_store(environ)
         self.runtime = Runtime(settings=self._core_settings(), store=self._store, models=self._model)
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Models worth offering: those that are set, those that are known of the provider, and the one that is always
+        there."""
+        known = [name for name, _ in self._cards.cards] if self.model != OFFLINE and self._is_providers_own else []
+        return tuple(dict.fromkeys(filter(None, (self.model, self._settings.small_model, *known, OFFLINE))))
 
     def configure(self, settings: Settings) -> None:
         """Puts a client's settings in force."""
@@ -89,8 +96,13 @@ class App:
         self.model, self.notice = choice.name, self._problem or choice.notice
 
     def _core_settings(self) -> CoreSettings:
-        searches = self.model != OFFLINE and endpoint_of(self._environ, self._models.api).searches
+        searches = self.model != OFFLINE and self._is_providers_own
         return convert.core_settings(self._settings, self.model, self._cards, searches=searches)
+
+    @property
+    def _is_providers_own(self) -> bool:
+        """The address is that of the provider whose models and abilities are known."""
+        return endpoint_of(self._environ, self._models.api).searches
 
 
 def _cards(environ: Mapping[str, str]) -> tuple[ModelCards, str | None]:

@@ -385,16 +385,20 @@ def _block(block: message.PromptBlock, cwd: Path, field: str) -> Block:
         case message.TextBlock():
             return Text(sound(block.text))
         case message.ImageBlock():
-            return _image(block, field)
+            return image(block.data, field)
         case message.ResourceLink():
             return Text(f"(about {file_words(block.uri, block.range, cwd)})")
 
 
-def _image(block: message.ImageBlock, field: str) -> Image:
-    """What the bytes say that it is counts, not what the client took it for."""
+def image(data: str, field: str) -> Image:
+    """A picture from base64. What the bytes say that it is counts, not what the client took it for.
+
+    Raises:
+        InvalidRequest: it is none, or is more than a model takes; the error names ``field``.
+    """
     try:
-        found = picture(b64decode(block.data))
-    except ToolError as error:
+        found = picture(b64decode(data, validate=True))
+    except (ToolError, ValueError) as error:
         raise InvalidRequest(f"{field}: {error}", field) from None
     if found is None:
         raise InvalidRequest(f"{field}: a PNG, JPEG, GIF or WebP picture is needed.", field)

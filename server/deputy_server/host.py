@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """Builds the App on demand. :meth:`run` owns it: when that is cancelled, its sessions end."""
+    """Builds the App on demand, and loads ``module``, which serves the first request. :meth:`run` owns it: when that is
+    cancelled, its sessions end."""
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: Options | None = None, *, module: str = "deputy_server.lsp.wire") -> None:
         self._options = options or Options()
+        self._module = module
         self._wanted = anyio.Event()
         self._ready = anyio.Event()
         self._app: App | None = None
@@ -29,7 +31,7 @@ class Host:
     async def run(self) -> None:
         """Waits until someone wants the App, then keeps it until cancelled."""
         await self._wanted.wait()
-        async with await anyio.to_thread.run_sync(_load, self._options) as app:
+        async with await anyio.to_thread.run_sync(_load, self._options, self._module) as app:
             self._app = app
             self._ready.set()
             await anyio.sleep_forever()
@@ -42,13 +44,13 @@ class Host:
         return self._app
 
 
-def _load(options: Options) -> "App":
+def _load(options: Options, module: str) -> "App":
     """Imports and builds, in a thread: the loop goes on serving. Importing makes many objects and no garbage."""
     gc.disable()
     try:
         from deputy_server.app import App
 
-        import_module("deputy_server.lsp.wire")  # what serves the first request
+        import_module(module)
         return App(options=options)
     finally:
         gc.freeze()

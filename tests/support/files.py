@@ -27,7 +27,7 @@ class OpenDocuments:
     def show(self, path: Path, text: str, version: int = 1) -> None:
         self.open[path] = Buffer(path, text, version)
 
-    def get(self, path: Path) -> Buffer | None:
+    async def get(self, path: Path) -> Buffer | None:
         return self.open.get(path)
 
     def all(self) -> list[Buffer]:

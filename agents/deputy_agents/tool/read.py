@@ -48,7 +48,7 @@ class ReadFile(ArgsTool[ReadFileArgs]):
     async def prepare(self, args: ReadFileArgs, context: ToolContext) -> Prepared:
         place = await args.look(context)
         shown = context.workspace.shown(place, context.cwd)
-        if not context.workspace.has(place):
+        if not await context.workspace.has(place):
             raise ToolError(f"There is no file {shown}.")
         location = Location(str(place.path), args.offset if args.offset > 1 else None)
         return Prepared(shown, [read_request(self.name, place)], (location,))

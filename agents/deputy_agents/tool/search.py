@@ -74,7 +74,7 @@ class Glob(ArgsTool[GlobArgs]):
 
     async def prepare(self, args: GlobArgs, context: ToolContext) -> Prepared:
         place = await args.look(context)
-        _must_exist(place, context)
+        await _must_exist(place, context)
         if place.kind is not PathKind.FOLDER:
             raise ToolError(f"path: {context.workspace.shown(place, context.cwd)} is no folder.")
         request = folder_request(self.name, place)
@@ -110,7 +110,7 @@ class Grep(ArgsTool[GrepArgs]):
 
     async def prepare(self, args: GrepArgs, context: ToolContext) -> Prepared:
         place = await args.look(context)
-        _must_exist(place, context)
+        await _must_exist(place, context)
         request = read_request(self.name, place) if place.kind is PathKind.FILE else folder_request(self.name, place)
         return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
 
@@ -233,8 +233,8 @@ def _start(glob: str) -> str:
     return " A glob starts at the folder that is searched; what is outside the workspace cannot be searched."
 
 
-def _must_exist(place: Place, context: ToolContext) -> None:
-    if not context.workspace.has(place):
+async def _must_exist(place: Place, context: ToolContext) -> None:
+    if not await context.workspace.has(place):
         raise ToolError(f"path: there is no {context.workspace.shown(place, context.cwd)}.")
 
 

@@ -1,146 +1,240 @@
-"""``deputy acp``: the sessions of a process for one client of the Agent Client Protocol."""
+"""The methods of the Agent Client Protocol, served from the sessions of a process."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeVar
 
-import acp
 import anyio
 from acp import schema
-from anyio.abc import TaskGroup
+from anyio import to_thread
+from pydantic import BaseModel
 
-from deputy_agents.definition import PermissionMode
-from deputy_agents.errors import DeputyError
-from deputy_agents.event import Question
-from deputy_agents.message import Block, Text
-from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.errors import InvalidRequest, UnknownSession
+from deputy_agents.ports import SessionQuery
 from deputy_agents.session import Session
-from deputy_server.acp.updates import Updates, asked
+from deputy_protocol.base import rfc3339
+from deputy_protocol.validate import parse
+from deputy_server.acp import options
+from deputy_server.acp.client import Client
+from deputy_server.acp.facts import usage
+from deputy_server.acp.files import EditorFiles
+from deputy_server.acp.opened import Opened
+from deputy_server.acp.peer import Answer, Handler, Listener, Peer
+from deputy_server.acp.prompt import read_prompt
 from deputy_server.app import App
-from deputy_server.version import VERSION
+from deputy_server.rpc.json import JsonObject
+from deputy_server.turns import cancel_turn, outcome
 
-Given: TypeAlias = (
-    schema.TextContentBlock
-    | schema.ImageContentBlock
-    | schema.AudioContentBlock
-    | schema.ResourceContentBlock
-    | schema.EmbeddedResourceContentBlock
-)
+M = TypeVar("M", bound=BaseModel)
+
+PAGE = 50
+"""Sessions of one part of a list."""
+
+REFRESH_GRACE = 2
+"""Seconds that a prompt waits for definitions and commands on a slow disk; after that those of the last look count."""
 
 
-class Open:
-    """A session that the client has open; its questioner too."""
+class Agent:
+    """Deputy for one client. ``definition`` names that of new sessions' own agents."""
 
-    def __init__(self, session: Session, client: acp.Client) -> None:
-        self.session = session
+    def __init__(self, app: App, peer: Peer, client: Client, definition: str | None = None) -> None:
+        self._app = app
+        self._peer = peer
         self._client = client
-        self._told = 0
-        self._moved = anyio.Event()
+        self._definition = definition
+        self._open: dict[str, Opened] = {}
+        self._noticed: set[str] = set()
+        self.methods: Mapping[str, Handler] = {
+            "authenticate": self.authenticate,
+            "session/new": _typed(schema.NewSessionRequest, self.new_session),
+            "session/load": _typed(schema.LoadSessionRequest, self.load_session),
+            "session/resume": _typed(schema.ResumeSessionRequest, self.resume_session),
+            "session/list": _typed(schema.ListSessionsRequest, self.list_sessions),
+            "session/close": _typed(schema.CloseSessionRequest, self.close_session),
+            "session/delete": _typed(schema.DeleteSessionRequest, self.delete_session),
+            "session/prompt": _typed(schema.PromptRequest, self.prompt),
+            "session/set_mode": _typed(schema.SetSessionModeRequest, self.set_mode),
+            "session/set_config_option": _typed(schema.SetSessionConfigOptionSelectRequest, self.set_option),
+        }
+        self.listeners: Mapping[str, Listener] = {"session/cancel": self.cancel}
 
-    async def follow(self) -> None:
-        """Tells the client what happens, for as long as the session lasts."""
-        updates = Updates(self.session.primary_id)
-        async for event in self.session.subscribe(0):
-            for update in updates.of(event):
-                await self._client.session_update(self.session.id, update)
-            if event.seq is not None:
-                self._told = event.seq
-                self._moved.set()
-                self._moved = anyio.Event()
+    # -- opening and closing ---------------------------------------------------------------------------------------
 
-    async def told(self, seq: int) -> None:
-        """Returns when the client knows everything up to ``seq``."""
-        while self._told < seq:
-            await self._moved.wait()
+    async def authenticate(self, _params: object) -> JsonObject:
+        """Nothing is needed: the key of the model's service is a matter of settings."""
+        return {}
 
-    async def ask(self, question: Question) -> Answer:
-        call, options = asked(question)
-        await self.session.flush()
-        await self.told(self.session.last_seq)  # a client knows a tool call before it is asked about it
-        try:
-            reply = await self._client.request_permission(self.session.id, call, options)
-        except acp.RequestError:
-            return Dismissed()
-        chosen = reply.outcome
-        if isinstance(chosen, schema.AllowedOutcome) and any(
-            one.option_id == chosen.option_id for one in question.options
-        ):
-            return Selected(chosen.option_id)
-        return Dismissed()
-
-
-class DeputyAgent:
-    """Answers the methods that it has; the library refuses all others as unknown."""
-
-    def __init__(self, app: App, tasks: TaskGroup) -> None:
-        self._app, self._tasks = app, tasks
-        self._open: dict[str, Open] = {}
-        self._client: acp.Client
-
-    def on_connect(self, conn: acp.Client) -> None:
-        self._client = conn
-
-    async def initialize(self, protocol_version: int, **_: object) -> schema.InitializeResponse:
-        return schema.InitializeResponse(
-            protocol_version=acp.PROTOCOL_VERSION,
-            agent_capabilities=schema.AgentCapabilities(),
-            agent_info=schema.Implementation(name="deputy", title="Deputy", version=VERSION),
-        )
-
-    async def new_session(self, cwd: str, **_: object) -> schema.NewSessionResponse:
-        given = anyio.Path(cwd)
-        if not given.is_absolute() or not await given.is_dir():
-            raise acp.RequestError.invalid_params({"cwd": "an absolute path of a folder is needed"})
-        folder = Path(await given.resolve())
-        session = await self._app.runtime.new_session(cwd=folder, roots=(folder,))
-        opened = self._open[session.id] = Open(session, self._client)
+    async def new_session(self, params: schema.NewSessionRequest) -> Answer:
+        folder, roots = await _places(params.cwd, params.additional_directories)
+        files = EditorFiles(self._peer, self._client)
+        session = await self._app.runtime.new_session(cwd=folder, roots=roots, buffers=files, agent=self._definition)
+        files.session_id = session.id
+        opened = self._opens(session, replay=False)
         session.attach(opened)
-        self._tasks.start_soon(opened.follow)
-        modes = [
-            schema.SessionMode(id=one.value, name=one.value.replace("_", " ").capitalize()) for one in PermissionMode
-        ]
-        return schema.NewSessionResponse(
-            session_id=session.id,
-            modes=schema.SessionModeState(current_mode_id=session.permission_mode.value, available_modes=modes),
-        )
+        return Answer({"sessionId": session.id, **opened.facts.setup()}, partial(self._greet, opened))
 
-    async def set_session_mode(self, session_id: str, mode_id: str, **_: object) -> schema.SetSessionModeResponse:
-        if mode_id not in [one.value for one in PermissionMode]:
-            raise acp.RequestError.invalid_params({"modeId": f"there is no mode {mode_id}"})
-        self._of(session_id).session.permission_mode = PermissionMode(mode_id)
-        return schema.SetSessionModeResponse()
-
-    async def prompt(self, session_id: str, prompt: Sequence[Given], **_: object) -> schema.PromptResponse:
-        opened = self._of(session_id)
-        blocks: list[Block] = []
-        for one in prompt:
-            if isinstance(one, schema.TextContentBlock):
-                blocks.append(Text(one.text))
-            elif isinstance(one, schema.ResourceContentBlock):
-                blocks.append(Text(one.uri))
-            else:
-                raise acp.RequestError.invalid_params({"prompt": f"{one.type} is not supported"})
-        try:
-            await opened.session.refresh()
-            result = await (await opened.session.prompt(blocks)).result()
-        except DeputyError as error:
-            raise acp.RequestError(-32003, str(error)) from None
+    async def load_session(self, params: schema.LoadSessionRequest) -> Answer:
+        """Everything that was is told before the answer, as it happened."""
+        opened = await self._again(params.session_id, params.cwd, params.additional_directories, replay=True)
         await opened.told(opened.session.last_seq)
-        if result.error is not None:
-            raise acp.RequestError(-32006, f"{result.error.message} {result.error.action}".strip())
-        return schema.PromptResponse(stop_reason=cast(schema.StopReason, result.stop_reason))
+        opened.session.attach(opened)
+        return Answer(opened.facts.setup(), partial(self._greet, opened))
 
-    async def cancel(self, session_id: str, **_: object) -> None:
-        await self._of(session_id).session.cancel()
+    async def resume_session(self, params: schema.ResumeSessionRequest) -> Answer:
+        opened = await self._again(params.session_id, params.cwd, params.additional_directories, replay=False)
+        opened.session.attach(opened)
+        return Answer(opened.facts.setup(), partial(self._greet, opened))
 
-    def _of(self, session_id: str) -> Open:
-        if session_id not in self._open:
-            raise acp.RequestError(-32001, f"There is no session {session_id}.")
-        return self._open[session_id]
+    async def list_sessions(self, params: schema.ListSessionsRequest) -> JsonObject:
+        cwd = None if params.cwd is None else str(await anyio.Path(params.cwd).resolve())
+        query = SessionQuery(cwd=cwd, archived=False, cursor=params.cursor, limit=PAGE)
+        page = await self._app.runtime.sessions(query)
+        sessions = [
+            {"sessionId": r.session_id, "cwd": r.cwd, "title": r.title or None, "updatedAt": rfc3339(r.updated_at)}
+            for r in page.records
+        ]
+        return {"sessions": sessions, "nextCursor": page.cursor}
+
+    async def close_session(self, params: schema.CloseSessionRequest) -> JsonObject:
+        opened = self._opened(params.session_id)
+        opened.cancels += 1
+        await opened.session.cancel()
+        await opened.told(opened.session.last_seq)
+        del self._open[params.session_id]
+        opened.close()
+        await self._app.runtime.unload(params.session_id)
+        return {}
+
+    async def delete_session(self, params: schema.DeleteSessionRequest) -> JsonObject:
+        if (opened := self._open.pop(params.session_id, None)) is not None:
+            opened.cancels += 1
+            opened.close()
+        with suppress(UnknownSession):  # what is not there need not be deleted
+            await self._app.runtime.delete(params.session_id)
+        return {}
+
+    # -- working ---------------------------------------------------------------------------------------------------
+
+    async def prompt(self, params: schema.PromptRequest) -> JsonObject:
+        opened = self._opened(params.session_id)
+        session, cancels = opened.session, opened.cancels
+        given = await to_thread.run_sync(read_prompt, params.prompt, Path(session.record.cwd))
+        with anyio.move_on_after(REFRESH_GRACE, shield=True):
+            await session.refresh()
+        self._tell_problems(opened)
+        opened.say_unsaid()
+        # What is said while a turn runs waits for its end: the protocol has no other place for it.
+        turn = await session.prompt(given.said, attached=given.attached, queue=True)
+        if opened.cancels != cancels:
+            await cancel_turn(session, turn)
+        try:
+            result = await outcome(session, turn)
+        finally:
+            # However it went, and cancelled or not: the updates of the turn come before its answer.
+            with anyio.CancelScope(shield=True):
+                await opened.told(session.last_seq)
+            self._notice(opened, session.store_problem, "warning")
+        return {"stopReason": result.stop_reason, "usage": usage(result.usage)}
+
+    async def cancel(self, params: object) -> None:
+        """Ends what a session does, background agents included; of a child, what that child does."""
+        session_id = parse(schema.CancelNotification, params).session_id
+        if (opened := self._open.get(session_id)) is not None:
+            opened.cancels += 1
+            await opened.session.cancel()
+        elif (parent := self._parent_of(session_id)) is not None:
+            await parent.session.cancel_agent(session_id)
+
+    async def set_mode(self, params: schema.SetSessionModeRequest) -> JsonObject:
+        options.set_mode(self._opened(params.session_id).session, params.mode_id)
+        return {}
+
+    async def set_option(self, params: schema.SetSessionConfigOptionSelectRequest) -> JsonObject:
+        opened = self._opened(params.session_id)
+        options.choose(opened.session, params.config_id, params.value)
+        return {"configOptions": opened.facts.config_options()}
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    async def _again(self, session_id: str, cwd: str, further: Sequence[str] | None, *, replay: bool) -> Opened:
+        """A session of before, opened for the folders that the client names."""
+        if self._parent_of(session_id) is not None:
+            raise InvalidRequest("sessionId: this is a sub-agent; load the session that it belongs to.", "sessionId")
+        _, roots = await _places(cwd, further)
+        files = EditorFiles(self._peer, self._client)
+        files.session_id = session_id
+        record = await self._app.runtime.record(session_id)
+        inside = any(Path(record.cwd).is_relative_to(root) for root in roots)
+        session = await self._app.runtime.load(
+            session_id, roots=roots if inside else (Path(record.cwd), *roots[1:]), buffers=files
+        )
+        return self._opens(session, replay=replay)
+
+    def _opens(self, session: Session, *, replay: bool) -> Opened:
+        if (before := self._open.pop(session.id, None)) is not None:
+            before.close()
+        opened = self._open[session.id] = Opened(session, self._peer, self._client, self._app.models, replay=replay)
+        self._peer.tasks.start_soon(opened.run)
+        return opened
+
+    def _greet(self, opened: Opened) -> None:
+        """What a client hears of a session as soon as it knows it."""
+        opened.tell_facts()
+        self._notice(opened, self._app.store_notice, "warning")
+        self._notice(opened, self._app.notice, "info")
+        self._tell_problems(opened)
+
+    def _tell_problems(self, opened: Opened) -> None:
+        for problem in (*opened.session.catalogue.problems, *opened.session.library.problems):
+            self._notice(opened, str(problem), "warning")
+
+    def _notice(self, opened: Opened, text: str | None, severity: str) -> None:
+        """Once for each client."""
+        if text and text not in self._noticed:
+            self._noticed.add(text)
+            opened.notice(text, severity=severity)
+
+    def _opened(self, session_id: str) -> Opened:
+        """
+        Raises:
+            InvalidRequest: it is a sub-agent's.
+            UnknownSession: the client has no such session open.
+        """
+        if (opened := self._open.get(session_id)) is not None:
+            return opened
+        if self._parent_of(session_id) is not None:
+            raise InvalidRequest("sessionId: a sub-agent can only be watched and cancelled.", "sessionId")
+        raise UnknownSession(f"There is no open session {session_id}; open one, or load it.")
+
+    def _parent_of(self, agent_id: str) -> Opened | None:
+        """The session that a child belongs to."""
+        return next((one for one in self._open.values() if agent_id in one.session.view.agents), None)
 
 
-async def serve() -> None:
-    """Serves the client at standard input and output until it goes."""
-    async with App() as app, anyio.create_task_group() as tasks:
-        await acp.run_agent(cast(acp.Agent, DeputyAgent(app, tasks)))
-        tasks.cancel_scope.cancel()
+def _typed(model: type[M], serve: Callable[[M], Awaitable[Answer | JsonObject]]) -> Handler:
+    """A handler of parameters as they came."""
+
+    async def handle(params: object) -> Answer | JsonObject:
+        return await serve(parse(model, params))
+
+    return handle
+
+
+async def _places(cwd: str, further: Sequence[str] | None) -> tuple[Path, tuple[Path, ...]]:
+    """The folder of a session, and the roots of its files, links resolved.
+
+    Raises:
+        InvalidRequest: one of them is no folder.
+    """
+    folders = [await _folder(cwd, "cwd")]
+    folders += [await _folder(one, f"additionalDirectories[{index}]") for index, one in enumerate(further or ())]
+    return folders[0], tuple(dict.fromkeys(folders))
+
+
+async def _folder(path: str, field: str) -> Path:
+    given = anyio.Path(path)
+    if "\0" in path or not given.is_absolute() or not await given.is_dir():
+        raise InvalidRequest(f"{field}: the absolute path of a folder is needed.", field)
+    return Path(await given.resolve())

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from deputy_server.cli.acp import acp
 from deputy_server.cli.run import run_prompt
 from deputy_server.cli.sessions import sessions
 from deputy_server.version import VERSION
@@ -51,19 +52,6 @@ def serve(
     files = {"--record": record, "--replay": replay}
     given = [word for option, file in files.items() if file is not None for word in (option, str(file))]
     raise typer.Exit(run_server(["--stdio", *given]))
-
-
-@app.command()
-def acp() -> None:
-    """Speak the Agent Client Protocol over standard input and output. Editors such as Zed call this.
-
-    Example: `deputy acp`
-    """
-    import anyio
-
-    from deputy_server.acp.agent import serve as serve_acp  # the protocol's library only where it is spoken
-
-    anyio.run(serve_acp)
 
 
 @app.command()
@@ -121,4 +109,5 @@ def demo(
 
 
 app.command("run")(run_prompt)
+app.command("acp")(acp)
 app.add_typer(sessions)

@@ -3,17 +3,15 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from deputy_agents.definition import PermissionMode
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.permission.rule import Effect, parse_rule
 from deputy_protocol import session
-from deputy_protocol.base import Params
+from deputy_protocol.base import overlaid
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.settings import RuleSetting, Settings
-
-_P = TypeVar("_P", bound=Params)
 
 MOST = 4 * 1024 * 1024
 """Bytes of a prompt from standard input."""
@@ -59,20 +57,15 @@ class RunOptions:
             InvalidRequest: a rule cannot be read.
         """
         rules = (*base.permissions.rules, *_rules(self.deny, Effect.DENY), *_rules(self.allow, Effect.ALLOW))
-        tree = _given(base.budgets.tree, cost=self.budget)
-        return _given(
+        tree = overlaid(base.budgets.tree, cost=self.budget)
+        return overlaid(
             base,
             model=self.model,
             permission_mode=self.mode and session.PermissionMode(self.mode.value),
-            limits=_given(base.limits, turn_iterations=self.max_turns),
-            budgets=_given(base.budgets, tree=tree),
-            permissions=_given(base.permissions, rules=rules),
+            limits=overlaid(base.limits, turn_iterations=self.max_turns),
+            budgets=overlaid(base.budgets, tree=tree),
+            permissions=overlaid(base.permissions, rules=rules),
         )
-
-
-def _given(base: _P, **fields: object) -> _P:
-    """``base`` with those of ``fields`` that were given."""
-    return base.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
 
 def _rules(texts: Iterable[str], effect: Effect) -> Iterator[RuleSetting]:

@@ -30,7 +30,7 @@ class EditorBuffers:
         self._documents = documents
         self._client = client
 
-    def get(self, path: Path) -> Buffer | None:
+    async def get(self, path: Path) -> Buffer | None:
         document = self._documents.at(path)
         return None if document is None else Buffer(path, document.source, document.version)
 

@@ -33,6 +33,7 @@ from deputy_server.lsp.client import Client
 from deputy_server.lsp.pace import Pace
 from deputy_server.lsp.progress import Progress, ProgressTokens, Token
 from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.turns import cancel_turn
 
 log = logging.getLogger(__name__)
 
@@ -217,12 +218,6 @@ class Feed:
     def _info(self, agent_id: str) -> AgentInfo | None:
         node = self.session.view.agents.get(agent_id)
         return node.info if node else None
-
-
-async def cancel_turn(session: Session, turn: Turn) -> None:
-    """Ends ``turn`` and no other: takes it back while it waits, stops it while it runs."""
-    if turn.outcome is None and not session.unqueue(turn.turn_id):
-        await session.cancel_turn()
 
 
 def _joined(earlier: Event, later: Event) -> Event:

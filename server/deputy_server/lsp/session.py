@@ -7,11 +7,9 @@ import anyio
 import anyio.to_thread
 
 from deputy_agents.definition import PermissionMode
-from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
-from deputy_agents.event import TurnError
-from deputy_agents.message import Usage
+from deputy_agents.errors import InvalidRequest
 from deputy_agents.ports import SessionQuery
-from deputy_agents.session import Session, Turn, TurnResult
+from deputy_agents.session import Session
 from deputy_agents.snapshot import Reading
 from deputy_protocol.agent import CancelledResult
 from deputy_protocol.base import Empty
@@ -37,11 +35,8 @@ from deputy_protocol.transcript import AgentPlan, SessionLoadResult
 from deputy_server import convert
 from deputy_server.export import exported
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.publish import cancel_turn
 from deputy_server.lsp.rpc import Answer
-
-CANCEL_GRACE = 10
-"""Seconds that a cancelled prompt waits for its turn to stop; the core forces it well before."""
+from deputy_server.turns import outcome
 
 PAGE = 100
 """Sessions of one part of a list, where the client names no limit."""
@@ -99,7 +94,8 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     turn = await session.prompt(blocks, queue=params.queue)
     feed.expect(turn, params.work_done_token)
     try:
-        return await _result(session, turn)
+        result = await outcome(session, turn)
+        return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=convert.usage(result.usage))
     finally:
         # However it went, and cancelled or not: the events of the turn come before its answer.
         with anyio.CancelScope(shield=True):
@@ -111,26 +107,6 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
 async def unqueue(connection: Connection, params: SessionUnqueueParams) -> SessionUnqueueResult:
     session = await connection.session(params.session_id)
     return SessionUnqueueResult(removed=session.unqueue(params.prompt_id))
-
-
-async def _result(session: Session, turn: Turn) -> SessionPromptResult:
-    """How the turn ended. A cancelled request ends the turn, and still answers how that went."""
-    try:
-        result = await turn.result()
-    except anyio.get_cancelled_exc_class():
-        result = TurnResult("cancelled", Usage())
-        with anyio.move_on_after(CANCEL_GRACE, shield=True):
-            await cancel_turn(session, turn)
-            result = await turn.result()
-    if result.error is not None:
-        raise failure(result.error)
-    return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=convert.usage(result.usage))
-
-
-def failure(error: TurnError) -> ModelError:
-    """What ended a turn, as an error."""
-    kind = ModelErrorKind(error.kind) if error.kind in list(ModelErrorKind) else ModelErrorKind.UNKNOWN
-    return ModelError(error.message, kind, retryable=error.retryable, action=error.action)
 
 
 async def rename(connection: Connection, params: SessionRenameParams) -> Empty:

@@ -1,0 +1,40 @@
+"""Waiting for the end of a turn, as every front end does."""
+
+import anyio
+
+from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.event import TurnError
+from deputy_agents.message import Usage
+from deputy_agents.session import Session, Turn, TurnResult
+
+CANCEL_GRACE = 10
+"""Seconds that a cancelled prompt waits for its turn to stop; the core forces it well before."""
+
+
+async def outcome(session: Session, turn: Turn) -> TurnResult:
+    """How ``turn`` ended. A caller that is cancelled ends the turn, and still learns how that went.
+
+    Raises:
+        ModelError: the model failed, and the turn with it.
+    """
+    try:
+        result = await turn.result()
+    except anyio.get_cancelled_exc_class():
+        result = TurnResult("cancelled", Usage())
+        with anyio.move_on_after(CANCEL_GRACE, shield=True):
+            await cancel_turn(session, turn)
+            result = await turn.result()
+    if result.error is not None:
+        raise _failure(result.error)
+    return result
+
+
+async def cancel_turn(session: Session, turn: Turn) -> None:
+    """Ends ``turn`` and no other: takes it back while it waits, stops it while it runs."""
+    if turn.outcome is None and not session.unqueue(turn.turn_id):
+        await session.cancel_turn()
+
+
+def _failure(error: TurnError) -> ModelError:
+    kind = ModelErrorKind(error.kind) if error.kind in list(ModelErrorKind) else ModelErrorKind.UNKNOWN
+    return ModelError(error.message, kind, retryable=error.retryable, action=error.action)

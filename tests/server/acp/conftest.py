@@ -1,0 +1,13 @@
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+
+import pytest_asyncio
+
+from tests.support.acp import Speakers
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def acp() -> AsyncGenerator[Speakers]:
+    """Opens a session of a ``deputy acp`` in front of a script; those of one module are shared."""
+    async with AsyncExitStack() as stack:
+        yield Speakers(stack)

@@ -1,0 +1,186 @@
+"""Sub-agents in editors that speak the Agent Client Protocol: as sessions of their own, and as content of a call."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose
+from tests.support.deputies import hanging, is_child, spawning
+from tests.support.plays import Json, Play, call, calls, say
+from tests.support.rpc import RpcFailure, Unanswered
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+def of_child(client: AcpClient, child: str) -> list[Json]:
+    """Everything that was said in or about a child's session, in order."""
+    found: list[Json] = []
+    for message in client.received:
+        params = message.get("params", {})
+        about = params.get("update", {}).get("sessionId") == child
+        if params.get("sessionId") == child or about:
+            found.append(message)
+    return found
+
+
+def states(client: AcpClient, child: str) -> list[str]:
+    updates = [u for u in client.updates("subagent_update") if u["sessionId"] == child]
+    return [u["state"]["state"] for u in updates if "state" in u]
+
+
+async def child_of(client: AcpClient) -> str:
+    return (await client.update("subagent_update"))["sessionId"]
+
+
+def writing(path: str) -> object:
+    """A child that writes a file and then says so."""
+
+    def play(body: Json, _: int) -> Play:
+        if len(body["messages"]) == 1:
+            return calls(call("write_file", path=path, content="new\n"))
+        return say("written")
+
+    return spawning("write it", child=play, mode="default")
+
+
+async def test_a_child_is_announced_before_anything_of_its_own_and_told_in_its_own_session(
+    acp: Speakers, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("text\n")
+
+    def child(body: Json, _: int) -> Play:
+        return calls(call("read_file", path="a.txt")) if len(body["messages"]) == 1 else say("it says text")
+
+    async with acp(spawning("look at a.txt", child=child), workspace, SUBAGENTS) as (client, _, session):
+        assert (await client.say(session, "go"))["stopReason"] == "end_turn"
+        announced = await client.update("subagent_update")
+        assert (announced["title"], announced["description"]) == ("look at a.txt", "general")
+        assert announced["capabilities"] == {"cancel": {}}
+        door = next(u for u in client.updates("tool_call", session) if u["name"] == "spawn_agent")
+        assert announced["_meta"]["deputy"]["toolCallId"] == door["toolCallId"]
+        child_id = announced["sessionId"]
+        first, told, *others = of_child(client, child_id)
+        assert first["params"]["update"] is announced
+        assert told["params"]["update"]["sessionUpdate"] == "session_message"
+        assert told["params"]["update"]["content"] == [{"type": "text", "text": "look at a.txt"}]
+        assert (told["params"]["update"]["senderSessionId"], told["params"]["sessionId"]) == (session, child_id)
+        assert [u["title"] for u in client.updates("tool_call", child_id)] == ["read_file(a.txt)"]
+        assert client.text(child_id) == "it says text"
+        assert others[-1]["params"]["update"]["state"]["stopReason"] == "end_turn"
+        assert others[-1]["params"]["update"]["capabilities"] == {}
+        assert client.text(session) == "done"
+
+
+@pytest.mark.parametrize("kind", ["allow_once", "reject_once"])
+async def test_a_childs_question_is_asked_in_its_session_while_that_waits_for_the_user(
+    acp: Speakers, workspace: Path, kind: str
+) -> None:
+    async with acp(writing("a.txt"), workspace, SUBAGENTS) as (client, _, session):
+        asked: list[Json] = []
+        client.handlers[ASK] = lambda question: asked.append(question) or choose(kind)(question)
+        await client.say(session, "go")
+        (question,) = asked
+        child = await child_of(client)
+        assert question["sessionId"] == child
+        assert question["toolCall"]["title"] == "[write it] write_file(a.txt)"
+        path = str(workspace / "a.txt")
+        assert question["toolCall"]["content"] == [{"type": "diff", "path": path, "oldText": None, "newText": "new\n"}]
+        assert question["_meta"]["deputy"]["agent"]["label"] == "write it"
+        assert states(client, child) == ["running", "requires_action", "running", "idle"]
+        assert (workspace / "a.txt").exists() == (kind == "allow_once")
+
+
+async def test_one_child_is_cancelled_by_its_session_and_its_sibling_goes_on(acp: Speakers, workspace: Path) -> None:
+    gate = asyncio.Event()
+    script = spawning("first", "second", child=hanging(gate))
+    async with acp(script, workspace, SUBAGENTS) as (client, api, session):
+        prompt = client.start_say(session, "go")
+        await api.until(lambda: len([b for b in api.bodies if is_child(b)]) == 2)
+        children = {u["title"]: u["sessionId"] for u in client.updates("subagent_update") if "title" in u}
+        client.notify("session/cancel", {"sessionId": children["first"]})
+        ended = await client.update("subagent_update", sessionId=children["first"], capabilities={})
+        assert ended["state"]["stopReason"] == "cancelled"
+        assert states(client, children["second"]) == ["running"]
+        gate.set()
+        assert (await client.result(prompt))["stopReason"] == "end_turn"
+        ended = await client.update("subagent_update", sessionId=children["second"], capabilities={})
+        assert ended["state"]["stopReason"] == "end_turn"
+        doors = [u for u in client.updates("tool_call_update", session) if u.get("status") == "failed"]
+        assert [u["content"][0]["content"]["text"] for u in doors] == ["Sub-agent cancelled by user."]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_a_cancelled_childs_question_is_withdrawn_and_over_before_the_child_is(
+    acp: Speakers, workspace: Path, answered: bool
+) -> None:
+    async with acp(writing("a.txt"), workspace, SUBAGENTS) as (client, _, session):
+        withdrawn: asyncio.Queue[Json] = asyncio.Queue()
+        client.on_message = lambda m: withdrawn.put_nowait(m) if m.get("method") == "$/cancel_request" else None
+        client.handlers[ASK] = lambda _: Unanswered
+        prompt = client.start_say(session, "go")
+        question = await client.until(lambda m: m.get("method") == ASK)
+        child = question["params"]["sessionId"]
+        client.notify("session/cancel", {"sessionId": child})
+        assert (await withdrawn.get())["params"] == {"requestId": question["id"]}
+        if answered:  # too late: it is no consent, and ends the matter
+            client.send({"jsonrpc": "2.0", "id": question["id"], "result": choose("allow_once")(question["params"])})
+        await client.result(prompt)
+        client.on_message = lambda _: None
+        assert states(client, child)[-1] == "idle"
+        assert not (workspace / "a.txt").exists()
+
+
+async def test_a_child_takes_no_prompt_and_is_not_loaded(acp: Speakers, workspace: Path) -> None:
+    script = spawning("look", child=lambda _b, _n: say("seen"))
+    async with acp(script, workspace, SUBAGENTS) as (client, _, session):
+        await client.say(session, "go")
+        child = await child_of(client)
+        for method, params in (
+            ("session/prompt", {"prompt": [{"type": "text", "text": "and you?"}]}),
+            ("session/load", {"cwd": str(workspace), "mcpServers": []}),
+        ):
+            with pytest.raises(RpcFailure, match="sub-agent") as failure:
+                await client.request(method, {"sessionId": child, **params})
+            assert failure.value.code == -32602
+
+
+async def test_a_client_without_sessions_for_children_sees_them_in_the_call_that_started_them(
+    acp: Speakers, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("text\n")
+
+    def child(body: Json, _: int) -> Play:
+        if len(body["messages"]) == 1:
+            return calls(call("read_file", path="a.txt"), call("read_file", path="nothing.txt"))
+        return say("**it** says text")
+
+    async with acp(spawning("look at a.txt", child=child), workspace) as (client, _, session):
+        await client.say(session, "go")
+        assert client.updates("subagent_update") == []
+        assert {m["params"]["sessionId"] for m in client.received if m.get("method") == "session/update"} == {session}
+        (door,) = client.updates("tool_call")
+        shown = [
+            u["content"][0]["content"]["text"]
+            for u in client.updates("tool_call_update")
+            if u["toolCallId"] == door["toolCallId"] and u.get("content")
+        ]
+        assert shown[0] == "⟳ **look at a.txt** (general): running · 0 calls"
+        assert "⟳ **look at a.txt** (general): running · 2 calls\n- ✓ read\\_file(a.txt)\n- ✗ read\\_file" in "\n".join(
+            shown
+        )
+        assert shown[-1] == "✓ **look at a.txt** (general): completed · 2 calls\n\n**it** says text"
+        assert client.text(session) == "done"
+
+
+async def test_what_a_child_changes_is_a_call_of_its_own_and_named_after_it(acp: Speakers, workspace: Path) -> None:
+    async with acp(writing("a.txt"), workspace) as (client, _, session):
+        client.handlers[ASK] = choose("allow_once")
+        await client.say(session, "go")
+        _, edit = client.updates("tool_call")
+        assert edit["title"] == "[write it] write_file(a.txt)"
+        question = await client.until(lambda m: m.get("method") == ASK)
+        assert question["params"]["toolCall"]["toolCallId"] == edit["toolCallId"]
+        assert question["params"]["sessionId"] == session
+        ends = [u["status"] for u in client.updates("tool_call_update") if u["toolCallId"] == edit["toolCallId"]]
+        assert ends == ["in_progress", "completed"]

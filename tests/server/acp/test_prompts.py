@@ -1,0 +1,288 @@
+"""Turns of ``deputy acp``: what a prompt may hold, what is told while it runs, and every way in which it ends."""
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+
+from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose
+from tests.support.deputies import last_text
+from tests.support.pictures import png
+from tests.support.plays import Fault, Json, Play, call, calls, failing, say, think
+from tests.support.rpc import RpcFailure
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def send(client: AcpClient, session: str, *blocks: Json) -> Json:
+    return await client.request("session/prompt", {"sessionId": session, "prompt": list(blocks)})
+
+
+async def test_a_turn_streams_thoughts_and_text_and_ends_with_what_it_used(acp: Speakers, workspace: Path) -> None:
+    def script(_body: Json, _n: int) -> Play:
+        return Play((think("let me see"), {"type": "text", "text": "Hello there"}), piece=4)
+
+    async with acp(script, workspace) as (client, _, session):
+        ended = await client.say(session, "hello")
+        assert ended["stopReason"] == "end_turn"
+        assert ended["usage"]["totalTokens"] == ended["usage"]["inputTokens"] + ended["usage"]["outputTokens"] > 0
+        assert client.text(session, "agent_thought_chunk") == "let me see"
+        assert client.text(session) == "Hello there"
+        spoken = {update["messageId"] for update in client.updates("agent_message_chunk")}
+        thought = {update["messageId"] for update in client.updates("agent_thought_chunk")}
+        assert (len(spoken), len(thought), spoken & thought) == (1, 1, set())
+        assert client.updates("session_info_update") == [{"sessionUpdate": "session_info_update", "title": "hello"}]
+        assert client.updates("usage_update")[-1]["used"] == ended["usage"]["totalTokens"]
+
+
+async def test_files_lines_pictures_and_the_editors_own_text_go_with_a_prompt(acp: Speakers, workspace: Path) -> None:
+    async with acp(lambda _b, _n: say("seen"), workspace) as (client, api, session):
+        file = (workspace / "a.py").as_uri()
+        await send(
+            client,
+            session,
+            {"type": "text", "text": "compare"},
+            {"type": "resource_link", "uri": f"{file}#L3-L9", "name": "a.py"},
+            {"type": "resource", "resource": {"uri": file, "text": "unsaved = True\n", "mimeType": "text/x-python"}},
+            {"type": "image", "mimeType": "image/png", "data": base64.b64encode(png(2, 2)).decode()},
+        )
+        content: list[Json] = api.bodies[-1]["messages"][-1]["content"]
+        texts = [block["text"] for block in content if block["type"] == "text"]
+        assert texts[:3] == ["compare", "(about a.py:3-9)", "(about a.py)"]
+        assert "[a.py, as the editor has it]\nunsaved = True\n" in texts
+        assert [block["source"]["media_type"] for block in content if block["type"] == "image"] == ["image/png"]
+        # What came with it is no part of what people see of the prompt.
+        assert client.updates("session_info_update")[-1]["title"] == "compare (about a.py:3-9) (about a.py)"
+
+
+@pytest.mark.parametrize(
+    ("block", "reason"),
+    [
+        ({"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}, "audio is not supported"),
+        ({"type": "image", "mimeType": "image/png", "data": "no picture"}, r"prompt\[0\]\.data"),
+        ({"type": "video"}, "prompt"),
+        ({"type": "text", "text": "  "}, "empty"),
+    ],
+)
+async def test_what_cannot_be_part_of_a_prompt_is_refused_and_said_why(
+    acp: Speakers, workspace: Path, block: Json, reason: str
+) -> None:
+    async with acp(lambda _b, _n: say("never"), workspace) as (client, api, session):
+        with pytest.raises(RpcFailure, match=reason) as failure:
+            await send(client, session, block)
+        assert failure.value.code == -32602
+        assert api.requests == []
+
+
+async def test_a_command_of_the_workspace_is_offered_and_can_be_called(acp: Speakers, workspace: Path) -> None:
+    folder = workspace / ".deputy" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "fix.md").write_text("---\ndescription: Fixes an issue\nargument-hint: number\n---\nFix issue $1.\n")
+    async with acp(lambda _b, _n: say("fixed"), workspace) as (client, api, session):
+        offered = await client.update("available_commands_update")
+        assert offered["availableCommands"] == [
+            {"name": "fix", "description": "Fixes an issue", "input": {"hint": "number"}}
+        ]
+        await client.say(session, "/fix 7")
+        assert last_text(api.bodies[-1]) == "Fix issue 7."
+
+
+async def test_a_plan_is_told_with_priorities(acp: Speakers, workspace: Path) -> None:
+    def script(body: Json, _: int) -> Play:
+        if len(body["messages"]) > 1:
+            return say("planned")
+        steps = [
+            {"content": "look", "status": "in_progress"},
+            {"content": "fix", "status": "pending", "priority": "high"},
+        ]
+        return calls(call("todo", entries=steps))
+
+    async with acp(script, workspace) as (client, _, session):
+        await client.say(session, "plan it")
+        assert (await client.update("plan"))["entries"] == [
+            {"content": "look", "status": "in_progress", "priority": "medium"},
+            {"content": "fix", "status": "pending", "priority": "high"},
+        ]
+
+
+async def test_a_stream_that_is_repeated_is_not_shown_twice(acp: Speakers, workspace: Path) -> None:
+    def script(_body: Json, n: int) -> Play:
+        return say("Here is the answer.", piece=5, fault=Fault.CUT if n == 0 else None, after=2)
+
+    async with acp(script, workspace) as (client, api, session):
+        await client.say(session, "go")
+        assert len(api.requests) == 2
+        assert client.text(session) == "Here is the answer."
+
+
+async def test_a_repeated_answer_that_begins_otherwise_is_told_whole_as_a_message_of_its_own(
+    acp: Speakers, workspace: Path
+) -> None:
+    def script(_body: Json, n: int) -> Play:
+        return say("Well, no.", fault=Fault.CUT) if n == 0 else say("Yes, of course it is so.")
+
+    async with acp(script, workspace) as (client, _, session):
+        await client.say(session, "go")
+        last = client.updates("agent_message_chunk")[-1]
+        assert last["content"]["text"] == "Yes, of course it is so."
+        assert last["messageId"] != client.updates("agent_message_chunk")[0]["messageId"]
+
+
+async def test_a_model_failure_is_an_error_that_says_what_to_do(acp: Speakers, workspace: Path) -> None:
+    async with acp(lambda _b, _n: failing(401, "authentication_error", "invalid key"), workspace) as (
+        client,
+        _,
+        session,
+    ):
+        with pytest.raises(RpcFailure) as failure:
+            await client.say(session, "go")
+        assert failure.value.code == -32006
+        assert failure.value.data["action"]
+        assert failure.value.data["retryable"] is False
+
+
+@pytest.mark.parametrize("way", ["session/cancel", "$/cancel_request"])
+async def test_a_turn_is_cancelled_in_both_ways_and_the_session_goes_on(
+    acp: Speakers, workspace: Path, way: str
+) -> None:
+    gate = asyncio.Event()
+
+    def script(_body: Json, n: int) -> Play:
+        return say("late", gate=gate) if n == 0 else say("here again")
+
+    async with acp(script, workspace) as (client, api, session):
+        prompt = client.start_say(session, "go")
+        await api.until(lambda: bool(api.requests))
+        client.notify(way, {"sessionId": session} if way == "session/cancel" else {"requestId": prompt})
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
+        await api.until(lambda: api.requests[0].left_early)
+        assert (await client.say(session, "again"))["stopReason"] == "end_turn"
+        assert client.text(session) == "here again"
+
+
+async def test_a_cancel_right_behind_a_prompt_cancels_it(acp: Speakers, workspace: Path) -> None:
+    async with acp(lambda _b, _n: say("never heard", gate=asyncio.Event()), workspace) as (client, _, session):
+        prompt = client.start_say(session, "go")
+        client.notify("session/cancel", {"sessionId": session})
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
+
+
+async def test_a_prompt_during_a_turn_waits_for_its_end(acp: Speakers, workspace: Path) -> None:
+    gate = asyncio.Event()
+
+    def script(body: Json, n: int) -> Play:
+        return say(f"answer to {last_text(body)} ", gate=gate if n == 0 else None)
+
+    async with acp(script, workspace) as (client, api, session):
+        first = client.start_say(session, "one")
+        await api.until(lambda: bool(api.requests))
+        second = client.start_say(session, "two")
+        gate.set()
+        assert (await client.result(first))["stopReason"] == "end_turn"
+        assert (await client.result(second))["stopReason"] == "end_turn"
+        assert client.text(session) == "answer to one answer to two "
+
+
+async def test_a_shell_command_is_asked_about_with_all_of_it_escaped_and_its_folder(
+    acp: Speakers, workspace: Path
+) -> None:
+    def script(body: Json, _: int) -> Play:
+        if len(body["messages"]) > 1:
+            return say("ran")
+        return calls(call("shell", command="printf 'one\\ntwo\\n' # \u202egnp.exe"))
+
+    async with acp(script, workspace) as (client, _, session):
+        asked: list[Json] = []
+        client.handlers[ASK] = lambda question: asked.append(question) or choose("allow_once")(question)
+        await client.say(session, "run it")
+        (shown,) = asked[0]["toolCall"]["content"]
+        assert shown["content"]["text"] == (f"```\nprintf 'one\\ntwo\\n' # \\u{{202e}}gnp.exe\n```\nin `{workspace}`")
+        kinds = [option["kind"] for option in asked[0]["options"]]
+        assert "allow_once" in kinds
+        assert "reject_once" in kinds
+        ended = await client.update("tool_call_update", status="completed")
+        assert "one\ntwo\n" in ended["content"][0]["content"]["text"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        {},
+        {"outcome": {"outcome": "cancelled"}},
+        {"outcome": {"outcome": "selected"}},
+        {"outcome": {"outcome": "selected", "optionId": "everything"}},
+        {"outcome": {"outcome": "allowed", "optionId": "allow_once"}},
+        {"jsonrpc": "2.0", "id": "deputy-1", "error": {"code": -32601, "message": "no such method"}},
+    ],
+)
+async def test_anything_but_an_offered_choice_is_no_consent(acp: Speakers, workspace: Path, reply: object) -> None:
+    def script(body: Json, _: int) -> Play:
+        return calls(call("write_file", path="a.txt", content="x")) if len(body["messages"]) == 1 else say("done")
+
+    async with acp(script, workspace) as (client, _, session):
+
+        def answer(_: Json) -> object:
+            if isinstance(reply, dict) and "jsonrpc" in reply:
+                question = next(m for m in reversed(client.received) if m.get("method") == ASK)
+                return reply | {"id": question["id"]}
+            return reply
+
+        client.handlers[ASK] = answer
+        assert (await client.say(session, "go"))["stopReason"] == "end_turn"
+        assert not (workspace / "a.txt").exists()
+
+
+async def test_mode_and_model_are_chosen_and_the_change_is_told(acp: Speakers, workspace: Path) -> None:
+    def script(body: Json, _: int) -> Play:
+        return calls(call("write_file", path="a.txt", content="x")) if len(body["messages"]) == 1 else say("done")
+
+    async with acp(script, workspace) as (client, api, session):
+        await client.request("session/set_mode", {"sessionId": session, "modeId": "accept_edits"})
+        await client.update("current_mode_update", currentModeId="accept_edits")
+        choice = {"sessionId": session, "configId": "model", "value": "another-model"}
+        options = (await client.request("session/set_config_option", choice))["configOptions"]
+        assert {option["id"]: option["currentValue"] for option in options} == {
+            "mode": "accept_edits",
+            "model": "another-model",
+        }
+        await client.until(lambda m: "another-model" in str(m) and "config_option_update" in str(m))
+        assert (await client.say(session, "go"))["stopReason"] == "end_turn"
+        assert (workspace / "a.txt").read_text() == "x"
+        assert {body["model"] for body in api.bodies} == {"another-model"}
+        # An edit that nobody is asked about shows its change all the same, after it was made too.
+        (edit,) = client.updates("tool_call")
+        assert edit["content"] == [{"type": "diff", "path": str(workspace / "a.txt"), "oldText": None, "newText": "x"}]
+        assert all("content" not in update for update in client.updates("tool_call_update"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        ({"configId": "mode", "value": "everything"}, "no mode 'everything'"),
+        ({"configId": "model", "value": " "}, "name is needed"),
+        ({"configId": "colour", "value": "red"}, "there are mode, model"),
+    ],
+)
+async def test_a_choice_that_there_is_not_is_refused_in_words(
+    acp: Speakers, workspace: Path, choice: Json, reason: str
+) -> None:
+    async with acp(lambda _b, _n: say("x"), workspace) as (client, _, session):
+        with pytest.raises(RpcFailure, match=reason):
+            await client.request("session/set_config_option", {"sessionId": session, **choice})
+
+
+@pytest.mark.parametrize("able", [True, False])
+async def test_what_is_wrong_with_a_definition_is_told_beside_the_conversation_or_at_its_start(
+    acp: Speakers, workspace: Path, able: bool
+) -> None:
+    broken = workspace / ".deputy" / "agents" / "broken.md"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("---\nname: [\n---\nprompt\n")
+    async with acp(lambda _b, _n: say("hello"), workspace, SUBAGENTS if able else None) as (client, _, session):
+        if able:
+            assert "broken.md" in (await client.update("notice", severity="warning"))["title"]
+        await client.say(session, "hello")
+        assert client.text(session).endswith("hello")
+        assert ("broken.md" in client.text(session)) is not able
