@@ -243,9 +243,9 @@ class Workspace:
         """Whether there was something at ``place``, on disk or open in the editor."""
         return place.kind is not PathKind.MISSING or bool(self._buffers and await self._buffers.get(place.path))
 
-    def is_open(self, place: Place) -> bool:
+    async def is_open(self, place: Place) -> bool:
         """Whether the file at ``place`` is open in the editor."""
-        return self._buffers is not None and self._buffers.get(place.path) is not None
+        return self._buffers is not None and await self._buffers.get(place.path) is not None
 
     def shown(self, place: Place, cwd: Path) -> str:
         """How the model names ``place``: relative to ``cwd`` if it is below, else absolute."""

@@ -98,7 +98,7 @@ class Lookup(ArgsTool[LookupArgs]):
         context.editors.able(Ability.NAVIGATION)
         place = await args.look(context)
         shown = context.workspace.shown(place, context.cwd)
-        if not context.workspace.has(place):
+        if not await context.workspace.has(place):
             raise ToolError(f"path: there is no {shown}.")
         if place.kind is PathKind.FOLDER and args.find != "symbols":
             raise ToolError(f"path: {args.find} needs the file in which the symbol stands, and {shown} is a folder.")

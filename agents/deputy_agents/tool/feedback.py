@@ -24,7 +24,7 @@ _Kinds = Counter[tuple[Severity, str, str]]
 
 async def before_edit(place: Place, context: ToolContext) -> _Kinds | None:
     """The problems in the file at ``place`` now; ``None`` where nobody can tell."""
-    if not (context.editors.can(Ability.DIAGNOSTICS) and context.workspace.is_open(place)):
+    if not (context.editors.can(Ability.DIAGNOSTICS) and await context.workspace.is_open(place)):
         return None
     try:
         return _kinds(await context.editors.able(Ability.DIAGNOSTICS).diagnostics([place.path]))
