@@ -1,0 +1,178 @@
+"""The life of ``deputy acp``: the first message, messages that are none, and every end."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.acp import ASK, SUBAGENTS, choose, speaking
+from tests.support.commands import marked, until
+from tests.support.messages_api import messages_api
+from tests.support.plays import Json, Play, call, calls, say
+from tests.support.rpc import Unanswered
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_an_offline_session_needs_no_key_and_says_what_it_is(workspace: Path) -> None:
+    async with speaking() as client:
+        hello = await client.greet(**SUBAGENTS)
+        assert hello["protocolVersion"] == 1
+        assert hello["agentInfo"]["name"] == "deputy"
+        assert hello["agentCapabilities"]["loadSession"] is True
+        session = await client.open(workspace)
+        assert "offline model" in (await client.update("notice"))["title"]
+        assert (await client.say(session, "hello"))["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 99])
+async def test_whatever_version_a_client_speaks_it_is_told_the_one_that_is_spoken(version: int) -> None:
+    async with speaking() as client:
+        told = await client.request("initialize", {"protocolVersion": version, "clientCapabilities": None})
+        assert told["protocolVersion"] == 1
+
+
+async def test_what_is_no_proper_message_is_answered_and_the_connection_goes_on(workspace: Path) -> None:
+    async with speaking("--model", "offline") as client:
+        early = await client.answer(client.start("session/new", {"cwd": str(workspace), "mcpServers": []}))
+        assert early["error"]["message"] == "Send initialize first."
+        client.send_bytes(b"\n   \n")
+        for line, code in (
+            (b"{nonsense", -32700),
+            (b"\xff\xfe", -32700),
+            (b"[" * 100_000, -32700),
+            (b"[]", -32600),
+            (b'"text"', -32600),
+            (b'{"jsonrpc": "2.0"}', -32600),
+            (b'{"jsonrpc": "2.0", "method": 7, "id": 1}', -32600),
+            (b'{"jsonrpc": "2.0", "method": "initialize", "id": [1]}', -32600),
+        ):
+            client.received.clear()
+            client.send_bytes(line + b"\n")
+            answer = await client.answer(None)
+            assert answer["error"]["code"] == code, line
+        await client.greet()
+        again = await client.answer(client.start("initialize", {"protocolVersion": 1}))
+        assert again["error"]["code"] == -32600
+        unknown = await client.answer(client.start("session/teleport", {}))
+        assert unknown["error"]["code"] == -32601
+        for params in (None, {}, {"cwd": 7, "mcpServers": []}, []):
+            refused = await client.answer(client.start("session/new", params))
+            assert refused["error"]["code"] == -32602
+        client.notify("session/cancel", {"sessionId": "nowhere"})
+        client.notify("session/cancel")
+        client.send({"jsonrpc": "2.0", "id": "deputy-77", "result": {}})
+        session = await client.open(workspace)
+        assert (await client.say(session, "hello"))["stopReason"] == "end_turn"
+        assert "Traceback" not in client.stderr
+
+
+def sleeping(body: Json, _: int) -> Play:
+    return calls(call("shell", command="sleep 1000")) if len(body["messages"]) == 1 else say("woke up")
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["end of input", "SIGTERM", "SIGINT"]
+)
+async def test_every_end_of_the_process_ends_what_it_has_started(
+    workspace: Path, end: signal.Signals | None, code: int
+) -> None:
+    async with messages_api(sleeping) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
+        async with speaking(env=env) as client:
+            await client.greet()
+            client.handlers[ASK] = choose("allow_once")
+            session = await client.open(workspace)
+            prompt = client.start_say(session, "sleep")
+            await client.update("tool_call_update", status="in_progress")
+            await until(lambda: len(marked(workspace)) > 1)
+            if end is None:
+                client.close_input()
+            else:
+                client.process.send_signal(end)
+            assert await client.exit_code() == code
+            await client.gone()
+            assert (await client.answer(prompt))["result"]["stopReason"] == "cancelled"
+            await until(lambda: marked(workspace) == [])
+            assert "Traceback" not in client.stderr
+
+
+async def test_a_client_that_does_not_read_is_ended_with_its_input_and_leaves_nothing(workspace: Path) -> None:
+    def script(body: Json, _: int) -> Play:
+        return say("word " * 200_000, piece=2000)
+
+    async with messages_api(script) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
+        async with speaking(env=env) as client:
+            await client.greet()
+            session = await client.open(workspace)
+            client.stop_reading()
+            client.start_say(session, "talk")
+            await api.until(lambda: bool(api.requests))
+            client.close_input()
+            assert await client.exit_code() == 0
+
+
+async def test_a_client_that_vanishes_with_a_question_open_refuses_it(workspace: Path) -> None:
+    def script(body: Json, _: int) -> Play:
+        return calls(call("write_file", path="a.txt", content="x")) if len(body["messages"]) == 1 else say("done")
+
+    async with messages_api(script) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
+        async with speaking(env=env) as client:
+            await client.greet()
+            client.handlers[ASK] = lambda _: Unanswered
+            session = await client.open(workspace)
+            client.start_say(session, "write")
+            await client.until(lambda m: m.get("method") == ASK)
+            client.close_input()
+            assert await client.exit_code() == 0
+            assert not (workspace / "a.txt").exists()
+
+
+async def test_what_the_command_line_says_holds_for_new_sessions(workspace: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"model": "from-the-file", "permissionMode": "accept_edits"}))
+    definition = workspace / ".deputy" / "agents" / "pirate.md"
+    definition.parent.mkdir(parents=True)
+    definition.write_text("---\nname: pirate\ndescription: Speaks so.\nmode: primary\n---\nYou are a pirate.\n")
+    async with messages_api(lambda _b, _n: say("arr")) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url}
+        options = ("--settings", str(settings), "--permission-mode", "plan", "--agent", "pirate")
+        async with speaking(*options, env=env) as client:
+            await client.greet()
+            opened = await client.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+            assert opened["modes"]["currentModeId"] == "plan"
+            await client.say(opened["sessionId"], "hello")
+            assert api.bodies[0]["model"] == "from-the-file"
+            assert "You are a pirate." in json.dumps(api.bodies[0]["system"])
+
+
+@pytest.mark.parametrize(
+    "options", [("--settings", "/nowhere.json"), ("--replay", "/nowhere"), ("--permission-mode", "all"), ("--what",)]
+)
+async def test_an_option_that_cannot_be_followed_ends_before_anything_starts(options: tuple[str, ...]) -> None:
+    async with speaking(*options) as client:
+        assert await client.exit_code() == 2
+        await client.gone()
+        assert options[0] in client.stderr
+        assert client.received == []
+
+
+async def test_what_else_is_printed_does_not_disturb_the_protocol(workspace: Path) -> None:
+    """Standard output is the protocol's alone; commands get neither end of it."""
+
+    def script(body: Json, _: int) -> Play:
+        return calls(call("shell", command="cat; echo to stdout")) if len(body["messages"]) == 1 else say("done")
+
+    async with messages_api(script) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
+        async with speaking("--permission-mode", "bypass", env=env) as client:
+            await client.greet()
+            session = await client.open(workspace)
+            async with asyncio.timeout(30):
+                assert (await client.say(session, "go"))["stopReason"] == "end_turn"
+            ended = await client.update("tool_call_update", status="completed")
+            assert ended["content"][0]["content"]["text"] == "```\nto stdout\n```"
