@@ -48,13 +48,16 @@ $(WORKBENCH)/node_modules/.package-lock.json: tests/editors/vscode/package-lock.
 	$(NPM) --prefix $(WORKBENCH) install --omit=dev --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-test: $(VENV)/.dev editors/vscode/node_modules/.package-lock.json ## Run the tests (WORKERS=2 processes)
+# What tests need from npm: the extension's fold, and the official client of the Agent Client Protocol.
+FROM_NPM := editors/vscode/node_modules/.package-lock.json tests/editors/acp/node_modules/.package-lock.json
+
+test: $(VENV)/.dev $(FROM_NPM) ## Run the tests (WORKERS=2 processes)
 	$(BIN)/pytest -n $(WORKERS) -m "not editors"
 
 test-editors: $(VENV)/.dev $(VSIX) ## Run the tests in VS Code and Emacs, which .ci/editors installs
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m editors
 
-test-all: $(VENV)/.dev $(VSIX) ## Run all tests, those in VS Code and Emacs too
+test-all: $(VENV)/.dev $(VSIX) $(FROM_NPM) ## Run all tests, those in VS Code and Emacs too
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(VENV)/.dev ## Style, format, types, layers, generated files

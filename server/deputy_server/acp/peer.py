@@ -31,6 +31,8 @@ MAX_REQUESTS = 256
 FLOOD_GRACE = 1
 """Seconds that reading pauses for open requests to end, when there are that many."""
 
+RESOURCE_NOT_FOUND = -32002
+
 CANCEL = "$/cancel_request"
 
 
@@ -137,7 +139,7 @@ class Peer:
             del self._inflight[request_id]
             self._idle.set()
         if isinstance(outcome, RpcError):
-            self._send({"id": request_id, "error": outcome.to_json()})
+            self._send({"id": request_id, "error": _error(outcome)})
             return
         answer = outcome if isinstance(outcome, Answer) else Answer(outcome)
         self._send({"id": request_id, "result": answer.result})
@@ -229,6 +231,12 @@ async def _outcome(handler: Handler, params: object) -> Answer | JsonObject | Rp
         return await handler(params)
     except Exception as error:  # noqa: BLE001 - whatever it is, the request gets its answer
         return to_rpc_error(error)
+
+
+def _error(error: RpcError) -> JsonObject:
+    """The protocol has a code of its own for what does not exist."""
+    code = {"code": RESOURCE_NOT_FOUND} if error.code is ErrorCode.UNKNOWN_SESSION else {}
+    return error.to_json() | code
 
 
 def _is_id(value: object) -> TypeGuard[RequestId]:

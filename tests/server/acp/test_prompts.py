@@ -78,14 +78,14 @@ async def test_what_cannot_be_part_of_a_prompt_is_refused_and_said_why(
 async def test_a_command_of_the_workspace_is_offered_and_can_be_called(acp: Speakers, workspace: Path) -> None:
     folder = workspace / ".deputy" / "commands"
     folder.mkdir(parents=True)
-    (folder / "fix.md").write_text("---\ndescription: Fixes an issue\nargument-hint: number\n---\nFix issue $1.\n")
+    (folder / "fix.md").write_text("---\ndescription: Fixes one thing\nargument-hint: number\n---\nFix number $1.\n")
     async with acp(lambda _b, _n: say("fixed"), workspace) as (client, api, session):
         offered = await client.update("available_commands_update")
         assert offered["availableCommands"] == [
-            {"name": "fix", "description": "Fixes an issue", "input": {"hint": "number"}}
+            {"name": "fix", "description": "Fixes one thing", "input": {"hint": "number"}}
         ]
         await client.say(session, "/fix 7")
-        assert last_text(api.bodies[-1]) == "Fix issue 7."
+        assert last_text(api.bodies[-1]) == "Fix number 7."
 
 
 async def test_a_plan_is_told_with_priorities(acp: Speakers, workspace: Path) -> None:

@@ -124,7 +124,7 @@ async def test_a_deleted_session_is_gone_and_deleting_it_again_is_no_error(acp: 
             assert await client.request("session/delete", {"sessionId": session}) == {}
         with pytest.raises(RpcFailure, match="no session") as failure:
             await client.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
-        assert failure.value.code == -32001
+        assert failure.value.code == -32002
 
 
 async def test_a_session_that_is_open_in_another_process_is_refused_with_the_reason(workspace: Path) -> None:
