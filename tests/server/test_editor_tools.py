@@ -61,6 +61,7 @@ def open_file(client: RpcClient, path: Path, text: str) -> None:
     client.notify("textDocument/didOpen", {"textDocument": document})
 
 
+@pytest.mark.requirement("X25")
 async def test_the_tools_are_offered_only_where_an_editor_can_answer(deputy: Deputies, workspace: Path) -> None:
     for capabilities, expected in (
         (EVERYTHING, set[str]()),
@@ -73,6 +74,7 @@ async def test_the_tools_are_offered_only_where_an_editor_can_answer(deputy: Dep
             assert offered & {"diagnostics", "lookup"} == expected
 
 
+@pytest.mark.requirement("X25")
 async def test_problems_are_listed_the_worst_first_and_only_those_of_the_workspace(
     deputy: Deputies, workspace: Path
 ) -> None:
@@ -248,6 +250,7 @@ class Working:
         return {"items": [{"uri": params["uris"][0], "diagnostics": found}]}
 
 
+@pytest.mark.requirement("X25")
 async def test_an_edit_is_answered_with_the_problems_that_came_with_it(deputy: Deputies, workspace: Path) -> None:
     file = workspace / "a.py"
     file.write_text(TEXT)

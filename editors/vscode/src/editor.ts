@@ -1,34 +1,7 @@
-/** What the editor knows and agents may ask for: diagnostics; and the selection as something to ask about. */
+/** The selection and problems as something to ask about. */
 import * as vscode from "vscode";
 
-import type { DiagnosticsParams, DiagnosticsResult } from "./protocol.ts";
 import type { Mention } from "./page/messages.ts";
-
-const SEVERITY = {
-  [vscode.DiagnosticSeverity.Error]: 1,
-  [vscode.DiagnosticSeverity.Warning]: 2,
-  [vscode.DiagnosticSeverity.Information]: 3,
-  [vscode.DiagnosticSeverity.Hint]: 4,
-} as const;
-
-/** The diagnostics of all languages, whoever found them. */
-export function diagnostics({ uris }: DiagnosticsParams): DiagnosticsResult {
-  const found = uris
-    ? uris.map((uri) => [uri, vscode.languages.getDiagnostics(vscode.Uri.parse(uri))] as const)
-    : vscode.languages.getDiagnostics().map(([uri, list]) => [uri.toString(), list] as const);
-  return { items: found.map(([uri, list]) => ({ uri, diagnostics: list.map(plain) })) };
-}
-
-function plain(diagnostic: vscode.Diagnostic): DiagnosticsResult["items"][number]["diagnostics"][number] {
-  const code = typeof diagnostic.code === "object" ? diagnostic.code.value : diagnostic.code;
-  return {
-    range: rangeOf(diagnostic.range),
-    message: diagnostic.message,
-    severity: SEVERITY[diagnostic.severity],
-    ...(code !== undefined && { code }),
-    ...(diagnostic.source !== undefined && { source: diagnostic.source }),
-  };
-}
 
 /** The selection of an editor, or the whole file when nothing is selected. */
 export function mentionOf(uri: vscode.Uri, selection?: vscode.Range): Mention {
@@ -64,7 +37,7 @@ export class Actions implements vscode.CodeActionProvider {
   }
 }
 
-function rangeOf({ start, end }: vscode.Range): { start: Place; end: Place } {
+export function rangeOf({ start, end }: vscode.Range): { start: Place; end: Place } {
   return {
     start: { line: start.line, character: start.character },
     end: { line: end.line, character: end.character },

@@ -12,7 +12,8 @@ import { type Deputy, explained } from "./commands/deputy.ts";
 import { pageActs } from "./commands/page.ts";
 import { questionCommands } from "./commands/questions.ts";
 import { sessionCommands } from "./commands/sessions.ts";
-import { Actions, diagnostics } from "./editor.ts";
+import { Actions } from "./editor.ts";
+import * as language from "./language.ts";
 import { Chat, ThreadPanels } from "./page/chat.ts";
 import { Questions } from "./questions.ts";
 import { ApiKey } from "./secret.ts";
@@ -34,7 +35,7 @@ export function activate(context: vscode.ExtensionContext): Deputy {
   };
   const key = new ApiKey(context.secrets);
   const questions = keep(new Questions());
-  const server = keep(new Server(key, { question: (request, token) => questions.ask(request, token), diagnostics }));
+  const server = keep(new Server(key, { question: (request, token) => questions.ask(request, token), language }));
   running = server;
   const sessions = keep(new Sessions(server, context.workspaceState));
   const proposals = keep(new Proposals(questions));

@@ -28,10 +28,13 @@ import { launchSettings, SECTION, serverSettings } from "./settings.ts";
 
 export type ServerState = "stopped" | "starting" | "running";
 
+type Navigation = "diagnostics" | "definition" | "references" | "hover" | "symbols";
+
 /** Answers to what the server asks. */
 export interface Handlers {
   readonly question: Handler<"deputy/permission/request">;
-  readonly diagnostics: Handler<"deputy/editor/diagnostics">;
+  /** Answers to `deputy/editor/*`. */
+  readonly language: { readonly [M in Navigation]: Handler<`deputy/editor/${M}`> };
 }
 
 type Handler<M extends keyof ServerRequests> = (
@@ -142,7 +145,12 @@ export class Server implements vscode.Disposable {
     const client = new LanguageClient(SECTION, "Deputy", run, this.#options());
     client.registerFeature(new DeclaresDeputy());
     client.onRequest("deputy/permission/request", this.#handlers.question);
-    client.onRequest("deputy/editor/diagnostics", this.#handlers.diagnostics);
+    const { diagnostics, definition, references, hover, symbols } = this.#handlers.language;
+    client.onRequest("deputy/editor/diagnostics", diagnostics);
+    client.onRequest("deputy/editor/definition", definition);
+    client.onRequest("deputy/editor/references", references);
+    client.onRequest("deputy/editor/hover", hover);
+    client.onRequest("deputy/editor/symbols", symbols);
     client.onNotification("deputy/event", (event: EventParams) => this.#events.fire(event));
     client.onDidChangeState(({ newState }) => this.#follow(client, newState));
     this.#client = client;
@@ -206,6 +214,7 @@ class DeclaresDeputy implements StaticFeature {
       permissions: true,
       diffPreview: true,
       diagnostics: true,
+      navigation: true,
     };
     capabilities.experimental = { ...(capabilities.experimental as object | undefined), deputy };
   }

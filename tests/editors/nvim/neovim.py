@@ -46,9 +46,9 @@ class Neovim:
     def setup(self, **options: object) -> None:
         self.lua("require('deputy').setup(...)", {"server": [str(DEPUTY), "serve", "--stdio"], **options})
 
-    def setup_scripted(self, model: str, **options: object) -> None:
+    def setup_scripted(self, model: str, settings: dict[str, object] | None = None, **options: object) -> None:
         """As `setup`, with the scripted model at that address."""
-        settings = {"model": "m", "baseUrl": model}
+        settings = {"model": "m", "baseUrl": model, **(settings or {})}
         self.setup(settings=settings, env={"ANTHROPIC_API_KEY": "test-key"}, **options)
 
     def ask(self, words: str) -> None:
@@ -112,9 +112,9 @@ class _Loop(EventLoop):
 
 
 @contextmanager
-def scripted() -> Iterator[str]:
-    """The address of a model that says what `plays.py` says."""
-    command = [sys.executable, str(ROOT / "tests/support/messages_api.py"), "--script", f"{HERE / 'plays.py'}:script"]
+def scripted(plays: Path = HERE / "plays.py") -> Iterator[str]:
+    """The address of a model that says what the `script` of ``plays`` says."""
+    command = [sys.executable, str(ROOT / "tests/support/messages_api.py"), "--script", f"{plays}:script"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         try:

@@ -67,7 +67,14 @@ end
 local function capabilities()
   local all = vim.lsp.protocol.make_client_capabilities()
   all.experimental = {
-    deputy = { protocolVersion = 1, events = true, permissions = true, diffPreview = true, diagnostics = true },
+    deputy = {
+      protocolVersion = 1,
+      events = true,
+      permissions = true,
+      diffPreview = true,
+      diagnostics = true,
+      navigation = true,
+    },
   }
   return all
 end
@@ -99,40 +106,11 @@ handlers['window/showMessage'] = function(_, params)
   end
 end
 
-local function diagnostic(found)
-  local shown = {
-    range = {
-      start = { line = found.lnum, character = found.col },
-      ['end'] = { line = found.end_lnum or found.lnum, character = found.end_col or found.col },
-    },
-    severity = found.severity,
-    message = found.message,
-    source = found.source,
-    code = found.code,
-  }
-  return vim.tbl_get(found, 'user_data', 'lsp') or shown
-end
-
-handlers['deputy/editor/diagnostics'] = function(_, params)
-  local wanted = params.uris
-    and vim.iter(params.uris):fold({}, function(set, uri)
-      set[vim.fs.normalize(vim.uri_to_fname(uri))] = true
-      return set
-    end)
-  local by_uri = {}
-  for _, found in ipairs(vim.diagnostic.get()) do
-    local name = vim.api.nvim_buf_is_loaded(found.bufnr) and vim.api.nvim_buf_get_name(found.bufnr) or ''
-    if name ~= '' and (not wanted or wanted[vim.fs.normalize(name)]) then
-      local uri = vim.uri_from_fname(name)
-      by_uri[uri] = by_uri[uri] or {}
-      table.insert(by_uri[uri], diagnostic(found))
-    end
+--- What agents ask of the editor's language servers.
+for _, name in ipairs({ 'diagnostics', 'definition', 'references', 'hover', 'symbols' }) do
+  handlers['deputy/editor/' .. name] = function(_, params, context)
+    return require('deputy.language')[name](params, vim.lsp.get_client_by_id(context.client_id))
   end
-  local items = {}
-  for uri, diagnostics in pairs(by_uri) do
-    table.insert(items, { uri = uri, diagnostics = diagnostics })
-  end
-  return { items = items }
 end
 
 handlers['workspace/applyEdit'] = function(error, params, context)

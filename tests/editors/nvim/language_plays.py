@@ -1,0 +1,16 @@
+"""What the scripted model says in the tests of language servers: it calls the tool that the prompt is, and tells."""
+
+import json
+
+from tests.support.plays import Json, Play, call, calls, say
+
+
+def script(body: Json, _: int) -> Play:
+    match body["messages"]:
+        case [_]:
+            return calls(call("read_file", path="loop.py"))
+        case [prompt, _, _]:
+            name, _, input = prompt["content"][-1]["text"].partition(" ")
+            return calls(call(name, **json.loads(input)))
+        case messages:
+            return say(f"told: {messages[-1]['content'][-1]['content']}")
