@@ -62,16 +62,22 @@ def open_file(client: RpcClient, path: Path, text: str) -> None:
 
 
 @pytest.mark.requirement("X25")
-async def test_the_tools_are_offered_only_where_an_editor_can_answer(deputy: Deputies, workspace: Path) -> None:
-    for capabilities, expected in (
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
         (EVERYTHING, set[str]()),
         (declaring(diagnostics=True), {"diagnostics"}),
         (KNOWING, {"diagnostics", "lookup"}),
-    ):
-        async with deputy(lambda _body, _n: say("hello"), workspace, capabilities) as (client, api):
-            await told(client)
-            offered = {tool["name"] for tool in api.requests[0].body["tools"]}
-            assert offered & {"diagnostics", "lookup"} == expected
+    ],
+    ids=["none", "diagnostics", "all"],
+)
+async def test_the_tools_are_offered_only_where_an_editor_can_answer(
+    deputy: Deputies, workspace: Path, capabilities: Json, expected: set[str]
+) -> None:
+    async with deputy(lambda _body, _n: say("hello"), workspace, capabilities) as (client, api):
+        await told(client)
+        offered = {tool["name"] for tool in api.requests[0].body["tools"]}
+        assert offered & {"diagnostics", "lookup"} == expected
 
 
 @pytest.mark.requirement("X25")
