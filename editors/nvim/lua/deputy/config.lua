@@ -58,6 +58,7 @@ M.defaults = {
     inline = {
       approve = '<LocalLeader>a',
       approve_always = '<LocalLeader>A',
+      approve_agent = '<LocalLeader>ga',
       deny = '<LocalLeader>d',
       deny_reason = '<LocalLeader>D',
       edit = '<LocalLeader>e',

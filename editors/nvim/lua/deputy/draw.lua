@@ -1,124 +1,28 @@
 --- A session as lines: pure functions from the state to what a window shows. No windows here.
 
-local question = require('deputy.question')
+local box = require('deputy.box')
+local items = require('deputy.item')
 local reducer = require('deputy.reducer')
 local text = require('deputy.text')
+local words = require('deputy.words')
 
 local M = {}
 
----@class deputy.Item
----@field lines string[]
----@field marks { [1]: integer, [2]: integer, [3]: integer, [4]: string }[] line from 0, columns from and to (-1: whole line), group
----@field aside string? what stands at the right of the first line
----@field about deputy.About?
----@class deputy.About
----@field agent string?
----@field request string?
----@field entry deputy.Entry?
----@field prompt string?
+---@class deputy.Look
+---@field open table<string, boolean> ids of agents, calls and questions that are unfolded
+---@field now number
+---@field width integer cells of a line
+---@field keys table<string, string|false>
 
-M.STATES = {
-  idle = { '·', 'idle', 'DeputyDim' },
-  pending = { '…', 'queued', 'DeputyDim' },
-  running = { '⟳', 'running', 'DeputyRunning' },
-  asking = { '?', 'waiting for you', 'DeputyQuestion' },
-  completed = { '✓', 'completed', 'DeputyDone' },
-  failed = { '✗', 'failed', 'DeputyFailed' },
-  cancelled = { '⊘', 'cancelled', 'DeputyCancelled' },
-}
-local CALLS = {
-  pending = M.STATES.pending,
-  in_progress = M.STATES.running,
-  completed = M.STATES.completed,
-  failed = M.STATES.failed,
-  cancelled = M.STATES.cancelled,
-}
-local ICONS = { code_search = '⌕', code_review = '◎', planner = '☰' }
 --- Nested blocks and calls stand this far in.
 local INDENT = 2
-local MOST_DIFF = 40
---- Cells below which what an agent does is not worth showing.
+--- Cells below which a text is not worth showing beside another.
 local SHORTEST = 12
+local MOST_OUTPUT = 40
+--- Lines of what a running command has put out last.
+local TAIL = 3
 
--- -- words -------------------------------------------------------------------------------------------------------
-
----@param state deputy.State
----@param node deputy.AgentNode
-function M.state_of(state, node)
-  return #reducer.questions_of(state, node.agentId) > 0 and M.STATES.asking or M.STATES[node.status]
-end
-
---- `timed out: no answer after 15 min`, `queued, place 2`, `rate limited, retrying in 4 s`.
----@param state deputy.State
----@param node deputy.AgentNode
----@return string
-function M.word_of(state, node)
-  local word = M.state_of(state, node)[2]
-  if node.status == 'pending' and node.queuePosition then
-    return 'queued, place ' .. node.queuePosition
-  elseif node.status == 'failed' and node.failureReason then
-    return 'failed: ' .. node.failureReason:gsub('_', ' ')
-  elseif node.status == 'running' and state.details[node.agentId] then
-    return text.one_line(state.details[node.agentId])
-  end
-  return word
-end
-
---- `12 s · 5 calls · 3.1k tok`.
----@param node deputy.AgentNode
----@param now number
----@return string
-function M.figures(node, now)
-  local ended = node.endedAt and text.seconds(node.endedAt) or now
-  local used, parts = node.usage, { text.duration(ended - text.seconds(node.startedAt)) }
-  table.insert(parts, text.plural(node.toolCallCount, 'call'))
-  local tokens = used.inputTokens + used.outputTokens + used.cacheReadTokens + used.cacheWriteTokens
-  if tokens > 0 then
-    table.insert(parts, text.tokens(tokens) .. ' tok')
-  end
-  return table.concat(parts, ' · ')
-end
-
---- The name of an agent's definition with its icon.
----@param node { definition: string }
-function M.kind_of(node)
-  local icon = ICONS[node.definition]
-  return icon and icon .. ' ' .. text.one_line(node.definition) or text.one_line(node.definition)
-end
-
---- `Agents: 1 primary, 2 running, 1 finished`, with what is queued and what waits for the user.
----@param state deputy.State
----@return string
-function M.status_line(state)
-  local counts, asking = reducer.counts(state), #state.questions
-  local queued = counts.pending > 0 and (', %d queued'):format(counts.pending) or ''
-  local waiting = asking > 0 and (' · %d waiting for you'):format(asking) or ''
-  return ('Agents: 1 primary%s, %d running, %d finished%s'):format(queued, counts.running, counts.finished, waiting)
-end
-
--- -- items -------------------------------------------------------------------------------------------------------
-
----@return deputy.Item
-local function item(lines, about)
-  return { lines = lines, marks = {}, about = about }
-end
-
-local function paint(it, line, from, to, group)
-  table.insert(it.marks, { line, from, to, group })
-end
-
---- Pieces of a line, each with its group, appended to an item.
-local function add(it, pieces)
-  local line, at = '', #it.lines
-  for _, piece in ipairs(pieces) do
-    local from = #line
-    line = line .. piece[1]
-    if piece[2] then
-      paint(it, at, from, #line, piece[2])
-    end
-  end
-  table.insert(it.lines, line)
-end
+-- -- messages ----------------------------------------------------------------------------------------------------
 
 local SPEAKERS = { user = { 'You', 'DeputyUser' }, assistant = { 'Deputy', 'DeputyAssistant' } }
 
@@ -139,14 +43,36 @@ local function close_fence(lines)
   return lines
 end
 
-local function message(role, words, speaker)
+local function message(role, said, speaker)
   local who = SPEAKERS[role]
-  local it = item({})
-  add(it, { { speaker or who[1], who[2] } })
-  vim.list_extend(it.lines, close_fence(text.lines((words:gsub('%s+$', '')))))
-  table.insert(it.lines, '')
-  return it
+  local item = items.line({ { speaker or who[1], who[2] } })
+  vim.list_extend(item.lines, close_fence(text.lines((said:gsub('%s+$', '')))))
+  table.insert(item.lines, '')
+  return item
 end
+
+local spoken = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, deputy.Item>
+
+--- Messages never change, so what was drawn of one is kept.
+local function said(entry, speaker)
+  spoken[entry] = spoken[entry] or message(entry.role, entry.text, speaker)
+  return spoken[entry]
+end
+
+local noted = {} ---@type table<string, deputy.Item>
+
+--- Something that the server told the user.
+---@param notice string
+---@return deputy.Item
+function M.notice(notice)
+  if not noted[notice] then
+    noted[notice] = items.line({ { 'ℹ ' .. text.one_line(notice), 'DeputyDim' } })
+    table.insert(noted[notice].lines, '')
+  end
+  return noted[notice]
+end
+
+-- -- calls -------------------------------------------------------------------------------------------------------
 
 --- The title of a call without the label of the agent that makes it.
 local function title_of(entry, label)
@@ -157,149 +83,79 @@ local function title_of(entry, label)
   return text.one_line(title)
 end
 
-local function call(entry, indent, label)
-  local look, it = CALLS[entry.status] or CALLS.pending, item({}, { entry = entry, agent = entry.agentId })
-  local title = text.cut(title_of(entry, label), 100)
-  local failed = entry.status == 'failed' and entry.content and '  ' .. text.cut(text.one_line(entry.content), 80)
-  add(it, { { (' '):rep(indent) }, { look[1] .. ' ', look[3] }, { title }, { failed or '', 'DeputyFailed' } })
-  return it
-end
-
-local noted = {} ---@type table<string, deputy.Item>
-
---- Something that the server told the user.
----@param words string
----@return deputy.Item
-function M.notice(words)
-  if not noted[words] then
-    local it = item({})
-    add(it, { { 'ℹ ' .. text.one_line(words), 'DeputyDim' } })
-    table.insert(it.lines, '')
-    noted[words] = it
+--- What is shown below a call: its end while it runs, all of it once it was unfolded.
+local function output_of(state, entry, look)
+  if entry.status == 'in_progress' then
+    local lines = text.lines(vim.trim(state.outputs[entry.toolCallId] or ''))
+    return vim.list_slice(lines, math.max(1, #lines - TAIL + 1))
+  elseif not look.open[entry.toolCallId] then
+    return {}
   end
-  return noted[words]
-end
-
-local KEYS = {
-  { 'approve', 'approve' },
-  { 'approve_always', nil, 'allow_always' },
-  { 'edit', 'edit first' },
-  { 'deny', 'deny' },
-  { 'deny_reason', 'deny with reason' },
-  { 'go_to_code', 'go to the code' },
-}
-
---- `a approve · A Always allow: edit_file(a.py) · …`
----@param asked deputy.PermissionRequest
----@param keys table<string, string|false>
----@return string[]
-function M.choices(asked, keys)
-  local shown, in_code = {}, asked.preview and asked.preview.type == 'diff'
-  for _, row in ipairs(KEYS) do
-    local key, word = keys[row[1]], row[2] or question.name(asked, row[3])
-    key = (in_code or row[1] ~= 'go_to_code') and key
-    if key and word then
-      local name = vim.fn.keytrans(vim.api.nvim_replace_termcodes(key, true, true, true))
-      table.insert(shown, (name:gsub('<lt>', '<')) .. ' ' .. word)
-    end
-  end
-  return shown
-end
-
---- Choices in as few lines as they need; none is broken.
----@param choices string[]
----@param width integer
----@return string[]
-function M.wrapped(choices, width)
-  local lines = {}
-  for _, choice in ipairs(choices) do
-    local longer = #lines > 0 and lines[#lines] .. ' · ' .. choice
-    if longer and vim.fn.strdisplaywidth(longer) <= width then
-      lines[#lines] = longer
-    else
-      table.insert(lines, choice)
-    end
+  local lines = text.lines(vim.trim(entry.content or ''))
+  local more = #lines - MOST_OUTPUT
+  lines = vim.list_slice(lines, 1, MOST_OUTPUT)
+  if more > 0 then
+    table.insert(lines, ('… %s'):format(text.plural(more, 'more line')))
   end
   return lines
 end
 
---- Where a question stands among those of its agent's response: `1 of 2`.
----@param asked deputy.PermissionRequest
----@return string
-function M.place(asked)
-  return ('%d of %d'):format(asked.batch.index + 1, asked.batch.size)
-end
-
---- A question as a box of lines.
----@param asked deputy.PermissionRequest
----@param indent integer
----@param look deputy.Look
----@return deputy.Item
-function M.question(asked, indent, look)
-  local it, gap = item({}, { request = asked.requestId, agent = asked.agent.agentId }), (' '):rep(indent)
-  local place = asked.batch.size > 1 and M.place(asked) .. '  ' or ''
-  local title = text.one_line(asked.title)
-  add(it, { { gap }, { '┌ ', 'DeputyQuestion' }, { place, 'DeputyDim' }, { title, 'DeputyQuestion' } })
-  local lines = question.preview(asked)
-  for index, line in ipairs(lines) do
-    if index > MOST_DIFF then
-      local more = ('… %s'):format(text.plural(#lines - MOST_DIFF, 'more line'))
-      add(it, { { gap }, { '│ ', 'DeputyQuestion' }, { more, 'DeputyDim' } })
-      break
+local function call(state, entry, look, indent, label)
+  local status, item =
+    words.CALLS[entry.status] or words.CALLS.pending, items.new({ entry = entry, agent = entry.agentId })
+  local room = look.width - indent - 3
+  local title = text.cut(title_of(entry, label), room)
+  local left = room - vim.fn.strdisplaywidth(title) - 2
+  local why = entry.status == 'failed' and not look.open[entry.toolCallId] and text.one_line(entry.content)
+  local beside = why and why ~= '' and left >= SHORTEST and '  ' .. text.cut(why, left) or ''
+  items.add(item, { { (' '):rep(indent) }, { status[1] .. ' ', status[3] }, { title }, { beside, status[3] } })
+  for _, line in ipairs(output_of(state, entry, look)) do
+    for _, part in ipairs(text.folded(line, room - INDENT)) do
+      items.add(item, { { (' '):rep(indent + INDENT) }, { part, 'DeputyDim' } })
     end
-    add(it, { { gap }, { '│ ', 'DeputyQuestion' }, { line[1], line[2] } })
   end
-  if asked.reason then
-    add(it, { { gap }, { '│ ', 'DeputyQuestion' }, { text.one_line(asked.reason), 'DeputyDim' } })
-  end
-  local choices = M.wrapped(M.choices(asked, look.keys), look.width - indent - 4)
-  for index, line in ipairs(choices) do
-    add(it, { { gap }, { index < #choices and '│ ' or '└ ', 'DeputyQuestion' }, { line, 'DeputyKeys' } })
-  end
-  return it
+  return item
 end
 
 -- -- agents ------------------------------------------------------------------------------------------------------
 
----@class deputy.Look
----@field open table<string, boolean> agents whose blocks are unfolded
----@field now number
----@field width integer of the window
----@field keys table<string, string|false>
-
-local function width_of(pieces)
-  return vim.iter(pieces):fold(0, function(sum, piece)
-    return sum + vim.fn.strdisplaywidth(piece[1])
-  end)
-end
-
 --- The line of an agent; what it does now is shown as far as there is room, and not where its calls are.
 local function agent_line(state, node, look, lead, quiet)
-  local states, it = M.state_of(state, node), item({}, { agent = node.agentId })
-  it.aside = M.figures(node, look.now)
+  local states, item = words.state_of(state, node), items.new({ agent = node.agentId })
+  item.aside = words.figures(node, look.now)
   local pieces = {
     { lead, 'DeputyDim' },
     { states[1] .. ' ', states[3] },
     { text.one_line(node.label), 'DeputyLabel' },
-    { node.parentAgentId and '  ' .. M.kind_of(node) or '', 'DeputyDim' },
-    { '  ' .. M.word_of(state, node), states[3] },
+    { node.parentAgentId and '  ' .. words.kind_of(node) or '', 'DeputyDim' },
+    { '  ' .. words.word_of(state, node), states[3] },
   }
-  local function tight()
-    return width_of(pieces) + vim.fn.strdisplaywidth(it.aside) + 2 > look.width
+  local function left()
+    return look.width - items.width(pieces) - vim.fn.strdisplaywidth(item.aside) - 2
   end
-  if tight() then
+  if left() < 0 then
     pieces[4] = { '' }
   end
-  if tight() then
-    it.aside = it.aside:match('^(.-) · ')
+  if left() < 0 then
+    item.aside = item.aside:match('^(.-) · ')
   end
-  local activity = node.status == 'running' and states ~= M.STATES.asking and state.activities[node.agentId]
-  local used = width_of(pieces) + vim.fn.strdisplaywidth(it.aside) + 4
-  if activity and not quiet and look.width - used >= SHORTEST then
-    table.insert(pieces, { '  ' .. text.cut(text.one_line(activity), look.width - used), 'DeputyDim' })
+  if left() < 0 then
+    pieces[5][1] = text.cut(pieces[5][1], vim.fn.strdisplaywidth(pieces[5][1]) + left())
   end
-  add(it, pieces)
-  return it
+  local activity = node.status == 'running' and states ~= words.STATES.asking and state.activities[node.agentId]
+  local room = left() - 2
+  if activity and not quiet and room >= SHORTEST then
+    table.insert(pieces, { '  ' .. text.cut(text.one_line(activity), room), 'DeputyDim' })
+  end
+  items.add(item, pieces)
+  return item
+end
+
+local function boxes(state, agent_id, look, indent, out)
+  local own = reducer.questions_of(state, agent_id)
+  for _, asked in ipairs(own) do
+    table.insert(out, box.draw(asked, indent, look, #own))
+  end
 end
 
 local items_of
@@ -312,13 +168,13 @@ local function block(state, entry, look, indent, out)
   if opened then
     items_of(state, node.agentId, look, indent + 2 * INDENT, node.label, out)
   end
-  for _, asked in ipairs(reducer.questions_of(state, node.agentId)) do
-    table.insert(out, M.question(asked, indent + INDENT, look))
-  end
+  boxes(state, node.agentId, look, indent + INDENT, out)
   if opened and node.error then
-    local it = item({}, { agent = node.agentId })
-    add(it, { { (' '):rep(indent + 2 * INDENT) }, { text.cut(text.one_line(node.error), 120), 'DeputyFailed' } })
-    table.insert(out, it)
+    local why = text.cut(text.one_line(node.error), look.width - indent - 2 * INDENT)
+    table.insert(
+      out,
+      items.line({ { (' '):rep(indent + 2 * INDENT) }, { why, 'DeputyFailed' } }, { agent = node.agentId })
+    )
   end
 end
 
@@ -333,64 +189,92 @@ local function doors(entries)
   return found
 end
 
-items_of = function(state, agent_id, look, indent, label, out)
+--- Calls and children; messages too where `say` takes them.
+items_of = function(state, agent_id, look, indent, label, out, say)
   local entries = state.transcripts[agent_id] or {}
   local hidden = doors(entries)
   for _, entry in ipairs(entries) do
-    if entry.type == 'tool_call' and not hidden[entry.toolCallId] then
-      table.insert(out, call(entry, indent, label))
-    elseif entry.type == 'agent' and state.agents[entry.agentId].run == entry.run then
+    if entry.type == 'message' and say then
+      say(entry)
+    elseif entry.type == 'tool_call' and not hidden[entry.toolCallId] then
+      table.insert(out, call(state, entry, look, say and INDENT or indent, label))
+    elseif entry.type == 'agent' and state.agents[entry.agentId] and state.agents[entry.agentId].run == entry.run then
       block(state, entry, look, indent, out)
     end
   end
 end
 
-local spoken = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, deputy.Item>
-
-local function said(entry, speaker)
-  spoken[entry] = spoken[entry] or message(entry.role, entry.text, speaker)
-  return spoken[entry]
-end
+-- -- threads -----------------------------------------------------------------------------------------------------
 
 local STEPS = { pending = '☐', in_progress = '▸', completed = '☑' }
+local STEP_GROUPS = { completed = 'DeputyDim', in_progress = 'DeputyRunning' }
 
-local function plan(steps, out)
-  local it = item({})
-  add(it, { { 'Plan', 'DeputyHeading' } })
+local function plan(steps, look, out)
+  local item = items.line({ { 'Plan', 'DeputyHeading' } })
   for _, step in ipairs(steps) do
-    local group = step.status == 'completed' and 'DeputyDim' or step.status == 'in_progress' and 'DeputyRunning' or nil
-    add(it, { { '  ' .. STEPS[step.status] .. ' ' .. text.one_line(step.content), group } })
+    local words_of_step = text.cut(text.one_line(step.content), look.width - 5)
+    items.add(
+      item,
+      { { '  ' .. (STEPS[step.status] or STEPS.pending) .. ' ' .. words_of_step, STEP_GROUPS[step.status] } }
+    )
   end
-  table.insert(it.lines, '')
-  table.insert(out, it)
+  table.insert(item.lines, '')
+  table.insert(out, item)
 end
 
-local function queue(prompts, keys, out)
+local function queue(prompts, look, out)
   for _, prompt in ipairs(prompts) do
-    local it = item({}, { prompt = prompt.promptId })
-    local back = keys.unqueue and ('  (%s takes it back)'):format(keys.unqueue) or ''
-    add(it, { { '… queued  ', 'DeputyDim' }, { text.cut(text.one_line(prompt.text), 80) }, { back, 'DeputyDim' } })
-    table.insert(out, it)
+    local back = look.keys.unqueue and ('  (%s takes it back)'):format(text.key(look.keys.unqueue)) or ''
+    local room = math.max(SHORTEST, look.width - #back - 11)
+    local what = text.cut(text.one_line(prompt.text), room)
+    local pieces = { { '… queued  ', 'DeputyDim' }, { what }, { back, 'DeputyDim' } }
+    table.insert(out, items.line(pieces, { prompt = prompt.promptId }))
   end
 end
 
-local function turn(state, out)
-  if not state.turnError then
-    return
+--- How the last turn failed, and what to do.
+local function failure(state, out)
+  if state.turnError then
+    local item = items.line({ { '✗ ' .. text.one_line(state.turnError.message), 'DeputyFailed' } })
+    if state.turnError.action ~= '' then
+      items.add(item, { { '  ' .. text.one_line(state.turnError.action), 'DeputyDim' } })
+    end
+    table.insert(out, item)
   end
-  local it = item({})
-  add(it, { { '✗ ' .. text.one_line(state.turnError.message), 'DeputyFailed' } })
-  if state.turnError.action ~= '' then
-    add(it, { { '  ' .. text.one_line(state.turnError.action), 'DeputyDim' } })
-  end
-  table.insert(out, it)
 end
 
 local function gap(out)
   local last = out[#out]
   if last and last.lines[#last.lines] ~= '' then
-    table.insert(out, item({ '' }))
+    table.insert(out, items.plain({ '' }))
   end
+end
+
+--- What the agent of a thread does now, where nothing else moves.
+local function now(state, node, look, out)
+  if node.status ~= 'running' or words.state_of(state, node) == words.STATES.asking then
+    return
+  end
+  local doing = state.details[node.agentId] or state.activities[node.agentId] or 'working'
+  local since = node.parentAgentId and node.startedAt or state.turnSince
+  local elapsed = since and '  ' .. text.duration(look.now - text.seconds(since)) or ''
+  gap(out)
+  local what = text.cut(text.one_line(doing), look.width - #elapsed - 3)
+  table.insert(out, items.line({ { '⟳ ' .. what, 'DeputyRunning' }, { elapsed, 'DeputyDim' } }))
+end
+
+--- Messages that stream; whether there are any.
+local function streams(state, agent_id, out)
+  local any = false
+  for _, id in ipairs(state.streams) do
+    local stream = state.streaming[id]
+    if stream.agentId == agent_id then
+      gap(out)
+      table.insert(out, message('assistant', stream.text))
+      any = true
+    end
+  end
+  return any
 end
 
 --- An agent's thread: the primary's is the session.
@@ -399,38 +283,26 @@ end
 ---@param look deputy.Look
 ---@return deputy.Item[]
 function M.thread(state, agent_id, look)
-  local out, entries = {}, state.transcripts[agent_id] or {}
-  local hidden, node = doors(entries), state.agents[agent_id]
+  local out, node = {}, state.agents[agent_id]
   -- What a child is told comes from its parent, as a rule.
   local speaker = agent_id ~= state.primary and 'Task' or nil
-  for _, entry in ipairs(entries) do
-    if entry.type == 'message' then
-      gap(out)
-      table.insert(out, said(entry, entry.role == 'user' and speaker or nil))
-      speaker = entry.role == 'user' and speaker and 'Told' or speaker
-    elseif entry.type == 'tool_call' and not hidden[entry.toolCallId] then
-      table.insert(out, call(entry, INDENT, node and node.label))
-    elseif entry.type == 'agent' and state.agents[entry.agentId] and state.agents[entry.agentId].run == entry.run then
-      block(state, entry, look, 0, out)
-    end
-  end
-  for _, id in ipairs(state.streams) do
-    local stream = state.streaming[id]
-    if stream.agentId == agent_id then
-      gap(out)
-      table.insert(out, message('assistant', stream.text))
-    end
-  end
-  for _, asked in ipairs(reducer.questions_of(state, agent_id)) do
-    table.insert(out, M.question(asked, 0, look))
-  end
+  items_of(state, agent_id, look, 0, node.label, out, function(entry)
+    gap(out)
+    table.insert(out, said(entry, entry.role == 'user' and speaker or nil))
+    speaker = entry.role == 'user' and speaker and 'Told' or speaker
+  end)
+  local streaming = streams(state, agent_id, out)
+  boxes(state, agent_id, look, 0, out)
   if state.plans[agent_id] and #state.plans[agent_id] > 0 then
     gap(out)
-    plan(state.plans[agent_id], out)
+    plan(state.plans[agent_id], look, out)
+  end
+  if not streaming then
+    now(state, node, look, out)
   end
   if agent_id == state.primary then
-    turn(state, out)
-    queue(state.promptQueue, look.keys, out)
+    failure(state, out)
+    queue(state.promptQueue, look, out)
   end
   return out
 end

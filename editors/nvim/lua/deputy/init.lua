@@ -14,7 +14,7 @@ end
 function M.open(words, place)
   local panel = require('deputy.panel')
   if words and vim.trim(words) ~= '' then
-    panel.prompt(words, place)
+    require('deputy.input').prompt(words, place)
   else
     panel.open()
   end
@@ -50,7 +50,7 @@ end
 
 --- Stops all agents of the session.
 function M.stop()
-  require('deputy.panel').stop_turn()
+  require('deputy.agents').stop_all()
 end
 
 --- Answers the question that is nearest to the cursor in the current file, or goes to another one: `approve`,
@@ -66,68 +66,35 @@ function M.statusline()
   return require('deputy.statusline').get()
 end
 
--- -- by name -----------------------------------------------------------------------------------------------------
+-- -- agents ------------------------------------------------------------------------------------------------------
 
---- Agents of the current session by the name that commands take: the label, with a number where it is not alone.
----@return table<string, deputy.AgentNode> by_name, string[] names
-local function named()
-  local session = require('deputy.session').get()
-  local by_name, names = {}, {}
-  for _, node in ipairs(session and require('deputy.reducer').tree(session.state) or {}) do
-    local label = require('deputy.text').one_line(node.label)
-    local name, number = label, 1
-    while by_name[name] do
-      number = number + 1
-      name = ('%s (%d)'):format(label, number)
-    end
-    by_name[name] = node
-    table.insert(names, name)
-  end
-  return by_name, names
-end
-
---- Names of agents that `holds`, for completion.
+--- Names of agents, for completion.
 ---@param lead string
 ---@param holds fun(node: deputy.AgentNode): boolean
 ---@return string[]
 function M.complete(lead, holds)
-  local by_name, names = named()
-  return vim.tbl_filter(function(name)
-    return vim.startswith(name:lower(), lead:lower()) and holds(by_name[name])
-  end, names)
+  return require('deputy.agents').complete(lead, holds)
 end
 
---- The agent of a name, and the words behind it.
-local function find(arguments)
-  local by_name, names = named()
-  table.sort(names, function(a, b)
-    return #a > #b
-  end)
-  for _, name in ipairs(names) do
-    if vim.startswith(arguments, name) then
-      return by_name[name], vim.trim(arguments:sub(#name + 1))
-    end
-  end
-  vim.notify(('Deputy: no agent is called "%s". <Tab> completes names.'):format(arguments), vim.log.levels.WARN)
-end
-
+--- What is done to the agent that a command's arguments name.
 local function on_agent(act)
   return function(arguments)
-    local session, node, rest = require('deputy.session').get(), find(arguments)
+    local session = require('deputy.session').get()
+    local node, words = require('deputy.agents').find(arguments)
     if session and node then
-      act(session, node.agentId, rest)
+      act(session, node.agentId, words)
     end
   end
 end
 
 M.cancel = on_agent(function(session, id)
-  require('deputy.panel').cancel(session, id)
+  require('deputy.agents').stop(session, id)
 end)
 M.steer = on_agent(function(session, id, words)
-  require('deputy.panel').steer(session, id, words)
+  require('deputy.agents').steer(session, id, words)
 end)
 M.revert = on_agent(function(session, id)
-  require('deputy.panel').revert(session, id)
+  require('deputy.agents').revert(session, id)
 end)
 M.thread = on_agent(function(session, id)
   require('deputy.panel').show(session, id)

@@ -1,17 +1,13 @@
---- Proposed changes at their place in the code: what would go and what would come, in virtual lines, with the keys that
---- answer. Nothing is written into the file, and leaving the window answers nothing.
+--- Questions at the code: which buffers show them, and the keys that answer. Leaving a window answers nothing.
 
 local config = require('deputy.config')
-local draw = require('deputy.draw')
+local hunks = require('deputy.hunks')
 local question = require('deputy.question')
 local sessions = require('deputy.session')
-local text = require('deputy.text')
+local window = require('deputy.window')
 
 local M = {}
 
-local ns = vim.api.nvim_create_namespace('deputy.inline')
---- Columns that numbers and signs may take.
-local GUTTER = 10
 local mapped = {} ---@type table<integer, string[]> keys that were set, by buffer
 local rows = {} ---@type table<integer, table<string, integer>> line of each question, by buffer
 
@@ -25,65 +21,6 @@ local function questions_in(buf)
   return vim.tbl_filter(function(asked)
     return uri_of(asked) == uri
   end, sessions.questions())
-end
-
-local function virtual(lines, group, sign)
-  return vim.tbl_map(function(line)
-    return { { sign .. ' ' .. line, group } }
-  end, lines)
-end
-
-local function slice(lines, start, count)
-  return vim.list_slice(lines, start, start + count - 1)
-end
-
---- Shows a hunk: lines that go are coloured where the buffer still has them, else shown; lines that come are below.
-local function show_hunk(buf, hunk, old, new, header)
-  local old_start, old_count, new_start, new_count = unpack(hunk)
-  local gone, come = slice(old, old_start, old_count), slice(new, new_start, new_count)
-  local last = vim.api.nvim_buf_line_count(buf)
-  local row = math.min(math.max(old_start, 1), last)
-  local have = vim.api.nvim_buf_get_lines(buf, row - 1, row - 1 + old_count, false)
-  local below = virtual(come, 'DeputyAdd', '+')
-  if old_count > 0 and vim.deep_equal(vim.tbl_map(text.visible, have), gone) then
-    for line = row, row + old_count - 1 do
-      vim.api.nvim_buf_set_extmark(buf, ns, line - 1, 0, { line_hl_group = 'DeputyDelete' })
-    end
-  else
-    below = vim.list_extend(virtual(gone, 'DeputyDelete', '-'), below)
-  end
-  local top = old_count == 0 and old_start == 0
-  local anchor = top and 0 or math.min(last, row + math.max(old_count, 1) - 1) - 1
-  if header then
-    -- With nothing to take away the header stands between the lines around the new ones.
-    if old_count > 0 then
-      vim.api.nvim_buf_set_extmark(buf, ns, row - 1, 0, { virt_lines = header, virt_lines_above = true })
-    else
-      below = vim.list_extend(vim.list_slice(header), below)
-    end
-  end
-  vim.api.nvim_buf_set_extmark(buf, ns, anchor, 0, { virt_lines = below, virt_lines_above = top })
-  return row
-end
-
-local function show_question(buf, asked)
-  local old, new = text.lines(asked.preview.oldText or ''), text.lines(asked.preview.newText)
-  local hunks = vim.diff(table.concat(old, '\n') .. '\n', table.concat(new, '\n') .. '\n', { result_type = 'indices' })
-  local header = {
-    { { ('? %s  %s'):format(text.one_line(asked.title), draw.place(asked)), 'DeputyQuestion' } },
-  }
-  local width = vim.api.nvim_win_get_width(vim.fn.bufwinid(buf)) - GUTTER
-  for _, line in ipairs(draw.wrapped(draw.choices(asked, config.keys('inline')), width)) do
-    table.insert(header, { { '  ' .. line, 'DeputyKeys' } })
-  end
-  local first
-  for index, hunk in
-    ipairs(hunks --[[@as integer[][] ]])
-  do
-    local row = show_hunk(buf, hunk, old, new, index == 1 and header or nil)
-    first = first or row
-  end
-  return first or 1
 end
 
 local function nearest(buf)
@@ -115,20 +52,6 @@ function M.step(by)
   end
 end
 
-local actions = {
-  approve = function(asked)
-    question.answer(asked, 'allow_once')
-  end,
-  approve_always = function(asked)
-    question.answer(asked, 'allow_always')
-  end,
-  deny = function(asked)
-    question.answer(asked, 'reject_once')
-  end,
-  deny_reason = question.deny_with_reason,
-  edit = question.edit,
-}
-
 --- Answers the question that is nearest to the cursor in the current file.
 ---@param action string
 function M.act(action)
@@ -137,7 +60,7 @@ function M.act(action)
   end
   local asked = nearest(vim.api.nvim_get_current_buf())
   if asked then
-    actions[action](asked)
+    question.ANSWERS[action](asked)
   else
     vim.notify('Deputy: no question waits here.')
   end
@@ -174,18 +97,20 @@ function M.refresh(buf)
   if not config.options.inline or vim.bo[buf].buftype ~= '' or vim.api.nvim_buf_get_name(buf) == '' then
     return
   end
-  local asked = questions_in(buf)
+  local asked, all = questions_in(buf), sessions.questions()
   local ids = vim.tbl_map(function(each)
     return each.requestId
   end, asked)
-  local key = table.concat(ids, ' ') .. ' ' .. vim.api.nvim_buf_get_changedtick(buf)
+  local win = vim.fn.bufwinid(buf)
+  local width = win == -1 and vim.o.columns or window.width(win)
+  local key = ('%s %d %d %d'):format(table.concat(ids, ' '), #all, vim.api.nvim_buf_get_changedtick(buf), width)
   if #asked == 0 and not drawn[buf] or drawn[buf] == key then
     return
   end
-  vim.api.nvim_buf_clear_namespace(buf, ns, 0, -1)
+  hunks.clear(buf)
   drawn[buf], rows[buf] = key, {}
   for _, each in ipairs(asked) do
-    rows[buf][each.requestId] = show_question(buf, each)
+    rows[buf][each.requestId] = hunks.draw(buf, each, width)
   end
   if #asked > 0 then
     vim.api.nvim_buf_call(buf, function()
@@ -215,7 +140,7 @@ function M.go_to(asked)
     question.edit(asked)
     return
   end
-  require('deputy.panel').jump(uri)
+  require('deputy.place').jump(uri)
   local buf = vim.api.nvim_get_current_buf()
   drawn[buf] = nil
   M.refresh(buf)

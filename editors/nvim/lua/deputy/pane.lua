@@ -6,6 +6,8 @@ local M = {}
 local lines_ns = vim.api.nvim_create_namespace('deputy.lines')
 local aside_ns = vim.api.nvim_create_namespace('deputy.aside')
 
+M.panes = {} ---@type table<string, deputy.Pane>
+
 ---@class deputy.Pane
 ---@field buf integer
 ---@field items deputy.Item[]
@@ -19,7 +21,6 @@ Pane.__index = Pane
 ---@param filetype string
 ---@return deputy.Pane pane, boolean fresh
 function M.open(name, filetype)
-  M.panes = M.panes or {}
   local pane = M.panes[name]
   if pane and vim.api.nvim_buf_is_valid(pane.buf) then
     return pane, false
@@ -138,15 +139,25 @@ function Pane:under_cursor()
   end
 end
 
---- The line, from 1, of the first item for which `wanted` holds.
+--- The line, from 1, of the next item after `row` for which `wanted` holds, or of the one before it; round and round.
+---@param row integer from 1
+---@param by 1|-1
 ---@param wanted fun(about: deputy.About): boolean
 ---@return integer?
-function Pane:row_of(wanted)
+function Pane:step(row, by, wanted)
+  local first, last, before, after
   for index, item in ipairs(self.items) do
     if item.about and wanted(item.about) then
-      return self.starts[index] + 1
+      local at = self.starts[index] + 1
+      first, last = first or at, at
+      before = at < row and at or before
+      after = after or at > row and at or nil
     end
   end
+  if by > 0 then
+    return after or first
+  end
+  return before or last
 end
 
 return M

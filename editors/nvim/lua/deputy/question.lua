@@ -21,6 +21,20 @@ local function send(question, outcome)
   end)
 end
 
+--- Gives the same answer to several questions: to those that were shown, and to no other.
+local function answer_all(questions, kind)
+  local ids = vim.tbl_map(function(question)
+    return question.requestId
+  end, questions)
+  local outcome = { outcome = 'selected', optionId = option(questions[1], kind).optionId }
+  local params = { requestIds = ids, outcome = outcome }
+  client.request('deputy/permission/answerMany', params, function(answer)
+    if #answer.accepted < #ids then
+      vim.notify(('Deputy: %d of %d had been settled before.'):format(#ids - #answer.accepted, #ids))
+    end
+  end)
+end
+
 --- Chooses the option of a kind.
 ---@param question deputy.PermissionRequest
 ---@param kind deputy.OptionKind
@@ -67,9 +81,7 @@ function M.approve_agent(question)
   if vim.fn.confirm(ask, '&Approve\n&No', 2) ~= 1 then
     return
   end
-  for _, other in ipairs(own) do
-    M.answer(other, 'allow_once')
-  end
+  answer_all(own, 'allow_once')
 end
 
 -- -- editing a proposal ------------------------------------------------------------------------------------------
@@ -133,17 +145,32 @@ function M.edit(question)
   })
 end
 
--- -- what a question shows ---------------------------------------------------------------------------------------
+local function answering(kind)
+  return function(question)
+    M.answer(question, kind)
+  end
+end
 
----@alias deputy.Line { [1]: string, [2]: string? } text and highlight group
+--- The ways to answer a question, by the name of their key.
+---@type table<string, fun(question: deputy.PermissionRequest)>
+M.ANSWERS = {
+  approve = answering('allow_once'),
+  approve_always = answering('allow_always'),
+  approve_agent = M.approve_agent,
+  deny = answering('reject_once'),
+  deny_reason = M.deny_with_reason,
+  edit = M.edit,
+}
+
+-- -- what a question shows ---------------------------------------------------------------------------------------
 
 local function diff_lines(preview)
   local function plain(whole)
     return whole and table.concat(text.lines(whole), '\n') or ''
   end
   local old, new = plain(preview.oldText), plain(preview.newText)
-  local lines = {} ---@type deputy.Line[]
-  local diff = vim.diff(old, new, { ctxlen = 2 }) --[[@as string]]
+  local lines = {} ---@type deputy.Piece[]
+  local diff = text.diff(old, new, { ctxlen = 2 }) --[[@as string]]
   for _, line in ipairs(vim.split(diff, '\n', { plain = true, trimempty = true })) do
     local first = line:sub(1, 1)
     local group = ({ ['+'] = 'DeputyAdd', ['-'] = 'DeputyDelete', ['@'] = 'DeputyHunk', ['\\'] = 'DeputyDim' })[first]
@@ -152,11 +179,8 @@ local function diff_lines(preview)
   return lines
 end
 
---- What is to be done, as lines with their highlight groups.
----@param question deputy.PermissionRequest
----@return deputy.Line[]
-function M.preview(question)
-  local preview, lines = question.preview, {} ---@type deputy.Line[]
+local function preview_lines(question)
+  local preview, lines = question.preview, {} ---@type deputy.Piece[]
   if not preview then
     return lines
   elseif preview.type == 'diff' then
@@ -175,6 +199,16 @@ function M.preview(question)
     table.insert(lines, { line })
   end
   return lines
+end
+
+local previews = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.PermissionRequest, deputy.Piece[]>
+
+--- What is to be done, as lines with their highlight groups.
+---@param question deputy.PermissionRequest
+---@return deputy.Piece[]
+function M.preview(question)
+  previews[question] = previews[question] or preview_lines(question)
+  return previews[question]
 end
 
 return M

@@ -7,6 +7,8 @@
 local M = {}
 
 local ENDED = { completed = true, failed = true, cancelled = true }
+--- Bytes of a running command's output that are kept.
+local MOST_OUTPUT = 4096
 local ENVELOPE = { type = true, seq = true, agentSeq = true, afterSeq = true, time = true, run = true, agentId = true }
 
 ---@alias deputy.Entry deputy.MessageEntry|deputy.ToolCallEntry|deputy.AgentEntry
@@ -25,7 +27,9 @@ local ENVELOPE = { type = true, seq = true, agentSeq = true, afterSeq = true, ti
 ---@field activities table<string, string>
 ---@field details table<string, string>
 ---@field turn string? id of the turn that runs
+---@field turnSince string? when it began, if that is known
 ---@field turnError deputy.TurnError?
+---@field outputs table<string, string> the end of what running calls have put out
 ---@field calls table<string, { owner: string, index: integer, locations: deputy.Location[] }>
 
 ---@return deputy.State
@@ -42,6 +46,7 @@ function M.new()
     streams = {},
     activities = {},
     details = {},
+    outputs = {},
     calls = {},
   }
 end
@@ -101,11 +106,11 @@ end
 local on = {}
 
 function on.turn_started(state, event)
-  state.turn, state.turnError = event.turnId, nil
+  state.turn, state.turnSince, state.turnError = event.turnId, event.time, nil
 end
 
 function on.turn_finished(state, event)
-  state.turn, state.turnError = nil, event.error
+  state.turn, state.turnSince, state.turnError = nil, nil, event.error
 end
 
 function on.agent_started(state, event)
@@ -192,6 +197,9 @@ function on.tool_call_update(state, event)
   local entry = copy(entries[at.index], { status = event.status, locations = event.locations or at.locations })
   entry.content = event.content
   entries[at.index] = entry
+  if event.status ~= 'in_progress' then
+    state.outputs[event.toolCallId] = nil
+  end
 end
 
 function on.plan(state, event)
@@ -234,6 +242,11 @@ function lossy.message_delta(state, event)
     table.insert(state.streams, event.messageId)
   end
   state.streaming[event.messageId] = { agentId = event.agentId, text = (before and before.text or '') .. event.text }
+end
+
+function lossy.tool_output_delta(state, event)
+  local output = (state.outputs[event.toolCallId] or '') .. event.text
+  state.outputs[event.toolCallId] = output:sub(-MOST_OUTPUT)
 end
 
 function lossy.prompt_queue(state, event)

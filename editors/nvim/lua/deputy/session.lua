@@ -16,6 +16,7 @@ local MODEL_FAILURE = -32006
 ---@field cwd string?
 ---@field title string?
 ---@field model string?
+---@field mode deputy.PermissionMode? that the user has set
 ---@field state deputy.State
 ---@field early table[] events that came while the session was loaded
 ---@field loading boolean
@@ -231,13 +232,19 @@ function M.new(callback)
   end, true)
 end
 
---- The title and the model of a session, as lists have them.
+local function describe(session, info)
+  session.title, session.model = info.title, info.model
+  -- Lists leave a mode out that comes from the settings.
+  session.mode = info.permissionMode or session.mode
+end
+
+--- The title, the model and the mode of a session, as lists have them.
 ---@param session deputy.Session
 function M.describe(session)
   client.request('deputy/session/list', { limit = 50, includeArchived = true }, function(listed)
     for _, info in ipairs(listed and listed.sessions or {}) do
       if info.sessionId == session.id then
-        session.title, session.model = info.title, info.model
+        describe(session, info)
         M.changed(session)
       end
     end
@@ -274,7 +281,8 @@ function M.load(id, callback)
       return
     end
     session.state = reducer.loaded(loaded)
-    session.title, session.model, session.stale = loaded.session.title, loaded.session.model, false
+    describe(session, loaded.session)
+    session.stale = false
     session.partial, session.asked_for = true, {}
     local early = session.early
     session.early = {}
@@ -334,13 +342,17 @@ end
 
 --- Says something to the current session: at once, or when its turn has ended.
 ---@param prompt table[] blocks
-function M.prompt(prompt)
+---@param refused fun()? when it was not taken
+function M.prompt(prompt, refused)
   M.with(function(session)
     local params = { sessionId = session.id, prompt = prompt, queue = true }
     client.request('deputy/session/prompt', params, function(_, error)
       -- What fails in a turn is shown by the event that ends it.
       if error and error.code ~= MODEL_FAILURE and error.code ~= client.NO_SERVER then
         vim.notify('Deputy: ' .. text.one_line(error.message), vim.log.levels.ERROR)
+        if refused then
+          refused()
+        end
       end
     end, true)
   end)

@@ -9,7 +9,7 @@ function M.get()
     return ''
   end
   local session = require('deputy.session').get()
-  return session and require('deputy.draw').status_line(session.state) or ''
+  return session and require('deputy.words').status_line(session.state) or ''
 end
 
 return M

@@ -46,15 +46,59 @@ function M.one_line(text)
   return M.visible(vim.trim(((text or ''):gsub('%s+', ' '))))
 end
 
+local cells = vim.fn.strdisplaywidth
+
+--- As much of the beginning of `text` as fits into `width` cells: at least one character.
+local function head(text, width)
+  local count = math.max(1, width)
+  local kept = vim.fn.strcharpart(text, 0, count)
+  while count > 1 and cells(kept) > width do
+    -- No character takes more than two cells.
+    count = math.max(1, math.min(count, vim.fn.strchars(kept)) - math.ceil((cells(kept) - width) / 2))
+    kept = vim.fn.strcharpart(text, 0, count)
+  end
+  return kept
+end
+
 --- At most `width` cells, the ellipsis included.
 ---@param text string
 ---@param width integer
 ---@return string
 function M.cut(text, width)
-  if vim.fn.strdisplaywidth(text) <= width then
-    return text
+  return cells(text) <= width and text or head(text, width - 1) .. '…'
+end
+
+--- A line in parts of at most `width` cells; nothing is left out.
+---@param line string
+---@param width integer
+---@return string[]
+function M.folded(line, width)
+  local parts = {}
+  while cells(line) > width do
+    local part = head(line, width)
+    table.insert(parts, part)
+    line = line:sub(#part + 1)
   end
-  return vim.fn.strcharpart(text, 0, math.max(1, width - 1)) .. '…'
+  if line ~= '' or #parts == 0 then
+    table.insert(parts, line)
+  end
+  return parts
+end
+
+--- A key as people write it: `<CR>`, `<C-s>`, `,a`.
+---@param key string
+---@return string
+function M.key(key)
+  local name = vim.fn.keytrans(vim.api.nvim_replace_termcodes(key, true, true, true))
+  return (name:gsub('<lt>', '<'))
+end
+
+--- What differs between two texts.
+---@param old string
+---@param new string
+---@param how table options of `vim.text.diff`
+function M.diff(old, new, how)
+  return (vim.text.diff or vim.diff)(old, new, how)
 end
 
 ---@param count integer

@@ -1,0 +1,105 @@
+--- A question as a box of lines: who asks for what, the change or the command, why it is asked, the keys. Pure.
+
+local items = require('deputy.item')
+local question = require('deputy.question')
+local text = require('deputy.text')
+
+local M = {}
+
+--- Lines of a change or a command that are shown at first.
+local MOST_LINES = 40
+local NARROWEST = 20
+
+--- In the order of showing: action, word, and the option whose name is the word.
+local CHOICES = {
+  { 'approve', 'approve' },
+  { 'approve_always', nil, 'allow_always' },
+  { 'approve_agent' },
+  { 'edit', 'edit first' },
+  { 'deny', 'deny' },
+  { 'deny_reason', 'deny with reason' },
+  { 'go_to_code', 'go to the code' },
+}
+
+--- `a approve`, `A Always allow: edit_file(a.py)`, `ga approve all 3 of this agent`.
+---@param asked deputy.PermissionRequest
+---@param keys table<string, string|false>
+---@param own integer open questions of its agent
+---@return string[]
+function M.choices(asked, keys, own)
+  local shown, in_code = {}, asked.preview and asked.preview.type == 'diff'
+  local words = { approve_agent = own > 1 and ('approve all %d of this agent'):format(own) or nil }
+  for _, row in ipairs(CHOICES) do
+    local action, word, option = unpack(row, 1, 3)
+    local key = (in_code or action ~= 'go_to_code') and keys[action]
+    word = word or words[action] or option and question.name(asked, option)
+    if key and word then
+      table.insert(shown, text.key(key) .. ' ' .. word)
+    end
+  end
+  return shown
+end
+
+--- Choices in as few lines as they need; none is broken.
+---@param choices string[]
+---@param width integer
+---@return string[]
+function M.wrapped(choices, width)
+  local lines = {}
+  for _, choice in ipairs(choices) do
+    local longer = #lines > 0 and lines[#lines] .. ' · ' .. choice
+    if longer and vim.fn.strdisplaywidth(longer) <= width then
+      lines[#lines] = longer
+    else
+      table.insert(lines, choice)
+    end
+  end
+  return lines
+end
+
+--- Where a question stands among those of its agent's response: `1 of 2`.
+---@param asked deputy.PermissionRequest
+---@return string
+function M.place(asked)
+  return ('%d of %d'):format(asked.batch.index + 1, asked.batch.size)
+end
+
+---@param asked deputy.PermissionRequest
+---@param indent integer
+---@param look deputy.Look
+---@param own integer open questions of its agent
+---@return deputy.Item
+function M.draw(asked, indent, look, own)
+  local item = items.new({ request = asked.requestId, agent = asked.agent.agentId })
+  local gap = (' '):rep(indent)
+  local function row(edge, ...)
+    items.add(item, { { gap }, { edge .. ' ', 'DeputyQuestion' }, ... })
+  end
+  local room = math.max(NARROWEST, look.width - indent - 3)
+  local function rows(line, group)
+    for _, part in ipairs(text.folded(line, room)) do
+      row('│', { part, group })
+    end
+  end
+  local place = asked.batch.size > 1 and M.place(asked) .. '  ' or ''
+  row('┌', { place, 'DeputyDim' }, { text.cut(text.one_line(asked.title), room - #place), 'DeputyQuestion' })
+  local lines = question.preview(asked)
+  local most = look.open[asked.requestId] and #lines or MOST_LINES
+  for _, line in ipairs(vim.list_slice(lines, 1, most)) do
+    rows(unpack(line, 1, 2))
+  end
+  if #lines > most then
+    local how = look.keys.toggle and (', %s shows them'):format(text.key(look.keys.toggle)) or ''
+    rows(('… %s%s'):format(text.plural(#lines - most, 'more line'), how), 'DeputyDim')
+  end
+  if asked.reason then
+    rows(text.one_line(asked.reason), 'DeputyDim')
+  end
+  local choices = M.wrapped(M.choices(asked, look.keys, own), room)
+  for index, line in ipairs(choices) do
+    row(index < #choices and '│' or '└', { line, 'DeputyKeys' })
+  end
+  return item
+end
+
+return M

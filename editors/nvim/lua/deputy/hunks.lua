@@ -1,0 +1,120 @@
+--- A proposed change drawn into the buffer of its file: lines that would go are coloured, lines that would come stand
+--- below them as virtual lines, and a header says who asks and how to answer. Nothing is written.
+
+local box = require('deputy.box')
+local config = require('deputy.config')
+local reducer = require('deputy.reducer')
+local sessions = require('deputy.session')
+local text = require('deputy.text')
+
+local M = {}
+
+local ns = vim.api.nvim_create_namespace('deputy.hunks')
+
+---@alias deputy.Hunk { [1]: integer, [2]: integer, [3]: integer, [4]: integer } start and count in the old and new text
+
+---@return deputy.Hunk[]
+local function hunks_of(old, new)
+  local function joined(lines)
+    return table.concat(lines, '\n') .. '\n'
+  end
+  return text.diff(joined(old), joined(new), { result_type = 'indices' })
+end
+
+local function slice(lines, start, count)
+  return vim.list_slice(lines, start, start + count - 1)
+end
+
+--- How far a line of the old text has moved in the buffer: the user may have typed above it, and an earlier question
+--- of the same file may not be answered yet.
+local function shift_of(line, moved)
+  local by = 0
+  for _, hunk in ipairs(moved) do
+    if hunk[1] + math.max(hunk[2], 1) <= line then
+      by = by + hunk[4] - hunk[2]
+    end
+  end
+  return by
+end
+
+--- Lines as virtual ones; what is wider than the window goes on below, since all of it is to be seen.
+local function virtual(lines, group, sign, width)
+  local shown = {}
+  for _, line in ipairs(lines) do
+    for index, part in ipairs(text.folded(line, width - 2)) do
+      table.insert(shown, { { (index == 1 and sign or ' ') .. ' ' .. part, group } })
+    end
+  end
+  return shown
+end
+
+local function put(buf, row, options)
+  vim.api.nvim_buf_set_extmark(buf, ns, row, 0, options)
+end
+
+--- Draws a hunk; `header` is nil for all but the first of a question.
+---@return integer row from 1
+local function draw_hunk(buf, hunk, gone, come, header, width)
+  local old_start, old_count = hunk[1], hunk[2]
+  local last = vim.api.nvim_buf_line_count(buf)
+  local row = math.min(math.max(old_start, 1), last)
+  local have = vim.api.nvim_buf_get_lines(buf, row - 1, row - 1 + old_count, false)
+  local below = virtual(come, 'DeputyAdd', '+', width)
+  if old_count > 0 and vim.deep_equal(vim.tbl_map(text.visible, have), gone) then
+    for line = row, row + old_count - 1 do
+      put(buf, line - 1, { line_hl_group = 'DeputyDelete' })
+    end
+  else
+    below = vim.list_extend(virtual(gone, 'DeputyDelete', '-', width), below)
+  end
+  local top = old_count == 0 and old_start <= 0
+  local anchor = top and 0 or math.min(last, row + math.max(old_count, 1) - 1) - 1
+  if header then
+    -- With nothing to take away the header stands between the lines around the new ones.
+    if old_count > 0 then
+      put(buf, row - 1, { virt_lines = header, virt_lines_above = true })
+    else
+      below = vim.list_extend(vim.list_slice(header), below)
+    end
+  end
+  put(buf, anchor, { virt_lines = below, virt_lines_above = top })
+  return row
+end
+
+local function header_of(asked, width)
+  local own = reducer.questions_of(sessions.sessions[asked.sessionId].state, asked.agent.agentId)
+  local title = ('? %s  %s'):format(text.one_line(asked.title), box.place(asked))
+  local header = { { { text.cut(title, width), 'DeputyQuestion' } } }
+  for _, line in ipairs(box.wrapped(box.choices(asked, config.keys('inline'), #own), width - 2)) do
+    table.insert(header, { { '  ' .. line, 'DeputyKeys' } })
+  end
+  return header
+end
+
+--- Takes all that was drawn out of a buffer.
+---@param buf integer
+function M.clear(buf)
+  vim.api.nvim_buf_clear_namespace(buf, ns, 0, -1)
+end
+
+--- Draws a question about the file in a buffer, for a window of `width` cells.
+---@param buf integer
+---@param asked deputy.PermissionRequest
+---@param width integer
+---@return integer row of its first change, from 1
+function M.draw(buf, asked, width)
+  local old, new = text.lines(asked.preview.oldText or ''), text.lines(asked.preview.newText)
+  local have = vim.tbl_map(text.visible, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
+  -- A buffer has no line behind the last line feed.
+  local moved = hunks_of(old[#old] == '' and vim.list_slice(old, 1, #old - 1) or old, have)
+  local header, first = header_of(asked, width), nil ---@type deputy.Piece[][], integer?
+  for _, hunk in ipairs(hunks_of(old, new)) do
+    local gone, come = slice(old, hunk[1], hunk[2]), slice(new, hunk[3], hunk[4])
+    local at = { hunk[1] + shift_of(hunk[1], moved), hunk[2] }
+    local row = draw_hunk(buf, at, gone, come, not first and header or nil, width)
+    first = first or row
+  end
+  return first or 1
+end
+
+return M

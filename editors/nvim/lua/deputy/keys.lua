@@ -1,0 +1,223 @@
+--- What keys do on the lines of the plugin's windows: on agents, questions, calls, and prompts that wait.
+
+local agents = require('deputy.agents')
+local client = require('deputy.client')
+local config = require('deputy.config')
+local place = require('deputy.place')
+local question = require('deputy.question')
+local reducer = require('deputy.reducer')
+local sessions = require('deputy.session')
+
+local M = {}
+
+---@class deputy.At where a key was pressed
+---@field session deputy.Session
+---@field node deputy.AgentNode? whose thread the window shows
+---@field about deputy.About
+---@field asked deputy.PermissionRequest? the open question of that line
+---@field pane deputy.Pane
+
+local function panel()
+  return require('deputy.panel')
+end
+
+---@type table<string, fun(at: deputy.At)>
+local actions = {}
+
+-- -- going somewhere ---------------------------------------------------------------------------------------------
+
+local function open_call(entry)
+  local found = entry.locations and entry.locations[1]
+  if found then
+    place.jump(found.uri, found.range and found.range.start.line + 1)
+  else
+    panel().toggle(entry.toolCallId)
+  end
+end
+
+function actions.open(at)
+  local uri, line = place.under_cursor()
+  if at.asked then
+    require('deputy.inline').go_to(at.asked)
+  elseif at.about.entry then
+    open_call(at.about.entry)
+  elseif at.about.agent then
+    panel().show(at.session, at.about.agent)
+  elseif uri then
+    place.jump(uri, line)
+  end
+end
+
+function actions.toggle(at)
+  local about = at.about
+  local id = about.request or about.entry and about.entry.toolCallId or about.agent
+  if id then
+    panel().toggle(id)
+  end
+end
+
+function actions.parent(at)
+  if at.node and at.node.parentAgentId then
+    panel().show(at.session, at.node.parentAgentId)
+  end
+end
+
+local function step_thread(by)
+  return function(at)
+    local ids = vim.tbl_map(function(node)
+      return node.agentId
+    end, reducer.tree(at.session.state))
+    for index, id in ipairs(ids) do
+      if at.node and id == at.node.agentId then
+        panel().show(at.session, ids[(index - 1 + by) % #ids + 1])
+        return
+      end
+    end
+  end
+end
+
+actions.next_thread = step_thread(1)
+actions.prev_thread = step_thread(-1)
+
+local function step_question(by)
+  return function(at)
+    local row = at.pane:step(vim.api.nvim_win_get_cursor(0)[1], by, function(about)
+      return about.request ~= nil
+    end)
+    if row then
+      vim.api.nvim_win_set_cursor(0, { row, 0 })
+    else
+      vim.notify('Deputy: no question here.')
+    end
+  end
+end
+
+actions.next_question = step_question(1)
+actions.prev_question = step_question(-1)
+
+function actions.input()
+  panel().to_input()
+end
+
+function actions.agents()
+  require('deputy.lists').agents()
+end
+
+function actions.inbox()
+  require('deputy.lists').inbox()
+end
+
+function actions.close()
+  panel().close()
+end
+
+function actions.help()
+  if not pcall(vim.cmd.help, 'deputy-keys') then
+    -- Only plugin managers index the manuals of what they install.
+    local manual = vim.api.nvim_get_runtime_file('doc/deputy.txt', false)[1]
+    pcall(vim.cmd.helptags, vim.fs.dirname(manual))
+    vim.cmd.help('deputy-keys')
+  end
+end
+
+-- -- answering ---------------------------------------------------------------------------------------------------
+
+for name, answer in pairs(question.ANSWERS) do
+  actions[name] = function(at)
+    if at.asked then
+      answer(at.asked)
+    else
+      vim.notify('Deputy: no question here.')
+    end
+  end
+end
+
+function actions.go_to_code(at)
+  if at.asked then
+    require('deputy.inline').go_to(at.asked)
+  end
+end
+
+-- -- agents ------------------------------------------------------------------------------------------------------
+
+--- That of the line, else that of the thread.
+local function agent_of(at)
+  return at.about.agent or at.node and at.node.agentId
+end
+
+for _, name in ipairs({ 'stop', 'steer', 'revert' }) do
+  actions[name] = function(at)
+    local id = agent_of(at)
+    if id then
+      agents[name](at.session, id)
+    end
+  end
+end
+
+function actions.unqueue(at)
+  if at.about.prompt then
+    local params = { sessionId = at.session.id, promptId = at.about.prompt }
+    client.request('deputy/session/unqueue', params)
+  else
+    vim.notify('Deputy: no waiting prompt here.')
+  end
+end
+
+-- -- maps --------------------------------------------------------------------------------------------------------
+
+--- What each action is, for lists of keys.
+local ABOUT = {
+  open = 'open what is here',
+  toggle = 'unfold or fold what is here',
+  approve = 'approve',
+  approve_always = 'approve for the session',
+  approve_agent = 'approve all questions of this agent',
+  deny = 'deny',
+  deny_reason = 'deny with a reason',
+  edit = 'edit the proposal first',
+  go_to_code = 'go to the code of a question',
+  next_question = 'next question',
+  prev_question = 'previous question',
+  stop = 'stop the agent',
+  steer = 'say something to the agent',
+  revert = 'take back the edits of the agent',
+  parent = "the parent's thread",
+  next_thread = 'next thread',
+  prev_thread = 'previous thread',
+  input = 'write a prompt',
+  unqueue = 'take a waiting prompt back',
+  agents = 'list of agents',
+  inbox = 'list of questions',
+  help = 'help',
+  close = 'close',
+}
+
+--- Maps actions in a pane, by the user's keys and by `<Plug>(deputy-session-…)`.
+---@param pane deputy.Pane
+---@param names string[] of actions
+---@param subject fun(): deputy.Session?, deputy.AgentNode? what the pane is about
+---@param own table<string, fun()>? actions that are others in this pane
+function M.map(pane, names, subject, own)
+  for _, name in ipairs(names) do
+    local function act()
+      if own and own[name] then
+        return own[name]()
+      end
+      local about = pane:under_cursor() or {}
+      local asked = about.request and sessions.question(about.request)
+      local session, node = subject()
+      session = asked and sessions.sessions[asked.sessionId] or session
+      if session then
+        actions[name]({ session = session, node = node, about = about, asked = asked, pane = pane })
+      end
+    end
+    local how = { buffer = pane.buf, nowait = true, desc = 'Deputy: ' .. ABOUT[name] }
+    vim.keymap.set('n', ('<Plug>(deputy-session-%s)'):format((name:gsub('_', '-'))), act, how)
+    local key = config.keys('session')[name]
+    if key then
+      vim.keymap.set('n', key, act, how)
+    end
+  end
+end
+
+return M

@@ -1,0 +1,86 @@
+--- Agents, calls and counts in words: the same ones wherever they stand. Pure.
+
+local reducer = require('deputy.reducer')
+local text = require('deputy.text')
+
+local M = {}
+
+---@alias deputy.Look3 { [1]: string, [2]: string, [3]: string } mark, word, highlight group
+
+M.STATES = {
+  idle = { '·', 'idle', 'DeputyDim' },
+  pending = { '…', 'queued', 'DeputyDim' },
+  running = { '⟳', 'running', 'DeputyRunning' },
+  asking = { '?', 'waiting for you', 'DeputyQuestion' },
+  completed = { '✓', 'completed', 'DeputyDone' },
+  failed = { '✗', 'failed', 'DeputyFailed' },
+  cancelled = { '⊘', 'cancelled', 'DeputyCancelled' },
+}
+
+--- Of tool calls, by their status.
+M.CALLS = {
+  pending = M.STATES.pending,
+  in_progress = M.STATES.running,
+  completed = M.STATES.completed,
+  failed = M.STATES.failed,
+  cancelled = M.STATES.cancelled,
+}
+
+local ICONS = { code_search = '⌕', code_review = '◎', planner = '☰' }
+
+---@param state deputy.State
+---@param node deputy.AgentNode
+---@return deputy.Look3
+function M.state_of(state, node)
+  return #reducer.questions_of(state, node.agentId) > 0 and M.STATES.asking or M.STATES[node.status]
+end
+
+--- `failed: timed out`, `queued, place 2`, `rate limited, retrying in 4 s`.
+---@param state deputy.State
+---@param node deputy.AgentNode
+---@return string
+function M.word_of(state, node)
+  if node.status == 'pending' and node.queuePosition then
+    return 'queued, place ' .. node.queuePosition
+  elseif node.status == 'failed' and node.failureReason then
+    return 'failed: ' .. node.failureReason:gsub('_', ' ')
+  elseif node.status == 'running' and state.details[node.agentId] then
+    return text.one_line(state.details[node.agentId])
+  end
+  return M.state_of(state, node)[2]
+end
+
+--- `12 s · 5 calls · 3.1k tok`.
+---@param node deputy.AgentNode
+---@param now number
+---@return string
+function M.figures(node, now)
+  local ended = node.endedAt and text.seconds(node.endedAt) or now
+  local used, parts = node.usage, { text.duration(ended - text.seconds(node.startedAt)) }
+  table.insert(parts, text.plural(node.toolCallCount, 'call'))
+  local tokens = used.inputTokens + used.outputTokens + used.cacheReadTokens + used.cacheWriteTokens
+  if tokens > 0 then
+    table.insert(parts, text.tokens(tokens) .. ' tok')
+  end
+  return table.concat(parts, ' · ')
+end
+
+--- The name of an agent's definition with its icon.
+---@param node { definition: string }
+---@return string
+function M.kind_of(node)
+  local icon = ICONS[node.definition]
+  return icon and icon .. ' ' .. text.one_line(node.definition) or text.one_line(node.definition)
+end
+
+--- `Agents: 1 primary, 2 running, 1 finished`, with what is queued and what waits for the user.
+---@param state deputy.State
+---@return string
+function M.status_line(state)
+  local counts, asking = reducer.counts(state), #state.questions
+  local queued = counts.pending > 0 and (', %d queued'):format(counts.pending) or ''
+  local waiting = asking > 0 and (' · %d waiting for you'):format(asking) or ''
+  return ('Agents: 1 primary%s, %d running, %d finished%s'):format(queued, counts.running, counts.finished, waiting)
+end
+
+return M
