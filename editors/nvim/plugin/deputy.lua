@@ -14,6 +14,7 @@ for group, link in pairs({
   DeputyAssistant = 'Identifier',
   DeputyHeading = 'Title',
   DeputyDim = 'Comment',
+  DeputyPlain = 'Normal',
   DeputyRunning = 'DiagnosticInfo',
   DeputyDone = 'DiagnosticOk',
   DeputyFailed = 'DiagnosticError',
@@ -116,7 +117,16 @@ for name, call in pairs({
   end)
 end
 
-for _, action in ipairs({ 'approve', 'approve_always', 'deny', 'deny_reason', 'edit', 'next_question', 'prev_question' }) do
+for _, action in ipairs({
+  'approve',
+  'approve_always',
+  'approve_agent',
+  'deny',
+  'deny_reason',
+  'edit',
+  'next_question',
+  'prev_question',
+}) do
   plug((action:gsub('_', '-')), function()
     require('deputy').inline(action)
   end)

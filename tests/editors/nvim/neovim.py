@@ -55,12 +55,12 @@ class Neovim:
         self.command(f"Deputy {words}")
 
     def at(self, text: str) -> None:
-        """Puts the cursor of the session window on the first line that has ``text``."""
+        """Puts the cursor of a window of the plugin on the first line that has ``text``."""
         self.until_shown(text)
         self.lua(
             """for _, win in ipairs(vim.api.nvim_list_wins()) do
                  local buf = vim.api.nvim_win_get_buf(win)
-                 if vim.bo[buf].filetype == 'deputy' then
+                 if vim.startswith(vim.bo[buf].filetype, 'deputy') then
                    for row, line in ipairs(vim.api.nvim_buf_get_lines(buf, 0, -1, false)) do
                      if line:find(..., 1, true) then
                        vim.api.nvim_set_current_win(win)
@@ -142,6 +142,8 @@ def neovim(workspace: Path, *arguments: str) -> Iterator[Neovim]:
 def reached(path: str, process: subprocess.Popen[bytes]) -> Iterator[Nvim]:
     """A connection to the Neovim that listens there; at the end it quits, and its server with it."""
     api = _attached(path)
+    # It listens before it has read its arguments.
+    Neovim(api, Path()).until("vim.v.vim_did_enter == 1")
     try:
         yield api
     finally:

@@ -27,7 +27,7 @@ def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(de
     opened(deputy)
     shown = deputy.everything()
     assert (
-        "~? [fix the limit] edit_file(loop.py)  1 of 1\n~  \\a approve · \\A Always allow: edit_file(loop.py)" in shown
+        "~? [fix the limit] edit_file(loop.py)  1 of 1\n~  \\a approve · \\A always allow: edit_file(loop.py)" in shown
     )
     assert "~+ limit = 3" in shown
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]

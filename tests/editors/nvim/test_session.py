@@ -51,7 +51,7 @@ def test_a_child_opens_as_a_read_only_thread_and_keys_lead_on_and_back(deputy: N
     deputy.until_shown("All is said.")
     deputy.at("read the code")
     deputy.keys("<CR>")
-    thread = deputy.until_shown("read-only: thread of [read the code] · completed · parent: session")
+    thread = deputy.until_shown("read-only: thread of [read the code] · parent: session · completed")
     assert "I have read the code" in thread
     assert not deputy.api.current.buffer.options["modifiable"]
     assert "sends" not in thread

@@ -21,7 +21,13 @@ local CHOICES = {
   { 'go_to_code', 'go to the code' },
 }
 
---- `a approve`, `A Always allow: edit_file(a.py)`, `ga approve all 3 of this agent`.
+--- The name of an option, which spells out the rule that a lasting answer adds.
+local function name_of(asked, kind)
+  local name = question.name(asked, kind)
+  return name and name:sub(1, 1):lower() .. name:sub(2)
+end
+
+--- `a approve`, `A always allow: edit_file(a.py)`, `ga approve all 3 of this agent`.
 ---@param asked deputy.PermissionRequest
 ---@param keys table<string, string|false>
 ---@param own integer open questions of its agent
@@ -32,7 +38,7 @@ function M.choices(asked, keys, own)
   for _, row in ipairs(CHOICES) do
     local action, word, option = unpack(row, 1, 3)
     local key = (in_code or action ~= 'go_to_code') and keys[action]
-    word = word or words[action] or option and question.name(asked, option)
+    word = word or words[action] or option and name_of(asked, option)
     if key and word then
       table.insert(shown, text.key(key) .. ' ' .. word)
     end

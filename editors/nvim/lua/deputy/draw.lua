@@ -250,16 +250,29 @@ local function gap(out)
   end
 end
 
---- What the agent of a thread does now, where nothing else moves.
-local function now(state, node, look, out)
-  if node.status ~= 'running' or words.state_of(state, node) == words.STATES.asking then
+--- Whether calls of the agent are open: they show by themselves what it waits for.
+local function calling(state, agent_id)
+  local entries = state.transcripts[agent_id] or {}
+  for index = #entries, 1, -1 do
+    local entry = entries[index]
+    if entry.type == 'tool_call' and (entry.status == 'pending' or entry.status == 'in_progress') then
+      return true
+    elseif entry.type == 'message' then
+      return false
+    end
+  end
+  return false
+end
+
+--- What the agent of a thread does while nothing else moves: it thinks, or waits for the model.
+local function thinking(state, node, look, out)
+  if node.status ~= 'running' or calling(state, node.agentId) then
     return
   end
-  local doing = state.details[node.agentId] or state.activities[node.agentId] or 'working'
   local since = node.parentAgentId and node.startedAt or state.turnSince
   local elapsed = since and '  ' .. text.duration(look.now - text.seconds(since)) or ''
+  local what = text.cut(text.one_line(state.details[node.agentId] or 'thinking'), look.width - #elapsed - 3)
   gap(out)
-  local what = text.cut(text.one_line(doing), look.width - #elapsed - 3)
   table.insert(out, items.line({ { '⟳ ' .. what, 'DeputyRunning' }, { elapsed, 'DeputyDim' } }))
 end
 
@@ -298,7 +311,7 @@ function M.thread(state, agent_id, look)
     plan(state.plans[agent_id], look, out)
   end
   if not streaming then
-    now(state, node, look, out)
+    thinking(state, node, look, out)
   end
   if agent_id == state.primary then
     failure(state, out)
@@ -324,6 +337,21 @@ function M.tree(state, look)
   end
   vim.iter(below[''] or {}):each(show)
   return out
+end
+
+--- `g? keys · <Tab> unfold`: what some keys do, for a status line.
+---@param hints { [1]: string, [2]: string }[] action and word
+---@param keys table<string, string|false>
+---@return string
+function M.hints(hints, keys)
+  local parts = {}
+  for _, hint in ipairs(hints) do
+    local key = keys[hint[1]]
+    if key then
+      table.insert(parts, text.key(key) .. ' ' .. hint[2])
+    end
+  end
+  return text.bar(table.concat(parts, ' · '))
 end
 
 return M

@@ -42,7 +42,8 @@ local function virtual(lines, group, sign, width)
   local shown = {}
   for _, line in ipairs(lines) do
     for index, part in ipairs(text.folded(line, width - 2)) do
-      table.insert(shown, { { (index == 1 and sign or ' ') .. ' ' .. part, group } })
+      local line_of = (index == 1 and sign or ' ') .. ' ' .. part
+      table.insert(shown, { { line_of .. (' '):rep(width - vim.fn.strdisplaywidth(line_of)), group } })
     end
   end
   return shown

@@ -43,6 +43,7 @@ function actions.open(at)
     open_call(at.about.entry)
   elseif at.about.agent then
     panel().show(at.session, at.about.agent)
+    panel().focus()
   elseif uri then
     place.jump(uri, line)
   end

@@ -1,6 +1,7 @@
 --- The list of questions and the list of agents, each a window at the bottom of the screen.
 
 local box = require('deputy.box')
+local config = require('deputy.config')
 local draw = require('deputy.draw')
 local items = require('deputy.item')
 local keys = require('deputy.keys')
@@ -12,23 +13,26 @@ local window = require('deputy.window')
 
 local M = {}
 
-local HEIGHT = 12
+local SHARE = 0.3
+local LEAST = 8
 
-local OPTIONS = { number = false, relativenumber = false, signcolumn = 'no', wrap = false, cursorline = true }
+local OPTIONS =
+  { number = false, relativenumber = false, signcolumn = 'no', wrap = false, cursorline = true, winfixheight = true }
 
-local function open_window(pane, title)
+local function open_window(pane, list)
   local win = vim.fn.bufwinid(pane.buf)
   if win == -1 then
     vim.cmd('botright split')
     win = vim.api.nvim_get_current_win()
     vim.wo[win].winfixbuf = false
     vim.api.nvim_win_set_buf(win, pane.buf)
-    vim.api.nvim_win_set_height(win, HEIGHT)
+    vim.api.nvim_win_set_height(win, math.max(LEAST, math.floor(SHARE * vim.o.lines)))
     for name, value in pairs(vim.tbl_extend('error', OPTIONS, { statuscolumn = ' ', fillchars = 'eob: ' })) do
       vim.wo[win][0][name] = value
     end
   end
-  vim.wo[win][0].winbar, vim.wo[win][0].statusline = ' ' .. title, ' Deputy'
+  vim.wo[win][0].winbar = ' ' .. list.title
+  vim.wo[win][0].statusline = draw.hints(list.hints, config.keys('session'))
   window.fit()
   vim.api.nvim_set_current_win(win)
 end
@@ -42,6 +46,7 @@ end
 ---@field title string
 ---@field empty string what stands there when there is nothing
 ---@field actions string[]
+---@field hints { [1]: string, [2]: string }[] of its status line
 ---@field draw fun(look: deputy.Look): deputy.Item[]
 
 ---@type table<string, deputy.List>
@@ -53,6 +58,7 @@ local LISTS = {
       { 'open', 'toggle', 'next_question', 'prev_question', 'stop', 'steer', 'agents', 'help', 'close' },
       { 'approve', 'approve_always', 'approve_agent', 'deny', 'deny_reason', 'edit', 'go_to_code' }
     ),
+    hints = { { 'approve', 'approve' }, { 'deny', 'deny' }, { 'open', 'go to the code' }, { 'close', 'close' } },
     draw = function(look)
       return vim.tbl_map(function(asked)
         local state = sessions.sessions[asked.sessionId].state
@@ -64,6 +70,13 @@ local LISTS = {
     title = 'Deputy · agents',
     empty = 'No agent has run yet.',
     actions = { 'open', 'stop', 'steer', 'revert', 'inbox', 'help', 'close' },
+    hints = {
+      { 'open', 'open' },
+      { 'stop', 'stop' },
+      { 'steer', 'steer' },
+      { 'revert', 'revert' },
+      { 'close', 'close' },
+    },
     draw = function(look)
       local session = sessions.get()
       return session and draw.tree(session.state, look) or {}
@@ -78,11 +91,11 @@ local function show(list, pane)
 end
 
 local function open(name)
-  local list, pane, fresh = LISTS[name], panes.open(name, 'deputy')
+  local list, pane, fresh = LISTS[name], panes.open(name, 'deputy_list')
   if fresh then
     keys.map(pane, list.actions, sessions.get, { close = close })
   end
-  open_window(pane, list.title)
+  open_window(pane, list)
   show(list, pane)
   vim.api.nvim_win_set_cursor(0, { 1, 0 })
 end

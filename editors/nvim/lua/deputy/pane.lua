@@ -113,6 +113,10 @@ function Pane:show(items)
   local last = vim.api.nvim_buf_line_count(self.buf)
   for _, win in ipairs(followers) do
     vim.api.nvim_win_set_cursor(win, { last, 0 })
+    -- Windows that have grown or shrunk show as much as they can.
+    vim.api.nvim_win_call(win, function()
+      vim.cmd('normal! zb')
+    end)
   end
 end
 
@@ -123,6 +127,7 @@ function Pane:show_asides()
       vim.api.nvim_buf_set_extmark(self.buf, aside_ns, self.starts[index], 0, {
         virt_text = { { item.aside .. ' ', 'DeputyDim' } },
         virt_text_pos = 'eol_right_align',
+        hl_mode = 'combine',
       })
     end
   end

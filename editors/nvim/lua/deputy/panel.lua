@@ -42,16 +42,12 @@ end
 
 -- -- what stands around the thread -------------------------------------------------------------------------------
 
-local function bar(line)
-  return (' ' .. line):gsub('%%', '%%%%')
-end
-
 --- The counts, and beside them what sending does, where there is room for it.
 local function input_bar(session, width)
   local status, send = words.status_line(session.state), config.keys('input').send
   local hint = send and ('%s %s '):format(text.key(send), session.state.turn and 'queues' or 'sends') or ''
   local room = width - vim.fn.strdisplaywidth(status) - #hint - 3
-  return bar(status) .. (room > 0 and '%=' .. bar(hint) or '')
+  return text.bar(status) .. (room > 0 and '%=' .. text.bar(hint) or '')
 end
 
 local function banner(session, node)
@@ -69,30 +65,7 @@ local function banner(session, node)
   local parent = session.state.agents[node.parentAgentId]
   local whose = parent and parent.parentAgentId and ('[%s]'):format(text.one_line(parent.label)) or 'session'
   local state = words.word_of(session.state, node)
-  return ('read-only: thread of [%s] · %s · parent: %s'):format(text.one_line(node.label), state, whose)
-end
-
-local HINTS = {
-  session = { { 'help', 'keys' }, { 'toggle', 'unfold' }, { 'agents', 'agents' }, { 'inbox', 'questions' } },
-  child = {
-    { 'parent', 'back' },
-    { 'next_thread', 'next' },
-    { 'steer', 'steer' },
-    { 'stop', 'stop' },
-    { 'help', 'keys' },
-  },
-}
-
---- `g? keys · <Tab> unfold · gt agents`.
-local function hints(which)
-  local keys, parts = config.keys('session'), {}
-  for _, hint in ipairs(HINTS[which]) do
-    local key = keys[hint[1]]
-    if key then
-      table.insert(parts, text.key(key) .. ' ' .. hint[2])
-    end
-  end
-  return bar(table.concat(parts, ' · '))
+  return ('read-only: thread of [%s] · parent: %s · %s'):format(text.one_line(node.label), whose, state)
 end
 
 --- What stands above a thread: what the server told, and how to begin.
@@ -110,6 +83,9 @@ local function opening(drawn, keys)
 end
 
 -- -- the thread --------------------------------------------------------------------------------------------------
+
+local SESSION_HINTS = { { 'help', 'keys' }, { 'toggle', 'unfold' }, { 'agents', 'agents' }, { 'inbox', 'questions' } }
+local CHILD_HINTS = { { 'parent', 'back' }, { 'next_thread', 'next' }, { 'steer', 'steer' }, { 'stop', 'stop' } }
 
 local THREAD_KEYS = vim.tbl_keys(config.defaults.keys.session)
 
@@ -144,10 +120,11 @@ function M.redraw()
   end
   unfold_questions(session)
   local pane = pane_of(session, shown.agent or 'primary')
-  window.show_thread(pane.buf, hints(shown.agent and 'child' or 'session'))
+  local hints = draw.hints(shown.agent and CHILD_HINTS or SESSION_HINTS, config.keys('session'))
+  window.show_thread(pane.buf, hints)
   local look = M.look(window.width(win))
   pane:show(opening(node and draw.thread(session.state, node.agentId, look) or {}, look.keys))
-  vim.wo[win].winbar = bar(text.cut(banner(session, node), look.width - 1))
+  vim.wo[win].winbar = text.bar(text.cut(banner(session, node), look.width - 1))
   local below = window.input()
   if below then
     vim.wo[below].winbar = input_bar(session, vim.api.nvim_win_get_width(below))
@@ -178,7 +155,7 @@ local function ensure()
   if not window.thread() then
     local pane = panes.open('starting', 'deputy')
     pane:show({ items.plain({ 'Starting …' }) })
-    window.show_thread(pane.buf, hints('session'))
+    window.show_thread(pane.buf, draw.hints(SESSION_HINTS, config.keys('session')))
   end
 end
 
@@ -212,6 +189,11 @@ function M.begin(callback)
       callback(session)
     end
   end)
+end
+
+--- Goes to the thread.
+function M.focus()
+  vim.api.nvim_set_current_win(window.thread() or 0)
 end
 
 --- Opens the session's windows with the cursor in the input area.

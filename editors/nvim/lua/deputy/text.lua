@@ -93,6 +93,13 @@ function M.key(key)
   return (name:gsub('<lt>', '<'))
 end
 
+--- A line as the options `winbar` and `statusline` take it.
+---@param line string
+---@return string
+function M.bar(line)
+  return (' ' .. line):gsub('%%', '%%%%')
+end
+
 --- What differs between two texts.
 ---@param old string
 ---@param new string

@@ -24,6 +24,8 @@ local OPTIONS = {
   -- Text does not touch the border, and no marks stand where there is none.
   statuscolumn = ' ',
   fillchars = 'eob: ',
+  -- A label in brackets is no link.
+  winhighlight = '@markup.link.markdown_inline:DeputyPlain,@markup.link.label.markdown_inline:DeputyPlain',
 }
 
 local function alive(win)

@@ -55,8 +55,12 @@ end
 ---@param now number
 ---@return string
 function M.figures(node, now)
-  local ended = node.endedAt and text.seconds(node.endedAt) or now
-  local used, parts = node.usage, { text.duration(ended - text.seconds(node.startedAt)) }
+  local used, parts = node.usage, {}
+  -- An idle one is there, and takes no time.
+  if node.status ~= 'idle' then
+    local ended = node.endedAt and text.seconds(node.endedAt) or now
+    table.insert(parts, text.duration(ended - text.seconds(node.startedAt)))
+  end
   table.insert(parts, text.plural(node.toolCallCount, 'call'))
   local tokens = used.inputTokens + used.outputTokens + used.cacheReadTokens + used.cacheWriteTokens
   if tokens > 0 then
