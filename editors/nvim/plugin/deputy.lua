@@ -93,7 +93,12 @@ for name, row in pairs({
   end)
 end
 
-command('DeputyMode', 'the permission mode', { nargs = '?' }, function(given)
+command('DeputyMode', 'the permission mode', {
+  nargs = '?',
+  complete = function(lead)
+    return require('deputy').modes(lead)
+  end,
+}, function(given)
   require('deputy').mode(given.args)
 end)
 command('DeputyModel', 'the model', { nargs = 1 }, function(given)

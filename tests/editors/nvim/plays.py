@@ -1,6 +1,7 @@
 """What the scripted model says in these tests, by the words of the prompt."""
 
 import asyncio
+import json
 
 from tests.support.deputies import is_child
 from tests.support.plays import Json, Play, call, calls, say, text
@@ -16,9 +17,9 @@ def _last_prompt(body: Json) -> str:
     return texts[-1]
 
 
-def _results(body: Json) -> int:
-    content = body["messages"][-1]["content"]
-    return sum(block["type"] == "tool_result" for block in content)
+def _is_told_results(body: Json) -> bool:
+    """Of its tools, and nothing that a user says."""
+    return all(block["type"] == "tool_result" for block in body["messages"][-1]["content"])
 
 
 def _spawn(task: str, mode: str = "read_only") -> dict[str, object]:
@@ -30,6 +31,11 @@ _ROUNDS = {
     "three": lambda: calls(_spawn("never ends, one"), _spawn("never ends, two"), _spawn("never ends, three")),
     "edit": lambda: calls(_spawn("fix the limit", "default")),
     "edits": lambda: calls(_spawn("fix both", "default")),
+    "twice": lambda: calls(_spawn("fix twice", "default")),
+    "many": lambda: calls(*(call("write_file", path=f"new{n}.txt", content=f"{n}\n") for n in range(12))),
+    "top": lambda: calls(_spawn("fix the top", "default")),
+    "steered": lambda: calls(_spawn("fix and listen", "default")),
+    "typed": lambda: calls(call("code_search", query="where is the limit")),
     "plan": lambda: calls(
         call("todo", entries=[{"content": "look", "status": "completed"}, {"content": "act", "status": "in_progress"}])
     ),
@@ -40,23 +46,31 @@ _ROUNDS = {
 }
 
 
+def _said(body: Json) -> str:
+    """All that an agent was told, results of its tools included."""
+    return json.dumps([message["content"] for message in body["messages"] if message["role"] == "user"])
+
+
 def _child(body: Json, task: str) -> Play:
-    if "never" in task:
+    if "never" in task or "where is the limit" in task:
         return say("too late", gate=asyncio.Event())
     rounds = sum(message["role"] == "assistant" for message in body["messages"])
     if task.startswith("fix"):
         loop = call("edit_file", path="loop.py", old_string="limit = 2", new_string="limit = 3")
         notes = call("edit_file", path="notes.md", old_string="two", new_string="three")
-        both = (loop, notes) if "both" in task else (loop,)
+        rest = call("edit_file", path="loop.py", old_string="rest = 0", new_string="rest = 1")
+        top = call("edit_file", path="loop.py", old_string="# tries", new_string="# all tries")
+        both = {"both": (loop, notes), "twice": (loop, rest), "top": (top,)}.get(task.split()[-1], (loop,))
         reads = calls(call("read_file", path="loop.py"), call("read_file", path="notes.md"))
-        return (reads, calls(*both), say("It is done, see `loop.py:2`."))[min(rounds, 2)]
+        told = "I was told of the rest." if "mind the rest" in _said(body) else "It is done, see `loop.py:2`."
+        return (reads, calls(*both), say(told))[min(rounds, 2)]
     return (calls(call("read_file", path="loop.py")), say(f"I have {task}: `loop.py:2`."))[min(rounds, 1)]
 
 
 def script(body: Json, _: int) -> Play:
     if is_child(body):
         return _child(body, _task(body))
-    if _results(body):
+    if _is_told_results(body):
         return say("All is said.")
     rounds = _ROUNDS.get(_last_prompt(body).partition(" ")[0])
     return rounds() if rounds else say(f"You said: {_last_prompt(body)}")

@@ -119,9 +119,11 @@ end
 
 -- -- agents ------------------------------------------------------------------------------------------------------
 
---- The line of an agent; what it does now is shown as far as there is room, and not where its calls are.
+--- The line of an agent. Where room is short its kind goes first, then figures; what it does now is shown as far as
+--- there is room, and not where its calls are.
 local function agent_line(state, node, look, lead, quiet)
   local states, item = words.state_of(state, node), items.new({ agent = node.agentId })
+  local activity = not quiet and states == words.STATES.running and state.activities[node.agentId]
   item.aside = words.figures(node, look.now)
   local pieces = {
     { lead, 'DeputyDim' },
@@ -133,8 +135,8 @@ local function agent_line(state, node, look, lead, quiet)
   local function left()
     return look.width - items.width(pieces) - vim.fn.strdisplaywidth(item.aside) - 2
   end
-  if left() < 0 then
-    pieces[4] = { '' }
+  if left() < (activity and SHORTEST or 0) then
+    pieces[4][1] = words.icon_of(node)
   end
   if left() < 0 then
     item.aside = item.aside:match('^(.-) · ')
@@ -142,9 +144,8 @@ local function agent_line(state, node, look, lead, quiet)
   if left() < 0 then
     pieces[5][1] = text.cut(pieces[5][1], vim.fn.strdisplaywidth(pieces[5][1]) + left())
   end
-  local activity = node.status == 'running' and states ~= words.STATES.asking and state.activities[node.agentId]
   local room = left() - 2
-  if activity and not quiet and room >= SHORTEST then
+  if activity and room >= SHORTEST - 2 then
     table.insert(pieces, { '  ' .. text.cut(text.one_line(activity), room), 'DeputyDim' })
   end
   items.add(item, pieces)

@@ -71,8 +71,9 @@ local function draw_hunk(buf, hunk, gone, come, header, width)
   local top = old_count == 0 and old_start <= 0
   local anchor = top and 0 or math.min(last, row + math.max(old_count, 1) - 1) - 1
   if header then
-    -- With nothing to take away the header stands between the lines around the new ones.
-    if old_count > 0 then
+    -- With nothing to take away the header stands between the lines around the new ones; above the first line of a
+    -- window's text it would not be seen.
+    if old_count > 0 and row > 1 then
       put(buf, row - 1, { virt_lines = header, virt_lines_above = true })
     else
       below = vim.list_extend(vim.list_slice(header), below)

@@ -117,6 +117,15 @@ end
 
 local MODES = { 'plan', 'default', 'accept_edits', 'bypass' }
 
+--- Names of permission modes, for completion.
+---@param lead string
+---@return string[]
+function M.modes(lead)
+  return vim.tbl_filter(function(mode)
+    return vim.startswith(mode, lead)
+  end, MODES)
+end
+
 --- The permission mode of the session; asks for it where none is given.
 ---@param mode string?
 function M.mode(mode)

@@ -69,6 +69,14 @@ function M.figures(node, now)
   return table.concat(parts, ' · ')
 end
 
+--- The icon of an agent's definition, where it has one.
+---@param node { definition: string }
+---@return string
+function M.icon_of(node)
+  local icon = ICONS[node.definition]
+  return icon and '  ' .. icon or ''
+end
+
 --- The name of an agent's definition with its icon.
 ---@param node { definition: string }
 ---@return string

@@ -1,0 +1,191 @@
+"""Keys: every `<Plug>` map, keys of the user's own, and the undo steps and marks that edits leave."""
+
+import re
+
+import pytest
+
+from tests.editors.nvim.neovim import PLUGIN, Neovim
+from tests.editors.nvim.test_questions import OPEN, opened, text_of
+from tests.editors.nvim.test_session import STATE
+
+MANUAL = (PLUGIN / "doc/deputy.txt").read_text("utf-8")
+
+
+def plugs(deputy: Neovim, which: str) -> set[str]:
+    """The ``<Plug>`` maps that a list of maps has, without the prefix."""
+    names = deputy.lua(f"return vim.tbl_map(function(map) return map.lhs end, {which})")
+    return {name[len("<Plug>(deputy-") : -1] for name in names if name.startswith("<Plug>(deputy-")}
+
+
+def test_every_plug_map_is_there_and_in_the_manual(deputy: Neovim) -> None:
+    everywhere = plugs(deputy, "vim.api.nvim_get_keymap('n')")
+    named = set(re.findall(r"<Plug>\(deputy-([a-z-]+)\)", MANUAL))
+    assert everywhere == {name for name in named if not name.startswith("session-")}
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+    deputy.at("You said: hello")
+    actions = set(deputy.lua("return vim.tbl_keys(require('deputy.config').defaults.keys.session)"))
+    here = plugs(deputy, "vim.api.nvim_buf_get_keymap(0, 'n')")
+    assert here == {"session-" + action.replace("_", "-") for action in actions}
+
+
+def test_all_can_be_done_by_plug_maps_alone(deputy: Neovim, model: str) -> None:
+    deputy.setup_scripted(model, keys=False)
+    deputy.command("edit loop.py")
+    deputy.keys("<Plug>(deputy-toggle)")
+    deputy.until("require('deputy.session').get()")
+    deputy.command("wincmd t")
+    deputy.ask("edits please")
+    deputy.until(f"{OPEN} == 2")
+    deputy.until_shown("~? [fix both] edit_file(loop.py)")
+    assert deputy.lua("return vim.fn.maparg('\\\\a', 'n')") == ""
+    deputy.keys("<Plug>(deputy-next-question)")
+    assert deputy.api.current.buffer.name.endswith("notes.md")
+    deputy.keys("<Plug>(deputy-prev-question)")
+    assert deputy.api.current.buffer.name.endswith("loop.py")
+    deputy.keys("<Plug>(deputy-approve)")
+    deputy.until(f"{OPEN} == 1")
+    deputy.keys("<Plug>(deputy-inbox)")
+    deputy.until_shown("Deputy · questions that wait for you")
+    deputy.keys("<Plug>(deputy-session-deny)")
+    deputy.until(f"{STATE}.turn == nil")
+    deputy.keys("<Plug>(deputy-session-close)")
+    deputy.keys("<Plug>(deputy-agents)")
+    deputy.at("fix both  general  completed")
+    deputy.keys("<Plug>(deputy-session-open)")
+    deputy.until_shown("read-only: thread of [fix both]")
+    deputy.keys("<Plug>(deputy-session-parent)")
+    deputy.until_shown("All is said.")
+    deputy.keys("<Plug>(deputy-session-close)")
+    assert "All is said." not in deputy.everything()
+    deputy.keys("<Plug>(deputy-toggle)")
+    deputy.until_shown("All is said.")
+
+
+def test_keys_of_the_users_own_take_the_place_of_the_plugins(deputy: Neovim, model: str) -> None:
+    deputy.setup_scripted(model, keys={"session": {"toggle": "za", "stop": False}, "inline": {"approve": "<leader>y"}})
+    opened(deputy)
+    assert "~  \\y approve" in deputy.everything()
+    deputy.at("fix the limit")
+    assert deputy.lua("return { vim.fn.maparg('x', 'n'), vim.fn.maparg('<Tab>', 'n') }") == ["", ""]
+    deputy.keys("za")
+    deputy.until_shown("▸ ? fix the limit")
+    deputy.command("wincmd t")
+    deputy.keys("\\y")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+
+
+def test_a_map_of_the_users_own_in_a_file_is_left_alone(deputy: Neovim) -> None:
+    deputy.command("edit loop.py")
+    deputy.command("nnoremap <buffer> \\a :let g:mine = 1<CR>")
+    opened(deputy)
+    deputy.keys("\\a")
+    assert deputy.lua("return vim.g.mine") == 1
+    deputy.keys("\\d")
+    deputy.until(f"{OPEN} == 0")
+    assert deputy.lua("return vim.fn.maparg('\\\\a', 'n')").startswith(":let")
+
+
+def test_two_edits_of_one_file_are_two_undo_steps_and_marks_stay(deputy: Neovim) -> None:
+    opened(deputy, "twice")
+    deputy.until(f"{OPEN} == 2")
+    deputy.lua("vim.fn.confirm = function() return 1 end")
+    deputy.keys("\\ga")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 1"]
+    assert deputy.lua('return { vim.fn.line("\'a"), vim.fn.line("\'b") }') == [2, 3]
+    deputy.command("undo")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+    deputy.command("undo")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
+    deputy.command("redo")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+
+
+def test_what_the_user_has_typed_is_an_undo_step_of_its_own(deputy: Neovim) -> None:
+    deputy.command("edit loop.py")
+    deputy.keys("Gorest = 9<Esc>")
+    deputy.ask("edit it")
+    deputy.until_shown("~? [fix the limit]")
+    deputy.keys("\\a")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0", "rest = 9"]
+    deputy.command("undo")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0", "rest = 9"]
+
+
+@pytest.mark.requirement("X5")
+def test_all_questions_of_one_agent_are_approved_at_the_code(deputy: Neovim) -> None:
+    opened(deputy, "edits please")
+    deputy.until(f"{OPEN} == 2")
+    deputy.until_shown("\\ga approve all 2 of this agent")
+    deputy.lua("vim.fn.confirm = function(asked) CONFIRMED = asked; return 2 end")
+    deputy.keys("\\ga")
+    assert deputy.lua("return CONFIRMED").splitlines()[1:] == [
+        "  [fix both] edit_file(loop.py)",
+        "  [fix both] edit_file(notes.md)",
+    ]
+    assert deputy.lua(f"return {OPEN}") == 2
+    deputy.lua("vim.fn.confirm = function() return 1 end")
+    deputy.keys("\\ga")
+    deputy.until_shown("All is said.")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+    assert (deputy.workspace / "notes.md").read_text() == "It tries three times.\n"
+
+
+def test_a_lasting_yes_is_not_asked_for_again(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\A")
+    deputy.until_shown("All is said.")
+    deputy.command("undo")
+    deputy.command("write")
+    deputy.ask("edit it again")
+    deputy.until(lambda: deputy.everything().count("All is said.") == 2)
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
+
+
+def test_a_change_of_the_first_line_is_seen_with_who_asks(deputy: Neovim) -> None:
+    opened(deputy, "top")
+    lines = deputy.everything().splitlines()
+    at = lines.index("# tries")
+    assert lines[at + 1] == "~? [fix the top] edit_file(loop.py)  1 of 1"
+    assert any(line.startswith("~+ # all tries") for line in lines[at + 2 : at + 6])
+
+
+def test_a_change_stays_at_its_place_while_the_user_types_above_it(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("ggOone<CR>two<Esc>")
+    shown = deputy.until_shown("~? [fix the limit]").splitlines()
+    assert shown[shown.index("limit = 2") + 1].startswith("~+ limit = 3")
+
+
+def test_the_keys_of_the_session_lead_to_help_lists_input_and_files(deputy: Neovim) -> None:
+    deputy.ask("look around")
+    deputy.at("All is said.")
+    deputy.keys("g?")
+    assert deputy.api.current.buffer.options["filetype"] == "help"
+    deputy.command("quit")
+    deputy.at("All is said.")
+    deputy.keys("gt")
+    deputy.until_shown("Deputy · agents")
+    deputy.keys("gi")
+    deputy.until_shown("No question waits for you.")
+    deputy.keys("q")
+    deputy.at("All is said.")
+    deputy.keys("i")
+    assert deputy.api.current.buffer.options["filetype"] == "deputy_input"
+    deputy.command("stopinsert")
+    deputy.command("quit")
+    deputy.at("All is said.")
+    deputy.keys("i")
+    assert deputy.api.current.buffer.options["filetype"] == "deputy_input"
+    deputy.command("stopinsert")
+    deputy.at("read the code")
+    deputy.keys("<Tab>")
+    deputy.at("✓ read_file(loop.py)")
+    deputy.keys("<Tab>")
+    deputy.until_shown("limit = 2")
+    deputy.at("✓ read_file(loop.py)")
+    deputy.keys("<CR>")
+    assert deputy.api.current.buffer.name.endswith("loop.py")
