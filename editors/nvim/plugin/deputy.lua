@@ -59,9 +59,12 @@ simple('DeputyNew', 'open a new session', 'new')
 simple('DeputyAgents', 'the tree of agents', 'agents')
 simple('DeputyInbox', 'questions that wait for you', 'inbox')
 simple('DeputyStop', 'stop all agents', 'stop')
-simple('DeputySessions', 'sessions of the project', 'sessions')
 simple('DeputyRestart', 'start the server again', 'restart')
 simple('DeputyLog', 'the log', 'log')
+
+command('DeputySessions', 'sessions of the project', { bang = true }, function(given)
+  require('deputy').sessions(given.bang)
+end)
 
 local function running(node)
   return node.status == 'running' or node.status == 'pending'

@@ -47,9 +47,7 @@ def test_an_agent_that_has_ended_cannot_be_told_anything_and_that_is_said(deputy
     deputy.until("#NOTICED > 0")
     assert "Deputy: " in deputy.lua("return NOTICED[1]")
     deputy.command("DeputySteer nobody go on")
-    assert deputy.lua("return NOTICED[2]") == (
-        'Deputy: no agent is called "nobody go on". <Tab> completes names.'
-    )
+    assert deputy.lua("return NOTICED[2]") == ('Deputy: no agent is called "nobody go on". <Tab> completes names.')
 
 
 def test_a_mode_that_allows_it_settles_an_open_question_which_then_goes_away(deputy: Neovim) -> None:

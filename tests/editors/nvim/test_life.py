@@ -3,10 +3,11 @@
 import os
 import re
 import signal
+from pathlib import Path
 
 import pytest
 
-from tests.editors.nvim.neovim import DEPUTY, PLUGIN, ROOT, Neovim
+from tests.editors.nvim.neovim import DEPUTY, PLUGIN, ROOT, Neovim, neovim
 
 SESSION = "require('deputy.session').get()"
 
@@ -87,6 +88,34 @@ def test_after_a_crash_the_session_is_loaded_again_and_goes_on(deputy: Neovim) -
     deputy.until_shown("You said: hello")
 
 
+@pytest.mark.requirement("P6")
+def test_a_neovim_that_is_started_later_loads_what_a_killed_server_left(workspace: Path, model: str) -> None:
+    with neovim(workspace) as first:
+        first.setup_scripted(model)
+        first.ask("plan it")
+        first.until_shown("▸ act")
+        first.until(f"{SESSION}.state.turn == nil")
+        first.ask("three of them")
+        first.until_shown("3 running")
+        session = first.lua(f"return {SESSION}.id")
+        os.kill(server_pid(first), signal.SIGKILL)
+        first.until_shown("the server has ended")
+    with neovim(workspace) as second:
+        second.setup_scripted(model)
+        choose(second, session, "load")
+        shown = second.until_shown("✗ never ends, two  failed: interrupted by restart")
+        assert "You\nthree of them" in shown
+        assert "▸ act" in shown
+        assert "0 running, 3 finished" in shown
+        second.at("never ends, two")
+        second.keys("<CR>")
+        second.until_shown("read-only: thread of [never ends, two]")
+        second.until_shown("Task\nnever ends, two")
+        second.keys("-")
+        second.ask("hello")
+        second.until_shown("You said: hello")
+
+
 def server_pid(deputy: Neovim) -> int:
     children = deputy.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())")
     assert len(children) == 1
@@ -118,19 +147,25 @@ def test_sessions_can_be_listed_and_loaded(deputy: Neovim) -> None:
     assert offered[1] == ["load", "rename", "export as Markdown", "archive", "delete"]
 
 
-def choose(deputy: Neovim, session: str, deed: str) -> None:
+def choose(deputy: Neovim, session: str, deed: str, command: str = "DeputySessions") -> None:
     """Picks a session in the list of sessions, and what to do with it."""
     deputy.lua(
         """local session, deed = ...
+           CHOSEN = false
            vim.ui.select = function(items, _, done)
              for _, item in ipairs(items) do
-               if item[1] == deed or item.sessionId == session then return done(item) end
+               if item[1] == deed or item.sessionId == session then
+                 done(item)
+                 CHOSEN = CHOSEN or item[1] == deed
+                 return
+               end
              end
            end""",
         session,
         deed,
     )
-    deputy.command("DeputySessions")
+    deputy.command(command)
+    deputy.until("CHOSEN")
 
 
 def test_a_session_can_be_renamed_exported_and_deleted(deputy: Neovim) -> None:
@@ -148,6 +183,43 @@ def test_a_session_can_be_renamed_exported_and_deleted(deputy: Neovim) -> None:
     deputy.until(f"{SESSION} == nil")
     deputy.ask("again")
     deputy.until_shown("You said: again")
+
+
+def test_a_session_that_is_put_away_leaves_the_list_until_all_are_asked_for(deputy: Neovim) -> None:
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+    session = deputy.lua(f"return {SESSION}.id")
+    choose(deputy, session, "archive")
+    deputy.until(lambda: "no session" in listed(deputy))
+    choose(deputy, session, "take out of the archive", "DeputySessions!")
+    deputy.until(lambda: listed(deputy) == session)
+
+
+def listed(deputy: Neovim) -> str:
+    """The sessions that the list offers, or what is said in its place."""
+    deputy.lua(
+        """LISTED = nil
+           vim.ui.select = function(items)
+             LISTED = table.concat(vim.tbl_map(function(item) return item.sessionId end, items), ' ')
+           end
+           vim.notify = function(words) LISTED = words end"""
+    )
+    deputy.command("DeputySessions")
+    return deputy.until("LISTED")
+
+
+def test_the_plugin_works_from_a_pack_folder_without_setup(workspace: Path, tmp_path: Path) -> None:
+    pack = tmp_path / "site/pack/any/start"
+    pack.mkdir(parents=True)
+    (pack / "deputy").symlink_to(PLUGIN)
+    bare = ("--cmd", f"set rtp-={PLUGIN} packpath^={tmp_path / 'site'}")
+    with neovim(workspace, *bare) as nvim:
+        nvim.lua("vim.env.PATH, vim.env.VIRTUAL_ENV = ... .. ':' .. vim.env.PATH, nil", str(DEPUTY.parent))
+        assert nvim.lua("return vim.api.nvim_get_runtime_file('plugin/deputy.lua', true)") == [
+            str(pack / "deputy/plugin/deputy.lua")
+        ]
+        nvim.ask("hello")
+        nvim.until_shown("offline model")
 
 
 def test_what_an_older_server_lacks_is_told(deputy: Neovim) -> None:

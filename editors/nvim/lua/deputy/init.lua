@@ -152,8 +152,9 @@ function M.model(model)
 end
 
 --- Lists sessions, to load, rename, archive or delete one.
-function M.sessions()
-  require('deputy.library').pick()
+---@param archived boolean? those that were put away too
+function M.sessions(archived)
+  require('deputy.library').pick(archived)
 end
 
 --- Opens the log of language servers, where Deputy's is.

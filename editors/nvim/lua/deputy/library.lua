@@ -46,16 +46,15 @@ local function delete(info)
   end)
 end
 
-local DEEDS = {
-  { 'load', load },
-  { 'rename', rename },
-  { 'export as Markdown', export },
-  { 'archive', archive },
-  { 'delete', delete },
-}
-
 local function deed(info)
-  vim.ui.select(DEEDS, {
+  local deeds = {
+    { 'load', load },
+    { 'rename', rename },
+    { 'export as Markdown', export },
+    { info.archived and 'take out of the archive' or 'archive', archive },
+    { 'delete', delete },
+  }
+  vim.ui.select(deeds, {
     prompt = text.one_line(info.title),
     format_item = function(row)
       return row[1]
@@ -70,16 +69,23 @@ end
 local function line(info)
   local title = info.title ~= '' and text.one_line(info.title) or 'no title'
   local day, time = info.updatedAt:match('^(.-)T(%d+:%d+)')
-  local current = info.sessionId == sessions.current and ' · this one' or ''
-  return ('%s  %s %s  %s%s'):format(text.cut(title, 50), day, time, text.plural(info.agentCount, 'agent'), current)
+  local parts = { text.cut(title, 50), day .. ' ' .. time, text.plural(info.agentCount, 'agent') }
+  if info.archived then
+    table.insert(parts, 'archived')
+  end
+  if info.sessionId == sessions.current then
+    table.insert(parts, 'this one')
+  end
+  return table.concat(parts, ' · ')
 end
 
 --- Lists the sessions of the project, newest first, and asks what to do with the chosen one.
-function M.pick()
-  local params = { cwd = vim.uri_from_fname(client.root()), limit = MOST }
+---@param archived boolean? those that were put away too
+function M.pick(archived)
+  local params = { cwd = vim.uri_from_fname(client.root()), limit = MOST, includeArchived = archived or false }
   client.request('deputy/session/list', params, function(listed)
     if #listed.sessions == 0 then
-      vim.notify('Deputy: there is no session in this project yet.')
+      vim.notify('Deputy: there is no session in this project. `:DeputySessions!` lists archived ones too.')
       return
     end
     vim.ui.select(listed.sessions, { prompt = 'Sessions', format_item = line }, function(info)
