@@ -60,7 +60,7 @@ def _child(body: Json, task: str) -> Play:
         notes = call("edit_file", path="notes.md", old_string="two", new_string="three")
         rest = call("edit_file", path="loop.py", old_string="rest = 0", new_string="rest = 1")
         top = call("edit_file", path="loop.py", old_string="# tries", new_string="# all tries")
-        both = {"both": (loop, notes), "twice": (loop, rest), "top": (top,)}.get(task.split()[-1], (loop,))
+        both = {"both": (loop, notes), "twice": (loop, rest), "top": (top,)}.get(task.rsplit(maxsplit=1)[-1], (loop,))
         reads = calls(call("read_file", path="loop.py"), call("read_file", path="notes.md"))
         told = "I was told of the rest." if "mind the rest" in _said(body) else "It is done, see `loop.py:2`."
         return (reads, calls(*both), say(told))[min(rounds, 2)]
