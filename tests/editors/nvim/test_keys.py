@@ -103,6 +103,19 @@ def test_two_edits_of_one_file_are_two_undo_steps_and_marks_stay(deputy: Neovim)
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
 
 
+def test_a_saved_file_is_saved_after_an_edit_and_what_was_not_saved_stays_so(deputy: Neovim) -> None:
+    deputy.command("edit notes.md")
+    deputy.keys("Gomine<Esc>")
+    opened(deputy, "edits please")
+    deputy.until(f"{OPEN} == 2")
+    deputy.lua("vim.fn.confirm = function() return 1 end")
+    deputy.keys("\\ga")
+    deputy.until_shown("All is said.")
+    assert (deputy.workspace / "loop.py").read_text() == "# tries\nlimit = 3\nrest = 0\n"
+    assert text_of(deputy, "notes.md") == ["It tries three times.", "mine"]
+    assert (deputy.workspace / "notes.md").read_text() == "It tries two times.\n"
+
+
 def test_what_the_user_has_typed_is_an_undo_step_of_its_own(deputy: Neovim) -> None:
     deputy.command("edit loop.py")
     deputy.keys("Gorest = 9<Esc>")
@@ -189,3 +202,23 @@ def test_the_keys_of_the_session_lead_to_help_lists_input_and_files(deputy: Neov
     deputy.at("✓ read_file(loop.py)")
     deputy.keys("<CR>")
     assert deputy.api.current.buffer.name.endswith("loop.py")
+
+
+def test_an_edit_that_was_made_for_another_text_is_refused(deputy: Neovim) -> None:
+    opened(deputy)
+    uri = (deputy.workspace / "loop.py").as_uri()
+    answer = deputy.lua(
+        """local uri = ...
+           local client = vim.lsp.get_clients({ name = 'deputy' })[1]
+           local buf = vim.uri_to_bufnr(uri)
+           local version = vim.lsp.util.buf_versions[buf]
+           vim.api.nvim_buf_set_lines(buf, 0, 0, false, { 'typed' })
+           local place = { line = 0, character = 0 }
+           local edits = { { range = { start = place, ['end'] = place }, newText = 'x' } }
+           local change = { textDocument = { uri = uri, version = version }, edits = edits }
+           local params = { edit = { documentChanges = { change } } }
+           return client.handlers['workspace/applyEdit'](nil, params, { client_id = client.id })""",
+        uri,
+    )
+    assert answer == {"applied": False, "failureReason": "the text has changed meanwhile"}
+    assert text_of(deputy, "loop.py") == ["typed", "# tries", "limit = 2", "rest = 0"]

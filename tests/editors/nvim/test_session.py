@@ -129,6 +129,38 @@ def test_what_would_not_be_seen_is_spelled_out(nvim: Neovim) -> None:
     assert shown == ["a<U+001B>[31mb<U+202E>c<U+200B>dä    e", "f"]
 
 
+def test_text_is_cut_and_folded_by_cells_and_nothing_is_lost(nvim: Neovim) -> None:
+    wide = "二回試します、limit を"
+    cut = nvim.lua("local text = require('deputy.text'); return { text.cut(...), text.width(text.cut(...)) }", wide, 10)
+    assert cut == ["二回試し…", 9]
+    parts = nvim.lua("return require('deputy.text').folded(...)", wide, 7)
+    assert parts == ["二回試", "します", "、limit", " を"]
+    # What a window does with long lines changes nothing.
+    nvim.command("set linebreak breakindent showbreak=>>> | vsplit | vertical resize 20")
+    assert nvim.lua("return require('deputy.text').folded(...)", "x " * 30, 50) == ["x " * 25, "x " * 5]
+
+
+def test_only_what_changed_is_written_anew(deputy: Neovim) -> None:
+    deputy.ask("look around")
+    deputy.at("All is said.")
+    written = deputy.lua(
+        """local sessions, count = require('deputy.session'), 0
+           vim.api.nvim_buf_attach(0, false, { on_lines = function(_, _, _, first, _, last)
+             count = count + last - first
+           end })
+           local session = sessions.get()
+           local drawn = false
+           sessions.watch(function() drawn = true end)
+           require('deputy.client').on_event({ sessionId = session.id, agentId = session.state.primary, run = 1,
+             time = '2026-01-01T00:00:00.000Z', afterSeq = session.state.lastSeq, type = 'message_delta',
+             messageId = 'later', text = 'more' })
+           vim.wait(5000, function() return drawn end)
+           return count"""
+    )
+    deputy.until_shown("more")
+    assert written == 3
+
+
 def test_a_thousand_events_are_drawn_a_few_times(deputy: Neovim) -> None:
     deputy.ask("hello")
     deputy.until_shown("You said: hello")

@@ -46,7 +46,7 @@ function M.choices(asked, keys, own)
   return shown
 end
 
---- Choices in as few lines as they need; none is broken.
+--- Choices in as few lines as they need; none is broken that fits into one.
 ---@param choices string[]
 ---@param width integer
 ---@return string[]
@@ -54,10 +54,10 @@ function M.wrapped(choices, width)
   local lines = {}
   for _, choice in ipairs(choices) do
     local longer = #lines > 0 and lines[#lines] .. ' · ' .. choice
-    if longer and vim.fn.strdisplaywidth(longer) <= width then
+    if longer and text.width(longer) <= width then
       lines[#lines] = longer
     else
-      table.insert(lines, choice)
+      vim.list_extend(lines, text.folded(choice, width))
     end
   end
   return lines

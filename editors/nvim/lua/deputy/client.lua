@@ -66,6 +66,8 @@ end
 
 local function capabilities()
   local all = vim.lsp.protocol.make_client_capabilities()
+  -- Edits name the version that they were made for.
+  all.workspace.workspaceEdit.documentChanges = true
   all.experimental = {
     deputy = {
       protocolVersion = 1,
@@ -113,15 +115,8 @@ for _, name in ipairs({ 'diagnostics', 'definition', 'references', 'hover', 'sym
   end
 end
 
-handlers['workspace/applyEdit'] = function(error, params, context)
-  for _, change in ipairs(params.edit.documentChanges or {}) do
-    local buf = change.textDocument and vim.fn.bufnr(vim.uri_to_fname(change.textDocument.uri)) or -1
-    if buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) then
-      -- Setting it to itself ends the undo block: each edit of an agent is a step of its own.
-      vim.bo[buf].undolevels = vim.bo[buf].undolevels
-    end
-  end
-  return vim.lsp.handlers['workspace/applyEdit'](error, params, context)
+handlers['workspace/applyEdit'] = function(...)
+  return require('deputy.edits').apply(...)
 end
 
 -- -- life ------------------------------------------------------------------------------------------------------
@@ -195,6 +190,8 @@ local function start()
     init_options = settings,
     settings = { deputy = settings },
     handlers = handlers,
+    -- An edit is made for the text as it is told: the server hears of each change at once.
+    flags = { debounce_text_changes = 0 },
     on_init = ready,
     on_exit = gone,
   }, { attach = false })

@@ -18,6 +18,8 @@ local M = {}
 local INDENT = 2
 --- Cells below which a text is not worth showing beside another.
 local SHORTEST = 12
+--- Cells; a label has as many characters, of which some take two.
+local MOST_LABEL = 30
 local MOST_OUTPUT = 40
 --- Lines of what a running command has put out last.
 local TAIL = 3
@@ -105,7 +107,7 @@ local function call(state, entry, look, indent, label)
     words.CALLS[entry.status] or words.CALLS.pending, items.new({ entry = entry, agent = entry.agentId })
   local room = look.width - indent - 3
   local title = text.cut(title_of(entry, label), room)
-  local left = room - vim.fn.strdisplaywidth(title) - 2
+  local left = room - text.width(title) - 2
   local why = entry.status == 'failed' and not look.open[entry.toolCallId] and text.one_line(entry.content)
   local beside = why and why ~= '' and left >= SHORTEST and '  ' .. text.cut(why, left) or ''
   items.add(item, { { (' '):rep(indent) }, { status[1] .. ' ', status[3] }, { title }, { beside, status[3] } })
@@ -128,21 +130,21 @@ local function agent_line(state, node, look, lead, quiet)
   local pieces = {
     { lead, 'DeputyDim' },
     { states[1] .. ' ', states[3] },
-    { text.one_line(node.label), 'DeputyLabel' },
+    { text.cut(text.one_line(node.label), MOST_LABEL), 'DeputyLabel' },
     { node.parentAgentId and '  ' .. words.kind_of(node) or '', 'DeputyDim' },
     { '  ' .. words.word_of(state, node), states[3] },
   }
   local function left()
-    return look.width - items.width(pieces) - vim.fn.strdisplaywidth(item.aside) - 2
+    return look.width - items.width(pieces) - text.width(item.aside) - 2
   end
   if left() < (activity and SHORTEST or 0) then
     pieces[4][1] = words.icon_of(node)
   end
-  if left() < 0 then
-    item.aside = item.aside:match('^(.-) · ')
+  while left() < 0 and item.aside:find(' · ', 1, true) do
+    item.aside = item.aside:match('^(.*) · ')
   end
   if left() < 0 then
-    pieces[5][1] = text.cut(pieces[5][1], vim.fn.strdisplaywidth(pieces[5][1]) + left())
+    pieces[5][1] = text.cut(pieces[5][1], text.width(pieces[5][1]) + left())
   end
   local room = left() - 2
   if activity and room >= SHORTEST - 2 then

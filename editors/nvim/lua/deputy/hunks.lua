@@ -43,7 +43,7 @@ local function virtual(lines, group, sign, width)
   for _, line in ipairs(lines) do
     for index, part in ipairs(text.folded(line, width - 2)) do
       local line_of = (index == 1 and sign or ' ') .. ' ' .. part
-      table.insert(shown, { { line_of .. (' '):rep(width - vim.fn.strdisplaywidth(line_of)), group } })
+      table.insert(shown, { { line_of .. (' '):rep(width - text.width(line_of)), group } })
     end
   end
   return shown

@@ -59,7 +59,7 @@ end
 ---@return integer
 function M.width(pieces)
   return vim.iter(pieces):fold(0, function(sum, piece)
-    return sum + vim.fn.strdisplaywidth(piece[1])
+    return sum + vim.api.nvim_strwidth(piece[1])
   end)
 end
 

@@ -68,8 +68,8 @@ end
 
 local function line(info)
   local title = info.title ~= '' and text.one_line(info.title) or 'no title'
-  local day, time = info.updatedAt:match('^(.-)T(%d+:%d+)')
-  local parts = { text.cut(title, 50), day .. ' ' .. time, text.plural(info.agentCount, 'agent') }
+  local time = os.date('%Y-%m-%d %H:%M', math.floor(text.seconds(info.updatedAt)))
+  local parts = { text.cut(title, 50), time, text.plural(info.agentCount, 'agent') }
   if info.archived then
     table.insert(parts, 'archived')
   end

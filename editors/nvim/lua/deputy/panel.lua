@@ -44,9 +44,9 @@ end
 
 --- The counts, and beside them what sending does, where there is room for it.
 local function input_bar(session, width)
-  local status, send = words.status_line(session.state), config.keys('input').send
+  local status, send = words.status_line(session.state, width - 2), config.keys('input').send
   local hint = send and ('%s %s '):format(text.key(send), session.state.turn and 'queues' or 'sends') or ''
-  local room = width - vim.fn.strdisplaywidth(status) - #hint - 3
+  local room = width - text.width(status) - #hint - 3
   return text.bar(status) .. (room > 0 and '%=' .. text.bar(hint) or '')
 end
 

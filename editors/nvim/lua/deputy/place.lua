@@ -29,7 +29,7 @@ end
 ---@param uri string
 ---@param line integer? from 1
 function M.jump(uri, line)
-  local buf = vim.fn.bufadd(vim.uri_to_fname(uri))
+  local buf = vim.fn.bufadd(vim.fn.fnamemodify(vim.uri_to_fname(uri), ':.'))
   vim.bo[buf].buflisted = true
   vim.api.nvim_set_current_win(window_for(buf))
   vim.cmd("normal! m'")

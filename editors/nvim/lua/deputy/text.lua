@@ -46,15 +46,20 @@ function M.one_line(text)
   return M.visible(vim.trim(((text or ''):gsub('%s+', ' '))))
 end
 
-local cells = vim.fn.strdisplaywidth
+--- Cells that a line takes, whatever the window that it is shown in does with it.
+---@param line string
+---@return integer
+function M.width(line)
+  return vim.api.nvim_strwidth(line)
+end
 
 --- As much of the beginning of `text` as fits into `width` cells: at least one character.
 local function head(text, width)
   local count = math.max(1, width)
   local kept = vim.fn.strcharpart(text, 0, count)
-  while count > 1 and cells(kept) > width do
+  while count > 1 and M.width(kept) > width do
     -- No character takes more than two cells.
-    count = math.max(1, math.min(count, vim.fn.strchars(kept)) - math.ceil((cells(kept) - width) / 2))
+    count = math.max(1, math.min(count, vim.fn.strchars(kept)) - math.ceil((M.width(kept) - width) / 2))
     kept = vim.fn.strcharpart(text, 0, count)
   end
   return kept
@@ -65,7 +70,7 @@ end
 ---@param width integer
 ---@return string
 function M.cut(text, width)
-  return cells(text) <= width and text or head(text, width - 1) .. '…'
+  return M.width(text) <= width and text or head(text, width - 1) .. '…'
 end
 
 --- A line in parts of at most `width` cells; nothing is left out.
@@ -74,7 +79,7 @@ end
 ---@return string[]
 function M.folded(line, width)
   local parts = {}
-  while cells(line) > width do
+  while M.width(line) > width do
     local part = head(line, width)
     table.insert(parts, part)
     line = line:sub(#part + 1)

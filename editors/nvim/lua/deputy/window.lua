@@ -157,6 +157,8 @@ vim.api.nvim_create_autocmd('WinClosed', {
     if thread_window and tonumber(event.match) == thread_window then
       thread_window = nil
       vim.schedule(M.hide_input)
+    else
+      vim.schedule(M.fit)
     end
   end,
 })

@@ -85,14 +85,18 @@ function M.kind_of(node)
   return icon and icon .. ' ' .. text.one_line(node.definition) or text.one_line(node.definition)
 end
 
---- `Agents: 1 primary, 2 running, 1 finished`, with what is queued and what waits for the user.
+--- `Agents: 1 primary, 2 running, 1 finished`, with what is queued and what waits for the user; where that is too
+--- wide, what moves alone.
 ---@param state deputy.State
+---@param width integer?
 ---@return string
-function M.status_line(state)
+function M.status_line(state, width)
   local counts, asking = reducer.counts(state), #state.questions
-  local queued = counts.pending > 0 and (', %d queued'):format(counts.pending) or ''
+  local queued = counts.pending > 0 and ('%d queued, '):format(counts.pending) or ''
   local waiting = asking > 0 and (' · %d waiting for you'):format(asking) or ''
-  return ('Agents: 1 primary%s, %d running, %d finished%s'):format(queued, counts.running, counts.finished, waiting)
+  local moving = ('%s%d running'):format(queued, counts.running)
+  local whole = ('Agents: 1 primary, %s, %d finished%s'):format(moving, counts.finished, waiting)
+  return width and text.width(whole) > width and moving .. waiting or whole
 end
 
 return M
