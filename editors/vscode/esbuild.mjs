@@ -1,5 +1,5 @@
-/** Bundles the extension and its webview into dist/. With --dev: readable, with source maps. */
-import { copyFile, mkdir, rm } from "node:fs/promises";
+/** Bundles the extension, its webview and its tests in the host into dist/. With --dev: readable, with source maps. */
+import { copyFile, mkdir, readdir, rm } from "node:fs/promises";
 
 import { build } from "esbuild";
 
@@ -15,18 +15,21 @@ const ICONS = "node_modules/@vscode/codicons/dist";
 
 await rm("dist", { recursive: true, force: true });
 await mkdir("dist");
+const node = {
+  ...shared,
+  platform: "node",
+  target: "node20",
+  format: "cjs",
+  external: ["vscode"],
+  // The ES modules of the language client's parts: what is not used is left out.
+  mainFields: ["module", "main"],
+};
+const hostTests = (await readdir("test/host"))
+  .filter((name) => name !== "support.ts")
+  .map((name) => `test/host/${name}`);
 await Promise.all([
-  build({
-    ...shared,
-    entryPoints: ["src/extension.ts"],
-    outfile: "dist/extension.js",
-    platform: "node",
-    target: "node20",
-    format: "cjs",
-    external: ["vscode"],
-    // The ES modules of the language client's parts: what is not used is left out.
-    mainFields: ["module", "main"],
-  }),
+  build({ ...node, entryPoints: ["src/extension.ts"], outfile: "dist/extension.js" }),
+  build({ ...node, entryPoints: hostTests, outdir: "dist/host", minify: false }),
   build({
     ...shared,
     entryPoints: ["webview/main.ts"],

@@ -28,7 +28,8 @@ import { Inbox } from "./views/inbox.ts";
 
 let running: Server | undefined;
 
-export function activate(context: vscode.ExtensionContext): Deputy {
+/** The parts are for tests alone: with them another extension could read the key, or say yes to a question. */
+export function activate(context: vscode.ExtensionContext): Deputy | undefined {
   const keep = <T extends vscode.Disposable>(part: T): T => {
     context.subscriptions.push(part);
     return part;
@@ -67,7 +68,7 @@ export function activate(context: vscode.ExtensionContext): Deputy {
   };
   for (const [id, run] of Object.entries(commands)) keep(vscode.commands.registerCommand(id, explained(server, run)));
   follow(deputy, keep);
-  return deputy;
+  return context.extensionMode === vscode.ExtensionMode.Test ? deputy : undefined;
 }
 
 /** The server ends with the editor. */

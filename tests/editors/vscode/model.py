@@ -21,6 +21,17 @@ if attempt > limit:
     raise TimeoutError
 ```
 """
+REWRITTEN = """'Retries.'
+
+import time
+
+
+def retry(limit, send):
+    for attempt in range(10):
+        if attempt >= limit:
+            raise TimeoutError
+        time.sleep(2**attempt)
+"""
 LOOK = ("read the callers of retry", "read the tests about retries", "read the history of backoff")
 
 
@@ -65,6 +76,14 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         calls(_better(), call("edit_file", path="backoff.py", old_string="limit - 1", new_string="limit")),
         say("Both are better now."),
     ),
+    "rewrite the loop": lambda: (
+        calls(_read("backoff.py")),
+        calls(call("write_file", path="backoff.py", content=REWRITTEN)),
+        say("Rewritten."),
+    ),
+    "count the files": lambda: (calls(call("shell", command="ls *.py | sort")), say("Two.")),
+    "fix in greet.py": lambda: (calls(_read("greet.py")), say("There is nothing to fix.")),
+    "continue where you were interrupted": lambda: (say("I go on."),),
     "write a new file": lambda: (
         calls(call("write_file", path="notes/plan.md", content="# Plan\n\n1. Read\n2. Write\n")),
         say("Written."),
@@ -73,7 +92,7 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         calls(
             call(
                 "todo",
-                todos=[
+                entries=[
                     {"content": "Read the loop", "status": "completed"},
                     {"content": "Fix the limit", "status": "in_progress"},
                     {"content": "Add a test", "status": "pending"},
@@ -88,30 +107,27 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
 
 
 def answer(body: Json, _number: int) -> Play:
-    """The next step of the conversation's last prompt."""
-    prompt, step = _where(body["messages"])
-    for words, steps in SCRIPTS.items():
-        if words in prompt:
-            script = steps()
-            return script[min(step, len(script) - 1)]
-    return say(f"I have no lines for that, only for: {', '.join(SCRIPTS)}.")
+    """The next step of what the last prompt that has lines here asks for."""
+    words, step = _where(body["messages"])
+    if words is None:
+        return say(f"I have no lines for that, only for: {', '.join(SCRIPTS)}.")
+    script = SCRIPTS[words]()
+    return script[min(step, len(script) - 1)]
 
 
-def _where(messages: Sequence[Json]) -> tuple[str, int]:
-    """The last prompt of the user, and how many answers it has got."""
+def _where(messages: Sequence[Json]) -> tuple[str | None, int]:
+    """The words that lines are kept under, and how many answers the prompt with them has got."""
     answers = 0
     for message in reversed(messages):
         if message["role"] == "assistant":
             answers += 1
-        elif text := _text(message):
-            return text.lower(), answers
-    return "", answers
+            continue
+        text = _text(message).lower()
+        if found := next((words for words in SCRIPTS if words in text), None):
+            return found, answers
+    return None, answers
 
 
 def _text(message: Json) -> str:
     content = message["content"]
-    if isinstance(content, str):
-        return content
-    if any(block["type"] == "tool_result" for block in content):
-        return ""
-    return " ".join(block.get("text", "") for block in content)
+    return content if isinstance(content, str) else " ".join(block.get("text", "") for block in content)

@@ -1,0 +1,172 @@
+/** The chat's turns, and sub-agents: their tree, their threads, and stopping one of them. */
+import assert from "node:assert/strict";
+import * as vscode from "vscode";
+
+import { childrenOf, transcriptOf } from "../../src/state/session.ts";
+import {
+  agent,
+  answer,
+  ask,
+  ended,
+  file,
+  onDisk,
+  question,
+  results,
+  run,
+  test,
+  until,
+  whileAnswering,
+} from "./support.ts";
+
+export { run };
+
+const LOOK = ["read the callers of retry", "read the tests about retries", "read the history of backoff"] as const;
+
+test("every command of the manifest is there", async () => {
+  const manifest = vscode.extensions.getExtension("deputy.deputy")?.packageJSON as {
+    contributes: { commands: { command: string }[] };
+  };
+  const known = new Set(await vscode.commands.getCommands(true));
+  assert.deepEqual(
+    manifest.contributes.commands.map(({ command }) => command).filter((command) => !known.has(command)),
+    [],
+  );
+});
+
+test("a prompt is answered", async (deputy) => {
+  ask("hello");
+  const state = await ended(deputy);
+  assert.equal(answer(state), "Hello! I am the **scripted** model.");
+  assert.equal(deputy.server.state, "running");
+});
+
+test("one of three sub-agents is cancelled, and the others go on", async (deputy) => {
+  ask("why does the retry loop give up");
+  await agent(deputy, LOOK[0], "running");
+  const item = await agent(deputy, LOOK[1], "running");
+  await agent(deputy, LOOK[2], "completed");
+  const sessionId = deputy.sessions.current?.sessionId;
+  await vscode.commands.executeCommand("deputy.agent.cancel", { sessionId, agentId: item.agentId });
+  await agent(deputy, LOOK[1], "cancelled");
+  assert.equal((await agent(deputy, LOOK[0], "running")).status, "running");
+  await until("the counts", () => deputy.status.text.includes("1 running, 2 finished"));
+});
+
+test("the tree has the agents by start, below the primary, with what can be done to each", async (deputy) => {
+  ask("why does the retry loop give up");
+  for (const label of LOOK.slice(0, 2)) await agent(deputy, label, "running");
+  await agent(deputy, LOOK[2], "completed");
+  const [primary, ...more] = deputy.agents.getChildren();
+  assert.ok(primary);
+  assert.deepEqual(more, []);
+  const rows = deputy.agents.getChildren(primary).map((item) => deputy.agents.getTreeItem(item));
+  assert.deepEqual(
+    rows.map(({ label, contextValue }) => [label, contextValue]),
+    [
+      [LOOK[0], "child.running"],
+      [LOOK[1], "child.running"],
+      [LOOK[2], "child.ended.revert"],
+    ],
+  );
+  assert.ok(
+    rows.every(({ accessibilityInformation }) => /running|completed/.test(accessibilityInformation?.label ?? "")),
+  );
+});
+
+test("a sub-agent's thread opens read-only beside the code", async (deputy) => {
+  ask("why does the retry loop give up");
+  const child = await agent(deputy, LOOK[2], "completed");
+  const sessionId = deputy.sessions.current?.sessionId ?? "";
+  await vscode.commands.executeCommand("deputy.agent.open", { sessionId, agentId: child.agentId });
+  await until("the tab", () => vscode.window.tabGroups.activeTabGroup.activeTab?.label === LOOK[2]);
+  const state = deputy.sessions.get(sessionId);
+  assert.ok(state?.whole[child.agentId]);
+  const [first] = transcriptOf(state, child.agentId);
+  assert.ok(first?.type === "message" && first.role === "user" && first.text.includes(LOOK[2]));
+});
+
+test("a running sub-agent is told something", async (deputy) => {
+  ask("have the greeting improved");
+  const child = await agent(deputy, "improve the greeting", "running");
+  const { requestId } = await question(deputy, "edit_file");
+  const sessionId = deputy.sessions.current?.sessionId ?? "";
+  await whileAnswering("showInputBox", "Mind the tests", () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.agent.steer", { sessionId, agentId: child.agentId })),
+  );
+  await vscode.commands.executeCommand("deputy.question.deny", requestId);
+  const state = await ended(deputy);
+  const told = transcriptOf(state, child.agentId).some(
+    (one) => one.type === "message" && one.text === "Mind the tests",
+  );
+  assert.ok(told);
+});
+
+test("the edits of one sub-agent are taken back", async (deputy) => {
+  const greet = await file("greet.py");
+  const before = await onDisk(greet);
+  ask("have the greeting improved");
+  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  const state = await ended(deputy);
+  assert.notEqual(await onDisk(greet), before);
+  const [child] = childrenOf(state, state.primaryId);
+  assert.ok(child);
+  await whileAnswering("showWarningMessage", "Revert", () =>
+    Promise.resolve(
+      vscode.commands.executeCommand("deputy.agent.revert", { sessionId: state.sessionId, agentId: child.agentId }),
+    ),
+  );
+  assert.equal(await onDisk(greet), before);
+});
+
+test("a plan is shown as it is kept", async (deputy) => {
+  ask("make a plan");
+  const state = await ended(deputy);
+  assert.deepEqual(
+    state.plans[state.primaryId ?? ""]?.map(({ content, status }) => [content, status]),
+    [
+      ["Read the loop", "completed"],
+      ["Fix the limit", "in_progress"],
+      ["Add a test", "pending"],
+    ],
+  );
+});
+
+test("a prompt that waits can be taken back", async (deputy) => {
+  ask("take your time");
+  await until("the turn", () => deputy.sessions.current?.turn);
+  ask("hello");
+  const [waiting] = await until("the queue", () => {
+    const queue = deputy.sessions.current?.queue;
+    return queue?.length ? queue : undefined;
+  });
+  const sessionId = deputy.sessions.current?.sessionId ?? "";
+  assert.equal(waiting?.text, "hello");
+  await deputy.server.request("deputy/session/unqueue", { sessionId, promptId: waiting.promptId });
+  await until("the queue is empty", () => deputy.sessions.current?.queue.length === 0);
+});
+
+test("agents get the diagnostics of all languages when they ask", async (deputy) => {
+  const greet = await file("greet.py");
+  await vscode.workspace.openTextDocument(greet);
+  const collection = vscode.languages.createDiagnosticCollection("a linter");
+  const problem = new vscode.Diagnostic(
+    new vscode.Range(3, 4, 3, 9),
+    "greet is vague",
+    vscode.DiagnosticSeverity.Warning,
+  );
+  problem.source = "a linter";
+  collection.set(greet, [problem]);
+  const fixes = await vscode.commands.executeCommand<vscode.CodeAction[]>(
+    "vscode.executeCodeActionProvider",
+    greet,
+    new vscode.Range(3, 4, 3, 9),
+  );
+  const fix = fixes.find(({ title }) => title === "Ask Deputy to fix");
+  assert.ok(fix?.command);
+  await vscode.commands.executeCommand(fix.command.command, ...(fix.command.arguments ?? []));
+  const state = await ended(deputy);
+  const [asked] = transcriptOf(state, state.primaryId ?? "");
+  assert.ok(asked?.type === "message" && asked.text.includes("greet is vague"), JSON.stringify(asked));
+  assert.deepEqual(results(state, state.primaryId ?? "", "edit_file"), []);
+  collection.dispose();
+});

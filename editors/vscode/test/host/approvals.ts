@@ -1,0 +1,223 @@
+/** Questions, and the ways to answer them. */
+import assert from "node:assert/strict";
+import * as vscode from "vscode";
+
+import { isDiff } from "../../src/state/proposal.ts";
+import type { Deputy } from "../../src/commands/deputy.ts";
+import type { DiffRequest } from "../../src/state/proposal.ts";
+import {
+  answer,
+  ask,
+  clickLens,
+  ended,
+  file,
+  lenses,
+  onDisk,
+  question,
+  results,
+  run,
+  test,
+  until,
+  whileAnswering,
+} from "./support.ts";
+
+export { run };
+
+const BETTER = 'return f"Good morning, {name}!"';
+
+async function proposal(deputy: Deputy, title: string): Promise<DiffRequest> {
+  const request = await question(deputy, title);
+  assert.ok(isDiff(request));
+  return request;
+}
+
+/** The proposal of a question, shown as a diff. */
+async function shown(deputy: Deputy, title: string): Promise<vscode.TextDocument> {
+  const request = await proposal(deputy, title);
+  await vscode.commands.executeCommand("deputy.question.openDiff", request.requestId);
+  const uri = deputy.proposals.uri(request, "new");
+  return until("the right side of the diff", () =>
+    vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString()),
+  );
+}
+
+function diffTabs(): readonly vscode.Tab[] {
+  return vscode.window.tabGroups.all
+    .flatMap((group) => group.tabs)
+    .filter((tab) => tab.input instanceof vscode.TabInputTextDiff);
+}
+
+test("a proposal is approved by the lens over it", async (deputy) => {
+  const greet = await file("greet.py");
+  ask("improve the greeting");
+  const document = await shown(deputy, "edit_file(greet.py)");
+  assert.ok(document.getText().includes(BETTER));
+  await clickLens(document.uri, "Approve");
+  assert.equal(answer(await ended(deputy)), "The greeting is better now.");
+  assert.ok((await onDisk(greet)).includes(BETTER));
+  await until("the diff is closed", () => diffTabs().length === 0);
+  assert.deepEqual(deputy.questions.list(), []);
+});
+
+test("a denial carries its reason to the agent", async (deputy) => {
+  const greet = await file("greet.py");
+  const before = await onDisk(greet);
+  ask("improve the greeting");
+  const request = await question(deputy, "edit_file");
+  await whileAnswering("showInputBox", "Say good evening instead", () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.question.denyWithReason", request.requestId)),
+  );
+  const state = await ended(deputy);
+  assert.ok(results(state, state.primaryId ?? "", "edit_file")[0]?.includes("Say good evening instead"));
+  assert.equal(await onDisk(greet), before);
+});
+
+test("a reason that is not given leaves the question open", async (deputy) => {
+  ask("improve the greeting");
+  const { requestId } = await question(deputy, "edit_file");
+  await whileAnswering("showInputBox", undefined, () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.question.denyWithReason", requestId)),
+  );
+  assert.ok(deputy.questions.get(requestId));
+});
+
+test("a note sent from the thread at the code denies", async (deputy) => {
+  ask("improve the greeting");
+  const { requestId } = await question(deputy, "edit_file");
+  const thread = deputy.threads.get(requestId);
+  assert.ok(thread);
+  await vscode.commands.executeCommand("deputy.question.denyWithNote", { thread, text: "Leave it" });
+  const state = await ended(deputy);
+  assert.ok(results(state, state.primaryId ?? "", "edit_file")[0]?.includes("Leave it"));
+});
+
+test("what the user makes of a proposal is what is applied", async (deputy) => {
+  const greet = await file("greet.py");
+  ask("improve the greeting");
+  const document = await shown(deputy, "edit_file");
+  const edit = new vscode.WorkspaceEdit();
+  const at = document.positionAt(document.getText().indexOf("Good morning"));
+  edit.replace(document.uri, new vscode.Range(at, at.translate(0, "Good morning".length)), "Good evening");
+  assert.ok(await vscode.workspace.applyEdit(edit));
+  const { requestId } = await question(deputy, "edit_file");
+  await until("the edit is noticed", () => requestId in deputy.proposals.edits());
+  await clickLens(document.uri, "Approve");
+  await ended(deputy);
+  assert.ok((await onDisk(greet)).includes('return f"Good evening, {name}!"'));
+});
+
+test("one of two changes of a proposal is rejected by its lens", async (deputy) => {
+  const backoff = await file("backoff.py");
+  ask("rewrite the loop");
+  const document = await shown(deputy, "write_file(backoff.py)");
+  const titles = (await lenses(document.uri)).map(({ title }) => title);
+  assert.equal(titles.filter((title) => title.includes("Reject this change")).length, 2, titles.join(", "));
+  await clickLens(document.uri, "Reject this change (1 of 2)");
+  await until("one change is left", () => document.getText().startsWith('"""Retries."""'));
+  await clickLens(document.uri, "Approve");
+  await ended(deputy);
+  const text = await onDisk(backoff);
+  assert.ok(text.startsWith('"""Retries."""'));
+  assert.ok(text.includes("attempt >= limit"));
+});
+
+test("a proposal of which nothing is left cannot be approved", async (deputy) => {
+  const greet = await file("greet.py");
+  const before = await onDisk(greet);
+  ask("improve the greeting");
+  const document = await shown(deputy, "edit_file");
+  await clickLens(document.uri, "Reject this change");
+  await until("nothing is left", () => document.getText() === before);
+  await clickLens(document.uri, "Approve");
+  assert.equal(deputy.questions.list().length, 1);
+  await clickLens(document.uri, "Deny");
+  await ended(deputy);
+  assert.equal(await onDisk(greet), before);
+});
+
+test("closing the diff answers nothing", async (deputy) => {
+  ask("improve the greeting");
+  await shown(deputy, "edit_file");
+  await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
+  await until("the diff is closed", () => diffTabs().length === 0);
+  assert.equal(deputy.questions.list().length, 1);
+});
+
+test("the files of one batch are shown together, and answered one by one", async (deputy) => {
+  const [greet, backoff] = [await file("greet.py"), await file("backoff.py")];
+  const before = await onDisk(backoff);
+  ask("improve both");
+  const one = await proposal(deputy, "greet.py");
+  const other = await proposal(deputy, "backoff.py");
+  await vscode.commands.executeCommand("deputy.question.openBatch", one.requestId);
+  await until("the editor of the batch", () =>
+    vscode.window.tabGroups.all.some(({ tabs }) => tabs.some(({ label }) => label.startsWith("Changes proposed by"))),
+  );
+  await vscode.commands.executeCommand("deputy.question.approve", one.requestId);
+  await vscode.commands.executeCommand("deputy.question.deny", other.requestId);
+  await ended(deputy);
+  assert.ok((await onDisk(greet)).includes(BETTER));
+  assert.equal(await onDisk(backoff), before);
+});
+
+test("all questions of one agent are approved at once", async (deputy) => {
+  const [greet, backoff] = [await file("greet.py"), await file("backoff.py")];
+  ask("improve both");
+  await question(deputy, "greet.py");
+  const { agent } = await question(deputy, "backoff.py");
+  const [row] = deputy.inbox.getChildren();
+  assert.deepEqual(row, { kind: "agent", agentId: agent.agentId, label: agent.label });
+  assert.equal(deputy.inbox.view.badge?.value, 2);
+  await vscode.commands.executeCommand("deputy.inbox.approveAgent", row);
+  await ended(deputy);
+  assert.ok((await onDisk(greet)).includes(BETTER));
+  assert.ok((await onDisk(backoff)).includes("attempt > limit:"));
+  assert.equal(deputy.inbox.view.badge, undefined);
+});
+
+test("a question at the code goes when the turn is cancelled", async (deputy) => {
+  ask("improve the greeting");
+  const { requestId } = await question(deputy, "edit_file");
+  assert.ok(deputy.threads.get(requestId));
+  await vscode.commands.executeCommand("deputy.cancel");
+  await ended(deputy);
+  assert.equal(deputy.threads.get(requestId), undefined);
+  assert.deepEqual(deputy.questions.list(), []);
+});
+
+test("a file in which the user is typing is changed, and left for the user to save", async (deputy) => {
+  const greet = await file("greet.py");
+  const document = await vscode.workspace.openTextDocument(greet);
+  const edit = new vscode.WorkspaceEdit();
+  edit.insert(greet, new vscode.Position(document.lineCount, 0), "# mine\n");
+  await vscode.workspace.applyEdit(edit);
+  ask("improve the greeting");
+  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  await ended(deputy);
+  assert.ok(document.getText().includes(BETTER));
+  assert.ok(document.getText().endsWith("# mine\n"));
+  assert.ok(document.isDirty);
+  await document.save();
+});
+
+test("a new file is written when it is approved", async (deputy) => {
+  ask("write a new file");
+  const request = await proposal(deputy, "write_file(notes/plan.md)");
+  assert.equal(request.preview.oldText, null);
+  await vscode.commands.executeCommand("deputy.question.show", request.requestId);
+  await until("its text is shown", () => diffTabs().length === 1);
+  await vscode.commands.executeCommand("deputy.question.approve", request.requestId);
+  await ended(deputy);
+  const uri = vscode.Uri.parse(request.preview.uri);
+  assert.equal(await onDisk(uri), "# Plan\n\n1. Read\n2. Write\n");
+  await vscode.workspace.fs.delete(uri);
+});
+
+test("a command is run when it is approved", async (deputy) => {
+  ask("count the files");
+  const request = await question(deputy, "shell");
+  assert.equal(request.preview?.type, "command");
+  await vscode.commands.executeCommand("deputy.question.approve", request.requestId);
+  const state = await ended(deputy);
+  assert.ok(results(state, state.primaryId ?? "", "shell")[0]?.includes("greet.py"));
+});

@@ -1,0 +1,97 @@
+/** Sessions over time: kept, opened again, exported; and a server that ends in the midst of it. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import * as vscode from "vscode";
+
+import type { HistoryItem } from "../../src/views/history.ts";
+import { isInterrupted, transcriptOf } from "../../src/state/session.ts";
+import { agent, answer, ask, ended, question, run, test, until, whileAnswering } from "./support.ts";
+
+export { run };
+
+/** Ends the server's process as a crash does; it is the child of this process that serves over stdio. */
+function crash(): void {
+  const children = execFileSync("pgrep", ["--parent", String(process.pid), "--full", "serve --stdio"], {
+    encoding: "utf-8",
+  });
+  for (const line of children.trim().split("\n")) process.kill(Number(line), "SIGKILL");
+}
+
+test("a session is there again after a restart of the server", async (deputy) => {
+  ask("why does the retry loop give up");
+  const child = await agent(deputy, "read the history of backoff", "completed");
+  await vscode.commands.executeCommand("deputy.cancel");
+  const { sessionId } = await ended(deputy);
+  await deputy.server.restart();
+  const state = await until("the session", () => {
+    const found = deputy.sessions.get(sessionId);
+    return found?.agents[child.agentId] && deputy.server.state === "running" ? found : undefined;
+  });
+  assert.equal(state.agents[child.agentId]?.summary, "Nothing of interest in the history.");
+  await deputy.sessions.transcribe(sessionId, child.agentId);
+  const entries = transcriptOf(deputy.sessions.get(sessionId) ?? state, child.agentId);
+  assert.ok(entries.some((entry) => entry.type === "tool_call" && entry.tool === "read_file"));
+});
+
+test("an earlier session opens from the list and goes on", async (deputy) => {
+  ask("hello");
+  const { sessionId } = await ended(deputy);
+  await vscode.commands.executeCommand("deputy.session.new");
+  assert.notEqual(deputy.sessions.current?.sessionId, sessionId);
+  const rows = await deputy.history.getChildren();
+  const row = rows.find((one) => "sessionId" in one && one.sessionId === sessionId);
+  assert.ok(row && "title" in row);
+  assert.equal(row.title, "hello");
+  await vscode.commands.executeCommand("deputy.session.open", row);
+  assert.equal(deputy.sessions.current?.sessionId, sessionId);
+  ask("make a plan");
+  await until("the second answer", () => {
+    const state = deputy.sessions.current;
+    return state && answer(state) === "That is the plan.";
+  });
+});
+
+test("a session is renamed, exported, and deleted", async (deputy) => {
+  ask("hello");
+  const { sessionId } = await ended(deputy);
+  const rowOf = async (): Promise<HistoryItem | undefined> =>
+    (await deputy.history.getChildren()).find((one) => "sessionId" in one && one.sessionId === sessionId);
+  const row = await rowOf();
+  await whileAnswering("showInputBox", "A better name", () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.session.rename", row)),
+  );
+  const renamed = await rowOf();
+  assert.ok(renamed && "title" in renamed);
+  assert.equal(renamed.title, "A better name");
+  await whileAnswering("showQuickPick", { label: "Markdown", format: "markdown", language: "markdown" }, () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.session.export", row)),
+  );
+  const exported = await until("the export", () => vscode.window.activeTextEditor?.document.getText());
+  assert.ok(exported.includes("I am the **scripted** model."), exported);
+  await whileAnswering("showWarningMessage", "Delete", () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.session.delete", row)),
+  );
+  assert.equal(await rowOf(), undefined);
+  assert.equal(deputy.sessions.get(sessionId), undefined);
+});
+
+test("a server that crashes comes back, its question goes, and one click continues", async (deputy) => {
+  ask("have the greeting improved");
+  await question(deputy, "edit_file");
+  const sessionId = deputy.sessions.current?.sessionId ?? "";
+  crash();
+  await until("the question is gone", () => deputy.questions.list().length === 0);
+  await until("the server is back", () => deputy.server.state === "running");
+  const cut = await until("what was cut off", () => {
+    const state = deputy.sessions.get(sessionId);
+    return state && isInterrupted(state) ? state : undefined;
+  });
+  const [child] = Object.values(cut.agents).filter(({ parentAgentId }) => parentAgentId !== undefined);
+  assert.equal(child?.failureReason, "interrupted_by_restart");
+  void vscode.commands.executeCommand("deputy.continue");
+  const state = await until("the next turn has ended", () => {
+    const found = deputy.sessions.get(sessionId);
+    return found?.ended && !found.turn ? found : undefined;
+  });
+  assert.ok(answer(state).startsWith("I go on"), answer(state));
+});

@@ -1,0 +1,150 @@
+/**
+ * Tests in the extension host. A file calls {@link test} for each of its tests and exports {@link run}, which VS Code
+ * calls in a window of its own; what came out is written to the folder that `DEPUTY_RESULTS` names.
+ */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import * as vscode from "vscode";
+
+import type { Deputy } from "../../src/commands/deputy.ts";
+import type { PermissionRequest } from "../../src/protocol.ts";
+import { type AgentView, type SessionState, transcriptOf } from "../../src/state/session.ts";
+
+type Body = (deputy: Deputy) => Promise<void>;
+
+/** Milliseconds that anything may take on a busy machine. */
+const PATIENCE = 20_000;
+const POLL = 20;
+
+const tests: [name: string, body: Body][] = [];
+const begun = new Map<string, string>();
+
+export function test(name: string, body: Body): void {
+  tests.push([name, body]);
+}
+
+/** Runs the tests of a file one after the other. */
+export async function run(): Promise<void> {
+  const extension = vscode.extensions.getExtension<Deputy>("deputy.deputy");
+  assert.ok(extension, "the extension is there");
+  const deputy = await extension.activate();
+  const results: Record<string, string> = {};
+  for (const [name, body] of tests) results[name] = await outcome(deputy, body);
+  const folder = process.env["DEPUTY_RESULTS"] ?? ".";
+  writeFileSync(join(folder, `${basename(__filename, ".js")}.json`), JSON.stringify(results));
+}
+
+/** Empty when the test passed, else what went wrong. */
+async function outcome(deputy: Deputy, body: Body): Promise<string> {
+  try {
+    await deputy.server.start();
+    await body(deputy);
+    return "";
+  } catch (error) {
+    return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  } finally {
+    await tidyUp(deputy);
+  }
+}
+
+/** Leaves nothing of a test to the next: no session, no open editor, no changed file. */
+async function tidyUp(deputy: Deputy): Promise<void> {
+  await vscode.commands.executeCommand("deputy.cancel");
+  deputy.sessions.leave();
+  for (const [path, text] of begun) await vscode.workspace.fs.writeFile(vscode.Uri.file(path), Buffer.from(text));
+  begun.clear();
+  await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
+  await vscode.commands.executeCommand("workbench.action.closeAllEditors");
+}
+
+/** The value, once it is there. */
+export async function until<T>(what: string, find: () => T | undefined | false | null): Promise<T> {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const found = find();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`it did not come: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, POLL));
+  }
+}
+
+/** A file of the project, which is as it was before the test after it. */
+export async function file(name: string): Promise<vscode.Uri> {
+  const root = vscode.workspace.workspaceFolders?.[0]?.uri;
+  assert.ok(root);
+  const uri = vscode.Uri.joinPath(root, name);
+  begun.set(uri.fsPath, await onDisk(uri));
+  return uri;
+}
+
+export async function onDisk(uri: vscode.Uri): Promise<string> {
+  return Buffer.from(await vscode.workspace.fs.readFile(uri)).toString();
+}
+
+/** Sends a prompt as the user does, and does not wait for its end. */
+export function ask(text: string): void {
+  void vscode.commands.executeCommand("deputy.ask", text);
+}
+
+/** The session that is shown, once a turn of it has ended. */
+export function ended(deputy: Deputy): Promise<SessionState> {
+  return until("the end of the turn", () => {
+    const state = deputy.sessions.current;
+    return state?.ended && !state.turn ? state : undefined;
+  });
+}
+
+/** The open question whose title has these words. */
+export function question(deputy: Deputy, title: string): Promise<PermissionRequest> {
+  return until(`the question ${title}`, () => deputy.questions.list().find((one) => one.title.includes(title)));
+}
+
+/** The agent with that label, once it is in that state. */
+export function agent(deputy: Deputy, label: string, status: AgentView["status"]): Promise<AgentView> {
+  return until(`${label} ${status}`, () => {
+    const agents = Object.values(deputy.sessions.current?.agents ?? {});
+    return agents.find((one) => one.label === label && one.status === status);
+  });
+}
+
+/** What the primary said last. */
+export function answer(state: SessionState): string {
+  const entry = transcriptOf(state, state.primaryId ?? "").findLast((one) => one.type === "message");
+  return entry?.type === "message" && entry.role === "assistant" ? entry.text : "";
+}
+
+/** The results of an agent's calls of a tool, in the order of the calls. */
+export function results(state: SessionState, agentId: string, tool: string): readonly string[] {
+  return transcriptOf(state, agentId).flatMap((one) =>
+    one.type === "tool_call" && one.tool === tool ? [one.content ?? ""] : [],
+  );
+}
+
+/** The code lenses of a document. */
+export async function lenses(uri: vscode.Uri): Promise<readonly vscode.Command[]> {
+  const found = await vscode.commands.executeCommand<vscode.CodeLens[]>("vscode.executeCodeLensProvider", uri, 100);
+  return found.flatMap(({ command }) => (command ? [command] : []));
+}
+
+/** Clicks the lens whose title has these words. */
+export async function clickLens(uri: vscode.Uri, title: string): Promise<void> {
+  const lens = (await lenses(uri)).find((command) => command.title.includes(title));
+  assert.ok(lens, `a lens ${title}`);
+  await vscode.commands.executeCommand(lens.command, ...(lens.arguments ?? []));
+}
+
+/** Answers the dialogs that a body opens, which cannot be shown in tests. */
+export async function whileAnswering<T>(
+  name: "showWarningMessage" | "showInputBox" | "showQuickPick",
+  value: unknown,
+  body: () => Promise<T>,
+): Promise<T> {
+  const before = Object.getOwnPropertyDescriptor(vscode.window, name);
+  Object.defineProperty(vscode.window, name, { value: () => Promise.resolve(value), configurable: true });
+  try {
+    return await body();
+  } finally {
+    if (before) Object.defineProperty(vscode.window, name, before);
+  }
+}
