@@ -245,6 +245,18 @@ async def test_a_session_that_is_loaded_again_has_its_past_and_gets_what_follows
         assert next(event["seq"] for event in after if "seq" in event) == loaded["lastSeq"] + 1
 
 
+async def test_progress_ends_though_its_session_was_loaded_again_meanwhile(deputy: Deputies, workspace: Path) -> None:
+    gate = asyncio.Event()
+    async with deputy(hanging(gate), workspace) as (client, _):
+        session_id, _ = await client.session()
+        prompt = client.start_prompt(session_id, "go", workDoneToken="mine")
+        await client.until(lambda m: m.get("method") == "$/progress")
+        await client.request("deputy/session/load", {"sessionId": session_id})
+        gate.set()
+        assert (await client.result(prompt))["stopReason"] == "end_turn"
+        assert [value["kind"] for value in client.progress("mine")][-1] == "end"
+
+
 async def test_sessions_are_listed_newest_first_in_parts(deputy: Deputies, workspace: Path) -> None:
     other = workspace / "below"
     other.mkdir()

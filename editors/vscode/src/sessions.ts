@@ -172,6 +172,6 @@ export class Sessions implements vscode.Disposable {
 
 /** What a loaded state does not tell, and live events did. */
 function kept(before: SessionState, loaded: SessionState): SessionState {
-  const { turn, ended, queue, plans, streams } = before;
-  return { ...loaded, turn, ended, queue, plans, streams };
+  const { turn, ended, streams } = before;
+  return { ...loaded, turn, ended, streams };
 }

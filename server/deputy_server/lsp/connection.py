@@ -101,12 +101,13 @@ class Connection:
             session.editors.attach(self.editor)
         return feed
 
-    def unsubscribe(self, session_id: str) -> None:
-        """Ends the client's feed of a session, if there is one."""
+    def unsubscribe(self, session_id: str) -> Feed | None:
+        """Ends the client's feed of a session, if there is one, and gives it."""
         if (feed := self._feeds.pop(session_id, None)) is not None:
             feed.close()
             feed.session.detach(self._questioners.pop(session_id))
             feed.session.editors.detach(self.editor)
+        return feed
 
     async def flush(self, session: Session) -> None:
         """Returns when the client has been sent all that ``session`` has published, if it is subscribed."""

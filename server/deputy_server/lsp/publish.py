@@ -87,6 +87,15 @@ class Feed:
         for pace in self._activities.values():
             pace.close()
 
+    def take_over(self, earlier: "Feed") -> None:
+        """Goes on with the progress that ``earlier`` began, and ends that of agents which have ended meanwhile."""
+        self._turns.update(earlier._turns)
+        self._progress.update(earlier._progress)
+        for agent_id in list(self._progress):
+            node = self.session.view.agents.get(agent_id)
+            if node is None or node.status.ended or node.status is AgentStatus.IDLE:
+                self._end(agent_id, str(node.status) if node else "ended")
+
     def expect(self, turn: Turn, token: Token | None) -> None:
         """Names the progress token that the client gave for ``turn``, if it did."""
         self._turns[turn.turn_id] = turn, token

@@ -150,13 +150,15 @@ async def cancel(connection: Connection, params: SessionParams) -> CancelledResu
 
 async def load(connection: Connection, params: SessionParams) -> Answer[SessionLoadResult]:
     session = await connection.reading(params.session_id)
-    connection.unsubscribe(session.id)
+    earlier = connection.unsubscribe(session.id)
     if not isinstance(session, Session):
         connection.notice("This session is open in another Deputy process: you can read it here as it is now.")
         return Answer(_loaded(session), lambda: None)
     if connection.app.store_notice:
         connection.notice(connection.app.store_notice)
     feed = connection.subscribe(session, after=session.last_seq)
+    if earlier is not None and earlier.session is session:
+        feed.take_over(earlier)
     return Answer(_loaded(session), lambda: feed.start(connection.tasks))
 
 
