@@ -16,7 +16,6 @@ export class AgentBlock implements Part {
   readonly #chevron = icon("chevron-right");
   readonly #sign = h("span", { class: "sign", role: "img" });
   readonly #label = h("span", { class: "label" });
-  readonly #definition = h("span", { class: "definition muted" });
   readonly #figures = h("span", { class: "figures muted" });
   readonly #activity = h("div", { class: "activity muted" });
   readonly #actions = h("span", { class: "actions" });
@@ -40,7 +39,6 @@ export class AgentBlock implements Part {
       this.#chevron,
       this.#sign,
       this.#label,
-      this.#definition,
     );
     this.#body.append(this.#plan, this.#transcript.element, this.#result);
     this.element = h(
@@ -76,7 +74,6 @@ export class AgentBlock implements Part {
     }
     setText(this.#label, oneLine(agent.label, 60));
     this.#label.title = visible(agent.label);
-    setText(this.#definition, agent.definition);
     setText(this.#figures, figures(agent, view.now));
     setText(this.#activity, activity(agent));
     this.#activity.hidden = this.#activity.textContent === "";
@@ -143,9 +140,8 @@ export class AgentBlock implements Part {
 
 function figures(agent: AgentView, now: number): string {
   const time = agent.status === "pending" ? "" : runTime(agent, now);
-  return [time, agent.toolCallCount ? calls(agent.toolCallCount) : "", tokens(agent.usage), cost(agent.usage)]
-    .filter(Boolean)
-    .join(" · ");
+  const count = agent.toolCallCount ? calls(agent.toolCallCount) : "";
+  return [agent.definition, time, count, tokens(agent.usage), cost(agent.usage)].filter(Boolean).join(" · ");
 }
 
 /** The second line: what a running agent does, what it waits for, or why it did not complete. */

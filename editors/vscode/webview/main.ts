@@ -37,6 +37,7 @@ class PageView {
   #state = emptySession("");
   #around: Surroundings | undefined;
   #scheduled = false;
+  #followsEnd = true;
   #planDrawn: unknown;
 
   constructor(host: Host, root: HTMLElement) {
@@ -63,6 +64,11 @@ class PageView {
       this.#composer.element,
       this.#news,
     );
+    this.#scroll.addEventListener("scroll", () => {
+      const below = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight;
+      this.#followsEnd = below < NEAR_END;
+    });
+    new ResizeObserver(() => this.#follow()).observe(this.#scroll);
     window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#hear(data));
     setInterval(() => isBusy(this.#state) && this.#schedule(), SECOND);
     host.postMessage({ type: "ready" });
@@ -113,7 +119,6 @@ class PageView {
       now: Date.now(),
       send: (message) => this.#host.postMessage(message),
     };
-    const atEnd = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight < NEAR_END;
     this.#chooseTranscript(around.agentId ?? this.#state.primaryId);
     this.#transcript?.update(view);
     this.#banner.update(view);
@@ -126,7 +131,12 @@ class PageView {
     this.#notices.element.hidden = isThread;
     this.#status.element.hidden ||= isThread;
     this.#welcome.hidden = isThread || this.#transcript?.element.childNodes.length !== 0;
-    if (atEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
+    this.#follow();
+  }
+
+  /** Keeps the end in sight, unless the user has gone elsewhere. */
+  #follow(): void {
+    if (this.#followsEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
   }
 
   #chooseTranscript(agentId: string | undefined): void {

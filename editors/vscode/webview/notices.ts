@@ -45,7 +45,8 @@ export class StatusRow implements Part {
     const time = state.turn ? elapsed(now - Date.parse(state.turn.startedAt)) : "";
     const activity = state.turn && state.primaryId ? (state.agents[state.primaryId]?.detail ?? "") : "";
     const line = hasChildren || busy ? statusLine(countsOf(state)) : "";
-    setText(this.element, [activity, line, time].filter(Boolean).join(" · "));
+    setText(this.element, [time, activity, line].filter(Boolean).join(" · "));
+    this.element.title = this.element.textContent;
     this.element.hidden = this.element.textContent === "";
   }
 }

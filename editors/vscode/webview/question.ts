@@ -1,12 +1,11 @@
 /** A question inside the block of the agent that asks. Nothing in it answers by Enter unless it has the focus. */
-import type { PermissionOption, PermissionRequest } from "../src/protocol.ts";
+import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
 import { diffText, isDiff } from "../src/state/proposal.ts";
 import { oneLine, visible } from "../src/state/words.ts";
-import { button, fill, h, icon } from "./dom.ts";
+import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
 const MAX_LINES = 40;
-const ORDER = ["allow_once", "allow_always", "reject_once", "reject_always"];
 
 export class QuestionCard implements Part {
   readonly element: HTMLElement;
@@ -42,7 +41,14 @@ export class QuestionCard implements Part {
         "data-request": request.requestId,
         tabindex: "-1",
       },
-      h("header", { class: "question-head" }, icon("question"), title, of && h("span", { class: "muted" }, of)),
+      h(
+        "header",
+        { class: "question-head" },
+        icon("question"),
+        title,
+        of && h("span", { class: "muted" }, of),
+        ...this.#places(),
+      ),
       this.#body,
       request.reason ? h("p", { class: "muted reason" }, oneLine(request.reason, 300)) : undefined,
       this.#answers(),
@@ -86,32 +92,38 @@ export class QuestionCard implements Part {
     }
   }
 
+  /** Where the change can be looked at with more room. */
+  #places(): readonly HTMLElement[] {
+    const { requestId } = this.#request;
+    if (!isDiff(this.#request)) return [];
+    const diff = iconButton("diff", "Open diff", () => this.#view?.send({ type: "diff", requestId }));
+    const place = iconButton("go-to-file", "Go to code", () => this.#view?.send({ type: "place", requestId }));
+    return this.#request.preview.oldText === null ? [diff] : [diff, place];
+  }
+
+  /** Answers for this once as buttons; those that last, each with the rule it makes, as lines below them. */
   #answers(): HTMLElement {
-    const request = this.#request;
-    const options = [...request.options].sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind));
+    const of = (...kinds: readonly OptionKind[]): readonly PermissionOption[] =>
+      kinds.flatMap((kind) => this.#request.options.filter((option) => option.kind === kind));
+    const once = of("allow_once", "reject_once").map((option) =>
+      button(oneLine(option.name, 80), this.#choosing(option), {
+        class: option.kind === "allow_once" ? "primary" : "secondary",
+      }),
+    );
+    const lasting = of("allow_always", "reject_always").map((option) =>
+      h("button", { type: "button", class: "link", onClick: this.#choosing(option) }, oneLine(option.name, 200)),
+    );
     return h(
       "div",
       { class: "answers" },
-      ...options.map((option) => this.#answer(option)),
+      ...once,
       button("Deny with reason…", () => this.#askReason(), { class: "secondary" }),
-      isDiff(request) &&
-        button("Open diff", () => this.#view?.send({ type: "diff", requestId: request.requestId }), {
-          class: "secondary",
-          icon: "diff",
-        }),
-      isDiff(request) &&
-        request.preview.oldText !== null &&
-        button("Go to code", () => this.#view?.send({ type: "place", requestId: request.requestId }), {
-          class: "secondary",
-          icon: "go-to-file",
-        }),
+      h("div", { class: "lasting" }, ...lasting),
     );
   }
 
-  #answer(option: PermissionOption): HTMLButtonElement {
-    const style = option.kind === "allow_once" ? "primary" : "secondary";
-    const choose = (): void => this.#view?.send({ type: "choose", requestId: this.#request.requestId, option });
-    return button(oneLine(option.name, 80), choose, { class: style, title: oneLine(option.name, 200) });
+  #choosing(option: PermissionOption): () => void {
+    return () => this.#view?.send({ type: "choose", requestId: this.#request.requestId, option });
   }
 
   #askReason(): void {

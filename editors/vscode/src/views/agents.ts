@@ -60,7 +60,6 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     const isPrimary = agent.parentAgentId === undefined;
     const sign = signOf(agent);
     const row = new vscode.TreeItem(isPrimary ? state.info?.title || "Deputy" : oneLine(agent.label));
-    row.id = `${item.sessionId}/${item.agentId}`;
     row.description = describe(agent);
     const colour = COLOURS[sign.word];
     row.iconPath = new vscode.ThemeIcon(
@@ -70,9 +69,10 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     row.accessibilityInformation = {
       label: `${row.label as string}, ${agent.definition}, ${sign.word}, ${row.description}`,
     };
-    row.collapsibleState = childrenOf(state, agent.agentId).length
-      ? vscode.TreeItemCollapsibleState.Expanded
-      : vscode.TreeItemCollapsibleState.None;
+    const isParent = childrenOf(state, agent.agentId).length > 0;
+    row.collapsibleState = isParent ? vscode.TreeItemCollapsibleState.Expanded : vscode.TreeItemCollapsibleState.None;
+    // The editor remembers by this id that a row was folded; one that had no children was not folded by anybody.
+    row.id = `${item.sessionId}/${item.agentId}${isParent ? "/parent" : ""}`;
     row.contextValue = this.#context(agent, isPrimary);
     row.command = {
       title: "Open Thread",
@@ -130,12 +130,12 @@ function describe(agent: AgentView): string {
       : reasonOf(agent) || (agent.activity ? oneLine(agent.activity, 60) : "");
   const isChild = agent.parentAgentId !== undefined;
   return [
-    isChild ? agent.definition : "",
     now || (agent.status === "idle" ? "" : sign.word),
     isChild && agent.status !== "pending" ? runTime(agent, Date.now()) : "",
     agent.toolCallCount ? calls(agent.toolCallCount) : "",
     tokens(agent.usage),
     cost(agent.usage),
+    isChild ? agent.definition : "",
   ]
     .filter(Boolean)
     .join(" · ");

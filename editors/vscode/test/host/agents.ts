@@ -7,6 +7,7 @@ import {
   agent,
   answer,
   ask,
+  click,
   ended,
   file,
   onDisk,
@@ -163,7 +164,7 @@ test("agents get the diagnostics of all languages when they ask", async (deputy)
   );
   const fix = fixes.find(({ title }) => title === "Ask Deputy to fix");
   assert.ok(fix?.command);
-  await vscode.commands.executeCommand(fix.command.command, ...(fix.command.arguments ?? []));
+  await click(fix.command);
   const state = await ended(deputy);
   const [asked] = transcriptOf(state, state.primaryId ?? "");
   assert.ok(asked?.type === "message" && asked.text.includes("greet is vague"), JSON.stringify(asked));

@@ -127,11 +127,16 @@ export async function lenses(uri: vscode.Uri): Promise<readonly vscode.Command[]
   return found.flatMap(({ command }) => (command ? [command] : []));
 }
 
+/** Does what the editor does when a lens or an action with this command is clicked. */
+export async function click(command: vscode.Command): Promise<void> {
+  await vscode.commands.executeCommand(command.command, ...((command.arguments ?? []) as unknown[]));
+}
+
 /** Clicks the lens whose title has these words. */
 export async function clickLens(uri: vscode.Uri, title: string): Promise<void> {
   const lens = (await lenses(uri)).find((command) => command.title.includes(title));
   assert.ok(lens, `a lens ${title}`);
-  await vscode.commands.executeCommand(lens.command, ...(lens.arguments ?? []));
+  await click(lens);
 }
 
 /** Answers the dialogs that a body opens, which cannot be shown in tests. */
