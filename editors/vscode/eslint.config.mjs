@@ -9,7 +9,9 @@ export default defineConfig(
   ts.configs.strictTypeChecked,
   ts.configs.stylisticTypeChecked,
   {
-    languageOptions: { parserOptions: { project: ["./tsconfig.json", "./tsconfig.webview.json"] } },
+    languageOptions: {
+      parserOptions: { project: ["./tsconfig.json", "./tsconfig.webview.json", "./tsconfig.webview-tests.json"] },
+    },
     rules: {
       // `() => this.draw()` reads well, whatever it gives.
       "@typescript-eslint/no-confusing-void-expression": [

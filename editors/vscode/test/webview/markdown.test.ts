@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import "./page.ts";
+
+const { markdown } = await import("../../webview/markdown.ts");
+
+function drawn(text: string, opened: [string, number | undefined][] = []): HTMLElement {
+  const element = document.createElement("div");
+  element.append(markdown(text, (path, line) => opened.push([path, line])));
+  return element;
+}
+
+test("Markdown becomes elements", () => {
+  const element = drawn("# Found\n\n- **one**\n- `two`\n\n```py\nx = 1\n```");
+  assert.equal(element.querySelector("h1")?.textContent, "Found");
+  assert.equal(element.querySelector("li strong")?.textContent, "one");
+  assert.equal(element.querySelector("pre code")?.textContent, "x = 1\n");
+});
+
+test("no HTML, script, style or picture of a model passes", () => {
+  const hostile =
+    '<img src=x onerror=alert(1)> <script>alert(1)</script> ![p](https://x.test/p.png) <b style="x">b</b>';
+  const element = drawn(hostile);
+  assert.deepEqual(
+    [...element.querySelectorAll("*")].map(({ tagName }) => tagName).filter((tag) => tag !== "P" && tag !== "A"),
+    [],
+  );
+});
+
+test("links lead to web pages alone, and say where", () => {
+  const element = drawn(
+    "[a](https://a.test/) [b](javascript:alert(1)) [c](command:x) [d](data:text/html,x) [e](vscode://x)",
+  );
+  const links = [...element.querySelectorAll("a")];
+  assert.deepEqual(links.map((link) => link.getAttribute("href")).filter(Boolean), ["https://a.test/"]);
+  assert.equal(links[0]?.title, "https://a.test/");
+});
+
+test("a place in a file is a button that opens it", () => {
+  const opened: [string, number | undefined][] = [];
+  const element = drawn("See `src/retry.py:12-30`, [the loop](src/loop.py:7) and `not a path`.", opened);
+  for (const button of element.querySelectorAll("button")) button.click();
+  assert.deepEqual(opened, [
+    ["src/retry.py", 12],
+    ["src/loop.py", 7],
+  ]);
+});
+
+test("characters that hide or reorder text are spelled out", () => {
+  assert.equal(drawn("a\u202eb\u200bc").textContent.trim(), "a\\u{202e}b\\u{200b}c");
+});
+
+test("a wide table scrolls by itself, by keyboard too", () => {
+  const wrapper = drawn("| a | b |\n|---|---|\n| 1 | 2 |").querySelector<HTMLElement>(".table");
+  assert.equal(wrapper?.tabIndex, 0);
+  assert.equal(wrapper.querySelectorAll("td").length, 2);
+});

@@ -1,0 +1,293 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { after, log, open, type TestPage } from "./page.ts";
+
+const LOOK = log("three_children");
+const ASKING = log("questions");
+
+function states(page: TestPage): (string | undefined)[] {
+  return page.all(".block").map((block) => block.dataset["state"]);
+}
+
+// -- sub-agents ------------------------------------------------------------------------------------------------------
+
+test("each sub-agent has a block, in the order of the calls, from its start to its end", async () => {
+  const page = await open();
+  for (const step of LOOK) page.hear(step);
+  const labels = page.all(".block .label").map(({ textContent }) => textContent);
+  const children = Object.values(page.state.agents).filter(({ parentAgentId }) => parentAgentId !== undefined);
+  assert.deepEqual(
+    labels,
+    children.map(({ label }) => label),
+  );
+  assert.deepEqual(
+    states(page),
+    children.map(({ status }) => status),
+  );
+  assert.ok(page.all(".block .figures").every(({ textContent }) => textContent.startsWith("general · ")));
+});
+
+test("a block keeps its element while its agent works, so that focus and fold stay", async () => {
+  const page = await open();
+  page.hear(LOOK.slice(0, 5).flat());
+  const before = page.all(".block");
+  before[0]?.querySelector<HTMLElement>(".block-toggle")?.click();
+  page.hear(LOOK.slice(5).flat());
+  assert.deepEqual(page.all(".block"), before);
+  assert.equal(before[0]?.querySelector(".block-toggle")?.getAttribute("aria-expanded"), "true");
+});
+
+test("Cancel is on each block that runs, names its agent, and is gone when that has ended", async () => {
+  const page = await open();
+  page.show(after(LOOK.slice(0, 5)));
+  const running = page.all(".block").filter((block) => block.dataset["state"] === "running");
+  assert.ok(running.length > 0);
+  for (const block of running) {
+    const label = block.querySelector(".label")?.textContent ?? "";
+    page.button(`Cancel ${label}`, block).click();
+    assert.deepEqual(page.news(), [{ type: "cancelAgent", agentId: block.dataset["agent"] }]);
+  }
+  page.show(after(LOOK));
+  assert.ok(page.all(".block button").every((button) => !button.getAttribute("aria-label")?.startsWith("Cancel")));
+});
+
+test("an unfolded block shows the calls of its agent and its result", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const block = page.all(".block").find((one) => one.dataset["state"] === "completed");
+  assert.ok(block);
+  block.querySelector<HTMLElement>(".block-toggle")?.click();
+  page.show(after(LOOK));
+  const agent = page.state.agents[block.dataset["agent"] ?? ""];
+  assert.equal(block.querySelectorAll(".call").length, agent?.toolCallCount);
+  assert.equal(block.querySelector(".result")?.textContent.trim(), agent?.summary?.replaceAll("`", ""));
+});
+
+test("the line of counts says how many agents run", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  assert.ok(page.one(".status").textContent.endsWith("Agents: 1 primary, 0 running, 3 finished"));
+});
+
+// -- questions -------------------------------------------------------------------------------------------------------
+
+test("a question stands in the block of its agent, which unfolds once for it", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  const question = page.one(".question");
+  const block = question.closest<HTMLElement>(".block");
+  assert.equal(block?.dataset["state"], "waiting for you");
+  assert.equal(block.querySelector<HTMLElement>(".block-body")?.hidden, false);
+  block.querySelector<HTMLElement>(".block-toggle")?.click();
+  page.show(page.state);
+  assert.equal(block.querySelector<HTMLElement>(".block-body")?.hidden, true);
+});
+
+test("a click on an answer sends that answer, and nothing else does", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  page.news();
+  const question = page.one(".question");
+  for (const key of ["Enter", " ", "y"]) page.key(question, key);
+  page.one(".block-toggle").click();
+  assert.deepEqual(
+    page.news().filter(({ type }) => type === "choose" || type === "deny"),
+    [],
+  );
+  const [request] = Object.values(page.state.questions);
+  for (const option of request?.options ?? []) {
+    page.button(option.name, question).click();
+    assert.deepEqual(page.news(), [{ type: "choose", requestId: request?.requestId, option }]);
+  }
+});
+
+test("a denial with a reason is sent by its own button, not by Enter", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  page.news();
+  page.button("Deny with reason…").click();
+  const note = page.one(".question textarea") as HTMLTextAreaElement;
+  note.value = "Use the other file";
+  page.key(note, "Enter");
+  assert.deepEqual(page.news(), []);
+  page.button("Deny with this reason").click();
+  const [requestId] = Object.keys(page.state.questions);
+  assert.deepEqual(page.news(), [{ type: "deny", requestId, note: "Use the other file" }]);
+});
+
+test("a question that is settled is gone", async () => {
+  const page = await open();
+  for (const step of ASKING) page.hear(step);
+  assert.deepEqual(page.all(".question"), []);
+});
+
+test("what a command hides is spelled out before it is approved", async () => {
+  const page = await open();
+  const state = after(ASKING.slice(0, 1));
+  const [request] = Object.values(state.questions);
+  assert.ok(request);
+  const preview = { type: "command", command: "echo a\u202eb\u001b[2K", cwd: "file:///w/a%20b" } as const;
+  page.show({ ...state, questions: { [request.requestId]: { ...request, preview } } });
+  assert.equal(page.one(".question .command").textContent, "echo a\\u{202e}b\\u{1b}[2K");
+  assert.ok(page.one(".question-body").textContent.includes("in /w/a b"));
+});
+
+test("a proposal that the user has changed is shown as changed", async () => {
+  const page = await open();
+  const state = after(ASKING.slice(0, 1));
+  const [request] = Object.values(state.questions);
+  assert.ok(request);
+  const preview = { type: "diff", uri: "file:///w/a.py", oldText: "one\n", newText: "two\n" } as const;
+  page.show({ ...state, questions: { [request.requestId]: { ...request, preview } } });
+  assert.deepEqual(
+    page.all(".diff .added").map(({ textContent }) => textContent),
+    ["+two\n"],
+  );
+  page.show(
+    { ...state, questions: { [request.requestId]: { ...request, preview } } },
+    { edits: { [request.requestId]: "three\n" } },
+  );
+  assert.deepEqual(
+    page.all(".diff .added").map(({ textContent }) => textContent),
+    ["+three\n"],
+  );
+  assert.ok(page.one(".question-body").textContent.includes("Edited by you"));
+});
+
+test("who asks and who has ended is told to those who listen", async () => {
+  const page = await open();
+  const said: string[] = [];
+  for (const event of ASKING.flat()) {
+    page.hear([event]);
+    const words = page.one("[aria-live=polite]").textContent;
+    if (words && words !== said.at(-1)) said.push(words);
+  }
+  assert.ok(said[0]?.endsWith("waits for you"), said.join("; "));
+  assert.ok(said.at(-1)?.endsWith("completed"), said.join("; "));
+});
+
+// -- messages --------------------------------------------------------------------------------------------------------
+
+test("an answer in the making grows, and is replaced by the whole", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 3).flat());
+  assert.equal(page.all(".streaming").length, 1);
+  page.hear(log("plan_and_queue").slice(3).flat());
+  assert.deepEqual(page.all(".streaming"), []);
+  const entries = page.state.entries[page.state.primaryId ?? ""]?.filter(({ type }) => type === "message");
+  assert.equal(page.all(".message").length, entries?.length);
+});
+
+test("the words of the user are text, whatever they look like", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const user = page.all(".message.user")[0];
+  assert.equal(user?.querySelectorAll(".markdown *").length, 0);
+});
+
+test("the plan shows its steps and how many are done", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 2).flat());
+  const plan = Object.values(page.state.plans)[0] ?? [];
+  assert.equal(page.all(".plan li").length, plan.length);
+  const done = plan.filter(({ status }) => status === "completed").length;
+  assert.ok(page.one(".plan-box summary").textContent.includes(`${String(done)} of ${String(plan.length)} done`));
+});
+
+// -- prompts ---------------------------------------------------------------------------------------------------------
+
+test("Enter sends the prompt, Shift+Enter and the Enter of an input method do not", async () => {
+  const page = await open();
+  const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
+  prompt.value = "Why?";
+  page.key(prompt, "Enter", { shiftKey: true });
+  page.key(prompt, "Enter", { isComposing: true });
+  assert.deepEqual(page.news(), []);
+  page.key(prompt, "Enter");
+  assert.deepEqual(page.news(), [{ type: "prompt", text: "Why?", mentions: [], pictures: [] }]);
+  assert.equal(prompt.value, "");
+});
+
+test("a prompt that waits is shown, and can be taken back", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 4).flat());
+  const [waiting] = page.state.queue;
+  assert.ok(waiting);
+  assert.equal(page.one(".queued-text").textContent, waiting.text);
+  page.button("Take this prompt back").click();
+  assert.deepEqual(page.news(), [{ type: "unqueue", promptId: waiting.promptId }]);
+  page.tell({ type: "unsent", text: waiting.text });
+  assert.equal((page.one("textarea.prompt") as HTMLTextAreaElement).value, waiting.text);
+});
+
+test("what is written survives that the page is hidden", async () => {
+  const mention = { uri: "file:///w/a.py", label: "a.py" };
+  const page = await open({ text: "half a thought", mentions: [mention] });
+  assert.equal((page.one("textarea.prompt") as HTMLTextAreaElement).value, "half a thought");
+  page.button("Remove a.py").click();
+  assert.deepEqual(page.draft, { text: "half a thought", mentions: [] });
+});
+
+test("files that are added go with the prompt, each once", async () => {
+  const page = await open();
+  const mention = { uri: "file:///w/a.py", label: "a.py" };
+  page.tell({ type: "mention", mentions: [mention] });
+  page.tell({ type: "mention", mentions: [mention] });
+  const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
+  prompt.value = "Explain";
+  page.news();
+  page.button("Send (Enter)").click();
+  assert.deepEqual(page.news(), [{ type: "prompt", text: "Explain", mentions: [mention], pictures: [] }]);
+});
+
+// -- what stands in the way ------------------------------------------------------------------------------------------
+
+const NOTICES = [
+  [{ server: "stopped" }, "Deputy's server is not running.", "Start", "start"],
+  [{ trusted: false }, "This folder is not trusted: agents read and plan, and change nothing.", "Trust…", "trust"],
+] as const;
+
+for (const [around, text, action, type] of NOTICES) {
+  test(`"${text}" has one thing to do about it`, async () => {
+    const page = await open();
+    page.show(after(LOOK), around);
+    assert.ok(page.one(".notice").textContent.startsWith(text));
+    page.news();
+    page.button(action).click();
+    assert.deepEqual(page.news(), [{ type }]);
+  });
+}
+
+test("a turn that was cut off by a restart is continued by one click", async () => {
+  const page = await open();
+  const state = after(LOOK);
+  page.show({
+    ...state,
+    ended: undefined,
+    agents: Object.fromEntries(
+      Object.entries(state.agents).map(([id, agent]) => [
+        id,
+        agent.parentAgentId === undefined
+          ? agent
+          : { ...agent, status: "failed" as const, failureReason: "interrupted_by_restart" as const },
+      ]),
+    ),
+  });
+  page.news();
+  page.button("Continue").click();
+  assert.deepEqual(page.news(), [{ type: "continue" }]);
+});
+
+test("the thread of a sub-agent has its banner and no prompt", async () => {
+  const page = await open();
+  const state = after(LOOK);
+  const child = Object.values(state.agents).find(({ parentAgentId }) => parentAgentId !== undefined);
+  page.show(state, { agentId: child?.agentId });
+  assert.equal(page.one(".composer").hidden, true);
+  assert.ok(page.one(".banner").textContent.includes("Read-only thread of ["));
+  page.news();
+  page.button("Next").click();
+  const [next] = page.news();
+  assert.ok(next?.type === "thread" && next.agentId !== child?.agentId);
+});

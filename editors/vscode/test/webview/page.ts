@@ -1,0 +1,124 @@
+/** The chat's page without an editor: a document, what the page sent, and the log of a session to show in it. */
+import { readFileSync } from "node:fs";
+import { JSDOM } from "jsdom";
+
+import type { FromPage, Surroundings, ToPage } from "../../src/page/messages.ts";
+import type { EventParams } from "../../src/protocol.ts";
+import { emptySession, reduce, type SessionState } from "../../src/state/session.ts";
+
+const AROUND: Surroundings = {
+  server: "running",
+  agentId: undefined,
+  mode: "default",
+  model: "a model",
+  trusted: true,
+  folder: "project",
+  can: { revert: true, message: true },
+  edits: {},
+};
+
+const { window } = new JSDOM("<!DOCTYPE html><body></body>", { url: "https://page.test/" });
+const frames: (() => void)[] = [];
+let pages = 0;
+Object.assign(globalThis, {
+  window,
+  document: window.document,
+  FileReader: window.FileReader,
+  ResizeObserver: class {
+    observe(): void {}
+  },
+  requestAnimationFrame: (draw: () => void) => frames.push(draw),
+  // The clock of the page is not to keep the tests from ending.
+  setInterval: () => 0,
+});
+
+export class TestPage {
+  readonly root: HTMLElement;
+  readonly sent: FromPage[] = [];
+  state: SessionState = emptySession("session-1");
+  draft: unknown;
+
+  constructor(root: HTMLElement) {
+    this.root = root;
+  }
+
+  /** The extension tells the page something, and a frame is drawn. */
+  tell(message: ToPage): void {
+    window.dispatchEvent(new window.MessageEvent("message", { data: message }));
+    for (const draw of frames.splice(0)) draw();
+  }
+
+  show(state: SessionState, around: Partial<Surroundings> = {}): void {
+    this.state = state;
+    this.tell({ type: "state", state, around: { ...AROUND, ...around } });
+  }
+
+  /** Events come one by one, as they do. */
+  hear(events: readonly EventParams[]): void {
+    for (const event of events) this.tell({ type: "events", events: [event] });
+    this.state = events.reduce(reduce, this.state);
+  }
+
+  all(selector: string): HTMLElement[] {
+    return [...this.root.querySelectorAll<HTMLElement>(selector)];
+  }
+
+  one(selector: string): HTMLElement {
+    const [found, ...more] = this.all(selector);
+    if (!found || more.length > 0)
+      throw new Error(`${selector}: ${this.all(selector).length} in ${this.root.innerHTML}`);
+    return found;
+  }
+
+  /** The button with that name, as those hear it who do not see it. */
+  button(name: string, within: HTMLElement = this.root): HTMLElement {
+    const found = [...within.querySelectorAll<HTMLElement>("button")].find((button) => nameOf(button) === name);
+    if (!found) throw new Error(`no button ${name} in ${within.innerHTML}`);
+    return found;
+  }
+
+  key(target: HTMLElement, key: string, init: KeyboardEventInit = {}): void {
+    target.dispatchEvent(new window.KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...init }));
+  }
+
+  /** What was sent since it was asked last. */
+  news(): FromPage[] {
+    return this.sent.splice(0);
+  }
+}
+
+/** A fresh page, as the editor opens it. */
+export async function open(draft?: unknown): Promise<TestPage> {
+  const root = window.document.createElement("div");
+  root.id = "deputy";
+  window.document.body.replaceChildren(root);
+  const page = new TestPage(root);
+  page.draft = draft;
+  const host = {
+    postMessage: (message: FromPage) => page.sent.push(message),
+    getState: () => page.draft,
+    setState: (kept: unknown) => (page.draft = kept),
+  };
+  Object.assign(globalThis, { acquireVsCodeApi: () => host });
+  // A module with another address is run anew.
+  await import(`../../webview/main.ts?${String(++pages)}`);
+  page.news();
+  page.show(emptySession("session-1"));
+  return page;
+}
+
+/** The steps of a recorded session, each a list of events. */
+export function log(name: string): readonly (readonly EventParams[])[] {
+  const text = readFileSync(new URL(`../../../../tests/vectors/${name}.json`, import.meta.url), "utf-8");
+  const { steps } = JSON.parse(text) as { steps: { events: EventParams[] }[] };
+  return steps.map(({ events }) => events);
+}
+
+/** The state after the steps of a recorded session. */
+export function after(steps: readonly (readonly EventParams[])[]): SessionState {
+  return steps.flat().reduce(reduce, emptySession("session-1"));
+}
+
+function nameOf(button: HTMLElement): string {
+  return button.getAttribute("aria-label") ?? button.textContent;
+}
