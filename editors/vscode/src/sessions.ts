@@ -6,6 +6,8 @@ import type { Server } from "./server.ts";
 import { emptySession, isBusy, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
 
 const SHOWN = "deputy.session";
+/** Sessions that are looked through for news of one: what changes in a window was used lately. */
+const NEWEST = 50;
 
 export type PromptBlock = SessionPromptParams["prompt"][number];
 
@@ -19,7 +21,6 @@ export class Sessions implements vscode.Disposable {
   readonly #server: Server;
   readonly #memory: vscode.Memento;
   readonly #states = new Map<string, SessionState>();
-  readonly #modes = new Map<string, PermissionMode>();
   readonly #loading = new Map<string, Promise<void>>();
   readonly #changes = new vscode.EventEmitter<SessionChange>();
   readonly #shown = new vscode.EventEmitter<void>();
@@ -49,16 +50,17 @@ export class Sessions implements vscode.Disposable {
     return this.#states.get(sessionId);
   }
 
-  /** The mode that was chosen for a session here; undefined: that of the settings. */
+  /** The mode that was chosen for a session; undefined: that of the settings. */
   modeOf(sessionId: string): PermissionMode | undefined {
-    return this.#modes.get(sessionId);
+    return this.#states.get(sessionId)?.info?.permissionMode;
   }
 
   /** Opens a session in a folder, the first of the workspace when none is given, and shows it. */
   async create(folder?: vscode.Uri): Promise<SessionState> {
     const cwd = folder ?? vscode.workspace.workspaceFolders?.[0]?.uri;
     const { sessionId } = await this.#server.request("deputy/session/new", cwd ? { cwd: cwd.toString() } : {});
-    if (!this.#states.has(sessionId)) await this.#load(sessionId);
+    // Events that came already tell nothing of its folder and settings.
+    if (!this.#states.get(sessionId)?.info) await this.#load(sessionId);
     this.#show(sessionId);
     return this.#states.get(sessionId) ?? emptySession(sessionId);
   }
@@ -105,12 +107,12 @@ export class Sessions implements vscode.Disposable {
 
   async setMode(sessionId: string, permissionMode: PermissionMode): Promise<void> {
     await this.#server.request("deputy/session/setPermissionMode", { sessionId, permissionMode });
-    this.#modes.set(sessionId, permissionMode);
-    this.#changes.fire({ sessionId });
+    await this.#learn(sessionId);
   }
 
   async setModel(sessionId: string, model: string): Promise<void> {
     await this.#server.request("deputy/session/setModel", { sessionId, model });
+    await this.#learn(sessionId);
   }
 
   dispose(): void {
@@ -126,9 +128,20 @@ export class Sessions implements vscode.Disposable {
     const next = reduce(state, event);
     this.#states.set(sessionId, next);
     this.#changes.fire({ sessionId, events: [event] });
-    if (next.stale || event.type === "session_changed") void this.#load(sessionId).catch(() => undefined);
+    if (next.stale) void this.#load(sessionId).catch(() => undefined);
+    else if (event.type === "session_changed") void this.#learn(sessionId).catch(() => undefined);
     // A session that the user began by the server's own command.
     if (this.#current === undefined && event.type === "turn_started") this.#show(sessionId);
+  }
+
+  /** Asks for title and settings anew. Loading all of the session would lose what of a message was streamed so far. */
+  async #learn(sessionId: string): Promise<void> {
+    const { sessions } = await this.#server.request("deputy/session/list", { limit: NEWEST });
+    const info = sessions.find((one) => one.sessionId === sessionId);
+    const state = this.#states.get(sessionId);
+    if (!info || !state) return;
+    this.#states.set(sessionId, { ...state, info });
+    this.#changes.fire({ sessionId });
   }
 
   #load(sessionId: string): Promise<void> {

@@ -1,6 +1,6 @@
 /** A question inside the block of the agent that asks. Nothing in it answers by Enter unless it has the focus. */
 import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
-import { diffText, isDiff } from "../src/state/proposal.ts";
+import { type DiffText, diffText, isDiff } from "../src/state/proposal.ts";
 import { oneLine, visible } from "../src/state/words.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
@@ -69,15 +69,9 @@ export class QuestionCard implements Part {
     const request = this.#request;
     if (isDiff(request)) {
       const preview = edited === undefined ? request.preview : { ...request.preview, newText: edited };
-      const diff = diffText(preview, MAX_LINES);
       fill(
         this.#body,
-        h(
-          "pre",
-          { class: "diff", tabindex: "0", "aria-label": "Proposed change" },
-          ...diff.text.split("\n").map(diffLine),
-        ),
-        diff.more > 0 && h("p", { class: "muted" }, `${diff.more} more lines: open the diff.`),
+        ...changeOf(diffText(preview, MAX_LINES)),
         edited !== undefined && h("p", { class: "muted" }, icon("edit"), " Edited by you: this text is what runs."),
       );
     } else if (request.preview?.type === "command") {
@@ -134,6 +128,15 @@ export class QuestionCard implements Part {
   #deny(note: string): void {
     this.#view?.send({ type: "deny", requestId: this.#request.requestId, note });
   }
+}
+
+function changeOf({ text, more }: DiffText): readonly (HTMLElement | false)[] {
+  if (!text) return [h("p", { class: "muted" }, "Nothing of the proposal is left: deny it instead.")];
+  const lines = text.split("\n").map(diffLine);
+  return [
+    h("pre", { class: "diff", tabindex: "0", "aria-label": "Proposed change" }, ...lines),
+    more > 0 && h("p", { class: "muted" }, `${more} more lines: open the diff.`),
+  ];
 }
 
 function diffLine(line: string): HTMLElement {

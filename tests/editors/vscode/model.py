@@ -45,7 +45,7 @@ def _read(path: str) -> Json:
 
 def _stalled() -> Play:
     """A child that works for as long as nobody stops it."""
-    return say("I have found the place, and …", fault=Fault.STALL, after=1)
+    return say("I have found the place, and look at what is around it.", piece=9, fault=Fault.STALL, after=4)
 
 
 SCRIPTS: Mapping[str, Callable[[], Steps]] = {
@@ -123,7 +123,8 @@ def _where(messages: Sequence[Json]) -> tuple[str | None, int]:
             answers += 1
             continue
         text = _text(message).lower()
-        if found := next((words for words in SCRIPTS if words in text), None):
+        # A prompt that was cancelled unanswered stands in one message with the next one.
+        if found := max(SCRIPTS, key=text.rfind) if any(words in text for words in SCRIPTS) else None:
             return found, answers
     return None, answers
 

@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.editors,
     pytest.mark.xdist_group("vscode"),
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(500),
 ]
 
 SOURCES = EXTENSION / "test" / "host"
@@ -26,7 +26,7 @@ TESTS = [
     for source in sorted(SOURCES.glob("*.ts"))
     for name in re.findall(r'^test\("(.+?)"', source.read_text("utf-8"), re.MULTILINE)
 ]
-PATIENCE = 240
+PATIENCE = 400
 
 
 class Host:

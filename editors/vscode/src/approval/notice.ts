@@ -8,7 +8,7 @@ import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
 import { notifiesOfQuestions } from "../settings.ts";
 import { isDiff } from "../state/proposal.ts";
-import { oneLine } from "../state/words.ts";
+import { nameOf, oneLine } from "../state/words.ts";
 
 export class Notice implements vscode.Disposable {
   readonly #questions: Questions;
@@ -43,13 +43,14 @@ function told(request: PermissionRequest, more: number): string {
   const { preview } = request;
   const what =
     preview?.type === "command"
-      ? `[${request.agent.label}] wants to run: ${preview.command} (in ${vscode.Uri.parse(preview.cwd).fsPath})`
-      : `[${request.agent.label}] asks: ${request.title}`;
+      ? `[${nameOf(request.agent)}] wants to run: ${preview.command} (in ${vscode.Uri.parse(preview.cwd).fsPath})`
+      : `[${nameOf(request.agent)}] asks: ${request.title}`;
   const argument = encodeURIComponent(JSON.stringify([request.requestId]));
   const link = (text: string, command: string): string => `[${text}](command:deputy.question.${command}?${argument})`;
   const short = unlinked(oneLine(what, 240));
-  // Only what is shown as it is can be approved here; a long command, or one with hidden characters, has to be looked at.
-  const answers = [short === what ? link("Approve", "approve") : "", link("Deny", "deny"), link("Show", "show")];
+  // Only what is shown whole can be approved here: not a file's text, a long command, or one with hidden characters.
+  const isWhole = preview?.type === "command" && short === what;
+  const answers = [isWhole ? link("Approve", "approve") : "", link("Deny", "deny"), link("Show", "show")];
   return `${short} — ${answers.filter(Boolean).join("  ")}${more > 0 ? `  (${more} more)` : ""}`;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Proposed changes as files: `deputy-proposal:/<request>/old/…` and `/new/…`. The new side can be edited, and what the
- * user leaves there, saved or not, is what an approval approves.
+ * Proposed changes as files: `deputy-proposal:/path?old/<request>` and `?new/<request>`. Both sides have the file's own
+ * path, or editors would show a renamed file. The new side can be edited, and what the user leaves there, saved or not,
+ * is what an approval approves.
  */
 import * as vscode from "vscode";
 
@@ -31,14 +32,18 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   uri(request: DiffRequest, side: Side): vscode.Uri {
-    const path = vscode.Uri.parse(request.preview.uri).path;
-    return vscode.Uri.from({ scheme: SCHEME, path: `/${request.requestId}/${side}${path}` });
+    const path = vscode.workspace.asRelativePath(vscode.Uri.parse(request.preview.uri));
+    return vscode.Uri.from({
+      scheme: SCHEME,
+      path: path.startsWith("/") ? path : `/${path}`,
+      query: `${side}/${request.requestId}`,
+    });
   }
 
   /** The question that a proposal's file belongs to. */
   request(uri: vscode.Uri): DiffRequest | undefined {
     if (uri.scheme !== SCHEME) return undefined;
-    const request = this.#questions.get(uri.path.split("/")[1] ?? "");
+    const request = this.#questions.get(uri.query.slice(uri.query.indexOf("/") + 1));
     return request && isDiff(request) ? request : undefined;
   }
 
@@ -96,7 +101,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   #side(uri: vscode.Uri): Side {
-    return uri.path.split("/")[2] === "new" ? "new" : "old";
+    return uri.query.startsWith("new/") ? "new" : "old";
   }
 
   #content(uri: vscode.Uri): string {

@@ -6,7 +6,7 @@ import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
 import { type DiffRequest, diffText, firstLine, isDiff } from "../state/proposal.ts";
-import { oneLine } from "../state/words.ts";
+import { nameOf, oneLine } from "../state/words.ts";
 import type { Proposals } from "./proposals.ts";
 
 const MAX_LINES = 60;
@@ -86,7 +86,7 @@ export class Threads implements vscode.Disposable {
   #comment(request: DiffRequest): vscode.Comment {
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : undefined;
     return {
-      author: { name: oneLine(request.agent.label, 60) },
+      author: { name: nameOf(request.agent) },
       body: this.#body(request),
       mode: vscode.CommentMode.Preview,
       ...(of && { label: of }),
@@ -98,7 +98,8 @@ export class Threads implements vscode.Disposable {
     const diff = diffText({ ...request.preview, newText: text }, MAX_LINES);
     const body = new vscode.MarkdownString("", true);
     body.isTrusted = { enabledCommands: Object.values(COMMANDS) };
-    body.appendCodeblock(diff.text, "diff");
+    if (diff.text) body.appendCodeblock(diff.text, "diff");
+    else body.appendMarkdown("*Nothing of the proposal is left: deny it instead.*\n");
     if (diff.more) body.appendMarkdown(`\n*${diff.more} more lines: open the diff.*\n`);
     if (text !== request.preview.newText) body.appendMarkdown("\n*$(edit) Edited by you: this text is what runs.*\n");
     body.appendMarkdown(`\n${answers(request)}\n`);

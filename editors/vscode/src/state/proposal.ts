@@ -1,5 +1,5 @@
 /** Proposed changes: their hunks, and what the user made of them. */
-import { createTwoFilesPatch, structuredPatch } from "diff";
+import { structuredPatch } from "diff";
 
 import type { DiffPreview, PermissionRequest } from "../protocol.ts";
 import { visible } from "./words.ts";
@@ -37,38 +37,22 @@ export function withoutHunk(before: string, after: string, hunk: Hunk): string {
 }
 
 export interface DiffText {
+  /** Empty when nothing would change. */
   readonly text: string;
   /** Lines that are left out. */
   readonly more: number;
-  readonly added: number;
-  readonly removed: number;
 }
 
 /** The change as lines of a unified diff without file headers, at most `limit` of them, safe to look at. */
-export function diffText(preview: DiffPreview, limit = 400): DiffText {
-  const patch = createTwoFilesPatch("", "", preview.oldText ?? "", preview.newText, "", "", { context: 2 });
-  const lines = patch.split("\n");
-  lines.splice(
-    0,
-    Math.max(
-      0,
-      lines.findIndex((line) => line.startsWith("@@")),
-    ),
-  );
-  if (lines.at(-1) === "") lines.pop();
-  const starting = (sign: string): number => lines.filter((line) => line.startsWith(sign)).length;
-  return {
-    text: visible(
-      lines
-        .filter((line) => !line.startsWith("\\"))
-        .slice(0, limit)
-        .join("\n")
-        .replaceAll("\r", ""),
-    ),
-    more: Math.max(0, lines.length - limit),
-    added: starting("+"),
-    removed: starting("-"),
-  };
+export function diffText({ oldText, newText }: DiffPreview, limit = 400): DiffText {
+  const { hunks } = structuredPatch("", "", oldText ?? "", newText, "", "", { context: 2 });
+  const lines = hunks
+    .flatMap((hunk) => [
+      `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
+      ...hunk.lines.map((line) => line.replaceAll("\r", "")),
+    ])
+    .filter((line) => !line.startsWith("\\"));
+  return { text: visible(lines.slice(0, limit).join("\n")), more: Math.max(0, lines.length - limit) };
 }
 
 /**

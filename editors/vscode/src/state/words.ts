@@ -1,5 +1,5 @@
 /** What people read: states, times, numbers, and text of models made safe to look at. */
-import type { AgentStatus, FailureReason, PermissionMode, ToolStatus, TurnEnd, Usage } from "../protocol.ts";
+import type { AgentRef, AgentStatus, FailureReason, PermissionMode, ToolStatus, TurnEnd, Usage } from "../protocol.ts";
 import type { AgentView, Counts } from "./session.ts";
 
 /** An icon of VS Code's own set, and the word that says the same to those who do not see it. */
@@ -53,6 +53,11 @@ const MODES: Readonly<Record<PermissionMode, { readonly name: string; readonly a
   accept_edits: { name: "Accept edits", about: "edit files without asking; ask before commands" },
   bypass: { name: "Bypass", about: "ask nothing; only rules that deny hold" },
 };
+
+/** How an agent is called where it stands alone: the primary is Deputy itself, a child its label. */
+export function nameOf(agent: Pick<AgentRef, "depth" | "label">, limit = 60): string {
+  return agent.depth === 0 ? "Deputy" : oneLine(agent.label, limit);
+}
 
 export function signOf(agent: Pick<AgentView, "status" | "openQuestions">): Sign {
   if (agent.openQuestions > 0 && agent.status === "running") return { icon: "question", word: "waiting for you" };

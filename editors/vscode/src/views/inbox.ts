@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
 import { isDiff } from "../state/proposal.ts";
-import { oneLine, visible } from "../state/words.ts";
+import { nameOf, oneLine, visible } from "../state/words.ts";
 
 /** The questions of one agent, or one of them. */
 export type InboxItem =
@@ -37,7 +37,7 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
     const requests = this.#questions.list();
     if (item?.kind === "question") return [];
     if (item) return requests.filter(({ agent }) => agent.agentId === item.agentId).map(asItem);
-    const agents = new Map(requests.map(({ agent }) => [agent.agentId, agent.label]));
+    const agents = new Map(requests.map(({ agent }) => [agent.agentId, nameOf(agent)]));
     return [...agents].map(([agentId, label]) => ({ kind: "agent", agentId, label }));
   }
 
@@ -53,7 +53,7 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
 
   #agentRow({ agentId, label }: InboxItem & { kind: "agent" }): vscode.TreeItem {
     const count = this.#questions.list().filter(({ agent }) => agent.agentId === agentId).length;
-    const row = new vscode.TreeItem(oneLine(label), vscode.TreeItemCollapsibleState.Expanded);
+    const row = new vscode.TreeItem(label, vscode.TreeItemCollapsibleState.Expanded);
     row.id = `agent/${agentId}`;
     row.description = count === 1 ? "1 question" : `${count} questions`;
     row.contextValue = "asking";
@@ -77,6 +77,7 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
   #refresh(): void {
     const count = this.#questions.list().length;
     const waiting = count === 1 ? "1 question waits for you" : `${count} questions wait for you`;
+    this.view.description = count ? `${count} waiting` : "";
     this.view.badge = count ? { value: count, tooltip: waiting } : undefined;
     void vscode.commands.executeCommand("setContext", "deputy.questions", count);
     this.#changes.fire(undefined);

@@ -47,6 +47,11 @@ function diffTabs(): readonly vscode.Tab[] {
     .filter((tab) => tab.input instanceof vscode.TabInputTextDiff);
 }
 
+function batchTab(): vscode.Tab | undefined {
+  const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+  return tabs.find(({ label }) => label.startsWith("Changes proposed by Deputy"));
+}
+
 test("a proposal is approved by the lens over it", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");
@@ -150,14 +155,13 @@ test("the files of one batch are shown together, and answered one by one", async
   const one = await proposal(deputy, "greet.py");
   const other = await proposal(deputy, "backoff.py");
   await vscode.commands.executeCommand("deputy.question.openBatch", one.requestId);
-  await until("the editor of the batch", () =>
-    vscode.window.tabGroups.all.some(({ tabs }) => tabs.some(({ label }) => label.startsWith("Changes proposed by"))),
-  );
+  await until("the editor of the batch", batchTab);
   await vscode.commands.executeCommand("deputy.question.approve", one.requestId);
   await vscode.commands.executeCommand("deputy.question.deny", other.requestId);
   await ended(deputy);
   assert.ok((await onDisk(greet)).includes(BETTER));
   assert.equal(await onDisk(backoff), before);
+  await until("the editor of the batch is closed", () => !batchTab());
 });
 
 test("all questions of one agent are approved at once", async (deputy) => {
@@ -166,7 +170,7 @@ test("all questions of one agent are approved at once", async (deputy) => {
   await question(deputy, "greet.py");
   const { agent } = await question(deputy, "backoff.py");
   const [row] = deputy.inbox.getChildren();
-  assert.deepEqual(row, { kind: "agent", agentId: agent.agentId, label: agent.label });
+  assert.deepEqual(row, { kind: "agent", agentId: agent.agentId, label: "Deputy" });
   assert.equal(deputy.inbox.view.badge?.value, 2);
   await vscode.commands.executeCommand("deputy.inbox.approveAgent", row);
   await ended(deputy);

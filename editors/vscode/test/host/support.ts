@@ -14,7 +14,7 @@ import { type AgentView, type SessionState, transcriptOf } from "../../src/state
 type Body = (deputy: Deputy) => Promise<void>;
 
 /** Milliseconds that anything may take on a busy machine. */
-const PATIENCE = 20_000;
+const PATIENCE = 40_000;
 const POLL = 20;
 
 const tests: [name: string, body: Body][] = [];
