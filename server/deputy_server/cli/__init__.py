@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from deputy_server.cli.acp import acp
+from deputy_server.cli.agents import agents
 from deputy_server.cli.run import run_prompt
 from deputy_server.cli.sessions import sessions
 from deputy_server.version import VERSION
@@ -67,6 +68,8 @@ def doctor(
     """Check what Deputy needs: Python, the server, search, model and key, prices, the folder for sessions.
 
     Says of each in one sentence whether it works and what to do. The exit code is 1 when something does not.
+
+    Examples: `deputy doctor` · `deputy doctor --online --json`
     """
     from deputy_agents.errors import InvalidRequest
     from deputy_server.doctor import report
@@ -111,3 +114,4 @@ def demo(
 app.command("run")(run_prompt)
 app.command("acp")(acp)
 app.add_typer(sessions)
+app.add_typer(agents)

@@ -23,7 +23,21 @@ sessions = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SessionId = Annotated[str, typer.Argument(help="Id of the session, or its beginning.")]
+
+
+def _begun(incomplete: str) -> list[tuple[str, str]]:
+    """Completes an id, with the session's title."""
+    from deputy_agents.ports import SessionQuery, SessionRecord, Store
+
+    async def read(store: Store) -> tuple[SessionRecord, ...]:
+        return (await store.sessions(SessionQuery())).records
+
+    return [(r.session_id, r.title) for r in _with_store(read) if r.session_id.startswith(incomplete)]
+
+
+SessionId = Annotated[
+    str, typer.Argument(help="Id of the session, or its beginning.", autocompletion=_begun, show_default=False)
+]
 
 
 @sessions.command("list")
