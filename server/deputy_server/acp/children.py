@@ -83,11 +83,21 @@ class Children:
         self._blocks: dict[str, _Block] = {}
         self._doors: dict[str, dict[str, _Block]] = {}
 
+    def begin(self, body: AgentStarted) -> None:
+        """A run of a child begins: the first, or one that another call goes on with."""
+        info = body.info
+        above = self._blocks.get(info.parent_id or "")
+        door = above.door if above else info.tool_call_id or ""
+        known = self._blocks.get(info.agent_id)
+        transcript = known.transcript if known else Transcript(info.agent_id, info.label, f"{info.agent_id}/")
+        block = self._blocks[info.agent_id] = _Block(info, door, transcript, body.status)
+        self._doors.setdefault(door, {})[info.agent_id] = block
+
     def of(self, event: Event) -> Iterator[tuple[str, JsonObject]]:
         """What ``event``, one of a child, is to the client."""
         agent_id, body = event.agent_id or "", event.body
         if isinstance(body, AgentStarted):
-            self._open(body)
+            self.begin(body)
         if (block := self._blocks.get(agent_id)) is None:
             return
         if self._is_own(block, event):
@@ -105,16 +115,6 @@ class Children:
     def doors(self, tool_call_id: str) -> list[JsonObject]:
         """The blocks that a call of the primary shows, if any."""
         return [content(block.text()) for block in self._doors.get(tool_call_id, {}).values()]
-
-    def _open(self, body: AgentStarted) -> None:
-        """A run of a child begins: the first, or one that another call goes on with."""
-        info = body.info
-        above = self._blocks.get(info.parent_id or "")
-        door = above.door if above else info.tool_call_id or ""
-        known = self._blocks.get(info.agent_id)
-        transcript = known.transcript if known else Transcript(info.agent_id, info.label, f"{info.agent_id}/")
-        block = self._blocks[info.agent_id] = _Block(info, door, transcript, body.status)
-        self._doors.setdefault(door, {})[info.agent_id] = block
 
     def _is_own(self, block: _Block, event: Event) -> bool:
         match event.body:

@@ -52,6 +52,8 @@ class Opened:
         self._updates = Updates(
             session.id, session.primary_id, subagents=client.subagents, replay_to=last if replay else 0
         )
+        if not replay:
+            self._updates.know(session.agents())
         self._subscription = session.subscribe(0 if replay else last)
         self._told = 0 if replay else last
         self._moved = anyio.Event()

@@ -39,10 +39,19 @@ class Subsessions:
         self._session_id = session_id
         self._children: dict[str, _Child] = {}
 
+    def begin(self, body: AgentStarted) -> None:
+        """A run of a child begins: the first, or one that another call goes on with."""
+        info = body.info
+        parent = info.parent_id if info.parent_id in self._children else None
+        known = self._children.get(info.agent_id)
+        transcript = known.transcript if known else Transcript(info.agent_id, info.label)
+        self._children[info.agent_id] = _Child(info, parent or self._session_id, transcript)
+
     def of(self, event: Event) -> Iterator[tuple[str, JsonObject]]:
         """What ``event``, one of a child, is to the client."""
         agent_id = event.agent_id or ""
         if isinstance(event.body, AgentStarted):
+            self.begin(event.body)
             yield self._announced(event.body)
         if (child := self._children.get(agent_id)) is None:
             return
@@ -64,10 +73,6 @@ class Subsessions:
     def _announced(self, body: AgentStarted) -> tuple[str, JsonObject]:
         """The child, before anything of its own."""
         info = body.info
-        parent = info.parent_id if info.parent_id in self._children else None
-        known = self._children.get(info.agent_id)
-        transcript = known.transcript if known else Transcript(info.agent_id, info.label)
-        child = self._children[info.agent_id] = _Child(info, parent or self._session_id, transcript)
         update: JsonObject = {
             "sessionUpdate": "subagent_update",
             "sessionId": info.agent_id,
@@ -78,7 +83,7 @@ class Subsessions:
         }
         # One that waits for its turn is neither at work nor ready for more.
         state = {"state": {"state": "running"}} if body.status is AgentStatus.RUNNING else {}
-        return child.parent, update | state
+        return self._children[info.agent_id].parent, update | state
 
     def _told(self, child: _Child, message: MessageAdded) -> JsonObject:
         """What the parent says to the child."""

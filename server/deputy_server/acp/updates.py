@@ -1,9 +1,10 @@
 """The events of a session as updates for one client."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from deputy_agents.event import Event, MessageAdded, Question, ToolCallUpdated
+from deputy_agents.event import AgentStarted, Event, MessageAdded, Question, ToolCallUpdated
+from deputy_agents.view import AgentNode
 from deputy_server.acp.children import Children
 from deputy_server.acp.subsessions import Subsessions
 from deputy_server.acp.transcript import Transcript, chunk
@@ -13,6 +14,7 @@ from deputy_server.rpc.json import JsonObject
 class _Below(Protocol):
     """How children are shown."""
 
+    def begin(self, body: AgentStarted) -> None: ...
     def of(self, event: Event) -> Iterator[tuple[str, JsonObject]]: ...
     def asked(self, agent_id: str, question: Question) -> tuple[str, JsonObject]: ...
     def doors(self, tool_call_id: str) -> list[JsonObject]: ...
@@ -28,6 +30,12 @@ class Updates:
         self._replay_to = replay_to
         self._primary = Transcript(primary_id)
         self._below: _Below = Subsessions(session_id) if subagents else Children(session_id)
+
+    def know(self, nodes: Iterable[AgentNode]) -> None:
+        """The client has been told of these agents before."""
+        for node in nodes:
+            if node.info.parent_id is not None:
+                self._below.begin(AgentStarted(node.info, node.status))
 
     def of(self, event: Event) -> Iterator[tuple[str, JsonObject]]:
         """What ``event`` is to the client."""

@@ -1,11 +1,14 @@
 """``deputy acp``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deputy_agents.definition import PermissionMode
+
+if TYPE_CHECKING:
+    from deputy_protocol.settings import Settings
 
 
 def acp(
@@ -32,19 +35,24 @@ def acp(
     """
     import anyio
 
-    from deputy_agents.errors import DeputyError
-    from deputy_protocol import session
-    from deputy_protocol.base import overlaid
     from deputy_server.acp.serve import AcpOptions, serve
-    from deputy_server.doctor import read_settings
     from deputy_server.options import Options
 
     traffic = Options(record, replay)
     if problem := traffic.problem():
         raise typer.BadParameter(problem)
+    chosen = None if settings is model is mode is None else _settings(settings, model, mode)
+    raise typer.Exit(anyio.run(serve, AcpOptions(chosen, agent, traffic)))
+
+
+def _settings(file: Path | None, model: str | None, mode: PermissionMode | None) -> "Settings":
+    from deputy_agents.errors import DeputyError  # settings take time to load, and most have none
+    from deputy_protocol import session
+    from deputy_protocol.base import overlaid
+    from deputy_server.doctor import read_settings
+
     try:
-        own = read_settings(settings)
+        base = read_settings(file)
     except DeputyError as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from None
-    own = overlaid(own, model=model, permission_mode=mode and session.PermissionMode(mode.value))
-    raise typer.Exit(anyio.run(serve, AcpOptions(own, agent, traffic)))
+    return overlaid(base, model=model, permission_mode=mode and session.PermissionMode(mode.value))

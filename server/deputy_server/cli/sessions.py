@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -11,12 +12,18 @@ import anyio
 import anyio.to_thread
 import typer
 
-from deputy_protocol.session import ExportFormat
-
 if TYPE_CHECKING:
     from deputy_agents.ports import Store
 
 T = TypeVar("T")
+
+
+class Format(StrEnum):
+    """What is written. The protocol has the same, and is loaded late."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+
 
 sessions = typer.Typer(
     name="sessions", help="List, show, export and delete the sessions that are kept.", no_args_is_help=True
@@ -83,14 +90,14 @@ def show(session_id: SessionId) -> None:
 
     Example: `deputy sessions show 0192f1c2`
     """
-    typer.echo(_exported(session_id, ExportFormat.MARKDOWN), nl=False)
+    typer.echo(_exported(session_id, Format.MARKDOWN), nl=False)
 
 
 @sessions.command()
 def export(
     session_id: SessionId,
-    kind: Annotated[ExportFormat, typer.Option("--format", help="For people, or with everything for programs.")] = (
-        ExportFormat.MARKDOWN
+    kind: Annotated[Format, typer.Option("--format", help="For people, or with everything for programs.")] = (
+        Format.MARKDOWN
     ),
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file; else standard output.")] = None,
 ) -> None:
@@ -139,16 +146,19 @@ def delete(
     typer.echo(f"Deleted {whole}.", err=True)
 
 
-def _exported(session_id: str, kind: ExportFormat) -> str:
+def _exported(session_id: str, kind: Format) -> str:
     from deputy_agents import restore
     from deputy_agents.ports import Store
     from deputy_agents.snapshot import Snapshot
+    from deputy_protocol.session import ExportFormat
     from deputy_server.export import exported
 
     async def read(store: Store) -> str:
         whole = await _whole(store, session_id)
         past = restore.fold(whole, await store.events(whole), await store.histories(whole))
-        return await anyio.to_thread.run_sync(exported, Snapshot(await store.get(whole), past.view), kind)
+        return await anyio.to_thread.run_sync(
+            exported, Snapshot(await store.get(whole), past.view), ExportFormat(kind.value)
+        )
 
     return _with_store(read)
 
