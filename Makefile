@@ -14,7 +14,7 @@ NPM = PATH="$(NODE_BIN):$$PATH" node $(NODE_BIN)/../lib/node_modules/npm/bin/npm
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo try-nvim vsix vscode test test-editors test-all lint lint-nvim lint-vscode bench lock generate clean
+.PHONY: help venv demo try-nvim vsix vscode test test-editors test-all soak lint lint-nvim lint-vscode bench lock generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,13 +52,16 @@ $(WORKBENCH)/node_modules/.package-lock.json: tests/editors/vscode/package-lock.
 FROM_NPM := editors/vscode/node_modules/.package-lock.json tests/editors/acp/node_modules/.package-lock.json
 
 test: $(VENV)/.dev $(FROM_NPM) ## Run the tests (WORKERS=2 processes)
-	$(BIN)/pytest -n $(WORKERS) -m "not editors"
+	$(BIN)/pytest -n $(WORKERS) -m "not editors and not soak"
 
 test-editors: $(VENV)/.dev $(VSIX) ## Run the tests in VS Code and Emacs, which .ci/editors installs
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m editors
 
 test-all: $(VENV)/.dev $(VSIX) $(FROM_NPM) ## Run all tests, those in VS Code and Emacs too
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not soak"
+
+soak: $(VENV)/.dev ## Run the tests that take long: a server killed at 200 moments
+	$(BIN)/pytest -n $(WORKERS) -m soak
 
 lint: $(VENV)/.dev ## Style, format, types, layers, generated files
 	$(BIN)/ruff check .

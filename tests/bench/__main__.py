@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.bench import agents, deputy, startup, streams
+from tests.bench import agents, deputy, startup, store, streams
 from tests.bench.fanout import CONTENDERS, main
 
 if __name__ == "__main__":
@@ -10,3 +10,4 @@ if __name__ == "__main__":
     asyncio.run(main({**CONTENDERS, "Deputy": deputy.turn}))
     asyncio.run(streams.main())
     asyncio.run(agents.main())
+    asyncio.run(store.main())

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.crash import Crash
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.soak]
 
 
 @pytest.mark.parametrize("seed", range(1000, 1200))
