@@ -229,9 +229,9 @@ class Session:
         self._change(replace(self.record, archived=archived))
 
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in force: those of the settings, those of the workspace, then what answers have added."""
+        """The rules in force: those of the settings, of the user, of the workspace, then what answers have added."""
         of_workspace = (r for r in self.library.rules if self.settings.vouched or r.effect is not Effect.ALLOW)
-        given = (*self.settings.permissions.rules, *of_workspace)
+        given = (*self.settings.permissions.rules, *self.library.own_rules, *of_workspace)
         return (*(rule for rule in given if rule not in self._dropped), *self._rules)
 
     def forget(self, rule_id: str) -> None:

@@ -22,7 +22,7 @@ ECHO = calls([use("shell", command="echo one")])
 
 async def put_rules(workspace: Path, *rules: dict[str, str], text: str | None = None) -> None:
     file = anyio.Path(workspace / ".deputy" / "settings.json")
-    await file.parent.mkdir(exist_ok=True)
+    await file.parent.mkdir(exist_ok=True, parents=True)
     await file.write_text(json.dumps({"permissions": {"rules": rules}}) if text is None else text)
 
 
@@ -47,6 +47,15 @@ async def test_rules_of_the_workspace_allow_only_where_the_user_has_said_that_it
         await c.turn()
         assert c.told() == ["one" if vouched else "Denied by the user."]
     assert len(person.asked) == (0 if vouched else 1)
+
+
+@pytest.mark.parametrize(("action", "told"), [("allow", "one"), ("deny", "Denied: The rule shell(echo *) denies it.")])
+async def test_the_users_own_rules_hold_in_every_workspace(workspace: Path, action: str, told: str) -> None:
+    await put_rules(workspace.parent / "home", {"tool": "shell", "pattern": "echo *", "action": action})
+    async with core(workspace, Cast([ECHO, say("done")]), Person(DENY)) as c:
+        await c.session.refresh()
+        await c.turn()
+        assert c.told() == [told]
 
 
 BROKEN = (

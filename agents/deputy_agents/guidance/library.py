@@ -22,6 +22,7 @@ class _State:
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
     instructions: Mapping[Path, tuple[Instruction, ...]] = field(default_factory=dict[Path, tuple[Instruction, ...]])
     rules: tuple[Rule, ...] = ()
+    own_rules: tuple[Rule, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -51,6 +52,11 @@ class Library:
     def rules(self) -> tuple[Rule, ...]:
         """All permission rules of the workspace, those that allow among them."""
         return self._state.rules
+
+    @property
+    def own_rules(self) -> tuple[Rule, ...]:
+        """Permission rules of the user, for every workspace."""
+        return self._state.own_rules
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -88,7 +94,9 @@ class Library:
             found, faults = rules_in(root)
             rules += found
             problems += faults
-        return _State(found_skills, found_commands, instructions, tuple(rules), tuple(dict.fromkeys(problems)))
+        own, faults = ((), ()) if self._at_home is None else rules_in(self._at_home)
+        problems += faults
+        return _State(found_skills, found_commands, instructions, tuple(rules), own, tuple(dict.fromkeys(problems)))
 
     @property
     def _at_home(self) -> Path | None:

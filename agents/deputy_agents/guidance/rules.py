@@ -1,11 +1,12 @@
-"""Permission rules of a workspace: ``.deputy/settings.json``, beside the agents that it defines.
+"""Permission rules in files: ``.deputy/settings.json`` of a workspace, beside the agents that it defines, and of the
+user's home folder, for all workspaces.
 
 ::
 
     {"permissions": {"rules": [{"tool": "shell", "pattern": "git push *", "action": "deny"}]}}
 
 Who opens somebody else's folder must not be given away by it: rules that deny or ask always hold, and rules that allow
-only where the user has said that the workspace is trusted.
+only where the user has said that the workspace is trusted. The user's own count as they are.
 """
 
 import json
@@ -29,7 +30,7 @@ class _Malformed(ValueError):
 
 
 def rules_in(root: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
-    """The rules of the workspace at ``root``, and what is wrong with them. While they cannot be read everything asks:
+    """The rules of the folder ``root``, and what is wrong with them. While they cannot be read everything asks:
     there may be a denial among them. Blocks."""
     file = str(root.joinpath(*FILE))
     try:
