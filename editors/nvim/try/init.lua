@@ -3,7 +3,7 @@ local root = vim.fn.fnamemodify(debug.getinfo(1, 'S').source:sub(2), ':p:h:h')
 vim.opt.runtimepath:prepend(root)
 vim.g.mapleader, vim.g.maplocalleader = ' ', ','
 vim.o.swapfile, vim.o.termguicolors = false, true
-vim.o.statusline = " %f %m%=%{v:lua.require'deputy.statusline'.get()} "
+vim.o.statusline = " %t %m%=%<%{v:lua.require'deputy.statusline'.get()} "
 require('deputy').setup({})
 vim.api.nvim_create_autocmd('VimEnter', {
   callback = function()
