@@ -20,7 +20,7 @@ from pynvim.msgpack_rpc.session import Session
 HERE = Path(__file__).parent
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "editors" / "nvim"
-PATIENCE = 60
+PATIENCE = 45
 """Seconds that anything may take on a busy machine."""
 DEPUTY = Path(sys.executable).parent / "deputy"
 

@@ -33,6 +33,7 @@ _ROUNDS = {
     "edits": lambda: calls(_spawn("fix both", "default")),
     "twice": lambda: calls(_spawn("fix twice", "default")),
     "many": lambda: calls(*(call("write_file", path=f"new{n}.txt", content=f"{n}\n") for n in range(12))),
+    "above": lambda: calls(_spawn("fix above", "default")),
     "top": lambda: calls(_spawn("fix the top", "default")),
     "steered": lambda: calls(_spawn("fix and listen", "default")),
     "typed": lambda: calls(call("code_search", query="where is the limit")),
@@ -60,7 +61,10 @@ def _child(body: Json, task: str) -> Play:
         notes = call("edit_file", path="notes.md", old_string="two", new_string="three")
         rest = call("edit_file", path="loop.py", old_string="rest = 0", new_string="rest = 1")
         top = call("edit_file", path="loop.py", old_string="# tries", new_string="# all tries")
-        both = {"both": (loop, notes), "twice": (loop, rest), "top": (top,)}.get(task.rsplit(maxsplit=1)[-1], (loop,))
+        above = call("edit_file", path="loop.py", old_string="# tries", new_string="# new\n# tries")
+        both = {"both": (loop, notes), "twice": (loop, rest), "top": (top,), "above": (above,)}.get(
+            task.rsplit(maxsplit=1)[-1], (loop,)
+        )
         reads = calls(call("read_file", path="loop.py"), call("read_file", path="notes.md"))
         told = "I was told of the rest." if "mind the rest" in _said(body) else "It is done, see `loop.py:2`."
         return (reads, calls(*both), say(told))[min(rounds, 2)]

@@ -6,7 +6,19 @@ import pytest
 
 from tests.editors.nvim.neovim import Neovim
 from tests.editors.nvim.screens import FOLDER, SIZES, tour
-from tests.editors.nvim.terminal import Terminal
+from tests.editors.nvim.terminal import Terminal, in_terminal
+
+
+def test_a_question_above_the_first_line_is_on_the_screen(workspace: Path, model: str) -> None:
+    (workspace / "loop.py").write_text("# tries\nlimit = 2\nrest = 0\n", "utf-8")
+    (workspace / "notes.md").write_text("It tries two times.\n", "utf-8")
+    with in_terminal(workspace, 140, 36, "dark") as (nvim, terminal):
+        nvim.setup_scripted(model)
+        nvim.command("edit loop.py")
+        nvim.ask("above")
+        nvim.until("#require('deputy.session').questions() > 0")
+        nvim.until(lambda: terminal.text().startswith("? [fix above] edit_file(loop.py)"))
+        nvim.until(lambda: "\n+ # new " in terminal.text())
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -178,3 +178,14 @@ def test_a_thousand_events_are_drawn_a_few_times(deputy: Neovim) -> None:
     )
     assert draws == 1
     deputy.until_shown("word 1000")
+
+
+def test_the_bar_names_the_key_that_sends_in_each_mode(deputy: Neovim) -> None:
+    deputy.command("Deputy")
+    deputy.until_shown("<CR> sends")
+    deputy.api.input("i")
+    deputy.until_shown("<C-S> sends")
+    deputy.api.input("hello<C-s>")
+    deputy.until_shown("You said: hello")
+    deputy.api.input("<Esc>")
+    deputy.until_shown("<CR> sends")

@@ -102,7 +102,7 @@ local function output_of(state, entry, look)
   return lines
 end
 
-local function call(state, entry, look, indent, label)
+local function draw_call(state, entry, look, indent, label)
   local status, item =
     words.CALLS[entry.status] or words.CALLS.pending, items.new({ entry = entry, agent = entry.agentId })
   local room = look.width - indent - 3
@@ -117,6 +117,20 @@ local function call(state, entry, look, indent, label)
     end
   end
   return item
+end
+
+local called = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, { key: string, item: deputy.Item }>
+
+--- A call that is over changes no more, so what was drawn of it is kept while the window stays as it is.
+local function call(state, entry, look, indent, label)
+  if entry.status == 'in_progress' then
+    return draw_call(state, entry, look, indent, label)
+  end
+  local key = ('%d %d %s'):format(look.width, indent, look.open[entry.toolCallId] and 'open' or '')
+  if not called[entry] or called[entry].key ~= key then
+    called[entry] = { key = key, item = draw_call(state, entry, look, indent, label) }
+  end
+  return called[entry].item
 end
 
 -- -- agents ------------------------------------------------------------------------------------------------------

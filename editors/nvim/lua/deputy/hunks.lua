@@ -53,6 +53,17 @@ local function put(buf, row, options)
   vim.api.nvim_buf_set_extmark(buf, ns, row, 0, options)
 end
 
+--- Windows at the top of a file do not show lines above its first one by themselves.
+local function reveal(buf, count)
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    vim.api.nvim_win_call(win, function()
+      if vim.fn.winsaveview().topline == 1 then
+        vim.fn.winrestview({ topfill = count })
+      end
+    end)
+  end
+end
+
 --- Draws a hunk; `header` is nil for all but the first of a question.
 ---@return integer row from 1
 local function draw_hunk(buf, hunk, gone, come, header, width)
@@ -80,6 +91,9 @@ local function draw_hunk(buf, hunk, gone, come, header, width)
     end
   end
   put(buf, anchor, { virt_lines = below, virt_lines_above = top })
+  if top then
+    reveal(buf, #below)
+  end
   return row
 end
 

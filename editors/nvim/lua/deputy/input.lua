@@ -28,6 +28,11 @@ function M.buffer()
   map({ 'n', 'i' }, keys.send_insert, M.send, 'send')
   map('n', keys.stop, require('deputy.agents').stop_all, 'stop all agents')
   map('n', config.keys('session').close, require('deputy.panel').close, 'close')
+  vim.api.nvim_create_autocmd({ 'InsertEnter', 'InsertLeave' }, {
+    buffer = buffer,
+    -- Which key sends is another one then.
+    callback = vim.schedule_wrap(require('deputy.panel').redraw),
+  })
   return buffer
 end
 

@@ -42,9 +42,11 @@ end
 
 -- -- what stands around the thread -------------------------------------------------------------------------------
 
---- The counts, and beside them what sending does, where there is room for it.
+--- The counts, and beside them which key sends, and what sending does, where there is room for it.
 local function input_bar(session, width)
-  local status, send = words.status_line(session.state, width - 2), config.keys('input').send
+  local typing = vim.api.nvim_get_current_win() == window.input() and vim.fn.mode() == 'i'
+  local status = words.status_line(session.state, width - 2)
+  local send = config.keys('input')[typing and 'send_insert' or 'send']
   local hint = send and ('%s %s '):format(text.key(send), session.state.turn and 'queues' or 'sends') or ''
   local room = width - text.width(status) - #hint - 3
   return text.bar(status) .. (room > 0 and '%=' .. text.bar(hint) or '')
@@ -72,8 +74,9 @@ end
 local function opening(drawn, keys)
   local above = vim.tbl_map(draw.notice, shown.agent and {} or sessions.notices)
   if #drawn == 0 and not shown.agent then
-    local send = config.keys('input').send
-    local how = send and (', `%s` in Normal mode sends'):format(text.key(send)) or ''
+    local send, typing = config.keys('input').send, config.keys('input').send_insert
+    local how = send and (', `%s` sends'):format(text.key(send)) or ''
+    how = how .. (typing and (', `%s` while you type'):format(text.key(typing)) or '')
     local help = keys.help and (', `%s` in this window shows the keys'):format(text.key(keys.help)) or ''
     table.insert(above, items.plain({ ('Ask below%s%s.'):format(how, help) }))
   elseif #drawn == 0 then

@@ -6,8 +6,10 @@ local text = require('deputy.text')
 
 local M = {}
 
---- At most this many redraws a second, however many events come.
+--- Milliseconds between two redraws, at least, however many events come.
 local FRAME = 50
+--- Drawing a very long session takes longer; between two redraws there are this many times as long for all else.
+local REST = 4
 local TICK = 1000
 local MODEL_FAILURE = -32006
 
@@ -36,6 +38,7 @@ local viewers = {} ---@type fun(session: deputy.Session)[]
 local releases = {} ---@type table<string, fun()> by request id: ends the server's request
 local dirty = {} ---@type table<string, boolean>
 local frame, tick
+local pause = FRAME
 local noticed = false
 
 ---@param viewer fun(session: deputy.Session)
@@ -62,6 +65,7 @@ end
 
 draw = function()
   frame = nil
+  local began = vim.uv.hrtime()
   local ids = vim.tbl_keys(dirty)
   dirty = {}
   for _, id in ipairs(ids) do
@@ -73,13 +77,14 @@ draw = function()
       keep_time(session)
     end
   end
+  pause = math.max(FRAME, math.floor(REST * (vim.uv.hrtime() - began) / 1e6))
 end
 
 --- Has a session drawn again, soon.
 ---@param session deputy.Session
 function M.changed(session)
   dirty[session.id] = true
-  frame = frame or vim.defer_fn(draw, FRAME)
+  frame = frame or vim.defer_fn(draw, pause)
 end
 
 ---@return deputy.Session?
