@@ -55,17 +55,31 @@ def test_a_missing_server_is_told_with_what_to_do(nvim: Neovim) -> None:
     assert "correct the option `server`" in health(nvim)
 
 
+def test_settings_that_the_server_does_not_take_are_named_and_a_restart_takes_better_ones(nvim: Neovim) -> None:
+    nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    nvim.setup(settings={"permissionMode": "yolo", "model": "offline"})
+    nvim.ask("hello")
+    shown = nvim.until_shown("No session: the server does not start: settings.permissionMode: it must be")
+    assert "Correct it in setup(), then `:DeputyRestart`." in shown
+    nvim.until("#vim.lsp.get_clients({ name = 'deputy' }) == 0")
+    assert len(nvim.lua("return NOTICED")) == 1
+    nvim.setup(settings={"model": "offline"})
+    nvim.command("DeputyRestart")
+    nvim.ask("hello")
+    nvim.until_shown("offline model")
+
+
 def test_the_server_is_found_beside_the_plugin_in_path_and_in_a_virtual_environment(nvim: Neovim) -> None:
     nvim.lua("vim.env.VIRTUAL_ENV, vim.env.PATH = nil, '/usr/bin:/bin'")
-    assert nvim.lua("return { require('deputy.client').find_server() }") == [
+    assert nvim.lua("return { require('deputy.server').find() }") == [
         [str(ROOT / ".venv/bin/deputy"), "serve", "--stdio"],
         "the folder that this plugin is in",
     ]
     nvim.lua("vim.env.PATH = ... .. ':' .. vim.env.PATH", str(DEPUTY.parent))
-    assert nvim.lua("return require('deputy.client').find_server()")[0] == str(DEPUTY)
-    assert nvim.lua("return select(2, require('deputy.client').find_server())") == "PATH"
+    assert nvim.lua("return require('deputy.server').find()")[0] == str(DEPUTY)
+    assert nvim.lua("return select(2, require('deputy.server').find())") == "PATH"
     nvim.lua("vim.env.VIRTUAL_ENV = ...", str(DEPUTY.parents[1]))
-    assert nvim.lua("return select(2, require('deputy.client').find_server())") == "VIRTUAL_ENV"
+    assert nvim.lua("return select(2, require('deputy.server').find())") == "VIRTUAL_ENV"
 
 
 def test_after_a_crash_the_session_is_loaded_again_and_goes_on(deputy: Neovim) -> None:
@@ -230,24 +244,23 @@ def test_what_an_older_server_lacks_is_told(deputy: Neovim) -> None:
     assert deputy.lua("return NOTICED") == ["Deputy: this version of the server has no `deputy/of/tomorrow`."]
 
 
-def test_the_editors_diagnostics_are_given_when_the_server_asks(nvim: Neovim) -> None:
-    (nvim.workspace / "a.py").write_text("x = 1\n")
-    nvim.command("edit a.py")
-    nvim.lua(
+def test_the_editors_diagnostics_are_given_when_the_server_asks(deputy: Neovim) -> None:
+    deputy.command("edit loop.py")
+    deputy.lua(
         """vim.diagnostic.set(vim.api.nvim_create_namespace('t'), 0,
-             { { lnum = 0, col = 4, end_col = 5, message = 'one', severity = 1, source = 'lint' } })
-           vim.lsp.start = function(how) HANDLERS = how.handlers end
-           require('deputy').setup({ server = { 'cat' } })
-           require('deputy.client').with(function() end)"""
+             { { lnum = 0, col = 4, end_col = 5, message = 'one', severity = 1, source = 'lint' } })"""
     )
-    uri = (nvim.workspace / "a.py").as_uri()
-    ask = "return HANDLERS['deputy/editor/diagnostics'](nil, ...)"
-    (item,) = nvim.lua(ask, {"uris": [uri]})["items"]
+    deputy.ask("hello")
+    deputy.until_shown("You said: hello")
+    uri = (deputy.workspace / "loop.py").as_uri()
+    ask = """local client = vim.lsp.get_clients({ name = 'deputy' })[1]
+             return client.handlers['deputy/editor/diagnostics'](nil, (...), { client_id = client.id })"""
+    (item,) = deputy.lua(ask, {"uris": [uri]})["items"]
     assert item["uri"] == uri
     (found,) = item["diagnostics"]
     assert (found["message"], found["severity"], found["source"]) == ("one", 1, "lint")
     assert found["range"] == {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}}
-    assert nvim.lua(ask, {"uris": [uri + "x"]})["items"] == []
+    assert deputy.lua(ask, {"uris": [uri + "x"]})["items"] == []
 
 
 def test_other_plugins_hear_of_agents_and_questions(deputy: Neovim) -> None:

@@ -1,6 +1,8 @@
 --- The language server: found, started, told of buffers, asked. All calls return at once.
 
 local config = require('deputy.config')
+local server = require('deputy.server')
+local text = require('deputy.text')
 
 local M = {}
 
@@ -19,34 +21,7 @@ M.on_question = function(_) end ---@type fun(question: deputy.PermissionRequest)
 M.on_notice = function(_) end ---@type fun(words: string)
 M.on_ready = function() end
 M.on_gone = function(_) end ---@type fun(unexpected: boolean)
-
-local function executable(path)
-  return path and vim.fn.executable(path) == 1 and path or nil
-end
-
---- Where the server is, and how that was found: `setup`, `VIRTUAL_ENV`, `PATH` or the folder of this plugin.
----@return string[]? command, string how
-function M.find_server()
-  local given = config.options.server
-  if given then
-    return given, 'option `server`'
-  end
-  local environment = vim.env.VIRTUAL_ENV
-  local found = environment and executable(environment .. '/bin/deputy')
-  if found then
-    return { found, 'serve', '--stdio' }, 'VIRTUAL_ENV'
-  end
-  found = executable(vim.fn.exepath('deputy'))
-  if found then
-    return { found, 'serve', '--stdio' }, 'PATH'
-  end
-  local here = debug.getinfo(1, 'S').source:sub(2)
-  found = executable(vim.fn.fnamemodify(here, ':p:h:h:h:h:h') .. '/.venv/bin/deputy')
-  if found then
-    return { found, 'serve', '--stdio' }, 'the folder that this plugin is in'
-  end
-  return nil, 'nowhere'
-end
+M.on_failure = function(_) end ---@type fun(words: string) when there is no server where one is wanted
 
 --- The folder that agents work in: that of the running server, else the project of the current file.
 ---@return string
@@ -104,7 +79,7 @@ end
 handlers['window/showMessage'] = function(_, params)
   M.on_notice(params.message)
   if params.type == vim.lsp.protocol.MessageType.Error then
-    vim.notify('Deputy: ' .. require('deputy.text').one_line(params.message), vim.log.levels.ERROR)
+    vim.notify('Deputy: ' .. text.one_line(params.message), vim.log.levels.ERROR)
   end
 end
 
@@ -149,7 +124,17 @@ local function ready(client)
   end)
 end
 
-local function gone(code, signal)
+--- There is no server, and the user is told why, once.
+local function failed(words)
+  M.on_failure(words)
+  vim.notify('Deputy: ' .. words, vim.log.levels.ERROR)
+end
+
+local function gone(code, signal, id)
+  -- One that was given up before is of no interest.
+  if id ~= client_id then
+    return
+  end
   client_id = nil
   vim.schedule(function()
     told(nil)
@@ -157,34 +142,37 @@ local function gone(code, signal)
     stopping = false
     M.on_gone(unexpected)
     if unexpected then
-      local why = signal ~= 0 and 'signal ' .. signal or 'code ' .. code
-      vim.notify(
-        ('Deputy: the server ended (%s). `:DeputyRestart` starts it again and loads the session; `:DeputyLog` shows its log.'):format(
-          why
-        ),
-        vim.log.levels.ERROR
+      failed(
+        ('the server ended (%s). `:DeputyRestart` starts it again and loads the session; `:DeputyLog` shows its log.'):format(
+          signal ~= 0 and 'signal ' .. signal or 'code ' .. code
+        )
       )
     end
   end)
 end
 
+--- The server says what is wrong with what it was given, which are its settings.
+local function refused(error)
+  client_id = nil
+  vim.schedule(function()
+    told(nil)
+    local why = text.one_line(error.message):gsub('initializationOptions', 'settings')
+    failed(('the server does not start: %s. Correct it in setup(), then `:DeputyRestart`.'):format(why))
+  end)
+end
+
 local function start()
-  local command = M.find_server()
+  local command = server.find()
   if not command or vim.fn.executable(command[1]) ~= 1 then
-    vim.notify(
-      ('Deputy: %s. `:checkhealth deputy` says what to do.'):format(
-        command and ('the server `%s` cannot be run'):format(command[1]) or 'no server was found'
-      ),
-      vim.log.levels.ERROR
-    )
+    local what = command and ('the server `%s` cannot be run'):format(command[1]) or 'no server was found'
+    failed(what .. '. `:checkhealth deputy` says what to do.')
     return nil
   end
   stopping = false
   local settings = vim.tbl_extend('force', vim.empty_dict(), config.options.settings)
   return vim.lsp.start({
     name = M.NAME,
-    cmd = command,
-    cmd_env = config.options.env,
+    cmd = server.starter(command, refused),
     root_dir = M.root(),
     capabilities = capabilities(),
     init_options = settings,
@@ -194,7 +182,12 @@ local function start()
     flags = { debounce_text_changes = 0 },
     on_init = ready,
     on_exit = gone,
-  }, { attach = false })
+  }, {
+    attach = false,
+    reuse_client = function()
+      return false
+    end,
+  })
 end
 
 --- Calls back with the running server, which is started if there is none; with nil when that did not work.
@@ -235,7 +228,7 @@ function M.request(method, params, callback, quiet)
     end
     client:request(method, params, function(error, result)
       if error and not quiet then
-        vim.notify('Deputy: ' .. require('deputy.text').one_line(error.message), vim.log.levels.WARN)
+        vim.notify('Deputy: ' .. text.one_line(error.message), vim.log.levels.WARN)
       end
       if callback and (quiet or not error) then
         callback(result, error)

@@ -21,7 +21,7 @@ local function check_options(config)
 end
 
 local function check_server(client)
-  local command, how = client.find_server()
+  local command, how = require('deputy.server').find()
   if not command then
     vim.health.error('no server was found', {
       'run `make venv` in the folder of Deputy, and put its `.venv/bin` into PATH',

@@ -1,6 +1,7 @@
 --- What the session's windows show: a thread of the session, and what is unfolded in it. A child's thread takes the
 --- place of the session's, says so, and has no input.
 
+local client = require('deputy.client')
 local config = require('deputy.config')
 local draw = require('deputy.draw')
 local input = require('deputy.input')
@@ -154,11 +155,16 @@ end
 
 -- -- opening and closing -----------------------------------------------------------------------------------------
 
+--- Says something where no session can be shown yet.
+local function say(line)
+  local pane = panes.open('starting', 'deputy')
+  pane:show({ items.plain({ line }) })
+  window.show_thread(pane.buf, draw.hints(SESSION_HINTS, config.keys('session')))
+end
+
 local function ensure()
   if not window.thread() then
-    local pane = panes.open('starting', 'deputy')
-    pane:show({ items.plain({ 'Starting …' }) })
-    window.show_thread(pane.buf, draw.hints(SESSION_HINTS, config.keys('session')))
+    say('Starting …')
   end
 end
 
@@ -230,6 +236,12 @@ sessions.watch(function(session)
     M.redraw()
   end
 end)
+
+client.on_failure = function(why)
+  if window.thread() and not M.subject() then
+    say('No session: ' .. why)
+  end
+end
 
 -- What stands at the right, and what is cut, follow the width.
 vim.api.nvim_create_autocmd('WinResized', {
