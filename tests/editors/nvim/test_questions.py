@@ -74,6 +74,22 @@ def test_an_edited_proposal_is_what_is_written(deputy: Neovim) -> None:
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 7", "rest = 0"]
 
 
+def test_a_proposal_opens_once_and_what_comes_too_late_is_kept(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\e")
+    deputy.api.current.buffer[:] = ["limit = 7"]
+    deputy.command("wincmd t")
+    deputy.keys("\\e")
+    assert list(deputy.api.current.buffer[:]) == ["limit = 7"]
+    deputy.command("DeputyStop")
+    deputy.until(f"{OPEN} == 0")
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    deputy.command("write")
+    deputy.until("#NOTICED > 0")
+    assert deputy.lua("return NOTICED") == ["Deputy: that question was settled before."]
+    assert list(deputy.api.current.buffer[:]) == ["limit = 7"]
+
+
 def test_leaving_windows_and_closing_a_proposal_answers_nothing(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")

@@ -12,11 +12,13 @@ local function option(question, kind)
   end)
 end
 
-local function send(question, outcome)
+local function send(question, outcome, accepted)
   local params = { requestId = question.requestId, outcome = outcome }
   client.request('deputy/permission/answer', params, function(answer)
     if not answer.accepted then
       vim.notify('Deputy: that question was settled before.')
+    elseif accepted then
+      accepted()
     end
   end)
 end
@@ -39,13 +41,14 @@ end
 ---@param question deputy.PermissionRequest
 ---@param kind deputy.OptionKind
 ---@param more { feedback: string?, input: table? }?
-function M.answer(question, kind, more)
+---@param accepted fun()? when it was the first answer
+function M.answer(question, kind, more, accepted)
   local choice = option(question, kind)
   if not choice then
     vim.notify('Deputy: this question cannot be answered so.', vim.log.levels.WARN)
     return
   end
-  send(question, vim.tbl_extend('error', { outcome = 'selected', optionId = choice.optionId }, more or {}))
+  send(question, vim.tbl_extend('error', { outcome = 'selected', optionId = choice.optionId }, more or {}), accepted)
 end
 
 --- The name of the option of a kind, which spells out the rule that a lasting answer adds.
@@ -116,8 +119,8 @@ local function written(buf, question)
     return
   end
   vim.bo[buf].modified = false
-  M.answer(question, 'allow_once', { input = input })
-  vim.schedule(function()
+  -- What came too late stays, for whatever the user wants to do with it.
+  M.answer(question, 'allow_once', { input = input }, function()
     pcall(vim.api.nvim_buf_delete, buf, { force = true })
   end)
 end
@@ -125,9 +128,14 @@ end
 --- Opens what an agent proposes in a buffer of its own: writing it approves it as written, closing it does nothing.
 ---@param question deputy.PermissionRequest
 function M.edit(question)
+  local name = 'deputy://proposal/' .. question.requestId
+  local open = vim.fn.bufwinid(vim.fn.bufnr(name))
+  if open ~= -1 then
+    return vim.api.nvim_set_current_win(open)
+  end
   local buf = vim.api.nvim_create_buf(false, true)
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'acwrite', 'wipe'
-  vim.api.nvim_buf_set_name(buf, 'deputy://proposal/' .. question.requestId)
+  vim.api.nvim_buf_set_name(buf, name)
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(proposal(question), '\n', { plain = true }))
   vim.bo[buf].modified = false
   vim.cmd('botright split')
