@@ -58,7 +58,7 @@ class Inbox:
     def __init__(self, log: EventLog, tasks: TaskGroup, grace: float = 0) -> None:
         self._log = log
         self._tasks = tasks
-        self._grace = grace
+        self.grace = grace
         self._questioners: list[Questioner] = []
         self._open: dict[str, _Open] = {}
         self._settled: OrderedDict[str, tuple[Option, ...]] = OrderedDict()
@@ -166,14 +166,14 @@ class Inbox:
             return
         if entry.dismissed:
             self._settle(entry, Resolution(ResolvedBy.DISMISSED))
-        elif self._grace > 0:
+        elif self.grace > 0:
             entry.waits += 1
             self._tasks.start_soon(self._wait_for_client, entry, entry.waits)
         else:
             self._settle(entry, Resolution(ResolvedBy.UNREACHABLE))
 
     async def _wait_for_client(self, entry: _Open, wait: int) -> None:
-        with anyio.move_on_after(self._grace):
+        with anyio.move_on_after(self.grace):
             await asyncio.wait([entry.future])
         if not entry.asked and entry.waits == wait:
             self._settle(entry, Resolution(ResolvedBy.UNREACHABLE))

@@ -44,15 +44,17 @@ class Checked:
     problems: tuple[str, ...]
 
 
-def references(text: str) -> Iterator[Reference]:
-    """The references in ``text``, in order, each once."""
-    seen: set[Reference] = set()
+def references_at(text: str) -> Iterator[tuple[Reference, int, int]]:
+    """The references in ``text``, in order, each with where it begins and ends."""
     for found in _REFERENCE.finditer(text):
         start, end = found["start"] or found["hash"], found["end"] or found["hash_end"]
-        reference = Reference(found["path"], int(start), int(end) if end else None)
-        if "//" not in reference.path and reference not in seen:
-            seen.add(reference)
-            yield reference
+        if "//" not in found["path"]:
+            yield Reference(found["path"], int(start), int(end) if end else None), *found.span()
+
+
+def references(text: str) -> Iterator[Reference]:
+    """The references in ``text``, in order, each once."""
+    yield from dict.fromkeys(reference for reference, _, _ in references_at(text))
 
 
 async def check(text: str, workspace: Workspace, cwd: Path) -> Checked:

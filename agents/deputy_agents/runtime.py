@@ -86,6 +86,17 @@ class Runtime:
         return self._shared.settings
 
     @property
+    def grace(self) -> float:
+        """Seconds that a question waits for a client that can ask it; 0 where no client can come back."""
+        return self._shared.grace
+
+    @grace.setter
+    def grace(self, seconds: float) -> None:
+        self._shared.grace = seconds
+        for session in self._sessions.values():
+            session.inbox.grace = seconds
+
+    @property
     def metrics(self) -> Metrics:
         return self._shared.metrics
 

@@ -188,9 +188,14 @@ class Session:
         return self._turn is not None
 
     @property
+    def watched(self) -> bool:
+        """Somebody is told what happens here."""
+        return self.log.watched
+
+    @property
     def idle(self) -> bool:
         """Nothing runs here, and nobody watches."""
-        return self._turn is None and not self._supervisor.below(self.primary_id) and not self.log.watched
+        return self._turn is None and not self._supervisor.below(self.primary_id) and not self.watched
 
     @property
     def permission_mode(self) -> PermissionMode:

@@ -116,7 +116,7 @@ class Workspace:
     def __init__(self, roots: Sequence[Path], buffers: Buffers | None = None, further: Sequence[Root] = ()) -> None:
         self.roots = tuple(roots)
         self.further = tuple(further)
-        self._buffers = buffers
+        self.buffers = buffers
 
     @classmethod
     async def open(
@@ -148,7 +148,7 @@ class Workspace:
         Raises:
             ToolError: it is no regular file, binary, too large, or cannot be read.
         """
-        if self._buffers and (buffer := await self._buffers.get(place.path)):
+        if self.buffers and (buffer := await self.buffers.get(place.path)):
             return FileText(buffer.text)
         return await _reading(partial(disk.read_text, place.root, _file_parts(place)))
 
@@ -203,10 +203,10 @@ class Workspace:
         """
         self.check_writable(place)
         async with _changing(place):
-            if self._buffers and (buffer := await self._buffers.get(place.path)):
+            if self.buffers and (buffer := await self.buffers.get(place.path)):
                 if buffer.text != expected:
                     raise ToolError(f"{visible(place.subject)} has changed in the editor.")
-                await self._buffers.delete(place.path, version=buffer.version, label=label)
+                await self.buffers.delete(place.path, version=buffer.version, label=label)
             else:
                 delete = partial(disk.delete_file, place.root, _file_parts(place), expected=expected)
                 await to_thread.run_sync(delete)
@@ -229,7 +229,7 @@ class Workspace:
     async def unsaved(self, folder: Place) -> dict[str, str]:
         """Texts of open documents beneath ``folder`` that are not those on disk, by their path below it and in its
         order; without what ``.gitignore`` excludes."""
-        below = [b for b in self._buffers.all() if b.path.is_relative_to(folder.path)] if self._buffers else []
+        below = [b for b in self.buffers.all() if b.path.is_relative_to(folder.path)] if self.buffers else []
         return await to_thread.run_sync(_unsaved, folder, below, abandon_on_cancel=True) if below else {}
 
     @asynccontextmanager
@@ -241,25 +241,25 @@ class Workspace:
 
     async def has(self, place: Place) -> bool:
         """Whether there was something at ``place``, on disk or open in the editor."""
-        return place.kind is not PathKind.MISSING or bool(self._buffers and await self._buffers.get(place.path))
+        return place.kind is not PathKind.MISSING or bool(self.buffers and await self.buffers.get(place.path))
 
     async def is_open(self, place: Place) -> bool:
         """Whether the file at ``place`` is open in the editor."""
-        return self._buffers is not None and await self._buffers.get(place.path) is not None
+        return self.buffers is not None and await self.buffers.get(place.path) is not None
 
     def shown(self, place: Place, cwd: Path) -> str:
         """How the model names ``place``: relative to ``cwd`` if it is below, else absolute."""
         return visible(str(place.path.relative_to(cwd) if place.path.is_relative_to(cwd) else place.path))
 
     async def _write(self, place: Place, text: str, expected: str | None, label: str) -> None:
-        buffer = await self._buffers.get(place.path) if self._buffers else None
-        if not self._buffers or not buffer:
+        buffer = await self.buffers.get(place.path) if self.buffers else None
+        if not self.buffers or not buffer:
             write = partial(disk.write_text, place.root, _file_parts(place), text, expected=expected)
             await to_thread.run_sync(write)
         elif buffer.text != expected:
             raise ToolError(f"{visible(place.subject)} has changed in the editor since it was read; read it again.")
         else:
-            await self._buffers.apply(place.path, text, version=buffer.version, label=label)
+            await self.buffers.apply(place.path, text, version=buffer.version, label=label)
 
     def _resolved(self, path: str, cwd: Path) -> Place:
         asked = Path(os.path.normpath(cwd / path))

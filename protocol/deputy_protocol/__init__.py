@@ -1,7 +1,12 @@
 """The wire contract between Deputy and editors, as code.
 
-Deputy speaks LSP 3.17 and later over stdio, and adds methods below `deputy/`; TCP and WebSocket are planned, and so is
-what is marked as not in this version: it is agreed upon, and the server does not have it yet.
+Deputy speaks LSP 3.17 and later over stdio, TCP or WebSocket, and adds methods below `deputy/`. What is marked as not
+in this version is agreed upon, and the server does not have it yet.
+
+Over TCP (framed as over stdio) and WebSocket (one message in each text frame, without headers) several clients of the
+same machine share a server. A client shows the server's token first: in `initializationOptions.token` over TCP, as
+`Authorization: Bearer` over WebSocket; a wrong one ends the connection. Each has its own documents and abilities.
+Sessions and settings are the server's: settings that one client sends hold for all. `exit` ends the connection alone.
 
 Field names are camelCase, times are RFC 3339 strings in UTC, ids are opaque strings, and every path is a `file:` URI.
 Positions and ranges are those of LSP, counted from 0 in the position encoding that was negotiated. Where the Agent

@@ -3,12 +3,20 @@ argument, an object; it may be left out where no field is needed.
 
 What a client does not handle itself falls back to plain LSP. Questions come by `window/showMessageRequest`, one at a
 time: the message is `[label] tool(target)` with the shortened preview, the actions are named as the options, and
-closing it refuses. The answer of a turn comes by `window/showMessage`. Edits come by `workspace/applyEdit` with
-`documentChanges`, versions, and a label that names the agent. Code actions that start a prompt about a selection or a
-diagnostic, and transcripts as documents that the server keeps up to date, are not in this version.
+closing it refuses. Edits come by `workspace/applyEdit` with `documentChanges`, versions, and a label that names the
+agent.
+
+The transcript of an agent is a Markdown file that the server keeps up to date. That of the session is opened by
+`window/showDocument` at a prompt; an editor that cannot do that is told the answer, and the file's name, by
+`window/showMessage`. In such a file, code lenses and code actions stop an agent, open a sub-agent's file, and answer
+what waits for the user; document links lead from `path:12-30` to the place. In other files, code actions start a prompt
+about the selection or a diagnostic.
+
+The findings of a `code_review` are published as diagnostics of the files, with code actions to have one fixed and to
+dismiss it. A finding goes when its lines change.
 """
 
-from deputy_protocol.base import Params, Wire
+from deputy_protocol.base import Flag, Params, Wire
 from deputy_protocol.place import Range
 
 
@@ -22,6 +30,8 @@ class PromptArgument(Params):
     """A file that the prompt is about."""
     range: Range | None = None
     """The part of that file."""
+    queue: Flag = False
+    """During a turn it waits for its end; else it is refused then."""
 
 
 class AgentArgument(Params):
@@ -42,6 +52,19 @@ class AnswerPermissionArgument(Params):
 
     request_id: str
     option_id: str
+
+
+class FindingArgument(Params):
+    """A finding of a review, as the data of its diagnostic names it."""
+
+    finding_id: str
+
+
+class DismissFindingResult(Wire):
+    """What came of it."""
+
+    dismissed: Flag
+    """False when it had gone before."""
 
 
 class OpenTranscriptResult(Wire):

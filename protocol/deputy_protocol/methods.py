@@ -341,13 +341,18 @@ OPEN_TRANSCRIPT_COMMAND = Command(
     lambda: p.command.AgentArgument,
     lambda: p.command.OpenTranscriptResult,
     "Shows the transcript of an agent as a document that is kept up to date.",
-    planned=True,
 )
 REVERT_AGENT_COMMAND = Command(
     "deputy.revertAgent",
     lambda: p.command.AgentArgument,
     lambda: p.agent.AgentRevertResult,
     "Takes the edits of an agent back, as `deputy/agent/revert` does.",
+)
+DISMISS_FINDING_COMMAND = Command(
+    "deputy.dismissFinding",
+    lambda: p.command.FindingArgument,
+    lambda: p.command.DismissFindingResult,
+    "Takes back the diagnostic of a finding of a review.",
 )
 
 COMMANDS: Final[tuple["Command[BaseModel, BaseModel]", ...]] = (
@@ -359,4 +364,5 @@ COMMANDS: Final[tuple["Command[BaseModel, BaseModel]", ...]] = (
     ANSWER_PERMISSION_COMMAND,
     OPEN_TRANSCRIPT_COMMAND,
     REVERT_AGENT_COMMAND,
+    DISMISS_FINDING_COMMAND,
 )

@@ -22,11 +22,12 @@ ENVIRONMENT: Final = {
     "ANTHROPIC_BASE_URL": "Address of the Messages API, where the setting `baseUrl` is missing.",
     "ANTHROPIC_API_KEY": "Key of the Messages API, where the settings name no other place for it.",
     "DEPUTY_MODELS": "A TOML file with prices and windows of models, which go before those that come with Deputy.",
+    "DEPUTY_TOKEN": "What clients over TCP and WebSocket must know; else the server makes a token up and prints it.",
     "DEPUTY_STATE": "Folder of the session store and the logs; its files are for their owner alone.",
 }
 """Environment variables and what they mean."""
 
-PLANNED: Final = frozenset({"token", "permissions.reconnectGrace"})
+PLANNED: Final[frozenset[str]] = frozenset()
 """Settings that are read and have no effect yet."""
 
 
@@ -89,7 +90,8 @@ class PermissionSettings(Params):
     """Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands,
     then ask, then allow."""
     reconnect_grace: Number = 60.0
-    """Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once."""
+    """Seconds that a question, and all that runs, waits for a client to come back over TCP and WebSocket; over stdio
+    nothing waits."""
 
 
 class RootSetting(Params):

@@ -11,13 +11,14 @@ from deputy_agents.model.choose import ModelChoice, Models, choose_model
 from deputy_agents.model.endpoint import endpoint_of
 from deputy_agents.model.offline import OFFLINE
 from deputy_agents.modelcard import ModelCards
-from deputy_agents.ports import Model
+from deputy_agents.ports import Buffers, Model
+from deputy_agents.redact import Redactor
 from deputy_agents.runtime import Runtime
 from deputy_agents.settings import Settings as CoreSettings
 from deputy_protocol.settings import Settings
 from deputy_server import convert
 from deputy_server.options import Options
-from deputy_server.state import open_store
+from deputy_server.state import open_store, state_folder
 
 
 class App:
@@ -31,7 +32,10 @@ class App:
     def __init__(self, environ: Mapping[str, str] = os.environ, options: Options | None = None) -> None:
         self._environ = environ
         self._models = Models(environ)
-        self._open_traffic(options or Options())
+        options = options or Options()
+        self._can_return = options.endpoint is not None
+        """A client that has gone may come back: the process does not end with it."""
+        self._open_traffic(options)
         self._cards, self._problem = _cards(environ)
         self.notice: str | None = None
         """What to tell the user about the choice of the model, if anything."""
@@ -40,9 +44,22 @@ class App:
         self.model = ""
         """The model that is used where a session names none."""
         self._settings = Settings()
+        self._configured = False
+        self.editors: list[Buffers] = []
+        """The open documents of each client, in the order of their coming."""
         self._choose()
         self._store, self.store_notice = open_store(environ)
+        self.transcripts = state_folder(environ) / "transcripts"
+        """The folder of documents that show what agents do."""
+        self.redact = Redactor(environ).text
+        """Takes secrets out of what is written to a file."""
         self.runtime = Runtime(settings=self._core_settings(), store=self._store, models=self._model)
+        self._set_grace()
+
+    @property
+    def configured(self) -> bool:
+        """A client's settings are in force."""
+        return self._configured
 
     @property
     def models(self) -> Sequence[str]:
@@ -52,11 +69,13 @@ class App:
         return tuple(dict.fromkeys(filter(None, (self.model, self._settings.small_model, *known, OFFLINE))))
 
     def configure(self, settings: Settings) -> None:
-        """Puts a client's settings in force."""
+        """Puts a client's settings in force, for all clients of the process."""
+        self._configured = True
         self._settings = settings
         self._models.api = convert.api_settings(settings)
         self._choose()
         self.runtime.apply_settings(self._core_settings())
+        self._set_grace()
 
     async def __aenter__(self) -> Self:
         await self.runtime.__aenter__()
@@ -75,7 +94,6 @@ class App:
         if options.record is None and options.replay is None:
             return
         from deputy_agents.model.recording import Recorder, replay  # only for those who look for a fault
-        from deputy_agents.redact import Redactor
 
         if options.record is not None:
             self._recorder = Recorder(options.record, Redactor(self._environ))
@@ -94,6 +112,9 @@ class App:
                 self._settings.model or self._replay.model, "Deputy replays a recording: no model works."
             )
         self.model, self.notice = choice.name, self._problem or choice.notice
+
+    def _set_grace(self) -> None:
+        self.runtime.grace = self._settings.permissions.reconnect_grace if self._can_return else 0
 
     def _core_settings(self) -> CoreSettings:
         searches = self.model != OFFLINE and self._is_providers_own

@@ -12,6 +12,7 @@ from deputy_agents.view import AgentNode, ChildBlock, Entry, ToolCall
 from deputy_protocol.base import to_wire
 from deputy_protocol.session import ExportFormat
 from deputy_server import convert
+from deputy_server.transcript import fenced
 
 _SPEAKERS = {"user": "You", "assistant": "Deputy"}
 _CUT = 4000
@@ -66,19 +67,11 @@ def _entry(entry: Entry, node: AgentNode) -> str:
             status = (update.status if update else started.status).value
             output = (update.content or "") if update else ""
             cut = output if len(output) <= _CUT else f"{output[:_CUT]}\n[cut: {len(output) - _CUT} more characters]"
-            block = f"\n\n{_fenced(cut)}" if cut else ""
+            block = f"\n\n{fenced(cut)}" if cut else ""
             return f"`{visible(started.title)}`: {status}{block}"
         case ChildBlock(child):
             info = child.info
             return f"→ [{visible(info.label)}](#{info.agent_id}) ({visible(info.definition)}, {child.status.value})"
-
-
-def _fenced(text: str) -> str:
-    """A block that ``text`` cannot end."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
-    return f"{fence}\n{text}\n{fence}"
 
 
 def _date(seconds: float) -> str:

@@ -1,5 +1,7 @@
 """Waiting for the end of a turn, as every front end does."""
 
+from collections.abc import Callable
+
 import anyio
 
 from deputy_agents.errors import ModelError, ModelErrorKind
@@ -11,8 +13,9 @@ CANCEL_GRACE = 10
 """Seconds that a cancelled prompt waits for its turn to stop; the core forces it well before."""
 
 
-async def outcome(session: Session, turn: Turn) -> TurnResult:
-    """How ``turn`` ended. A caller that is cancelled ends the turn, and still learns how that went.
+async def outcome(session: Session, turn: Turn, *, gone: Callable[[], bool] = lambda: False) -> TurnResult:
+    """How ``turn`` ended. A caller that is cancelled ends the turn, and still learns how that went; one whose client is
+    ``gone`` by then leaves it alone.
 
     Raises:
         ModelError: the model failed, and the turn with it.
@@ -20,6 +23,8 @@ async def outcome(session: Session, turn: Turn) -> TurnResult:
     try:
         result = await turn.result()
     except anyio.get_cancelled_exc_class():
+        if gone():
+            raise
         result = TurnResult("cancelled", Usage())
         with anyio.move_on_after(CANCEL_GRACE, shield=True):
             await cancel_turn(session, turn)

@@ -61,6 +61,7 @@ COMMANDS = {
     "deputy.answerPermission": ("requestId optionId", "accepted"),
     "deputy.openTranscript": ("agentId", ""),
     "deputy.revertAgent": ("agentId", ""),
+    "deputy.dismissFinding": ("findingId", "dismissed"),
 }
 
 _DURABLE = "sessionId agentId run time seq agentSeq type "

@@ -30,4 +30,4 @@ def test_every_command_that_is_named_is_served() -> None:
 def test_lines_start_the_server_as_it_wants_to_be_started() -> None:
     starts = re.findall(r"/path/to/deputy/(\S*?)['\"]", TEXT)
     assert set(starts) == {".venv/bin/deputy"}
-    assert len(starts) == 4
+    assert len(starts) == 5

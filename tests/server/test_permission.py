@@ -253,7 +253,7 @@ async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of
             assert open_now == 1
             await client.request("deputy/session/list", {})
             open_now -= 1
-            return question["actions"][0]
+            return {"title": "Approve"}
 
         client.handlers[MESSAGE] = answer
         session_id, _ = await client.session()

@@ -292,7 +292,7 @@ async def test_commands_alone_are_enough_to_work(deputy: Deputies, workspace: Pa
         assert failure.value.code == -32003
         assert await client.command("deputy.cancelAgent", {"agentId": agents[1]["agentId"]}) == {"cancelled": True}
         told = await client.until(lambda m: m.get("method") == "window/showMessage")
-        assert told["params"]["message"] == "done"
+        assert told["params"]["message"].startswith("done\n\nThe whole thread: ")
         assert await client.command("deputy.newSession") != opened
 
 

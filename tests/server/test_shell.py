@@ -89,7 +89,7 @@ async def test_an_editor_without_a_plugin_shows_the_whole_command(deputy: Deputi
         lines = asked["params"]["message"].split("\n")
         assert lines[1] == "$ echo " + "a" * 300
         assert lines[-2:] == ["  echo last", f"in {workspace}"]
-        assert asked["params"]["actions"][0] == {"title": "Approve"}
+        assert asked["params"]["actions"][0] == {"title": "Deny"}
 
 
 @pytest.mark.requirement("E14")

@@ -45,8 +45,16 @@ class Unanswered:
 
 
 class RpcClient:
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    """A client of ``process``; one that is not its only one talks over ``reader`` and ``writer``."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader | None = None,
+        writer: asyncio.StreamWriter | None = None,
+    ) -> None:
         self.process = process
+        self._input, self._output = reader or process.stdout, writer or process.stdin
         self.received: list[Json] = []
         """Everything that came, in order."""
         self.handlers: dict[str, Handler] = {}
@@ -60,14 +68,14 @@ class RpcClient:
         self._reading.set()
         self._news = asyncio.Condition()
         self._silent = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
         self.forget()
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
     def send_bytes(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
+        assert self._output is not None
+        self._output.write(data)
 
     def send(self, message: object) -> None:
         body = json.dumps(message).encode()
@@ -85,9 +93,9 @@ class RpcClient:
 
     async def drain(self) -> None:
         """Waits until most of what was sent is on its way to the server."""
-        assert self.process.stdin is not None
+        assert self._output is not None
         async with asyncio.timeout(PATIENCE):
-            await self.process.stdin.drain()
+            await self._output.drain()
 
     async def request(self, method: str, params: object = None) -> Any:
         return await self.result(self.start(method, params))
@@ -117,6 +125,11 @@ class RpcClient:
                 seen = len(self.received)
                 assert not self.ended, f"the server ended first: {self.stderr}"
                 await self._news.wait()
+
+    async def at_end(self) -> None:
+        """Waits until the server has closed its output."""
+        async with asyncio.timeout(PATIENCE), self._news:
+            await self._news.wait_for(lambda: self.ended)
 
     async def event(self, kind: str, where: Callable[[Json], bool] = lambda _: True) -> Json:
         message = await self.until(lambda m: _is_event(m, kind) and where(m["params"]))
@@ -162,8 +175,8 @@ class RpcClient:
         return self.start("deputy/session/prompt", {"sessionId": session_id, "prompt": blocks, **params})
 
     def close_input(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        assert self._output is not None
+        self._output.close()
 
     async def exit_code(self) -> int:
         async with asyncio.timeout(PATIENCE):
@@ -182,16 +195,20 @@ class RpcClient:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     async def read(self) -> None:
-        assert self.process.stdout is not None
-        with suppress(asyncio.IncompleteReadError):
+        with suppress(asyncio.IncompleteReadError, ConnectionResetError):
             while True:
                 await self._reading.wait()
-                header = await self.process.stdout.readuntil(b"\r\n\r\n")
-                length = int(header.split(b":")[1].split()[0])  # pygls sends a content type behind it
-                await self._take(json.loads(await self.process.stdout.readexactly(length)))
+                await self._take(json.loads(await self.read_body()))
         self.ended = True
         async with self._news:
             self._news.notify_all()
+
+    async def read_body(self) -> bytes:
+        """The next message; raises IncompleteReadError at the end."""
+        assert self._input is not None
+        header = await self._input.readuntil(b"\r\n\r\n")
+        length = int(header.split(b":")[1].split()[0])  # pygls sends a content type behind it
+        return await self._input.readexactly(length)
 
     async def read_errors(self) -> None:
         assert self.process.stderr is not None
@@ -206,8 +223,8 @@ class RpcClient:
             self._news.notify_all()
         if "method" in message and "id" in message:
             task = asyncio.create_task(self._serve(message))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
 
     async def _serve(self, message: Json) -> None:
         reply: Json = {"jsonrpc": "2.0", "id": message["id"]}
@@ -224,7 +241,7 @@ class RpcClient:
 
     async def abandon(self) -> None:
         """Ends what is left of the process and of this client."""
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
         if self.process.returncode is None:
             self.process.kill()

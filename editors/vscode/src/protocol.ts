@@ -466,6 +466,12 @@ export interface DiffPreview {
   readonly newText: string;
 }
 
+/** What came of it. */
+export interface DismissFindingResult {
+  /** False when it had gone before. */
+  readonly dismissed: boolean;
+}
+
 /** No fields. */
 export interface Empty {
 
@@ -487,6 +493,11 @@ export type FailureReason = "tool_error" | "approval_denied" | "runtime_error" |
 export interface FileDiagnostics {
   readonly uri: string;
   readonly diagnostics: readonly Diagnostic[];
+}
+
+/** A finding of a review, as the data of its diagnostic names it. */
+export interface FindingArgument {
+  readonly findingId: string;
 }
 
 /** What the language servers say of a symbol. */
@@ -755,7 +766,7 @@ export interface PermissionResponse {
 export interface PermissionSettings {
   /** Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands, then ask, then allow. */
   readonly rules?: readonly RuleSetting[];
-  /** Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once. */
+  /** Seconds that a question, and all that runs, waits for a client to come back over TCP and WebSocket; over stdio nothing waits. */
   readonly reconnectGrace?: number;
 }
 
@@ -835,6 +846,8 @@ export interface PromptArgument {
   readonly uri?: string;
   /** The part of that file. */
   readonly range?: Range;
+  /** During a turn it waits for its end; else it is refused then. */
+  readonly queue?: boolean;
 }
 
 /** The prompts that wait, in order. */
@@ -1488,4 +1501,6 @@ export interface Commands {
   "deputy.openTranscript": { argument: AgentArgument; result: OpenTranscriptResult };
   /** Takes the edits of an agent back, as `deputy/agent/revert` does. */
   "deputy.revertAgent": { argument: AgentArgument; result: AgentRevertResult };
+  /** Takes back the diagnostic of a finding of a review. */
+  "deputy.dismissFinding": { argument: FindingArgument; result: DismissFindingResult };
 }

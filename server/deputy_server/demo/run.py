@@ -18,6 +18,7 @@ from deputy_protocol.agent import AgentStatus
 from deputy_server.demo import sample, story
 from deputy_server.demo.client import Client, ClientError, ServerGone, connect
 from deputy_server.demo.session import Sessions, initialize_params, stop_agent
+from deputy_server.icons import FAILED
 from deputy_server.terminal import draw, keys
 from deputy_server.terminal.output import Output, command_name
 from deputy_server.terminal.screen import Auto, LiveScreen, PlainScreen, Screen, in_folder
@@ -160,7 +161,7 @@ class _Demo:
 
     def _sum_up(self, missed: list[str], seconds: float) -> None:
         views = list(self._sessions.views.values())
-        lines = [*summary(views, self._sessions, seconds), *(f"{draw.FAILED} {line}" for line in missed)]
+        lines = [*summary(views, self._sessions, seconds), *(f"{FAILED} {line}" for line in missed)]
         hints = ["docs/troubleshooting.md may help."] if missed else next_steps(self._options, views)
         self._console.print(Text("\n".join(["", *lines, "", *hints])), soft_wrap=True)
 

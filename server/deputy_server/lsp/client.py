@@ -29,6 +29,12 @@ class Client:
     work_done_progress: bool = False
     apply_edit: bool = False
     document_changes: bool = False
+    show_document: bool = False
+    """It opens documents that it is told of."""
+    lens_refresh: bool = False
+    """It asks for code lenses again when it is told to."""
+    action_literals: bool = False
+    """It takes code actions that are more than commands."""
     delete_files: bool = False
     """It deletes files as a part of an edit."""
     change_annotations: bool = False
@@ -41,6 +47,8 @@ class Client:
     """It answers ``deputy/editor/diagnostics``."""
     navigation: bool = False
     """It answers ``deputy/editor/definition`` and its like."""
+    trace: types.TraceValue = types.TraceValue.Off
+    """How much it wants to be told of what it asks."""
     options: object = None
     """``initializationOptions`` as they came."""
 
@@ -68,12 +76,16 @@ def read_client(params: object) -> Client:
         work_done_progress=dig(capabilities, "window", "workDoneProgress") is True,
         apply_edit=dig(capabilities, "workspace", "applyEdit") is True,
         document_changes=dig(edits, "documentChanges") is True,
+        show_document=dig(capabilities, "window", "showDocument", "support") is True,
+        lens_refresh=dig(capabilities, "workspace", "codeLens", "refreshSupport") is True,
+        action_literals=is_object(dig(capabilities, "textDocument", "codeAction", "codeActionLiteralSupport")),
         delete_files="delete" in items(dig(edits, "resourceOperations")),
         change_annotations=is_object(dig(edits, "changeAnnotationSupport")),
         events=dig(deputy, "events") is True,
         permissions=dig(deputy, "permissions") is True,
         diagnostics=dig(deputy, "diagnostics") is True,
         navigation=dig(deputy, "navigation") is True,
+        trace=_trace(dig(params, "trace")),
         options=dig(params, "initializationOptions"),
     )
 
@@ -82,6 +94,10 @@ def _encoding(offered: object) -> str:
     """The first of the client's encodings that is known; LSP's default is UTF-16."""
     known = (name for name in items(offered) if isinstance(name, str) and name in _ENCODINGS)
     return next(known, types.PositionEncodingKind.Utf16.value)
+
+
+def _trace(value: object) -> types.TraceValue:
+    return next((kind for kind in types.TraceValue if kind.value == value), types.TraceValue.Off)
 
 
 def _folders(params: object) -> tuple[types.WorkspaceFolder, ...]:

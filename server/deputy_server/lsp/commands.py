@@ -7,13 +7,21 @@ from pathlib import Path
 import anyio.to_thread
 
 from deputy_agents.changes import Reverted
-from deputy_agents.errors import UnknownSession
+from deputy_agents.errors import StoreError, UnknownSession
 from deputy_agents.event import MessageAdded
 from deputy_agents.message import Text
 from deputy_agents.session import Session, Turn
 from deputy_agents.text import cut, visible
 from deputy_protocol.agent import AgentListResult, AgentRevertResult, CancelledResult
-from deputy_protocol.command import AgentArgument, AnswerPermissionArgument, ListAgentsArgument, PromptArgument
+from deputy_protocol.command import (
+    AgentArgument,
+    AnswerPermissionArgument,
+    DismissFindingResult,
+    FindingArgument,
+    ListAgentsArgument,
+    OpenTranscriptResult,
+    PromptArgument,
+)
 from deputy_protocol.permission import PermissionAnswerParams, PermissionAnswerResult, SelectedOutcome
 from deputy_protocol.session import SessionNewParams, SessionNewResult
 from deputy_server import convert
@@ -37,10 +45,11 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
         place = convert.file_words(argument.uri, argument.range, Path(session.record.cwd))
         words = f"{words}\n\n(about {place})"
     await connection.refresh(session)
-    turn = await session.prompt((Text(words),), origin="command")
+    connection.lead(session)
+    turn = await session.prompt((Text(words),), queue=argument.queue, origin="command")
     feed.expect(turn, None)
     if not connection.client.events:
-        connection.tasks.start_soon(_show_result, connection, session, turn)
+        connection.tasks.start_soon(_show_turn, connection, session, turn)
     result = SessionNewResult(session_id=session.id, agent_id=session.primary_id)
     return Answer(result, lambda: feed.start(connection.tasks))
 
@@ -63,17 +72,37 @@ def _folder(roots: Sequence[Path], uri: str | None) -> Path:
     return next(inside, roots[0] if roots else Path.cwd().resolve())
 
 
-async def _show_result(connection: Connection, session: Session, turn: Turn) -> None:
-    """Tells a client that takes no events how the turn ended."""
+async def _show_turn(connection: Connection, session: Session, turn: Turn) -> None:
+    """Shows a client that takes no events how the turn goes, in a document, or else how it ended."""
+    where = ""
+    shown = False
+    try:
+        path = await connection.transcripts.open(session, session.primary_id)
+        where = f"\n\nThe whole thread: {path}"
+        shown = connection.documents.at(path) is not None or await connection.open_document(path, focus=False)
+    except StoreError as error:
+        connection.notice(str(error))
     result = await turn.result()
     await connection.flush(session)
     if result.error is not None:
         connection.show(f"{result.error.message} {result.error.action}".strip(), _ERROR)
-        return
+    elif not shown and (answer := _answer(session)):
+        await connection.transcripts.flush(session)
+        connection.show(cut(answer, _SHOWN) + where)
+
+
+def _answer(session: Session) -> str:
     entries, _ = session.transcript(session.primary_id)
-    answers = [line.body.text for line in entries if isinstance(line.body, MessageAdded)]
-    if answers:
-        connection.show(cut(answers[-1], _SHOWN))
+    last = next((line.body for line in reversed(entries) if isinstance(line.body, MessageAdded)), None)
+    return last.text if last is not None and last.role == "assistant" else ""
+
+
+async def open_transcript(connection: Connection, argument: AgentArgument) -> OpenTranscriptResult:
+    reading = await connection.reading_of(argument.agent_id)
+    path = await connection.transcripts.open(reading, argument.agent_id)
+    if not await connection.open_document(path, focus=True) and not connection.client.events:
+        connection.show(f"The thread is in {path}")
+    return OpenTranscriptResult(uri=path.as_uri())
 
 
 async def new_session(connection: Connection, argument: SessionNewParams) -> Answer[SessionNewResult]:
@@ -116,3 +145,7 @@ async def list_agents(connection: Connection, argument: ListAgentsArgument) -> A
 async def answer_permission(connection: Connection, argument: AnswerPermissionArgument) -> PermissionAnswerResult:
     outcome = SelectedOutcome(option_id=argument.option_id)
     return await permission.answer(connection, PermissionAnswerParams(request_id=argument.request_id, outcome=outcome))
+
+
+async def dismiss_finding(connection: Connection, argument: FindingArgument) -> DismissFindingResult:
+    return DismissFindingResult(dismissed=connection.findings.dismiss(argument.finding_id))

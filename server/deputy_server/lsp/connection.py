@@ -1,6 +1,7 @@
 """One client and what belongs to it: its abilities, open documents, subscriptions, questions and progress."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -8,21 +9,33 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from deputy_agents.definition.catalogue import Catalogue
-from deputy_agents.errors import WrongState
+from deputy_agents.errors import UnknownAgent, WrongState
+from deputy_agents.event import AgentFinished, CallStatus, Event, ToolCallUpdated, TurnFinished
+from deputy_agents.outcome import AgentStatus
+from deputy_agents.ports import SessionQuery
 from deputy_agents.session import Session
 from deputy_agents.snapshot import Reading
 from deputy_server.app import App
 from deputy_server.lsp.client import Client, local_paths
-from deputy_server.lsp.documents import Documents
+from deputy_server.lsp.client_log import ClientLog
+from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.editor import EditorBuffers
+from deputy_server.lsp.findings import REVIEWER, Findings
 from deputy_server.lsp.language import ClientEditor
 from deputy_server.lsp.progress import ProgressTokens
 from deputy_server.lsp.publish import Feed
 from deputy_server.lsp.questions import ClientQuestioner
 from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.shared import SharedBuffers
+from deputy_server.lsp.transcripts import Shown, Transcripts
+from deputy_server.rpc.errors import ClientError, ConnectionLost
+from deputy_server.rpc.json import dig
 
 REFRESH_GRACE = 2
 """Seconds that a prompt waits for agent definitions on a slow disk; after that those of the last look count."""
+
+SHOW_TIMEOUT = 10
+"""Seconds that an editor may take to show a document, or to take notice of one."""
 
 SHOWN_PROBLEMS = 5
 """Problems of definition files that one look shows; the log has all."""
@@ -42,13 +55,20 @@ class Connection:
         self.tasks = tasks
         self.tokens = ProgressTokens()
         self.buffers = EditorBuffers(protocol, documents, client)
+        app.editors.append(self.buffers)
         self.editor = ClientEditor(protocol, documents, client)
+        self.transcripts = Transcripts(app.transcripts, app.redact, tasks, self._documents_changed)
+        self.findings = Findings(protocol, documents)
         self.latest: dict[Path, str] = {}
         """The client's latest session in each folder."""
         self._feeds: dict[str, Feed] = {}
         self._questioners: dict[str, ClientQuestioner] = {}
         self._message_turns = anyio.Lock()
+        self._log = ClientLog(protocol, app.redact)
         self._noticed: set[str] = set()
+        self.gone = False
+        """The client has left a server that goes on."""
+        self._lenses_stale = self._refreshing_lenses = False
 
     async def roots(self) -> tuple[Path, ...]:
         """The workspace folders that are there now, symlinks resolved."""
@@ -67,9 +87,18 @@ class Connection:
         cwd = Path((await runtime.record(session_id)).cwd)
         folders = await self.roots()
         inside = any(cwd.is_relative_to(folder) for folder in folders)
-        session = await runtime.load(session_id, roots=folders if inside else (cwd,), buffers=self.buffers)
+        session = await runtime.load(session_id, roots=folders if inside else (cwd,), buffers=self.shared_buffers())
         self.tell_problems(session.catalogue)
         return session
+
+    def shared_buffers(self) -> SharedBuffers:
+        """The open documents of all clients, this one's first."""
+        return SharedBuffers(self.app.editors, self.buffers)
+
+    def lead(self, session: Session) -> None:
+        """This client prompts: its open documents are those that count."""
+        if isinstance(session.workspace.buffers, SharedBuffers):
+            session.workspace.buffers.first = self.buffers
 
     async def reading(self, session_id: str) -> Reading:
         """The session of that id, to look at: opened here if that can be, else as a snapshot.
@@ -82,6 +111,21 @@ class Connection:
         except WrongState:
             return await self.app.runtime.read(session_id)
 
+    async def reading_of(self, agent_id: str) -> Reading:
+        """The session that an agent belongs to, live or kept, to look at.
+
+        Raises:
+            UnknownAgent: there is no such agent.
+        """
+        runtime = self.app.runtime
+        try:
+            return runtime.find_agent(agent_id)
+        except UnknownAgent:
+            for record in (await runtime.sessions(SessionQuery(children=True))).records:
+                if agent_id in (record.agent_id, record.session_id):
+                    return await self.reading(record.parent_session_id or record.session_id)
+            raise
+
     async def sessions(self, session_id: str | None) -> Sequence[Session]:
         """The session of that id, or all that are live in this process."""
         return self.app.runtime.live() if session_id is None else (await self.session(session_id),)
@@ -93,13 +137,24 @@ class Connection:
             self.unsubscribe(session.id)  # that one is over, and the session was opened anew
             feed = None
         if feed is None:
-            feed = Feed(self.protocol, self.client, self.tokens, session, after=after)
+            feed = Feed(self.protocol, self.client, self.tokens, session, self._heard, after=after)
             self._feeds[session.id] = feed
             questioner = ClientQuestioner(self.protocol, self.client, session.id, self._message_turns)
             self._questioners[session.id] = questioner
             session.attach(questioner)
             session.editors.attach(self.editor)
         return feed
+
+    def _heard(self, session: Session, event: Event) -> None:
+        """Something has happened in a session of this client."""
+        match event.body:
+            case AgentFinished(status=status) if (node := session.view.agents.get(event.agent_id or "")) is not None:
+                if status is AgentStatus.COMPLETED and node.info.definition == REVIEWER:
+                    self.tasks.start_soon(self.findings.add, session, node.info.agent_id)
+            case ToolCallUpdated(status=CallStatus.COMPLETED) | TurnFinished():
+                self.findings.look_again_soon(self.tasks)
+            case _:
+                pass
 
     def unsubscribe(self, session_id: str) -> Feed | None:
         """Ends the client's feed of a session, if there is one, and gives it."""
@@ -142,7 +197,52 @@ class Connection:
         """Shows ``text`` to the user; ``kind`` is LSP's message type."""
         self.protocol.notify("window/showMessage", {"type": kind, "message": text})
 
+    def transcript_at(self, document: Document) -> Shown | None:
+        """Whose transcript ``document`` is, if it is one."""
+        return None if document.real_path is None else self.transcripts.shown_at(document.real_path)
+
+    def text_changed(self, document: Document) -> None:
+        """The client has changed an open document."""
+        if document.real_path is not None:
+            self.findings.text_changed(document.real_path, document.source)
+
+    def _documents_changed(self) -> None:
+        """Transcripts were written: what stands at their lines may be another thing now."""
+        self._lenses_stale = self.client.lens_refresh
+        if self._lenses_stale and not self._refreshing_lenses:
+            self._refreshing_lenses = True
+            self.tasks.start_soon(self._refresh_lenses)
+
+    async def _refresh_lenses(self) -> None:
+        """One request at a time, however long the client takes."""
+        while self._lenses_stale:
+            self._lenses_stale = False
+            with suppress(TimeoutError, ClientError, ConnectionLost):
+                await self.protocol.request("workspace/codeLens/refresh", {}, timeout=SHOW_TIMEOUT)
+        self._refreshing_lenses = False
+
+    async def open_document(self, path: Path, *, focus: bool) -> bool:
+        """Has the editor show a file; false when it cannot, or does not say that it did."""
+        if not self.client.show_document:
+            return False
+        params = {"uri": path.as_uri(), "external": False, "takeFocus": focus}
+        try:
+            answer = await self.protocol.request("window/showDocument", params, timeout=SHOW_TIMEOUT)
+        except (TimeoutError, ClientError, ConnectionLost):
+            return False
+        return dig(answer, "success") is True
+
+    def leave(self) -> Sequence[Session]:
+        """The client is gone, and its sessions go on without it: these."""
+        self.gone = True
+        sessions = [feed.session for feed in self._feeds.values()]
+        self.close()
+        self.transcripts.close()
+        self.app.editors.remove(self.buffers)
+        return sessions
+
     def close(self) -> None:
         """The client is gone: it can be told and asked nothing more."""
+        self._log.end()
         for feed in list(self._feeds.values()):
             self.unsubscribe(feed.session.id)

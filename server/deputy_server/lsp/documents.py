@@ -18,8 +18,11 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
+from deputy_server.rpc.json import JsonObject
+
 log = logging.getLogger(__name__)
 
+_CELLS = {types.NotebookCellKind.Markup: " [markdown]"}
 _AFTER_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
@@ -62,6 +65,14 @@ class Document(TextDocument):
         lines = lines_of(self.source[:offset])
         return types.Position(len(lines) - 1, self.position_codec.client_num_units(lines[-1]))
 
+    def range_of(self, start: int, end: int) -> JsonObject:
+        """The range between two indices in the text, as LSP has it."""
+        first, last = self.position_of(start), self.position_of(end)
+        return {
+            "start": {"line": first.line, "character": first.character},
+            "end": {"line": last.line, "character": last.character},
+        }
+
     def _column(self, line: str, units: int) -> int:
         if line.isascii():
             return min(units, len(line))
@@ -85,6 +96,24 @@ class Documents(Workspace):
             folders[0].uri if folders else None, workspace_folders=folders, position_encoding=position_encoding
         )
         self._changed = asyncio.Event()
+        self._notebook_paths: dict[str, Path] = {}
+
+    async def find_notebook(self, uri: str) -> None:
+        """Remembers where a notebook is on disk, symlinks resolved, in a thread: a file system can be slow."""
+        if path := to_fs_path(uri):
+            self._notebook_paths[unquote(uri)] = await anyio.to_thread.run_sync(Path(path).resolve)
+
+    def notebook_at(self, path: Path) -> types.NotebookDocument | None:
+        """The open notebook at ``path`` (absolute, symlinks resolved)."""
+        uris = (uri for uri, at in self._notebook_paths.items() if at == path)
+        return next((found for uri in uris if (found := self._notebook_documents.get(uri)) is not None), None)
+
+    def notebook_text(self, notebook: types.NotebookDocument) -> str:
+        """Its cells as one text, each below a line that tells its kind."""
+        cells = ((cell, self._text_documents.get(unquote(cell.document))) for cell in notebook.cells)
+        return "\n".join(
+            f"# %%{_CELLS.get(cell.kind, '')}\n{document.source.rstrip()}\n" for cell, document in cells if document
+        )
 
     def put_text_document(self, text_document: types.TextDocumentItem, notebook_uri: str | None = None) -> None:
         super().put_text_document(text_document, notebook_uri)
@@ -100,18 +129,19 @@ class Documents(Workspace):
             if isinstance(document, Document) and document.real_path is not None:
                 yield document.real_path, document
 
-    def change(self, params: types.DidChangeTextDocumentParams) -> None:
-        """Takes a change, unless it is stale or of a document that is not open."""
+    def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
+        """Takes a change, unless it is stale or of a document that is not open; the document that has changed."""
         document = self._text_documents.get(unquote(params.text_document.uri))
         version = params.text_document.version
         if document is None or (document.version is not None and version <= document.version):
             log.warning("a change of a document was ignored: it is not open, or has moved on")
-            return
+            return None
         for change in params.content_changes:
             document.apply_change(change)
         document.version = version
         self._changed.set()
         self._changed = asyncio.Event()
+        return document if isinstance(document, Document) else None
 
     async def newer(self, document: Document, version: int | None, *, timeout: float) -> bool:
         """Waits until ``document`` has left ``version``; false when it has not within ``timeout`` seconds."""

@@ -31,15 +31,18 @@ class EditorBuffers:
         self._client = client
 
     async def get(self, path: Path) -> Buffer | None:
-        document = self._documents.at(path)
-        return None if document is None else Buffer(path, document.source, document.version)
+        if (document := self._documents.at(path)) is not None:
+            return Buffer(path, document.source, document.version)
+        if (notebook := self._documents.notebook_at(path)) is not None:
+            return Buffer(path, self._documents.notebook_text(notebook), notebook.version)
+        return None
 
     def all(self) -> list[Buffer]:
         return [Buffer(path, document.source, document.version) for path, document in self._documents.files()]
 
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
         """Raises ToolError when the document moved on from ``version`` or the editor does not apply the edit."""
-        document = self._documents.at(path)
+        document = self._document(path)
         if document is None or document.version != version:
             raise ToolError(f"{path.name} has changed in the editor meanwhile. Read it again before editing.")
         if not self._client.apply_edit:
@@ -51,13 +54,19 @@ class EditorBuffers:
 
     async def delete(self, path: Path, *, version: int | None, label: str) -> None:
         """Raises ToolError when the document moved on from ``version``, or the editor does not delete files."""
-        document = self._documents.at(path)
+        document = self._document(path)
         if document is None or document.version != version:
             raise ToolError(f"{path.name} has changed in the editor meanwhile.")
         if not (self._client.apply_edit and self._client.document_changes and self._client.delete_files):
             raise ToolError(f"{path.name} is open in an editor that cannot delete files. Close it, then try again.")
         deletion = {"kind": "delete", "uri": document.uri, "options": {"ignoreIfNotExists": True}}
         await self._ask(path, {"label": label, "edit": {"documentChanges": [deletion]}})
+
+    def _document(self, path: Path) -> Document | None:
+        """Raises ToolError: it is open as a notebook, whose text is not that of its file."""
+        if self._documents.notebook_at(path) is not None:
+            raise ToolError(f"{path.name} is open as a notebook. Close it in the editor before it is changed.")
+        return self._documents.at(path)
 
     async def _ask(self, path: Path, params: JsonObject) -> None:
         try:
@@ -101,12 +110,8 @@ def minimal_edit(document: Document, new_text: str) -> JsonObject | None:
         start -= 1
     if end and any(text[: len(text) - end].endswith("\r") for text in (old_text, new_text)):
         end -= 1
-    first, last = document.position_of(start), document.position_of(len(old_text) - end)
     return {
-        "range": {
-            "start": {"line": first.line, "character": first.character},
-            "end": {"line": last.line, "character": last.character},
-        },
+        "range": document.range_of(start, len(old_text) - end),
         "newText": new_text[start : len(new_text) - end],
     }
 

@@ -46,7 +46,7 @@ ACTIVITY_INTERVAL = 0.1
 
 class Feed:
     """Tells ``client`` what happens in ``session``. It knows the events from its making on, or those after ``after``,
-    and tells them from :meth:`start` on."""
+    and tells them from :meth:`start` on. ``heard`` is called with each event that is more than a piece of text."""
 
     def __init__(
         self,
@@ -54,10 +54,12 @@ class Feed:
         client: Client,
         tokens: ProgressTokens,
         session: Session,
+        heard: Callable[[Session, Event], None] = lambda _session, _event: None,
         *,
         after: int | None = None,
     ) -> None:
         self.session = session
+        self._heard = heard
         self._protocol = protocol
         self._client = client
         self._tokens = tokens
@@ -134,6 +136,7 @@ class Feed:
                 self._before(event)
                 self._tell(event)
                 self._show_progress(event, tasks)
+                self._heard(self.session, event)
 
     def _before(self, event: Event) -> None:
         """No activity of a run may follow its end."""

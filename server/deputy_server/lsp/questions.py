@@ -1,11 +1,10 @@
 """Putting questions to the user."""
 
 from collections.abc import Sequence
-from difflib import unified_diff
 
 import anyio
 
-from deputy_agents.event import CommandPreview, DiffPreview, Question, ResolvedBy, TextPreview
+from deputy_agents.event import CommandPreview, OptionKind, Question, ResolvedBy
 from deputy_agents.ports import Answer, Dismissed, Selected
 from deputy_agents.text import cut, visible
 from deputy_protocol.base import to_wire
@@ -15,6 +14,7 @@ from deputy_protocol.permission import read_choice
 from deputy_server import convert
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.preview import preview_lines
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import JsonObject, dig
 
@@ -59,32 +59,17 @@ class ClientQuestioner:
 
 
 def message_request(question: Question) -> JsonObject:
-    """A question as ``window/showMessageRequest``, its actions named exactly as the options."""
+    """A question as ``window/showMessageRequest``, its actions named exactly as the options. Denying comes first: some
+    editors choose the first one when Enter is pressed."""
+    lines = [visible(question.title), *preview_lines(question.preview)]
     if isinstance(question.preview, CommandPreview):
-        return _message(question, [cut(visible(question.title), _LINE_WIDTH), *_whole(question.preview)])
-    lines = [visible(question.title), *_preview_lines(question.preview)]
+        return _message(question, [cut(lines[0], _LINE_WIDTH), *lines[1:]])
     shown = [cut(line, _LINE_WIDTH) for line in lines[: PREVIEW_LINES + 1]]
     more = len(lines) - len(shown)
     return _message(question, [*shown, f"… {more} more lines"] if more else shown)
 
 
 def _message(question: Question, lines: Sequence[str]) -> JsonObject:
-    actions = [{"title": option.name} for option in question.options]
+    options = sorted(question.options, key=lambda option: option.kind is not OptionKind.REJECT_ONCE)
+    actions = [{"title": option.name} for option in options]
     return {"type": _WARNING, "message": "\n".join(lines), "actions": actions}
-
-
-def _whole(preview: CommandPreview) -> Sequence[str]:
-    """All of a command: nobody can say yes to the part that is cut off. It is escaped already."""
-    first, *others = preview.command.split("\n")
-    return [f"$ {first}", *(f"  {line}" for line in others), f"in {visible(preview.cwd)}"]
-
-
-def _preview_lines(preview: DiffPreview | TextPreview | None) -> Sequence[str]:
-    match preview:
-        case DiffPreview(old_text=old_text, new_text=new_text):
-            old, new = (old_text or "").splitlines(), new_text.splitlines()
-            return [visible(line) for line in unified_diff(old, new, n=1, lineterm="")][2:]
-        case TextPreview(text=text):
-            return [visible(line) for line in text.splitlines()]
-        case None:
-            return []

@@ -29,7 +29,7 @@ from deputy_protocol.errors import ErrorCode
 from deputy_server.lsp.stream import Fault
 from deputy_server.rpc.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
 from deputy_server.rpc.json import JsonObject, dig, is_object
-from deputy_server.rpc.writer import Writer
+from deputy_server.rpc.writer import Outlet
 
 log = logging.getLogger(__name__)
 
@@ -81,10 +81,12 @@ class RpcProtocol(LanguageServerProtocol):
         self._asked: dict[RequestId, asyncio.Future[object]] = {}
         self._ids = itertools.count(1)
 
-    def connect(self, out: Writer, tasks: TaskGroup) -> None:
-        """Gives the connection its writer and the task group in which requests run."""
+    def connect(self, out: Outlet, tasks: TaskGroup, *, framed: bool = True) -> None:
+        """Gives the connection its writer and the task group in which requests run. What carries it may know by itself
+        where a message ends: then it is not ``framed``."""
         self.out = out
         self.tasks = tasks
+        self._framed = framed
 
     # -- coming in -----------------------------------------------------------------------------------------------
 
@@ -133,7 +135,7 @@ class RpcProtocol(LanguageServerProtocol):
         else:
             # The scope exists from now on: a cancel may be the very next message.
             scope = self._inflight[request_id] = anyio.CancelScope()
-            self.tasks.start_soon(self._answer, request_id, scope, handler, params)
+            self.tasks.start_soon(self._answer, request_id, scope, method, handler, params)
 
     def _untimely(self, method: str, fields: JsonObject) -> RpcError | None:
         if fields.get("jsonrpc") != self.VERSION:
@@ -162,7 +164,7 @@ class RpcProtocol(LanguageServerProtocol):
         else:
             self.phase = Phase.READY
             scope = self._inflight[request_id] = anyio.CancelScope()
-            self.tasks.start_soon(self._answer, request_id, scope, self._greeting, greet)
+            self.tasks.start_soon(self._answer, request_id, scope, types.INITIALIZE, self._greeting, greet)
 
     async def _greeting(self, greet: object) -> Answer[object]:
         return Answer(await cast(Greeting, greet)(), self.ready.set)
@@ -171,16 +173,28 @@ class RpcProtocol(LanguageServerProtocol):
     def initialize(self, params: object) -> Greeting:
         """Takes the client. Raises when it is refused; it may then try again."""
 
+    def _tell_trace(self, method: str, request_id: RequestId, seconds: float) -> None:
+        """For clients that want to see what is asked, by ``$/setTrace``: never what it is asked with."""
+        if self.trace != types.TraceValue.Off and not self.out.congested:
+            self.notify(types.LOG_TRACE, {"message": f"{method} ({request_id}) took {seconds * 1000:.0f} ms"})
+
     async def _answer(
-        self, request_id: RequestId, scope: anyio.CancelScope, handler: RequestHandler, params: object
+        self,
+        request_id: RequestId,
+        scope: anyio.CancelScope,
+        method: str,
+        handler: RequestHandler,
+        params: object,
     ) -> None:
         outcome: object = None
+        begun = anyio.current_time()
         try:
             with scope:
                 outcome = await _outcome(handler, params)
         finally:
             del self._inflight[request_id]
             self._idle.set()
+            self._tell_trace(method, request_id, anyio.current_time() - begun)
         if scope.cancelled_caught:
             outcome = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
         if isinstance(outcome, RpcError):
@@ -273,7 +287,7 @@ class RpcProtocol(LanguageServerProtocol):
     def send(self, message: Mapping[str, object]) -> None:
         """Queues one message. A connection that is gone takes it silently: its end is noticed elsewhere."""
         body = json.dumps(message, separators=(",", ":"), default=self._serialize_message).encode()
-        self.out.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        self.out.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) if self._framed else body)
 
     def notify(self, method: str, params: Any | None = None) -> None:
         """Sends a notification; ``params`` is plain JSON data or an lsprotocol value."""

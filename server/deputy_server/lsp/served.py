@@ -42,8 +42,13 @@ COMMANDS = (
     methods.CANCEL_SESSION_COMMAND,
     methods.LIST_AGENTS_COMMAND,
     methods.ANSWER_PERMISSION_COMMAND,
+    methods.OPEN_TRANSCRIPT_COMMAND,
     methods.REVERT_AGENT_COMMAND,
+    methods.DISMISS_FINDING_COMMAND,
 )
+
+TEXT_REQUESTS = ("textDocument/codeAction", "textDocument/codeLens", "textDocument/documentLink")
+"""LSP's own, beside commands: what editors show at places of a text."""
 
 SENT = (
     methods.PERMISSION_REQUEST,

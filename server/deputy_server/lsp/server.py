@@ -1,7 +1,9 @@
 """The language server: what pygls keeps of a client, and Deputy's own connection beside it."""
 
+import hmac
 import os
 from collections.abc import Generator
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -12,6 +14,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
+from deputy_agents.errors import NotAllowed
 from deputy_protocol import PROTOCOL_VERSION
 from deputy_protocol.errors import InvalidParams
 from deputy_server.host import Host
@@ -20,8 +23,8 @@ from deputy_server.lsp.definitions import definition_names
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.process import is_alive
 from deputy_server.lsp.rpc import Greeting, RequestHandler, RpcProtocol
-from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT
-from deputy_server.rpc.json import JsonObject, dig
+from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT, TEXT_REQUESTS
+from deputy_server.rpc.json import JsonObject, dig, is_object
 from deputy_server.version import VERSION
 
 if TYPE_CHECKING:
@@ -41,23 +44,34 @@ class DeputyProtocol(RpcProtocol):
     """The editor's process, when it told one that is there."""
     connection: "Connection | None" = None
     settings: "Settings | None" = None
+    token: str | None = None
+    """What the client must know, where anyone on this machine can connect."""
 
     def __init__(self, server: JsonRPCServer, converter: Converter) -> None:
         super().__init__(server, converter)
         self._opened = anyio.Event()
 
     def initialize(self, params: object) -> Greeting:
+        self._check_token(params)
         client = read_client(params)
         pid = client.process_id
         # A number that means nothing here, as the editor's does inside a container, is not watched.
         self.editor = pid if pid is not None and is_alive(pid) else None
-        if client.options is not None:
-            self.settings = _settings(client.options, "initializationOptions")
+        if (options := _without_token(client.options)) is not None:
+            self.settings = _settings(options, "initializationOptions")
+        self.trace = client.trace
         self.documents = self._workspace = Documents(client.folders, client.position_encoding)
-        served = (*(request.name for request in REQUESTS), types.WORKSPACE_EXECUTE_COMMAND)
+        served = (*(request.name for request in REQUESTS), *TEXT_REQUESTS, types.WORKSPACE_EXECUTE_COMMAND)
         self.methods = {name: self._when_open(name) for name in served}
         self.tasks.start_soon(self._open, client)
         return lambda: self._welcome(client)
+
+    def _check_token(self, params: object) -> None:
+        """Raises NotAllowed: the client does not know the token; its connection ends then."""
+        given = dig(params, "initializationOptions", "token")
+        if self.token is not None and not (isinstance(given, str) and is_token(given, self.token)):
+            self.exit_code = 1
+            raise NotAllowed("This server wants its token in initializationOptions.token; it printed it at its start.")
 
     async def _welcome(self, client: Client) -> JsonObject:
         trusted = self.settings is None or self.settings.trusted
@@ -74,7 +88,9 @@ class DeputyProtocol(RpcProtocol):
         from deputy_server.lsp.connection import Connection
         from deputy_server.lsp.wire import bind_all
 
-        app.configure(self.settings or Settings())
+        # A client that says nothing takes the server as it is.
+        if self.settings is not None or not app.configured:
+            app.configure(self.settings or Settings())
         self.connection = Connection(app, self, client, self.documents, self.tasks)
         self.methods = bind_all(self.connection)
         self._opened.set()
@@ -108,7 +124,11 @@ class DeputyProtocol(RpcProtocol):
         }
         return {
             "positionEncoding": position_encoding,
+            "notebookDocumentSync": {"notebookSelector": [{"notebook": {"scheme": "file"}}]},
             "textDocumentSync": {"openClose": True, "change": types.TextDocumentSyncKind.Incremental.value},
+            "codeActionProvider": {"codeActionKinds": ["quickfix", "refactor"]},
+            "codeLensProvider": {},
+            "documentLinkProvider": {},
             "executeCommandProvider": {"commands": [command.name for command in COMMANDS]},
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
             "experimental": {"deputy": deputy},
@@ -118,7 +138,9 @@ class DeputyProtocol(RpcProtocol):
     def lsp_text_document__did_change(
         self, params: types.DidChangeTextDocumentParams
     ) -> Generator[Any, Any, None]:  # pygls' features are generators of further ones; here there are none
-        self.documents.change(params)
+        document = self.documents.change(params)
+        if document is not None and self.connection is not None:
+            self.connection.text_changed(document)
         yield from ()
 
 
@@ -133,6 +155,7 @@ class DeputyServer(LanguageServer):
         self.rpc.host = host
         self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(_configure)
         self.feature(types.TEXT_DOCUMENT_DID_OPEN)(_find_document)
+        self.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(_find_notebook)
         self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(_cancel_progress)
 
 
@@ -148,9 +171,25 @@ def _find_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams) ->
         ls.rpc.tasks.start_soon(document.find)
 
 
+def _find_notebook(ls: DeputyServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    ls.rpc.tasks.start_soon(ls.rpc.documents.find_notebook, params.notebook_document.uri)
+
+
 def _cancel_progress(ls: DeputyServer, params: types.WorkDoneProgressCancelParams) -> None:
     if ls.rpc.connection is not None:
         ls.rpc.connection.tokens.cancelled(params.token)
+
+
+def _without_token(options: object) -> object:
+    """The settings in ``initializationOptions``; ``None`` where there are none."""
+    if is_object(options):
+        return {name: value for name, value in options.items() if name != "token"} or None
+    return options
+
+
+def is_token(given: str, token: str) -> bool:
+    """Whether they are the same; how long it takes tells nothing."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 
 def _settings(raw: object, at: str) -> "Settings":
@@ -161,6 +200,7 @@ def _settings(raw: object, at: str) -> "Settings":
     return parse(Settings, raw, at=at)
 
 
+@cache
 def _converter() -> Converter:
     """lsprotocol's converter without its detailed reports of what does not fit: they double the time to the first
     message, and such messages are dropped whatever the detail."""

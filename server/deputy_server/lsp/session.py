@@ -53,7 +53,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
     session = await connection.app.runtime.new_session(
         cwd=cwd,
         roots=roots,
-        buffers=connection.buffers,
+        buffers=connection.shared_buffers(),
         title=None if params.title is None else convert.sound(params.title),
         model=params.model,
         permission_mode=convert.permission_mode(params.permission_mode),
@@ -91,10 +91,11 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     feed.start(connection.tasks)
     blocks = convert.blocks(params.prompt, Path(session.record.cwd))
     await connection.refresh(session)
+    connection.lead(session)
     turn = await session.prompt(blocks, queue=params.queue)
     feed.expect(turn, params.work_done_token)
     try:
-        result = await outcome(session, turn)
+        result = await outcome(session, turn, gone=lambda: connection.gone)
         return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=convert.usage(result.usage))
     finally:
         # However it went, and cancelled or not: the events of the turn come before its answer.
@@ -182,6 +183,7 @@ def _loaded(session: Reading) -> SessionLoadResult:
 async def unload(connection: Connection, params: SessionParams) -> Empty:
     await connection.app.runtime.record(params.session_id)  # an unknown one is told
     connection.unsubscribe(params.session_id)
+    connection.transcripts.forget(params.session_id)
     await connection.app.runtime.unload(params.session_id)
     return Empty()
 

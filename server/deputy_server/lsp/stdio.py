@@ -15,26 +15,15 @@ import anyio
 from deputy_server.host import Host
 from deputy_server.lsp.process import is_alive
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
-from deputy_server.lsp.stream import Fault, Frames, new_reader
+from deputy_server.lsp.serving import FLUSH_GRACE, FORCE_AFTER, messages_end, output_breaks, wind_up
+from deputy_server.lsp.stream import Frames, new_reader
 from deputy_server.options import Options
 from deputy_server.rpc.logs import log_to
 from deputy_server.rpc.stdio import claim_stdio, end_by_force_after, first_of, open_input, signal_comes
 from deputy_server.rpc.writer import Writer
 
-SETTLE_GRACE = 2
-"""Seconds in which open requests must be answered when the connection ends."""
-
-FLUSH_GRACE = 1
-"""Seconds that a client may take to read what was written before the end."""
-
-FORCE_AFTER = 15
-"""Seconds after which an end that hangs is forced."""
-
 WATCH_INTERVAL = 2
 """Seconds between two looks at whether the editor's process is still there."""
-
-_BURST = 32
-"""Messages taken in one go before other tasks get their turn."""
 
 
 async def serve(options: Options | None = None) -> int:
@@ -52,7 +41,7 @@ async def serve(options: Options | None = None) -> int:
             protocol.connect(out, tasks)
             code = await _until_the_end(protocol, await open_input(stdin, new_reader()), out)
             end_by_force_after(FORCE_AFTER, code)
-            await _wind_up(protocol)
+            await wind_up(protocol)
             tasks.cancel_scope.cancel()
     finally:
         await out.close(FLUSH_GRACE)
@@ -62,32 +51,10 @@ async def serve(options: Options | None = None) -> int:
 
 async def _until_the_end(protocol: DeputyProtocol, reader: asyncio.StreamReader, out: Writer) -> int:
     """Runs the connection; the exit code is that of the first thing that ends it."""
-    ends = [lambda: _input_ends(protocol, Frames(reader)), lambda: _output_breaks(out)]
+    ends = [lambda: messages_end(protocol, Frames(reader)), lambda: output_breaks(out)]
     if sys.platform != "win32":
         ends += [signal_comes, lambda: _editor_dies(protocol)]
     return await first_of(*ends)
-
-
-async def _input_ends(protocol: DeputyProtocol, frames: Frames) -> int:
-    taken = 0
-    while protocol.exit_code is None:
-        match await frames.read():
-            case None:
-                return 0
-            case Fault() as fault:
-                protocol.receive_fault(fault)
-            case body:
-                protocol.receive(body)
-                await protocol.room()
-        taken += 1
-        if taken % _BURST == 0:
-            await asyncio.sleep(0)
-    return protocol.exit_code
-
-
-async def _output_breaks(out: Writer) -> int:
-    await out.wait_closed()
-    return 0
 
 
 async def _editor_dies(protocol: DeputyProtocol) -> int:
@@ -98,10 +65,3 @@ async def _editor_dies(protocol: DeputyProtocol) -> int:
         while is_alive(protocol.editor):  # noqa: ASYNC110 - a process that is no child tells nobody of its end
             await anyio.sleep(WATCH_INTERVAL)
     return 0
-
-
-async def _wind_up(protocol: DeputyProtocol) -> None:
-    await protocol.settle(grace=SETTLE_GRACE)
-    if protocol.connection is not None:
-        protocol.connection.close()
-    protocol.disconnect()

@@ -11,7 +11,9 @@ from enum import Enum, auto
 MAX_MESSAGE = 64 * 2**20
 """Largest body that is taken, in bytes."""
 
-_LINE_LIMIT = 64 * 2**10
+LINE_LIMIT = 64 * 2**10
+"""Bytes of a header line that are kept; bodies are not subject to this bound."""
+
 _CHUNK = 2**16
 
 
@@ -35,7 +37,8 @@ class Frames:
 
     def __init__(self, reader: asyncio.StreamReader, *, limit: int = MAX_MESSAGE) -> None:
         self._reader = reader
-        self._limit = limit
+        self.limit = limit
+        """Largest body that is taken, in bytes."""
 
     async def read(self) -> bytes | Fault | None:
         """The next body, a fault that has been skipped, or ``None`` at the end of the stream.
@@ -47,7 +50,7 @@ class Frames:
             return None
         if header.fault is not None or header.length is None:
             return header.fault or Fault.BAD_HEADER
-        if header.length > self._limit:
+        if header.length > self.limit:
             return Fault.TOO_LARGE if await self._skip(header.length) else None
         try:
             return await self._reader.readexactly(header.length)
@@ -104,4 +107,4 @@ def _natural(value: bytes) -> int | None:
 
 def new_reader() -> asyncio.StreamReader:
     """A stream whose header lines are bounded; bodies are not subject to that bound."""
-    return asyncio.StreamReader(limit=_LINE_LIMIT)
+    return asyncio.StreamReader(limit=LINE_LIMIT)

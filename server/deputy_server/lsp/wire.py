@@ -5,6 +5,7 @@ Parameters are validated here, once; what a handler returns becomes JSON here.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel
@@ -13,7 +14,17 @@ from deputy_protocol import methods
 from deputy_protocol.base import to_wire
 from deputy_protocol.contract import Command, Request
 from deputy_protocol.errors import ErrorCode, InvalidParams
-from deputy_server.lsp import agent, background, commands, context, permission, process_wide, session
+from deputy_server.lsp import (
+    actions,
+    agent,
+    background,
+    commands,
+    context,
+    links,
+    permission,
+    process_wide,
+    session,
+)
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.rpc import Answer, RequestHandler
 from deputy_server.rpc.errors import RpcError
@@ -99,14 +110,24 @@ COMMANDS: dict[str, Bound] = dict(
         _command(methods.CANCEL_SESSION_COMMAND, session.cancel),
         _command(methods.LIST_AGENTS_COMMAND, commands.list_agents),
         _command(methods.ANSWER_PERMISSION_COMMAND, commands.answer_permission),
+        _command(methods.OPEN_TRANSCRIPT_COMMAND, commands.open_transcript),
         _command(methods.REVERT_AGENT_COMMAND, commands.revert_agent),
+        _command(methods.DISMISS_FINDING_COMMAND, commands.dismiss_finding),
     )
 )
+
+
+TEXT_REQUESTS: dict[str, Callable[[Connection, object], Awaitable[object]]] = {
+    "textDocument/codeAction": actions.code_actions,
+    "textDocument/codeLens": actions.code_lenses,
+    "textDocument/documentLink": links.document_links,
+}
 
 
 def bind_all(connection: Connection) -> dict[str, RequestHandler]:
     """All request handlers of one connection, by method."""
     bound = {name: bind(connection) for name, bind in REQUESTS.items()}
+    bound |= {name: partial(handler, connection) for name, handler in TEXT_REQUESTS.items()}
     own_commands = {name: bind(connection) for name, bind in COMMANDS.items()}
 
     async def execute_command(raw: object) -> object:

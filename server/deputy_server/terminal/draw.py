@@ -28,6 +28,7 @@ from deputy_protocol.permission import (
     TextPreview,
 )
 from deputy_protocol.tool import ToolStatus
+from deputy_server.icons import ASKING, CANCELLED, DONE, FAILED, QUEUED, RUNNING
 from deputy_server.terminal.view import Block, Call, Item, Said, View, status_line
 
 _SHORT = {
@@ -41,7 +42,6 @@ _EDGES = 6
 CALLS_SHOWN = 3
 TAIL = 8
 
-QUEUED, RUNNING, ASKING, DONE, FAILED, CANCELLED = "…", "⟳", "?", "✓", "✗", "⊘"
 _CALL_STATES = {
     ToolStatus.PENDING: (QUEUED, "dim"),
     ToolStatus.IN_PROGRESS: (RUNNING, "cyan"),

@@ -24,6 +24,7 @@ from deputy_protocol.event import (
 )
 from deputy_protocol.message import Role
 from deputy_protocol.permission import OptionKind, PermissionOption, PermissionRequest
+from deputy_server.icons import RUNNING
 from deputy_server.terminal import draw, keys
 from deputy_server.terminal.view import Block, View, status_line
 
@@ -115,7 +116,7 @@ def _line(block: Block, event: AgentStarted | ToolCallStarted | AgentFinished) -
     label = f"[{draw.one_line(block.label)}]"
     match event:
         case AgentStarted():
-            return f"{draw.RUNNING} {label} {block.definition} {draw.state_of(block)[1]}"
+            return f"{RUNNING} {label} {block.definition} {draw.state_of(block)[1]}"
         case ToolCallStarted():
             return f"  {label} {draw.one_line(block.calls[-1].title)}"
         case AgentFinished():

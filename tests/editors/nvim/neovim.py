@@ -124,11 +124,20 @@ def scripted(plays: Path = HERE / "plays.py") -> Iterator[str]:
 
 
 @contextmanager
-def neovim(workspace: Path, *arguments: str) -> Iterator[Neovim]:
-    """A headless Neovim in ``workspace``; its server ends with it."""
+def neovim(workspace: Path, *arguments: str, plugin: bool = True) -> Iterator[Neovim]:
+    """A headless Neovim in ``workspace``, with the plugin or without; its server ends with it."""
     with TemporaryDirectory(prefix="nvim-") as folder:
         path = str(Path(folder) / "socket")
-        start = ["--headless", "--clean", "-n", "--listen", path, "--cmd", f"set rtp^={PLUGIN} columns=160", *arguments]
+        start = [
+            "--headless",
+            "--clean",
+            "-n",
+            "--listen",
+            path,
+            "--cmd",
+            f"set {f'rtp^={PLUGIN} ' * plugin}columns=160",
+            *arguments,
+        ]
         # What it prints goes nowhere: messages are read from `:messages`.
         process = subprocess.Popen([program(), *start], cwd=workspace, stderr=subprocess.DEVNULL)
         try:

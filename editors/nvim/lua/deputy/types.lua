@@ -328,6 +328,10 @@
 ---@field oldText string|nil `null` for a new file.
 ---@field newText string
 
+---What came of it.
+---@class deputy.DismissFindingResult
+---@field dismissed boolean False when it had gone before.
+
 ---No fields.
 ---@class deputy.Empty
 
@@ -347,6 +351,10 @@
 ---@class deputy.FileDiagnostics
 ---@field uri string
 ---@field diagnostics deputy.Diagnostic[]
+
+---A finding of a review, as the data of its diagnostic names it.
+---@class deputy.FindingArgument
+---@field findingId string
 
 ---What the language servers say of a symbol.
 ---@class deputy.HoverResult
@@ -552,7 +560,7 @@
 ---Rules, and what holds while nobody can be asked.
 ---@class deputy.PermissionSettings
 ---@field rules? deputy.RuleSetting[] Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands, then ask, then allow.
----@field reconnectGrace? number Seconds that a question waits for a client over TCP and WebSocket; over stdio it is refused at once.
+---@field reconnectGrace? number Seconds that a question, and all that runs, waits for a client to come back over TCP and WebSocket; over stdio nothing waits.
 
 ---An agent's plan; replaces the one before.
 ---@class deputy.Plan
@@ -615,6 +623,7 @@
 ---@field sessionId? string This client's latest session of the folder when absent, else a new one.
 ---@field uri? string A file that the prompt is about.
 ---@field range? deputy.Range The part of that file.
+---@field queue? boolean During a turn it waits for its end; else it is refused then.
 
 ---The prompts that wait, in order.
 ---@class deputy.PromptQueue

@@ -1,0 +1,152 @@
+"""Findings of reviews as diagnostics, for as long as the lines are there that they are about."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+from lsprotocol import types
+
+from deputy_agents.event import MessageAdded
+from deputy_agents.findings import Finding, Severity, findings
+from deputy_agents.ids import new_id
+from deputy_agents.session import Session
+from deputy_agents.text import visible
+from deputy_server.lsp.documents import Documents, lines_of
+from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.rpc.json import JsonObject
+
+REVIEWER = "code_review"
+"""The definition whose answers are read for findings: the built-in one, or the user's of that name."""
+
+LOOK_INTERVAL = 0.5
+"""Seconds between two looks at files that agents may have changed."""
+
+_SEVERITIES = {
+    Severity.CRITICAL: types.DiagnosticSeverity.Error,
+    Severity.MAJOR: types.DiagnosticSeverity.Warning,
+    Severity.MINOR: types.DiagnosticSeverity.Information,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A finding that an editor shows."""
+
+    finding_id: str
+    session_id: str
+    finding: Finding
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Its first and last line, counted from 0."""
+        return self.finding.start - 1, self.finding.start - 2 + len(self.finding.lines)
+
+
+class Findings:
+    """The findings that one client shows."""
+
+    def __init__(self, protocol: RpcProtocol, documents: Documents) -> None:
+        self._protocol = protocol
+        self._documents = documents
+        self._shown: dict[Path, list[Shown]] = {}
+        self._looking = False
+
+    async def add(self, session: Session, agent_id: str) -> None:
+        """Shows what a review has found. In the files that it names, it takes the place of earlier ones."""
+        found = await findings(_answer(session, agent_id), session.workspace, Path(session.record.cwd))
+        for path in {finding.path for finding in found}:
+            self._shown[path] = [old for old in self._shown.get(path, ()) if old.session_id != session.id]
+        for finding in found:
+            self._shown[finding.path].append(Shown(new_id(), session.id, finding))
+        for path in {finding.path for finding in found}:
+            self._publish(path)
+
+    def at(self, path: Path, first: int, last: int) -> Iterator[Shown]:
+        """The findings in ``path`` that touch the lines from ``first`` to ``last``, counted from 0."""
+        for shown in self._shown.get(path, ()):
+            if shown.span[0] <= last and first <= shown.span[1]:
+                yield shown
+
+    def dismiss(self, finding_id: str) -> bool:
+        """Takes one back; false when it was not there."""
+        everywhere = ((path, one) for path, shown in self._shown.items() for one in shown)
+        found = next(((path, one) for path, one in everywhere if one.finding_id == finding_id), None)
+        if found is not None:
+            path, dismissed = found
+            self._shown[path].remove(dismissed)
+            self._publish(path)
+        return found is not None
+
+    def text_changed(self, path: Path, text: str) -> None:
+        """Findings move with their lines, and go when these have changed."""
+        if shown := self._shown.get(path):
+            lines = [line.rstrip("\r\n") for line in lines_of(text)]
+            moved = [there for one in shown if (there := _moved(one, lines)) is not None]
+            if moved != shown:
+                self._shown[path] = moved
+                self._publish(path)
+
+    def look_again_soon(self, tasks: TaskGroup) -> None:
+        """Agents may have changed files: looks at those that are not open, once for all that is told meanwhile."""
+        if self._shown and not self._looking:
+            self._looking = True
+            tasks.start_soon(self._look_again)
+
+    async def _look_again(self) -> None:
+        await anyio.sleep(LOOK_INTERVAL)
+        self._looking = False
+        for path in tuple(self._shown):
+            if self._documents.at(path) is None:
+                self.text_changed(path, await anyio.to_thread.run_sync(_text_of, path))
+
+    def _publish(self, path: Path) -> None:
+        document = self._documents.at(path)
+        diagnostics = [self._diagnostic(one) for one in self._shown[path]]
+        params: JsonObject = {"uri": document.uri if document else path.as_uri(), "diagnostics": diagnostics}
+        if document is not None and document.version is not None:
+            params["version"] = document.version
+        self._protocol.notify(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, params)
+        if not diagnostics:
+            del self._shown[path]
+
+    def _diagnostic(self, shown: Shown) -> JsonObject:
+        finding, (first, last) = shown.finding, shown.span
+        units = self._documents.position_codec.client_num_units
+        begin, end = finding.lines[0], finding.lines[-1]
+        indent = len(begin) - len(begin.lstrip())
+        return {
+            "range": {
+                "start": {"line": first, "character": indent},
+                "end": {"line": last, "character": units(end)},
+            },
+            "severity": _SEVERITIES[finding.severity].value,
+            "source": "deputy",
+            "code": str(finding.severity),
+            "message": visible(finding.text),
+            "data": {"findingId": shown.finding_id},
+        }
+
+
+def _answer(session: Session, agent_id: str) -> str:
+    """The whole of it: what an end tells may be cut."""
+    entries, _ = session.transcript(agent_id)
+    said = (line.body for line in reversed(entries) if isinstance(line.body, MessageAdded))
+    return next((message.text for message in said if message.role == "assistant"), "")
+
+
+def _moved(shown: Shown, lines: Sequence[str]) -> Shown | None:
+    """It at the place nearest to where it was that has the same lines; ``None`` when there is none."""
+    wanted, before = list(shown.finding.lines), shown.span[0]
+    places = (at for at, line in enumerate(lines) if line == wanted[0] and lines[at : at + len(wanted)] == wanted)
+    at = min(places, key=lambda place: abs(place - before), default=None)
+    return None if at is None else replace(shown, finding=replace(shown.finding, start=at + 1))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

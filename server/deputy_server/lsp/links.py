@@ -1,0 +1,53 @@
+"""Handler of document links: the places that a transcript names, to go to."""
+
+from collections.abc import AsyncIterator
+from itertools import islice
+from pathlib import Path
+
+from deputy_agents.errors import ToolError
+from deputy_agents.references import Reference, references_at
+from deputy_agents.session import Session
+from deputy_agents.workspace import PathKind
+from deputy_protocol.validate import parse
+from deputy_server.convert import uri_of
+from deputy_server.lsp.connection import Connection
+from deputy_server.lsp.documents import Document
+from deputy_server.lsp.text_params import DocumentParams
+from deputy_server.rpc.json import JsonObject
+
+MOST = 500
+"""Links of one document."""
+
+
+async def document_links(connection: Connection, raw: object) -> object:
+    document = connection.documents.text_documents.get(parse(DocumentParams, raw).text_document.uri)
+    if not isinstance(document, Document):
+        return []
+    shown = connection.transcript_at(document)
+    if shown is None or not isinstance(shown.reading, Session):
+        return []
+    info = shown.reading.view.agents[shown.agent_id].info
+    cwd = Path(info.cwd or shown.reading.record.cwd)
+    return [link async for link in _links(document, shown.reading, cwd)]
+
+
+async def _links(document: Document, session: Session, cwd: Path) -> AsyncIterator[JsonObject]:
+    """Links of what is named as a place and is a file of the workspace."""
+    targets: dict[str, str | None] = {}
+    for reference, start, end in islice(references_at(document.source), MOST):
+        if reference.path not in targets:
+            targets[reference.path] = await _target(session, reference.path, cwd)
+        if (target := targets[reference.path]) is not None:
+            yield {"range": document.range_of(start, end), "target": target + _anchor(reference)}
+
+
+async def _target(session: Session, path: str, cwd: Path) -> str | None:
+    try:
+        place = await session.workspace.locate(path, cwd)
+    except ToolError:
+        return None
+    return uri_of(str(place.path)) if place.kind is PathKind.FILE else None
+
+
+def _anchor(reference: Reference) -> str:
+    return f"#L{reference.start}" + ("" if reference.end is None else f"-L{reference.end}")

@@ -1,0 +1,33 @@
+"""What LSP's own requests about places of a text are asked with, as far as it is looked at."""
+
+from deputy_protocol.base import Params
+from deputy_protocol.place import Range
+
+
+class TextDocument(Params):
+    uri: str
+
+
+class DocumentParams(Params):
+    """Of code lenses and document links."""
+
+    text_document: TextDocument
+
+
+class Diagnostic(Params):
+    range: Range
+    message: str
+    source: str | None = None
+    code: str | int | None = None
+
+
+class CodeActionContext(Params):
+    diagnostics: tuple[Diagnostic, ...] = ()
+    only: tuple[str, ...] | None = None
+    trigger_kind: int | None = None
+
+
+class CodeActionParams(Params):
+    text_document: TextDocument
+    range: Range
+    context: CodeActionContext = CodeActionContext()

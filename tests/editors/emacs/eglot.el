@@ -1,0 +1,17 @@
+;;; eglot.el --- the user with eglot  -*- lexical-binding: t -*-
+
+(require 'eglot)
+
+(defun drive-running ()
+  "The labels of the sub-agents that run."
+  (mapcar (lambda (agent) (plist-get agent :label))
+          (seq-filter (lambda (agent)
+                        (and (equal (plist-get agent :status) "running") (plist-get agent :parentAgentId)))
+                      (plist-get (deputy--run "deputy.listAgents" '(:sessionId nil)) :agents))))
+
+(setq eglot-sync-connect drive-patience
+      eglot-autoshutdown nil)
+(find-file "notes.txt")
+(apply #'eglot (eglot--guess-contact))
+(drive-user)
+(eglot-shutdown (eglot-current-server) nil drive-patience)

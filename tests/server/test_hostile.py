@@ -1,0 +1,202 @@
+"""Clients that break off anywhere, speak in any order, send anything, answer for others, or say nothing at all."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deputy_protocol.errors import ErrorCode
+from deputy_protocol.schema import document
+from deputy_server.lsp import served
+from tests.protocol.json_like import JSON, allowed
+from tests.support.messages_api import messages_api
+from tests.support.plays import Json, Play, call, calls, say
+from tests.support.rpc import EVERYTHING, PATIENCE, RpcClient, Unanswered
+from tests.support.sockets import Server, listening
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+unhurried = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+URI = "file:///nowhere/a.py"
+CONTRACT: Any = document()
+TYPES: dict[str, Any] = CONTRACT["$defs"]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncGenerator[Server]:
+    async with listening("--tcp", "0") as listens:
+        yield listens
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[RpcClient]:
+    folder = tmp_path_factory.mktemp("workspace")
+    async with server.opened(folder, options={"model": "offline"}) as opened:
+        yield opened
+
+
+def framed(message: object) -> bytes:
+    body = json.dumps(message).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def request(number: int, method: str, params: object) -> Json:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def notification(method: str, params: object = None) -> Json:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def session_of(server: Server) -> list[Json]:
+    """What a client sends in a short life."""
+    options = {"token": server.where["token"], "model": "offline"}
+    text = {"uri": URI, "version": 2}
+    item = {"uri": URI, "languageId": "python", "version": 1, "text": "one\n"}
+    place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 3}}
+    return [
+        request(1, "initialize", {"capabilities": EVERYTHING, "initializationOptions": options}),
+        notification("initialized", {}),
+        request(2, "deputy/session/list", {}),
+        notification("textDocument/didOpen", {"textDocument": item}),
+        notification("textDocument/didChange", {"textDocument": text, "contentChanges": [{"text": "two\n"}]}),
+        request(3, "textDocument/codeAction", {"textDocument": {"uri": URI}, "range": place}),
+        request(4, "deputy/session/prompt", {"sessionId": "none", "prompt": []}),
+        notification("$/cancelRequest", {"id": 2}),
+        {"jsonrpc": "2.0", "id": "deputy-1", "result": None},
+        notification("$/setTrace", {"value": "verbose"}),
+        notification("textDocument/didClose", {"textDocument": {"uri": URI}}),
+        request(5, "shutdown", None),
+        notification("exit"),
+    ]
+
+
+async def said_to(server: Server, data: bytes) -> list[Json]:
+    """Everything that the server says to a client that sends ``data`` and then hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(data)
+    writer.write_eof()
+    found: list[Json] = []
+    async with asyncio.timeout(PATIENCE):
+        while header := await _header(reader):
+            found.append(json.loads(await reader.readexactly(int(header.split(b":")[1]))))
+    writer.transport.abort()
+    return found
+
+
+async def _header(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except (asyncio.IncompleteReadError, ConnectionResetError):
+        return b""
+
+
+def answered(messages: Sequence[Json]) -> list[object]:
+    return [message["id"] for message in messages if "method" not in message]
+
+
+@pytest.mark.timeout(240)
+async def test_a_session_that_breaks_off_at_any_byte_has_its_whole_requests_answered(server: Server) -> None:
+    messages = session_of(server)
+    whole = b"".join(map(framed, messages))
+    ends = [len(b"".join(map(framed, messages[: count + 1]))) for count in range(len(messages))]
+    for cut in range(len(whole) + 1):
+        sent = [message for message, end in zip(messages, ends, strict=True) if end <= cut]
+        wanted = [message["id"] for message in sent if "id" in message and "method" in message]
+        found = answered(await said_to(server, whole[:cut]))
+        assert sorted(found) == wanted, cut  # type: ignore[type-var]
+
+
+@given(data=st.data())
+@settings(unhurried, max_examples=40)
+async def test_in_whatever_order_each_request_is_answered_once(server: Server, data: st.DataObject) -> None:
+    messages = data.draw(st.permutations(session_of(server)))
+    heard = messages[: messages.index(notification("exit"))]
+    found = answered(await said_to(server, b"".join(map(framed, messages))))
+    assert sorted(map(str, found)) == sorted(str(m["id"]) for m in heard if "id" in m and "method" in m)
+
+
+@given(rubbish=st.lists(st.binary(max_size=40) | JSON.map(framed) | st.just(b"Content-Length: 3\r\n\r\n"), max_size=5))
+@settings(unhurried, max_examples=60)
+async def test_no_bytes_of_a_stranger_do_harm(server: Server, rubbish: list[bytes]) -> None:
+    await said_to(server, b"".join(rubbish))
+    found = await said_to(server, framed(session_of(server)[0]))
+    assert answered(found) == [1]
+
+
+KNOWN = {code.value for code in ErrorCode} - {ErrorCode.INTERNAL_ERROR.value}
+PARAMS = {entry.name: entry.params for entry in served.REQUESTS} | {
+    f"command {entry.name}": entry.argument for entry in served.COMMANDS
+}
+
+
+def anything_for(name: str) -> st.SearchStrategy[object]:
+    """Params that are nearly right, and params that are not."""
+    return allowed(TYPES[PARAMS[name].__name__], TYPES) | JSON
+
+
+@pytest.mark.parametrize("name", [*PARAMS, *served.TEXT_REQUESTS])
+@given(data=st.data())
+@settings(unhurried, max_examples=20)
+async def test_whatever_a_request_is_sent_with_it_is_answered_once_and_known(
+    client: RpcClient, name: str, data: st.DataObject
+) -> None:
+    params = data.draw(anything_for(name) if name in PARAMS else JSON)
+    command = name.removeprefix("command ")
+    if command != name:
+        number = client.start("workspace/executeCommand", {"command": command, "arguments": [params]})
+    else:
+        number = client.start(name, params)
+    answer = await client.answer(number)
+    assert "result" in answer or answer["error"]["code"] in KNOWN, answer
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+ASK = "deputy/permission/request"
+
+
+def writing(body: Json, _: int) -> Play:
+    done = len(body["messages"]) > 1
+    return say("done") if done else calls(call("write_file", path="a.txt", content="x"))
+
+
+async def test_answers_of_one_client_do_not_count_for_another(workspace: Path) -> None:
+    """Nor do a second answer, an answer to nothing, or one that is not among the options."""
+    approve = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+    async with messages_api(writing) as api, listening("--tcp", "0", env={"ANTHROPIC_API_KEY": "test-key"}) as listens:
+        options = {"model": "m", "baseUrl": api.url}
+        async with listens.opened(workspace, options=options) as one, listens.opened(workspace) as two:
+            one.handlers[ASK] = lambda _: Unanswered
+            session_id, _ = await one.session()
+            turn = one.start_prompt(session_id, "go")
+            asked = await one.until(lambda m: m.get("method") == ASK)
+            for number in range(20):
+                two.send({"jsonrpc": "2.0", "id": f"deputy-{number}", "result": approve})
+            await two.request("deputy/metrics", {})
+            assert not (workspace / "a.txt").exists()
+            for outcome in ({"outcome": {"outcome": "selected", "optionId": "none"}}, approve, approve):
+                one.send({"jsonrpc": "2.0", "id": asked["id"], "result": outcome})
+            await one.result(turn)
+            assert not (workspace / "a.txt").exists()
+            assert one.events("permission_resolved")[0]["by"] == "dismissed"
+
+
+async def test_a_client_that_never_answers_anything_holds_up_nobody_but_its_question(workspace: Path) -> None:
+    async with messages_api(writing) as api, listening("--tcp", "0", env={"ANTHROPIC_API_KEY": "test-key"}) as listens:
+        options = {"model": "m", "baseUrl": api.url}
+        async with listens.opened(workspace, options=options) as mute:
+            for method in (ASK, "window/workDoneProgress/create", "window/showDocument", "workspace/applyEdit"):
+                mute.handlers[method] = lambda _: Unanswered
+            session_id, agent_id = await mute.session()
+            turn = mute.start_prompt(session_id, "go")
+            await mute.until(lambda m: m.get("method") == ASK)
+            assert await mute.command("deputy.cancelAgent", {"agentId": agent_id}) == {"cancelled": True}
+            assert (await mute.result(turn))["stopReason"] == "cancelled"
+            assert not (workspace / "a.txt").exists()
