@@ -32,6 +32,8 @@ M = TypeVar("M", bound=BaseModel)
 PAGE = 50
 """Sessions of one part of a list."""
 
+_UNUSED_SERVERS = "Deputy does not use the MCP servers that the editor names."
+
 REFRESH_GRACE = 2
 """Seconds that a prompt waits for definitions and commands on a slow disk; after that those of the last look count."""
 
@@ -73,7 +75,8 @@ class Agent:
         files.session_id = session.id
         opened = self._opens(session, replay=False)
         session.attach(opened)
-        return Answer({"sessionId": session.id, **opened.facts.setup()}, partial(self._greet, opened))
+        unused = _UNUSED_SERVERS if params.mcp_servers else None
+        return Answer({"sessionId": session.id, **opened.facts.setup()}, partial(self._greet, opened, unused))
 
     async def load_session(self, params: schema.LoadSessionRequest) -> Answer:
         """Everything that was is told before the answer, as it happened."""
@@ -179,9 +182,10 @@ class Agent:
         self._peer.tasks.start_soon(opened.run)
         return opened
 
-    def _greet(self, opened: Opened) -> None:
+    def _greet(self, opened: Opened, warning: str | None = None) -> None:
         """What a client hears of a session as soon as it knows it."""
         opened.tell_facts()
+        self._notice(opened, warning, "warning")
         self._notice(opened, self._app.store_notice, "warning")
         self._notice(opened, self._app.notice, "info")
         self._tell_problems(opened)

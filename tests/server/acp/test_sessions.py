@@ -158,6 +158,12 @@ async def test_further_folders_of_a_session_can_be_read_and_others_not(
         assert "text of outside" not in client.text(session)
 
 
+async def test_servers_that_the_editor_names_are_not_used_and_the_user_is_told(acp: Speakers, workspace: Path) -> None:
+    async with acp(lambda _b, _n: say("x"), workspace, SUBAGENTS) as (client, _, _session):
+        await client.open(workspace, mcpServers=[{"name": "files", "command": "/bin/files", "args": [], "env": []}])
+        await client.update("notice", title="Deputy does not use the MCP servers that the editor names.")
+
+
 @pytest.mark.parametrize("cwd", ["relative", "/nowhere/at/all", "\0"])
 async def test_a_folder_that_is_none_is_refused(acp: Speakers, workspace: Path, cwd: str) -> None:
     async with acp(lambda _b, _n: say("x"), workspace) as (client, _, _session):
