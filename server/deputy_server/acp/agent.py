@@ -105,7 +105,7 @@ class Agent:
         opened.cancels += 1
         await opened.session.cancel()
         await opened.told(opened.session.last_seq)
-        del self._open[params.session_id]
+        self._open.pop(params.session_id, None)  # it may have been closed twice
         opened.close()
         await self._app.runtime.unload(params.session_id)
         return {}
