@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.message import Text
+from deputy_agents.model.offline import OFFLINE
 from deputy_agents.ports import SessionQuery
 from deputy_agents.runtime import Runtime
 from deputy_agents.session import Session
@@ -49,7 +50,8 @@ class _Run:
             app.configure(self._settings)
             session = await _open(app.runtime, self._options, self._folder)
             async with anyio.create_task_group() as tasks:
-                code = await self._play(session, (app.store_notice, app.notice), tasks)
+                notices = (app.store_notice, app.notice, self._unknown_price(session))
+                code = await self._play(session, notices, tasks)
                 tasks.cancel_scope.cancel()
         return Exit.CANCELLED if self._interrupted else code
 
@@ -76,6 +78,14 @@ class _Run:
             self._sum_up(progress, verdict)
             return verdict.code
         return Exit.FAILED
+
+    def _unknown_price(self, session: Session) -> str | None:
+        """What the user has to know of a budget that bounds nothing."""
+        model = session.record.model
+        priced = session.settings.cards.card(model).price is not None
+        if self._options.budget is None or priced or model == OFFLINE:
+            return None
+        return f"The price of {model} is not known, so --budget does not bound it; --max-turns does."
 
     def _live(self, session: Session, tasks: TaskGroup) -> LiveScreen | None:
         """The picture that moves, where there is a person to look at it and to ask."""

@@ -1,0 +1,40 @@
+"""``deputy run --budget``: what it bounds, and what it cannot."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.support.messages_api import messages_api
+from tests.support.plays import Json, Play, call, calls, say
+
+pytestmark = pytest.mark.asyncio
+
+
+async def run(folder: Path, url: str, *options: str) -> tuple[int, str]:
+    env = {**os.environ, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}
+    command = [sys.executable, "-P", "-m", "deputy_server", "run", *options, "look around"]
+    with anyio.fail_after(50):
+        ended = await anyio.run_process(command, cwd=folder, env=env, check=False)
+    return ended.returncode, ended.stderr.decode()
+
+
+def looking(body: Json, _: int) -> Play:
+    return calls(call("list_dir", path=".")) if len(body["messages"]) < 7 else say("That is all.")
+
+
+async def test_a_budget_ends_the_run_and_says_so(workspace: Path) -> None:
+    async with messages_api(looking) as api:
+        code, told = await run(workspace, api.url, "--model", "claude-sonnet-5-5", "--budget", "0.0002")
+    assert code == 1
+    assert "the session's budget of 0.0002 US dollars is used up" in told
+    assert len(api.requests) < 4
+
+
+async def test_a_budget_that_cannot_hold_is_told_before_anything_is_spent(workspace: Path) -> None:
+    async with messages_api(looking) as api:
+        code, told = await run(workspace, api.url, "--model", "of-my-own", "--budget", "0.0002")
+    assert code == 0
+    assert told.startswith("The price of of-my-own is not known, so --budget does not bound it")
