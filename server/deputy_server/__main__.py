@@ -9,6 +9,10 @@ def main() -> None:
         from deputy_server.serve import main as serve
 
         sys.exit(serve(sys.argv[2:]))
+    if sys.argv[1:] == ["acp"]:  # the same; with options it is not as quick
+        from deputy_server.acp.serve import main as serve_acp
+
+        sys.exit(serve_acp())
     from deputy_server.cli import app
 
     app()

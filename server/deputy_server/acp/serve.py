@@ -111,6 +111,11 @@ class Front:
         return await handler(params)
 
 
+def main(options: AcpOptions | None = None) -> int:
+    """``deputy acp``; the exit code of the process."""
+    return anyio.run(serve, options or AcpOptions())
+
+
 async def serve(options: AcpOptions) -> int:
     """Serves until the connection ends; the exit code of the process."""
     stdin, stdout = claim_stdio()

@@ -33,16 +33,14 @@ def acp(
 
     Examples: `deputy acp` · `deputy acp --model offline` · `deputy acp --permission-mode plan`
     """
-    import anyio
-
-    from deputy_server.acp.serve import AcpOptions, serve
+    from deputy_server.acp.serve import AcpOptions, main
     from deputy_server.options import Options
 
     traffic = Options(record, replay)
     if problem := traffic.problem():
         raise typer.BadParameter(problem)
     chosen = None if settings is model is mode is None else _settings(settings, model, mode)
-    raise typer.Exit(anyio.run(serve, AcpOptions(chosen, agent, traffic)))
+    raise typer.Exit(main(AcpOptions(chosen, agent, traffic)))
 
 
 def _settings(file: Path | None, model: str | None, mode: PermissionMode | None) -> "Settings":
