@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose
+from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose, speaking
 from tests.support.deputies import hanging, is_child, spawning
+from tests.support.doors import define
+from tests.support.messages_api import messages_api
 from tests.support.plays import Json, Play, call, calls, say
 from tests.support.rpc import RpcFailure, Unanswered
 
@@ -184,3 +186,45 @@ async def test_what_a_child_changes_is_a_call_of_its_own_and_named_after_it(acp:
         assert question["params"]["sessionId"] == session
         ends = [u["status"] for u in client.updates("tool_call_update") if u["toolCallId"] == edit["toolCallId"]]
         assert ends == ["in_progress", "completed"]
+
+
+@pytest.mark.parametrize("abilities", [SUBAGENTS, {}], ids=["sessions", "blocks"])
+async def test_children_of_children_are_announced_by_their_parent_or_shown_in_the_call_that_started_it_all(
+    workspace: Path, tmp_path: Path, abilities: Json
+) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"agents": {"maxDepth": 2}, "model": "m"}')
+    define(workspace, "lead", ["tools: spawn_agent"])
+
+    def script(body: Json, _: int) -> Play:
+        task = str(body["messages"][0]["content"])
+        if "inner" in task:
+            return say("found")
+        if len(body["messages"]) > 1:
+            return say("passed on" if "outer" in task else "done")
+        if "outer" in task:
+            return calls(call("spawn_agent", instructions="inner"))
+        return calls(call("spawn_agents", tasks=[{"task": "outer", "subagent_type": "lead", "mode": "default"}]))
+
+    async with messages_api(script) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url}
+        async with speaking("--settings", str(settings), env=env) as client:
+            await client.greet(**abilities)
+            session = await client.open(workspace)
+            await client.say(session, "go")
+    if abilities:
+        announced = [
+            m["params"] for m in client.received if "subagent_update" in str(m) and "title" in m["params"]["update"]
+        ]
+        (outer, inner) = [(one["sessionId"], one["update"]["sessionId"], one["update"]["title"]) for one in announced]
+        assert outer == (session, outer[1], "outer")
+        assert inner == (outer[1], inner[1], "inner")
+        assert client.text(inner[1]) == "found"
+    else:
+        (door,) = client.updates("tool_call")
+        shown = [block["content"]["text"] for block in client.updates("tool_call_update")[-1]["content"]]
+        assert client.updates("tool_call_update")[-1]["toolCallId"] == door["toolCallId"]
+        assert [text.split("\n")[0] for text in shown] == [
+            "✓ **outer** (lead): completed · 1 call",
+            "✓ **inner** (general): completed · 0 calls",
+        ]
