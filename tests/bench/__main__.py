@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.bench import agents, deputy, startup, store, streams
+from tests.bench import agents, deputy, startup, store, streams, wire
 from tests.bench.fanout import CONTENDERS, main
 
 if __name__ == "__main__":
@@ -11,3 +11,4 @@ if __name__ == "__main__":
     asyncio.run(streams.main())
     asyncio.run(agents.main())
     asyncio.run(store.main())
+    asyncio.run(wire.main())
