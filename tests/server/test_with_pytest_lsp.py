@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,36 @@ import pytest_lsp
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
+from tests.editors.nvim.neovim import scripted
+from tests.editors.plain import plays
+from tests.support.viewer import path_of
+
 PATIENCE = 30
 SERVER = ClientServerConfig(server_command=[sys.executable, "-m", "deputy_server", "serve", "--stdio"])
 
 
+@pytest.fixture(scope="module")
+def model() -> Iterator[str]:
+    with scripted(Path(plays.__file__)) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    """Of the server, which starts before its client says anything."""
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", model)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
+
+
 @pytest_lsp.fixture(config=SERVER)
-async def client(lsp_client: LanguageClient, tmp_path: Path) -> AsyncGenerator[None]:
-    (tmp_path / "greet.py").write_text("def greet() -> str:\n    return 'hello'\n")
+async def client(lsp_client: LanguageClient, workspace: Path) -> AsyncGenerator[None]:
+    (workspace / "first.py").write_text("limit = 2\n")
+    lsp_client.feature(types.WORKSPACE_CODE_LENS_REFRESH)(lambda *_: None)
     await lsp_client.initialize_session(
         types.InitializeParams(
             capabilities=client_capabilities("visual-studio-code"),
-            workspace_folders=[types.WorkspaceFolder(tmp_path.as_uri(), "w")],
-            initialization_options={"model": "offline"},
+            workspace_folders=[types.WorkspaceFolder(workspace.as_uri(), "w")],
+            initialization_options={"model": "m"},
         )
     )
     yield
@@ -35,19 +53,57 @@ async def command(client: LanguageClient, name: str, argument: object) -> Any:
         return await client.workspace_execute_command_async(params)
 
 
-@pytest.mark.requirement("P1")
-@pytest.mark.requirement("X18")
-@pytest.mark.asyncio
-async def test_a_standard_client_prompts_by_a_command_and_is_shown_the_answer(client: LanguageClient) -> None:
-    shown = asyncio.create_task(client.wait_for_notification(types.WINDOW_SHOW_MESSAGE))
-    await asyncio.sleep(0)
-    opened = await command(client, "deputy.prompt", {"text": "where is greet defined?"})
+async def until(client: LanguageClient, holds: Callable[[], object]) -> None:
+    """Waits for something that comes with a report of progress."""
     async with asyncio.timeout(PATIENCE):
-        message = await shown
-    assert "greet.py" in message.message
-    agents = (await command(client, "deputy.listAgents", {"sessionId": opened["sessionId"]}))["agents"]
-    assert len(agents) >= 3
-    assert {agent["status"] for agent in agents} == {"idle", "completed"}
-    ended = [values[-1] for values in client.progress_reports.values()]
-    assert len(ended) == len(agents)
-    assert all(isinstance(value, types.WorkDoneProgressEnd) for value in ended)
+        while not holds():
+            await client.wait_for_notification(types.PROGRESS)
+
+
+def titles(client: LanguageClient) -> dict[str, types.ProgressToken]:
+    """The tokens of what has begun, by title."""
+    begun = {token: values[0] for token, values in client.progress_reports.items() if values}
+    return {value.title: token for token, value in begun.items() if isinstance(value, types.WorkDoneProgressBegin)}
+
+
+def ends(client: LanguageClient) -> dict[str, str | None]:
+    last = {title: client.progress_reports[token][-1] for title, token in titles(client).items()}
+    return {title: value.message for title, value in last.items() if isinstance(value, types.WorkDoneProgressEnd)}
+
+
+def shown(client: LanguageClient) -> str:
+    """The text of the thread that the client was made to show."""
+    (document,) = client.shown_documents
+    assert document.take_focus is False
+    return path_of(document.uri).read_text("utf-8")
+
+
+@pytest.mark.requirement("P1")
+@pytest.mark.requirement("P8")
+@pytest.mark.asyncio
+async def test_a_standard_client_approves_one_edit_and_denies_another(client: LanguageClient, workspace: Path) -> None:
+    asked: list[str] = []
+
+    @client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
+    def answer(params: types.ShowMessageRequestParams) -> types.MessageActionItem:
+        asked.append(params.message.splitlines()[0])
+        return types.MessageActionItem("Approve" if "first.txt" in params.message else "Deny")
+
+    await command(client, "deputy.prompt", {"text": "edit both"})
+    await until(client, lambda: "Deputy: edit both" in ends(client))
+    assert asked == ["[write the first] write_file(first.txt)", "[write the second] write_file(second.txt)"]
+    assert (workspace / "first.txt").exists()
+    assert not (workspace / "second.txt").exists()
+    assert "edit both" in shown(client)
+
+
+@pytest.mark.requirement("P8")
+@pytest.mark.asyncio
+async def test_a_standard_client_cancels_a_sub_agent_by_its_progress(client: LanguageClient) -> None:
+    await command(client, "deputy.prompt", {"text": "look around"})
+    await until(client, lambda: "general: look briefly" in ends(client) and "general: look for ever" in titles(client))
+    token = titles(client)["general: look for ever"]
+    client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(token))
+    await until(client, lambda: "Deputy: look around" in ends(client))
+    assert ends(client)["general: look for ever"] == "cancelled"
+    assert ends(client)["Deputy: look around"] == "end_turn"

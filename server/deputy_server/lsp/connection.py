@@ -1,7 +1,6 @@
 """One client and what belongs to it: its abilities, open documents, subscriptions, questions and progress."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -217,8 +216,10 @@ class Connection:
         """One request at a time, however long the client takes."""
         while self._lenses_stale:
             self._lenses_stale = False
-            with suppress(TimeoutError, ClientError, ConnectionLost):
+            try:
                 await self.protocol.request("workspace/codeLens/refresh", {}, timeout=SHOW_TIMEOUT)
+            except (TimeoutError, ClientError, ConnectionLost):
+                return  # it does not do what it declares: it is not asked again
         self._refreshing_lenses = False
 
     async def open_document(self, path: Path, *, focus: bool) -> bool:
