@@ -14,7 +14,7 @@ NPM = PATH="$(NODE_BIN):$$PATH" node $(NODE_BIN)/../lib/node_modules/npm/bin/npm
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo try-nvim vsix vscode test test-editors test-all soak lint lint-nvim lint-vscode bench lock generate clean
+.PHONY: help venv demo try-nvim try-vscode vsix vscode test test-editors test-all soak lint lint-nvim lint-vscode bench lock generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: $(VENV)/.runtime ## Watch agents work on this folder (no key needed; chang
 
 try-nvim: $(VENV)/.dev ## Try the Neovim plugin on a sample project (offline model, unless a key is set)
 	@$(BIN)/python editors/nvim/try/run.py
+
+try-vscode: $(VENV)/.dev $(VSIX) vscode ## Try the VS Code extension in a browser (offline model, unless a key is set)
+	@$(BIN)/python -m tests.editors.vscode.serve
 
 vsix: $(VSIX) ## Pack the VS Code extension
 

@@ -56,7 +56,7 @@ async function pythonAt(python: string): Promise<Launch> {
     case 3:
       throw new NoServer(
         (await exitCode(python, IS_NEW_ENOUGH)) === 0
-          ? `Deputy's server is not installed for ${python}. Install it with: ${python} -m pip install deputy-ls`
+          ? `Deputy's server is not installed for ${python}. Make it in Deputy's folder (make venv), and name it in the settings.`
           : `${python} is too old: Deputy needs Python ${OLDEST_PYTHON} or newer.`,
       );
     default:

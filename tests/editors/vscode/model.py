@@ -108,6 +108,9 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
 
 def answer(body: Json, _number: int) -> Play:
     """The next step of what the last prompt that has lines here asks for."""
+    last = body["messages"][-1]["content"]
+    if any(block["type"] == "image" for block in last):
+        return say("I see the picture.")
     words, step = _where(body["messages"])
     if words is None:
         return say(f"I have no lines for that, only for: {', '.join(SCRIPTS)}.")

@@ -1,10 +1,14 @@
 """What a person does with Deputy in VS Code, done by mouse and keyboard in a real one."""
 
+from pathlib import Path
+
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import BrowserContext, expect
 
 from tests.editors.vscode.model import BETTER, GREETING
+from tests.editors.vscode.vscode import make_project, vscode, with_extension
 from tests.editors.vscode.window import Window
+from tests.editors.vscode.window import window as open_window
 
 pytestmark = [
     pytest.mark.editors,
@@ -12,6 +16,21 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.timeout(300),
 ]
+
+UNTRUSTED = {
+    "security.workspace.trust.enabled": True,
+    "security.workspace.trust.startupPrompt": "never",
+    "workbench.editor.useModal": "off",
+}
+PASTE_A_PICTURE = """async (prompt) => {
+  const picture = await new Promise((resolve) => {
+    const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+    canvas.toBlob(resolve, "image/png");
+  });
+  const clipboardData = new DataTransfer();
+  clipboardData.items.add(new File([picture], "picture.png", { type: "image/png" }));
+  prompt.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+}"""
 
 
 async def test_a_prompt_is_answered_in_the_chat(window: Window) -> None:
@@ -50,3 +69,49 @@ async def test_a_denied_change_leaves_the_file_as_it_was(window: Window) -> None
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("The greeting is better now.")
     await expect(thread).to_be_hidden()
     assert GREETING in window.text("greet.py")
+
+
+async def test_a_command_is_approved_in_its_notification(window: Window) -> None:
+    await window.ask("count the files")
+    notification = window.page.locator(".notifications-toasts .notification-list-item", has_text="wants to run")
+    await expect(notification).to_contain_text("[Deputy] wants to run: ls *.py | sort (in ")
+    await notification.get_by_role("link", name="Approve").click()
+    await expect(window.chat.locator(".message.assistant")).to_contain_text("Two.")
+    await expect(notification).to_be_hidden()
+
+
+async def test_a_window_that_is_reloaded_in_the_midst_of_a_turn_continues_it_by_one_click(window: Window) -> None:
+    await window.ask("have the greeting improved")
+    await expect(window.question("edit_file")).to_be_visible()
+    await window.page.reload()
+    await window.chat.get_by_role("button", name="Continue").click()
+    await expect(window.chat.locator(".message.assistant").last).to_contain_text("I go on.")
+    await expect(window.question("edit_file")).to_be_hidden()
+    assert GREETING in window.text("greet.py")
+
+
+async def test_a_picture_that_is_pasted_goes_with_the_prompt(window: Window) -> None:
+    await window.chat.locator("textarea.prompt").evaluate(PASTE_A_PICTURE)
+    await expect(window.chat.get_by_alt_text("Pasted picture")).to_be_visible()
+    await window.ask("look at the picture")
+    await expect(window.chat.locator(".message.assistant")).to_contain_text("I see the picture.")
+
+
+async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(
+    browser: BrowserContext, model: str, tmp_path: Path
+) -> None:
+    settings = {"deputy.model": "scripted", "deputy.baseUrl": model, **UNTRUSTED}
+    environment = {"ANTHROPIC_API_KEY": "test-key"}
+    with vscode(tmp_path / "home", *with_extension(), settings=settings, environment=environment) as url:
+        async with open_window(browser, url, make_project(tmp_path / "project")) as window:
+            await window.open_chat()
+            await expect(window.chat.locator(".notice")).to_contain_text("This folder is not trusted")
+            await window.ask("improve the greeting")
+            await expect(window.chat.locator(".message.assistant")).to_be_visible()
+            assert GREETING in window.text("greet.py")
+
+            await window.chat.get_by_role("button", name="Trust…").click()
+            await window.page.locator(".workspace-trust-buttons-row").get_by_role("button", name="Trust").first.click()
+            await expect(window.chat.locator(".notice")).to_be_hidden()
+            await window.ask("improve the greeting")
+            await expect(window.question("edit_file")).to_be_visible()

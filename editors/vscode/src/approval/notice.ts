@@ -28,17 +28,22 @@ export class Notice implements vscode.Disposable {
 
   #update(): void {
     const waiting = notifiesOfQuestions() ? this.#questions.list().filter(hasNoVisiblePlace) : [];
-    const text = waiting[0] ? told(waiting[0], waiting.length - 1) : undefined;
+    const [first] = waiting;
+    const text = first && told(first, waiting.length - 1);
     if (text === this.#shown) return;
     this.#close();
     this.#shown = text;
-    if (text === undefined) return;
+    if (!first || text === undefined) return;
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
-    void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title: text }, () => closed);
+    const options = { location: vscode.ProgressLocation.Notification, title: text, cancellable: true };
+    void vscode.window.withProgress(options, (_, token) => {
+      token.onCancellationRequested(() => this.#questions.answer(first.requestId, "reject_once"));
+      return closed;
+    });
   }
 }
 
-/** Who wants what and where, with links to the answers. */
+/** Who wants what and where, with links to the answers. Only a notification with a button is shown unfolded. */
 function told(request: PermissionRequest, more: number): string {
   const { preview } = request;
   const what =
@@ -50,7 +55,7 @@ function told(request: PermissionRequest, more: number): string {
   const short = unlinked(oneLine(what, 240));
   // Only what is shown whole can be approved here: not a file's text, a long command, or one with hidden characters.
   const isWhole = preview?.type === "command" && short === what;
-  const answers = [isWhole ? link("Approve", "approve") : "", link("Deny", "deny"), link("Show", "show")];
+  const answers = [isWhole ? link("Approve", "approve") : "", link("Show", "show"), "Cancel denies it."];
   return `${short} — ${answers.filter(Boolean).join("  ")}${more > 0 ? `  (${more} more)` : ""}`;
 }
 
