@@ -1,5 +1,6 @@
 """What a person does with Deputy in VS Code, done by mouse and keyboard in a real one."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,12 +41,17 @@ async def test_a_prompt_is_answered_in_the_chat(window: Window) -> None:
     await expect(answer.locator("strong")).to_have_text("scripted")
 
 
+@pytest.mark.requirement("P5")
+@pytest.mark.requirement("P7")
+@pytest.mark.requirement("C6")
 async def test_one_of_two_children_is_cancelled_while_a_change_is_approved_at_the_code(window: Window) -> None:
     await window.open_file("greet.py")
     await window.ask("look and improve")
     looking, improving = window.block("read the callers of retry"), window.block("improve the greeting")
     await expect(looking).to_have_attribute("data-state", "running")
     await expect(improving).to_have_attribute("data-state", "waiting for you")
+    await expect(improving.locator(".question")).to_contain_text("edit_file(greet.py)")
+    await expect(window.row("read the callers of retry")).to_be_visible()
 
     thread = window.thread("improve the greeting")
     await expect(thread).to_contain_text(BETTER)
@@ -71,6 +77,27 @@ async def test_a_denied_change_leaves_the_file_as_it_was(window: Window) -> None
     assert GREETING in window.text("greet.py")
 
 
+@pytest.mark.requirement("B9")
+async def test_each_child_is_a_group_that_unfolds_and_all_definitions_are_listed(window: Window) -> None:
+    await window.ask("why does the retry loop give up")
+    block = window.block("read the history of backoff")
+    await expect(block).to_have_attribute("data-state", "completed")
+    await expect(block.get_by_role("img", name="completed")).to_be_visible()
+    await expect(block.locator(".figures")).to_have_text(re.compile(r"general · [\d.]+ s · 1 call · \d+ tok"))
+    await expect(block.locator(".call")).to_be_hidden()
+    await block.locator(".block-toggle").click()
+    await expect(block.locator(".call-title")).to_have_text("read_file(greet.py)")
+
+    for section in ("Agents", "Agent Definitions"):  # folds the one and unfolds the other: there is no room for both
+        await window.page.locator(".pane-header", has_text=section).click()
+    await window.row("code_review").click()
+    for detail in ("Reviews files", "Tools: "):
+        await expect(window.row(detail).first).to_be_visible()
+    await window.page.keyboard.press("End")
+    await expect(window.row("At most 6 model requests")).to_be_visible()
+
+
+@pytest.mark.requirement("P7")
 async def test_a_command_is_approved_in_its_notification(window: Window) -> None:
     await window.ask("count the files")
     notification = window.page.locator(".notifications-toasts .notification-list-item", has_text="wants to run")

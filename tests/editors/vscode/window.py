@@ -16,13 +16,13 @@ expect.set_options(timeout=PATIENCE)
 
 
 @asynccontextmanager
-async def browser() -> AsyncGenerator[BrowserContext]:
+async def browser(size: ViewportSize = SIZE) -> AsyncGenerator[BrowserContext]:
     """A Chromium without a screen; nothing leaves the machine. Its windows share what they load."""
     hosts = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     arguments = ["--no-sandbox", "--disable-gpu", "--no-proxy-server", f"--host-resolver-rules={hosts}"]
     async with async_playwright() as playwright:
         started = await playwright.chromium.launch(executable_path=chromium(), args=arguments)
-        context = await started.new_context(viewport=SIZE)
+        context = await started.new_context(viewport=size)
         context.set_default_timeout(PATIENCE)
         yield context
 

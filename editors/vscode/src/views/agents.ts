@@ -38,7 +38,6 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     this.#subscriptions = [
       sessions.onDidChange(() => this.#paced.call()),
       sessions.onDidShow(() => this.#paced.call()),
-      this.view.onDidChangeVisibility(() => this.#paced.call()),
     ];
   }
 
@@ -100,7 +99,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     const counts = state && countsOf(state);
     const queued = counts?.pending ? `, ${counts.pending} queued` : "";
     this.view.description = counts ? `${counts.running} running${queued}, ${counts.finished} finished` : "";
-    if (!this.view.visible) return;
+    // Also while it is not seen: the editor looks at it when it is.
     this.#changes.fire(undefined);
     // The elapsed time goes on while nothing else happens.
     if (counts?.running) this.#paced.callIn(1000);
