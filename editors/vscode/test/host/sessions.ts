@@ -95,3 +95,15 @@ test("a server that crashes comes back, its question goes, and one click continu
   });
   assert.ok(answer(state).startsWith("I go on"), answer(state));
 });
+
+test("the key is kept in the secret storage, and reaches the server by its environment alone", async (deputy) => {
+  await whileAnswering("showInputBox", " a-key ", () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")),
+  );
+  assert.deepEqual(await deputy.key.environment(), { ANTHROPIC_API_KEY: "a-key" });
+  const settings = JSON.stringify(vscode.workspace.getConfiguration("deputy"));
+  assert.ok(!settings.includes("a-key"));
+  await whileAnswering("showInputBox", "", () => Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")));
+  assert.deepEqual(await deputy.key.environment(), {});
+  await until("the server is back", () => deputy.server.state === "running");
+});
