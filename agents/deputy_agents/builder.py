@@ -163,6 +163,12 @@ class Builder:
         for name in (*self._settings.web.missing(_WEB), *untold):
             tools.pop(name, None)
         tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}
+        if info.access is not Access.READ_ONLY:
+            tools |= {
+                name: tool
+                for name, tool in self._host.server_tools().items()
+                if definition.allows(name) and (parent is None or name in parent.tools)
+            }
         if self._library.skills and "skill" not in definition.disallowed_tools:
             tools["skill"] = self._skill
         return tools if parent is None else {**tools, **self._reports}

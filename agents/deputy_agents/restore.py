@@ -132,7 +132,7 @@ def mend(past: Past, now: float, limits: Limits) -> Mended:
 def _endings(past: Past, node: AgentNode, limits: Limits) -> Iterator[Durable]:
     """What was never told of the last run of an agent. The children of its calls have ended."""
     agent_id = node.info.agent_id
-    if node.status.ended or node.status is AgentStatus.IDLE:
+    if node.status.ended:
         return
     for question in tuple(past.view.questions.values()):
         if question.agent.agent_id == agent_id:
@@ -140,6 +140,8 @@ def _endings(past: Past, node: AgentNode, limits: Limits) -> Iterator[Durable]:
     for call in _calls(past, agent_id, node.run).values():
         if (call.update or call.started).status in _OPEN:
             yield _ended_call(past, node, call, limits)
+    if node.status is AgentStatus.IDLE:
+        return
     if node.info.parent_id is not None:
         yield _finished(past, node, limits.result_bytes)
         return

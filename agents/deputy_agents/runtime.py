@@ -21,6 +21,7 @@ from deputy_agents.errors import InvalidRequest, StoreError, UnknownAgent, Unkno
 from deputy_agents.event import AgentFinished, TurnError
 from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
+from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.metrics import Metrics
 from deputy_agents.ports import Buffers, Claim, Clock, ModelFactory, SessionPage, SessionQuery, SessionRecord, Store
 from deputy_agents.restore import Past
@@ -57,7 +58,8 @@ class Runtime:
     """The sessions of one process. Use it as an async context manager: leaving it ends them all, agents first.
 
     ``grace`` is how long a question waits for a client that can ask it; 0 where no client can come back. ``home`` is
-    the user's home folder, where definitions of their own are looked for.
+    the user's home folder, where definitions of their own are looked for; ``approvals`` keeps which MCP servers they
+    let run.
     """
 
     def __init__(
@@ -69,9 +71,12 @@ class Runtime:
         clock: Clock | None = None,
         grace: float = 0,
         home: Path | None = None,
+        approvals: Approvals | None = None,
     ) -> None:
         clock = clock or SystemClock()
         self._shared = Shared(settings, store, models, clock, grace, Slots(settings.agents), Metrics())
+        if approvals is not None:
+            self._shared.approvals = approvals
         self._home = home
         self._sessions: dict[str, Session] = {}
         self._turns: dict[str, anyio.Event] = {}

@@ -7,7 +7,7 @@ below them. Call their methods from tasks, not from loop callbacks: they start t
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +44,7 @@ from deputy_agents.guidance.library import Library
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog, Subscription
+from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.message import Block, Image, Message, Text, Usage
 from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
@@ -54,11 +55,13 @@ from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import BackgroundEnded, FinishTurn, UserCancel, UserPrompt
 from deputy_agents.run.state import Cancelling
+from deputy_agents.servers import Servers
 from deputy_agents.settings import Budget, Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
 from deputy_agents.text import clean, cut, visible
+from deputy_agents.tool.base import Tool
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
 from deputy_agents.view import AgentNode, Entry, View
 from deputy_agents.workspace import Workspace
@@ -118,6 +121,7 @@ class Shared:
     grace: float
     slots: Slots
     metrics: Metrics
+    approvals: Approvals = field(default_factory=Approvals)
 
 
 class Session:
@@ -154,6 +158,7 @@ class Session:
         self._dropped: set[Rule] = set()
         """Rules of the settings that do not hold here."""
         self.commands = Background(tasks, shared.clock, lambda: self.log.emit(SessionChanged()))
+        self.servers = Servers(self, tasks, workspace.roots, Path(record.cwd), shared.approvals, self._servers_changed)
         self._refreshing = anyio.Lock()
         self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
         if past is not None and (node := past.view.agents.get(record.agent_id)) is not None:
@@ -262,6 +267,7 @@ class Session:
         async with self._refreshing:
             self.catalogue.trusted = self.library.trusted = self.settings.trusted
             changed = [await self.catalogue.refresh(), await self.library.refresh()]
+            await self.servers.refresh()
             if any(changed):
                 self.log.emit(DefinitionsChanged())
                 self.inbox.review()
@@ -277,6 +283,7 @@ class Session:
         # A caller that is cancelled has its turn all the same: what it asked for is answered by the end of a turn.
         with anyio.CancelScope(shield=True):
             async with self._refreshing:
+                await self.servers.start(self._primary.agent)
                 with anyio.move_on_after(READING_GRACE):
                     blocks = await self._read(blocks)
         return self.start_turn((*blocks, *attached), shown=shown, queue=queue, origin=origin)
@@ -451,6 +458,9 @@ class Session:
     def settings(self) -> Settings:
         return self._shared.settings
 
+    def server_tools(self) -> Mapping[str, Tool]:
+        return self.servers.tools()
+
     def model(self, agent: Agent) -> Model:
         return self._shared.models(agent.info.model)
 
@@ -607,7 +617,13 @@ class Session:
             self._tasks.start_soon(self._limit_turn, turn, seconds)
         say(self, agent, StatusChanged(AgentStatus.RUNNING))
         say(self, agent, TurnStarted(turn.turn_id, turn.origin))
+        self.servers.ask(agent)
         self._primary.feed(UserPrompt(Message("user", turn.blocks), turn.text))
+
+    def _servers_changed(self) -> None:
+        """Other tools are there now: the primary has them from its next request on."""
+        self.log.emit(SessionChanged())
+        self._supervisor.renew(self._primary.agent)
 
     async def _settle(self, turn: Turn, outcome: TurnResult) -> None:
         try:

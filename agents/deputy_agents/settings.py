@@ -3,7 +3,7 @@
 Times are in seconds, sizes in bytes of UTF-8 unless said otherwise.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -146,6 +146,8 @@ class Settings:
     permissions: PermissionSettings = field(default_factory=PermissionSettings)
     shell: ShellSettings = field(default_factory=ShellSettings)
     web: WebSettings = field(default_factory=WebSettings)
+    mcp_servers: Mapping[str, object] = field(default_factory=dict[str, object])
+    """MCP servers of the user's own, as they were written."""
     retry: RetrySettings = field(default_factory=RetrySettings)
     limits: Limits = field(default_factory=Limits)
     keep_days: int | None = None

@@ -43,12 +43,43 @@ class ContextProblem(Wire):
     reason: str
 
 
+class McpServerState(StrEnum):
+    """How far an MCP server is."""
+
+    NEW = "new"
+    ASKED = "asked"
+    """The user was asked whether it may be started, and has not answered."""
+    REFUSED = "refused"
+    STARTING = "starting"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class McpServerInfo(Wire):
+    """An MCP server, and what it has while it runs."""
+
+    name: str
+    uri: str | None = None
+    """The file that names it; absent: the settings do."""
+    starts: str
+    """The command line or the address."""
+    state: McpServerState
+    problem: str | None = None
+    """Why it does not run."""
+    tools: tuple[str, ...]
+    """By the names that agents use."""
+    resources: tuple[str, ...]
+    """URIs."""
+    prompts: tuple[str, ...]
+
+
 class ContextListResult(Wire):
     """What holds in a session now; of instructions the nearest stands last."""
 
     instructions: tuple[InstructionInfo, ...]
     skills: tuple[SkillInfo, ...]
     commands: tuple[CommandInfo, ...]
+    servers: tuple[McpServerInfo, ...]
     problems: tuple[ContextProblem, ...]
 
 

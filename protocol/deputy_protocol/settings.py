@@ -9,7 +9,7 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 
-from deputy_protocol.base import Count, Flag, Number, Params, Positive
+from deputy_protocol.base import Count, Flag, JsonObject, Number, Params, Positive
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
 
@@ -205,3 +205,6 @@ class Settings(Params):
     permissions: PermissionSettings = Field(default_factory=PermissionSettings)
     shell: ShellSettings = Field(default_factory=ShellSettings)
     sessions: SessionsSettings = Field(default_factory=SessionsSettings)
+    mcp_servers: dict[str, JsonObject] = Field(default={}, repr=False)
+    """MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`.
+    They go before those that `.mcp.json` in the workspace names; each is asked about before it is started."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from deputy_agents.errors import InvalidRequest
+from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.model import cards
 from deputy_agents.model.choose import ModelChoice, Models, choose_model
 from deputy_agents.model.endpoint import endpoint_of
@@ -18,7 +19,7 @@ from deputy_agents.settings import Settings as CoreSettings
 from deputy_protocol.settings import Settings
 from deputy_server import convert
 from deputy_server.options import Options
-from deputy_server.state import open_store, state_folder
+from deputy_server.state import APPROVALS, open_store, state_folder
 
 
 class App:
@@ -53,7 +54,10 @@ class App:
         """The folder of documents that show what agents do."""
         self.redact = Redactor(environ).text
         """Takes secrets out of what is written to a file."""
-        self.runtime = Runtime(settings=self._core_settings(), store=self._store, models=self._model)
+        approvals = Approvals(state_folder(environ) / APPROVALS)
+        self.runtime = Runtime(
+            settings=self._core_settings(), store=self._store, models=self._model, approvals=approvals
+        )
         self._set_grace()
 
     @property

@@ -13,10 +13,8 @@ from deputy_agents import event as ev
 from deputy_agents import settings as core
 from deputy_agents import view
 from deputy_agents.changes import Reverted
-from deputy_agents.completion import Completions
 from deputy_agents.definition import Definition, PermissionMode
 from deputy_agents.errors import InvalidRequest, ToolError
-from deputy_agents.guidance.library import Library
 from deputy_agents.message import Block, Image, Text, Usage
 from deputy_agents.metrics import Metrics
 from deputy_agents.model.endpoint import ApiSettings
@@ -26,7 +24,6 @@ from deputy_agents.picture import picture
 from deputy_agents.ports import Answer, Dismissed, Selected, SessionRecord
 from deputy_agents.shell.background import BackgroundCommand
 from deputy_protocol import agent, message, permission, place, session, settings, tool, transcript
-from deputy_protocol import context as wire_context
 from deputy_protocol import definition as wire_definition
 from deputy_protocol import event as wire_event
 from deputy_protocol import metrics as wire_metrics
@@ -476,6 +473,7 @@ def core_settings(
             rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,
         ),
+        mcp_servers=wire.mcp_servers,
         shell=core.ShellSettings(env=wire.shell.env, timeout=wire.shell.timeout, sandbox=wire.shell.sandbox),
         keep_days=wire.sessions.keep_days,
     )
@@ -524,45 +522,6 @@ def definition(kind: Definition, all_tools: Sequence[str]) -> wire_definition.De
         max_iterations=kind.max_iterations,
         model=kind.model,
         source=kind.source,
-    )
-
-
-def context(library: Library, cwd: Path) -> wire_context.ContextListResult:
-    """What holds in ``cwd``."""
-    return wire_context.ContextListResult(
-        instructions=tuple(
-            wire_context.InstructionInfo(
-                uri=uri_of(one.path), reason=one.why, bytes=len(one.text.encode()), truncated=one.truncated
-            )
-            for one in library.instructions(cwd)
-        ),
-        skills=tuple(
-            wire_context.SkillInfo(name=skill.name, description=skill.description, uri=uri_of(skill.source))
-            for skill in library.skills.values()
-        ),
-        commands=tuple(
-            wire_context.CommandInfo(
-                name=command.name,
-                description=command.description,
-                argument_hint=command.argument_hint,
-                uri=uri_of(command.source),
-            )
-            for command in library.commands.values()
-        ),
-        problems=tuple(
-            wire_context.ContextProblem(uri=uri_of(problem.file), line=problem.line, reason=problem.reason)
-            for problem in library.problems
-        ),
-    )
-
-
-def completions(found: Completions) -> wire_context.CompleteResult:
-    return wire_context.CompleteResult(
-        replace=found.replace,
-        items=tuple(
-            wire_context.Completion(text=one.text, kind=wire_context.CompletionKind(one.kind), detail=one.detail)
-            for one in found.items
-        ),
     )
 
 

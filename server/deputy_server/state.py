@@ -12,6 +12,9 @@ from deputy_agents.redact import Redactor
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import SqliteStore
 
+APPROVALS = "mcp.json"
+"""Name of the file, in the folder of the session store, that says which MCP servers may run."""
+
 logger = logging.getLogger(__name__)
 
 

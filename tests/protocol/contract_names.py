@@ -26,7 +26,7 @@ PARAMS_AND_RESULTS = {
     "deputy/rule/list": ("sessionId", "rules"),
     "deputy/rule/remove": ("sessionId ruleId", "rules"),
     "deputy/definition/list": ("", "definitions"),
-    "deputy/context/list": ("sessionId", "instructions skills commands problems"),
+    "deputy/context/list": ("sessionId", "instructions skills commands servers problems"),
     "deputy/context/complete": ("sessionId text", "replace items"),
     "deputy/process/list": ("sessionId", "processes"),
     "deputy/process/stop": ("sessionId processId", "stopped"),

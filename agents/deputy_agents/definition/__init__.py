@@ -7,10 +7,9 @@ one of them, ``typed`` is for those with an input of their own, and ``describe``
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from pathlib import Path
 
-from deputy_agents.permission.rule import Rule
+from deputy_agents.permission.rule import Rule, names_tool
 
 SMALL = "small"
 """The model name that stands for the configured small model."""
@@ -92,21 +91,15 @@ class Definition:
     def allows(self, tool: str) -> bool:
         """Whether an agent of this kind may be offered ``tool``. ``mcp__server`` stands for every tool of that
         server, and ``*`` in such a name for any text."""
-        if any(_names(entry, tool) for entry in self.disallowed_tools):
+        if any(names_tool(entry, tool) for entry in self.disallowed_tools):
             return False
-        return self.tools is None or any(_names(entry, tool) for entry in self.tools)
+        return self.tools is None or any(names_tool(entry, tool) for entry in self.tools)
 
     def model_for(self, parent: str, small: str | None) -> str:
         """The name of its model, where ``parent`` is that of its parent and ``small`` the configured small one."""
         if self.model == SMALL:
             return small or parent
         return self.model or parent
-
-
-def _names(entry: str, tool: str) -> bool:
-    if not entry.startswith("mcp__"):
-        return entry == tool
-    return fnmatchcase(tool, entry) or tool.startswith(f"{entry}__")
 
 
 def home_folder() -> Path | None:

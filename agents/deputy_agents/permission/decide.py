@@ -45,6 +45,8 @@ _BY_MODE: Mapping[Action, tuple[Effect, Effect, Effect, Effect]] = {
     Action.OUTSIDE:         (_DENY,  _ASK,   _ASK,   _ALLOW),
     Action.EXECUTE:         (_DENY,  _ASK,   _ASK,   _ALLOW),
     Action.FETCH:           (_ASK,   _ASK,   _ASK,   _ALLOW),
+    Action.CONNECT:         (_ASK,   _ASK,   _ASK,   _ALLOW),
+    Action.CALL:            (_DENY,  _ASK,   _ASK,   _ALLOW),
     Action.SPAWN:           (_DENY,  _ALLOW, _ALLOW, _ALLOW),
     Action.SPAWN_READ_ONLY: (_ALLOW, _ALLOW, _ALLOW, _ALLOW),
 }  # fmt: skip
@@ -58,6 +60,8 @@ _DOES = {
     Action.OUTSIDE: "uses a file outside the workspace, or one that is only known when the command runs",
     Action.EXECUTE: "runs a command",
     Action.FETCH: "reads from the web",
+    Action.CONNECT: "starts a program that gives agents tools",
+    Action.CALL: "is a tool of an MCP server, which may do anything",
     Action.SPAWN: "starts a child that may change things",
     Action.SPAWN_READ_ONLY: "starts a child that only reads",
 }

@@ -14,6 +14,7 @@ covers whatever that becomes; one that denies or asks is reason to ask as soon a
 import re
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from deputy_agents.errors import InvalidRequest
@@ -35,6 +36,10 @@ class Action(StrEnum):
     """A command reads or writes a file outside the roots, or one whose place is only known when it runs."""
     EXECUTE = "execute"
     FETCH = "fetch"
+    CONNECT = "connect"
+    """Starts, or connects to, a program of others that gives agents tools."""
+    CALL = "call"
+    """Uses a tool of such a program, which may do anything."""
     SPAWN = "spawn"
     """Starts a child that may change things."""
     SPAWN_READ_ONLY = "spawn_read_only"
@@ -95,7 +100,7 @@ _TOKEN = re.compile(
 )
 _IN_PATHS = {"deep": r"(?:.*/)?", "any": r".*", "star": r"[^/]*", "one": r"[^/]"}
 _IN_TEXT = {"deep": r".*/", "any": r".*", "star": r".*", "one": r"."}
-_RULE = re.compile(r"(?P<tool>\*|[\w.-]+)(?:\((?P<pattern>.*)\))?", re.DOTALL)
+_RULE = re.compile(r"(?P<tool>\*|[\w.-]+\*?)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _SPECIAL = re.compile(r"[\\*?]")
 _FURTHER_WORDS = " *"
 
@@ -103,7 +108,7 @@ _FURTHER_WORDS = " *"
 def matches(rule: Rule, request: AccessRequest) -> Match:
     """Whether ``rule`` is about ``request``. Its subject as written always counts for a rule that denies or asks, and
     for one that allows if the pattern is that very text."""
-    if rule.tool not in ("*", request.tool):
+    if rule.tool != "*" and not names_tool(rule.tool, request.tool):
         return Match.NO
     in_paths = request.action in _PATHS
     if rule.pattern is None or rule.pattern == ("**" if in_paths else "*"):
@@ -119,6 +124,14 @@ def matches(rule: Rule, request: AccessRequest) -> Match:
     if as_written:
         return Match.YES
     return Match.MAYBE if stem.startswith(request.known) or request.known.startswith(stem) else Match.NO
+
+
+def names_tool(entry: str, tool: str) -> bool:
+    """Whether ``entry`` means ``tool``. ``mcp__server`` stands for every tool of that server, and ``*`` in such a name
+    for any text."""
+    if not entry.startswith("mcp__"):
+        return entry == tool
+    return fnmatchcase(tool, entry) or tool.startswith(f"{entry}__")
 
 
 def _names(rule: Rule, request: AccessRequest) -> tuple[str, ...]:
@@ -151,7 +164,9 @@ def parse_rule(text: str, effect: Effect, source: str = SESSION) -> Rule:
 
 def lasting_rule(request: AccessRequest, effect: Effect, source: str = SESSION) -> Rule:
     """The rule that remembers an answer about this tool and subject: exactly this one, or what ``lasting`` says where
-    that is allowed. A command that is denied stays so with further words behind it."""
+    that is allowed; of a tool of others, every call. A command that is denied stays so with further words behind it."""
+    if request.action is Action.CALL:
+        return Rule(new_id(), request.tool, effect, None, source)
     pattern = escaped(request.path or request.subject)
     if effect is Effect.ALLOW:
         pattern = request.lasting or pattern

@@ -92,6 +92,10 @@ class Host(Protocol):
     @property
     def editors(self) -> Editors: ...
 
+    def server_tools(self) -> Mapping[str, Tool]:
+        """The tools of the MCP servers that run, by name."""
+        ...
+
     def model(self, agent: Agent) -> Model: ...
 
     def policy(self, agent: Agent) -> Policy:

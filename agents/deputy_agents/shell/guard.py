@@ -1,8 +1,9 @@
 """Runs one command, and ends everything that it has started: on its end, on a word of the owner, and with the owner.
 
-A script of its own, run as ``python -I -S guard.py GRACE COMMAND...`` with three pipes: closing its input is the word
-to end; its output is that of the command, error output included; on its error output it reports one line (see
-:func:`_report`). A killed owner closes the pipe as well as a living one.
+A script of its own, run as ``python -I -S guard.py GRACE WORD COMMAND...`` with pipes: the end of the one of number
+WORD is the word to end; its output is that of the command; on its error output it reports one line (see
+:func:`_report`). A killed owner closes the pipe as well as a living one. Where WORD is its input (0), the command has
+no input and prints its errors with its output; else it has the input, and its errors stand before the report.
 
 On Linux the guard is the reaper of whatever its command starts: a process that forks away, starts a session of its own
 or is disowned becomes the guard's child, and no child is left when the guard ends. Elsewhere only the process group of
@@ -25,13 +26,13 @@ _LINUX = sys.platform == "linux"
 
 def main(arguments: list[str]) -> None:
     """Returns when nothing of the command is left."""
-    grace, command = float(arguments[0]), arguments[1:]
+    grace, word, command = float(arguments[0]), int(arguments[1]), arguments[2:]
     report, woken = os.dup(2), _wake_on_signals()
     if _LINUX:
         _prctl(_SET_CHILD_SUBREAPER)
-    child = _start(command)
-    _let_go_of_output()
-    code = _wait(child, woken)
+    child = _start(command, word)
+    _let_go(word)
+    code = _wait(child, woken, word)
     left = 0 if code is None else len(_living(child))
     if not _all_gone(child):
         ended = _end_all(child, grace)
@@ -41,10 +42,10 @@ def main(arguments: list[str]) -> None:
 
 
 def _report(to: int, code: int, left: int, survivors: int) -> None:
-    """The exit code (negative: the signal that ended it), how many processes it left behind, how many of all could not
-    be ended."""
+    """Tells, on a line of its own, the exit code (negative: the signal that ended it), how many processes it left
+    behind, and how many of all could not be ended."""
     try:
-        os.write(to, f"{code} {left} {survivors}\n".encode())
+        os.write(to, f"\n{code} {left} {survivors}\n".encode())
     except OSError:
         return  # nobody is there any more who wants to know
 
@@ -64,7 +65,7 @@ def _heard(number: int, frame: object) -> None:
     """The pipe has told of it already."""
 
 
-def _start(command: list[str]) -> int:
+def _start(command: list[str], word: int) -> int:
     """Forks the command into a session of its own. One that cannot be started ends with 127, and says why."""
     guard = os.getpid()
     child = os.fork()
@@ -79,30 +80,36 @@ def _start(command: list[str]) -> int:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(1, 2)
+        if word == 0:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(1, 2)
+        else:
+            os.close(word)
         os.execvp(command[0], command)  # noqa: S606 - that is what it is for
     except OSError as error:
-        os.write(1, f"{command[0]}: {error.strerror}\n".encode())
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     finally:
         os._exit(127)
 
 
-def _let_go_of_output() -> None:
-    """The owner reads to the end of the output: only the command must hold it open."""
+def _let_go(word: int) -> None:
+    """The owner reads to the end of the output, and writes to the end of the input: only the command must hold them
+    open."""
     nothing = os.open(os.devnull, os.O_RDWR)
+    if word != 0:
+        os.dup2(nothing, 0)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
 
 
-def _wait(child: int, woken: int) -> int | None:
+def _wait(child: int, woken: int, word: int) -> int | None:
     """The exit code of the command; ``None`` when it is to be ended before."""
     poll = select.poll()
-    poll.register(0, select.POLLIN | select.POLLHUP)
+    poll.register(word, select.POLLIN | select.POLLHUP)
     poll.register(woken, select.POLLIN)
     while True:
         ready = dict(poll.poll())
-        if 0 in ready:
+        if word in ready:
             return None
         signals = os.read(woken, 4096)
         code = _reap(child)

@@ -394,6 +394,7 @@ export interface ContextListResult {
   readonly instructions: readonly InstructionInfo[];
   readonly skills: readonly SkillInfo[];
   readonly commands: readonly CommandInfo[];
+  readonly servers: readonly McpServerInfo[];
   readonly problems: readonly ContextProblem[];
 }
 
@@ -557,6 +558,26 @@ export interface Location {
   /** The whole file when absent. */
   readonly range?: Range;
 }
+
+/** An MCP server, and what it has while it runs. */
+export interface McpServerInfo {
+  readonly name: string;
+  /** The file that names it; absent: the settings do. */
+  readonly uri?: string;
+  /** The command line or the address. */
+  readonly starts: string;
+  readonly state: McpServerState;
+  /** Why it does not run. */
+  readonly problem?: string;
+  /** By the names that agents use. */
+  readonly tools: readonly string[];
+  /** URIs. */
+  readonly resources: readonly string[];
+  readonly prompts: readonly string[];
+}
+
+/** How far an MCP server is. */
+export type McpServerState = "new" | "asked" | "refused" | "starting" | "ready" | "failed";
 
 /** A whole message; a cancelled turn's has the text shown so far. */
 export interface MessageAdded {
@@ -1155,6 +1176,8 @@ export interface Settings {
   readonly permissions?: PermissionSettings;
   readonly shell?: ShellSettings;
   readonly sessions?: SessionsSettings;
+  /** MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those that `.mcp.json` in the workspace names; each is asked about before it is started. */
+  readonly mcpServers?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
 /** How commands are run: by bash, without a terminal, in an environment that holds no secrets. */

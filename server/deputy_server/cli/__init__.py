@@ -7,6 +7,7 @@ import typer
 
 from deputy_server.cli.acp import acp
 from deputy_server.cli.agents import agents
+from deputy_server.cli.mcp import mcp
 from deputy_server.cli.run import run_prompt
 from deputy_server.cli.sessions import sessions
 from deputy_server.version import VERSION
@@ -115,3 +116,4 @@ app.command("run")(run_prompt)
 app.command("acp")(acp)
 app.add_typer(sessions)
 app.add_typer(agents)
+app.add_typer(mcp)

@@ -116,6 +116,8 @@ class _Run:
     def _sum_up(self, progress: Progress, verdict: Verdict) -> None:
         for title in verdict.refused:
             progress.note(f"Not permitted: {draw.one_line(title)}")
+        for name in verdict.unstarted:
+            progress.note(f"The MCP server {name} was not started; `deputy mcp approve {name}` lets it run here.")
         if verdict.error is not None:
             progress.note(draw.one_line(" ".join(filter(None, (verdict.error.message, verdict.error.action)))))
         elif verdict.code is Exit.FAILED:

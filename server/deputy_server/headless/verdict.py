@@ -11,6 +11,7 @@ from deputy_agents.event import (
     TurnFinished,
     TurnStarted,
 )
+from deputy_agents.servers import TOOL
 from deputy_server.headless.options import Exit
 
 _REFUSING = (ResolvedBy.DISMISSED, ResolvedBy.UNREACHABLE)
@@ -26,11 +27,13 @@ class Verdict:
         self.error: TurnError | None = None
         self.refused: list[str] = []
         """Titles of the calls that were asked about and not permitted."""
+        self.unstarted: list[str] = []
+        """Names of MCP servers that were asked about and not permitted: no agent has asked for them."""
         self._primary_id = primary_id
         self._stop_reason: str | None = None
         self._turns = 0
         self._below = 0
-        self._asked: dict[str, tuple[str, frozenset[str]]] = {}
+        self._asked: dict[str, tuple[str, str, frozenset[str]]] = {}
 
     @property
     def quiet(self) -> bool:
@@ -59,10 +62,11 @@ class Verdict:
                 self.answer = text
             case PermissionRequested(question):
                 rejecting = frozenset(o.option_id for o in question.options if not o.kind.allows)
-                self._asked[question.request_id] = question.title, rejecting
+                server = str(question.input["server"]) if question.tool == TOOL else ""
+                self._asked[question.request_id] = question.title, server, rejecting
             case PermissionResolved(request_id, by, option_id):
-                title, rejecting = self._asked.pop(request_id, ("", frozenset[str]()))
+                title, server, rejecting = self._asked.pop(request_id, ("", "", frozenset[str]()))
                 if by in _REFUSING or option_id in rejecting:
-                    self.refused.append(title)
+                    (self.unstarted if server else self.refused).append(server or title)
             case _:
                 pass

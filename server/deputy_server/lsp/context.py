@@ -1,19 +1,17 @@
 """Handlers of ``deputy/context/list`` and ``deputy/context/complete``."""
 
-from pathlib import Path
-
 from deputy_protocol.context import CompleteParams, CompleteResult, ContextListResult
 from deputy_protocol.session import SessionParams
-from deputy_server import convert
+from deputy_server import context
 from deputy_server.lsp.connection import Connection
 
 
 async def list_context(connection: Connection, params: SessionParams) -> ContextListResult:
     session = connection.app.runtime.session(params.session_id)
     await connection.refresh(session)
-    return convert.context(session.library, Path(session.record.cwd))
+    return context.listed(session)
 
 
 async def complete(connection: Connection, params: CompleteParams) -> CompleteResult:
     session = connection.app.runtime.session(params.session_id)
-    return convert.completions(await session.complete(params.text))
+    return context.completions(await session.complete(params.text))

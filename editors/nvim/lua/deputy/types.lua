@@ -272,6 +272,7 @@
 ---@field instructions deputy.InstructionInfo[]
 ---@field skills deputy.SkillInfo[]
 ---@field commands deputy.CommandInfo[]
+---@field servers deputy.McpServerInfo[]
 ---@field problems deputy.ContextProblem[]
 
 ---A file that cannot be used, or not whole.
@@ -394,6 +395,20 @@
 ---@class deputy.Location
 ---@field uri string
 ---@field range? deputy.Range The whole file when absent.
+
+---An MCP server, and what it has while it runs.
+---@class deputy.McpServerInfo
+---@field name string
+---@field uri? string The file that names it; absent: the settings do.
+---@field starts string The command line or the address.
+---@field state deputy.McpServerState
+---@field problem? string Why it does not run.
+---@field tools string[] By the names that agents use.
+---@field resources string[] URIs.
+---@field prompts string[]
+
+---How far an MCP server is.
+---@alias deputy.McpServerState 'new'|'asked'|'refused'|'starting'|'ready'|'failed'
 
 ---A whole message; a cancelled turn's has the text shown so far.
 ---@class deputy.MessageAdded
@@ -858,6 +873,7 @@
 ---@field permissions? deputy.PermissionSettings
 ---@field shell? deputy.ShellSettings
 ---@field sessions? deputy.SessionsSettings
+---@field mcpServers? table<string, table<string, any>> MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those that `.mcp.json` in the workspace names; each is asked about before it is started.
 
 ---How commands are run: by bash, without a terminal, in an environment that holds no secrets.
 ---@class deputy.ShellSettings

@@ -1,0 +1,71 @@
+"""What a server has to offer, bounded, and in a shape that models can be sent."""
+
+import json
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from deputy_agents.mcp import Offer
+from deputy_agents.ports import ToolSpec
+from deputy_agents.text import clean, cut, visible
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import Tool
+
+logger = logging.getLogger(__name__)
+
+MAX_TOOLS = 128
+MAX_LISTED = 200
+MAX_DESCRIPTION = 2000
+MAX_SCHEMA = 32 * 1024
+"""Characters of the schema of one tool's input; one with more is left out."""
+
+_MAX_PAGES = 20
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_NOT_AT_TOP = ("oneOf", "allOf", "anyOf")
+"""What model services refuse in a schema at its top; the server still judges by it."""
+
+
+async def offer_of(client: "Client") -> Offer:
+    """What the server says that it has. Resources and prompts that cannot be listed are none."""
+    tools = await _pages(client.list_tools, lambda page: page.tools, MAX_TOOLS)
+    can = client.server_capabilities
+    resources = await _perhaps(can.resources, client.list_resources, lambda page: page.resources)
+    prompts = await _perhaps(can.prompts, client.list_prompts, lambda page: page.prompts)
+    return Offer(
+        tuple(spec for tool in tools if (spec := _spec(tool)) is not None),
+        tuple(cut(visible(str(resource.uri)), 500) for resource in resources),
+        tuple(cut(visible(prompt.name), 200) for prompt in prompts),
+    )
+
+
+async def _perhaps(able: object, ask: Callable[..., Awaitable[Any]], items: Callable[[Any], list[Any]]) -> list[Any]:
+    if able is None:
+        return []
+    try:
+        return await _pages(ask, items, MAX_LISTED)
+    except Exception as error:  # noqa: BLE001 - it costs nothing but the list
+        logger.info("an MCP server does not list what it says it has: %s", type(error).__name__)
+        return []
+
+
+async def _pages(ask: Callable[..., Awaitable[Any]], items: Callable[[Any], list[Any]], limit: int) -> list[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await (ask() if cursor is None else ask(cursor=cursor))
+        found += items(page)
+        cursor = page.next_cursor
+        if cursor is None or len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def _spec(tool: "Tool") -> ToolSpec | None:
+    schema = {key: value for key, value in tool.input_schema.items() if key not in _NOT_AT_TOP}
+    if not _NAME.fullmatch(tool.name) or len(json.dumps(schema)) > MAX_SCHEMA:
+        logger.warning("a tool of an MCP server is left out: its name or its schema is too long")
+        return None
+    return ToolSpec(tool.name, cut(clean(tool.description or tool.name), MAX_DESCRIPTION), {**schema, "type": "object"})

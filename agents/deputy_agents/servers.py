@@ -1,0 +1,265 @@
+"""The MCP servers of one session: which there are, whether the user lets them run, and what they give agents.
+
+A server is shared by all agents of the session. It is started before the first prompt that finds it, and ends with the
+session. Each new command line is asked about once: the question is a call of the primary, though no model has made it,
+so that every client shows it where it shows the others.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from deputy_agents.definition import Problem
+from deputy_agents.event import (
+    Batch,
+    CallStatus,
+    CommandPreview,
+    Option,
+    OptionKind,
+    Preview,
+    Question,
+    TextPreview,
+    ToolCallStarted,
+    ToolCallUpdated,
+    ToolKind,
+)
+from deputy_agents.event import ResolvedBy as By
+from deputy_agents.ids import new_id
+from deputy_agents.inbox import Resolution
+from deputy_agents.mcp import Offer, ServerEntry, ServerState
+from deputy_agents.mcp.approvals import Approvals
+from deputy_agents.mcp.config import SETTINGS, read_servers
+from deputy_agents.mcp.connection import Connection
+from deputy_agents.mcp.tool import ServerTool
+from deputy_agents.permission.decide import AccessRequest, Action, Decision, Effect, decide
+from deputy_agents.run.agent import Agent, Host, say
+from deputy_agents.text import cut, visible
+from deputy_agents.tool.base import Tool
+
+logger = logging.getLogger(__name__)
+
+TOOL = "mcp"
+"""The name by which rules speak of starting servers: ``mcp(npx -y server *)``."""
+PATIENCE = 10.0
+"""Seconds that a prompt waits for servers that are starting; their tools come later then."""
+_MAX_TITLE = 200
+
+
+@dataclass(slots=True)
+class _Server:
+    entry: ServerEntry
+    state: ServerState = ServerState.NEW
+    problem: str = ""
+    connection: Connection | None = None
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """A server as lists show it. ``problem`` says why it does not run."""
+
+    entry: ServerEntry
+    state: ServerState
+    problem: str
+    offer: Offer
+
+
+class Servers:
+    """``folder`` is where they run; the user's answers are kept for it in ``approvals``. ``changed`` is called when a
+    server has come, has gone, or has other tools."""
+
+    def __init__(
+        self,
+        host: Host,
+        tasks: TaskGroup,
+        roots: Sequence[Path],
+        folder: Path,
+        approvals: Approvals,
+        changed: Callable[[], None],
+    ) -> None:
+        self.problems: tuple[Problem, ...] = ()
+        self._host = host
+        self._tasks = tasks
+        self._roots = tuple(roots)
+        self._folder = folder
+        self._approvals = approvals
+        self._changed = changed
+        self._servers: dict[str, _Server] = {}
+
+    def list(self) -> Sequence[ServerStatus]:
+        """By name."""
+        return [_status(self._servers[name]) for name in sorted(self._servers)]
+
+    def tools(self) -> Mapping[str, Tool]:
+        """Those of the servers that run, or ran and are being started again, by the names that agents use."""
+        running = [s.connection for _, s in sorted(self._servers.items()) if s.connection and s.state is not _FAILED]
+        return {tool.spec.name: tool for one in running for spec in one.offer.tools if (tool := ServerTool(one, spec))}
+
+    async def refresh(self) -> None:
+        """Looks which servers there are now; those that are gone, or are another thing now, end."""
+        roots = self._roots if self._host.settings.trusted else ()
+        read = partial(read_servers, roots, self._host.settings.mcp_servers)
+        entries, self.problems = await to_thread.run_sync(read, abandon_on_cancel=True)
+        for name, server in tuple(self._servers.items()):
+            if entries.get(name) != server.entry:
+                del self._servers[name]
+                server.scope.cancel()
+                self._changed()
+        for name, entry in entries.items():
+            self._servers.setdefault(name, _Server(entry))
+
+    async def start(self, primary: Agent) -> None:
+        """Starts those that may be started, and waits for them, in bounded time. About the others the user is asked
+        when :meth:`ask` is called."""
+        new = [server for server in self._servers.values() if server.state is ServerState.NEW]
+        for server in new:
+            await self._consider(server, primary)
+        with anyio.move_on_after(PATIENCE):
+            for server in new:
+                if server.connection is not None:
+                    await server.connection.settled.wait()
+
+    def ask(self, primary: Agent) -> None:
+        """Asks about those that nobody has decided about, without waiting for the answer."""
+        for server in self._servers.values():
+            if server.state is ServerState.NEW:
+                server.state = ServerState.ASKED
+                self._tasks.start_soon(self._ask, server, primary)
+
+    # -- whether it may --------------------------------------------------------------------------------------------
+
+    def _decision(self, server: _Server, primary: Agent) -> Decision:
+        request = AccessRequest(TOOL, Action.CONNECT, server.entry.line)
+        return decide(self._host.policy(primary), request)
+
+    async def _consider(self, server: _Server, primary: Agent) -> None:
+        decision = self._decision(server, primary)
+        allowed: bool | None = decision.effect is Effect.ALLOW
+        if decision.effect is Effect.ASK:
+            allowed = await to_thread.run_sync(self._approvals.of, self._folder, server.entry)
+        if allowed:
+            self._run(server)
+        elif allowed is not None:
+            server.state = ServerState.REFUSED
+            server.problem = decision.reason if decision.effect is Effect.DENY else "you have said that it must not run"
+
+    async def _ask(self, server: _Server, primary: Agent) -> None:
+        decision = self._decision(server, primary)
+        question = _question(server.entry, primary, self._folder, decision.reason)
+        call_id = question.tool_call_id
+        say(
+            self._host,
+            primary,
+            ToolCallStarted(call_id, TOOL, question.title, question.kind, CallStatus.PENDING, question.input, ()),
+        )
+        with server.scope:
+            resolution = await self._host.inbox.ask(question, primary.run, lambda: self._by_rule(server, primary))
+            await self._answered(server, resolution)
+        if server.connection is not None:
+            say(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
+            await server.connection.settled.wait()
+        status = _status(server)
+        done = CallStatus.COMPLETED if status.state is ServerState.READY else CallStatus.FAILED
+        say(self._host, primary, ToolCallUpdated(call_id, done, _outcome(status)))
+
+    def _by_rule(self, server: _Server, primary: Agent) -> Resolution | None:
+        now = self._decision(server, primary)
+        if now.effect is Effect.ASK:
+            return None
+        return Resolution(By.RULE, allowed=now.effect is Effect.ALLOW, decision=now.reason)
+
+    async def _answered(self, server: _Server, resolution: Resolution) -> None:
+        option = resolution.option
+        if option is not None and option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
+            await self._keep(server.entry, option.kind.allows)
+        if resolution.allowed or (option is not None and option.kind.allows):
+            self._run(server)
+        else:
+            server.state = ServerState.REFUSED
+            server.problem = resolution.decision or _NOT_STARTED[resolution.by]
+
+    async def _keep(self, entry: ServerEntry, allowed: bool) -> None:
+        try:
+            await to_thread.run_sync(self._approvals.keep, self._folder, entry, allowed)
+        except OSError as error:
+            logger.warning("the answer about MCP server %s is not kept: %s", entry.name, error)
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def _run(self, server: _Server) -> None:
+        server.state = ServerState.STARTING
+        server.connection = Connection(server.entry, str(self._folder), partial(self._moved, server))
+        self._tasks.start_soon(self._keep_running, server, server.connection.run)
+
+    async def _keep_running(self, server: _Server, run: Callable[[], Awaitable[None]]) -> None:
+        with server.scope:
+            await run()
+
+    def _moved(self, server: _Server) -> None:
+        if server.connection is not None:
+            server.state, server.problem = server.connection.state, server.connection.problem
+        self._changed()
+
+
+_FAILED = ServerState.FAILED
+_OPTIONS = {
+    OptionKind.ALLOW_ALWAYS: "Start it, now and later in this folder",
+    OptionKind.ALLOW_ONCE: "Start it this time",
+    OptionKind.REJECT_ONCE: "Not this time",
+    OptionKind.REJECT_ALWAYS: "Never start it in this folder",
+}
+_NOT_STARTED = {
+    By.USER: "you have said that it must not run now",
+    By.DISMISSED: "the question was dismissed without an answer, which is no consent",
+    By.UNREACHABLE: "it has to be approved, and no connected client can ask",
+    By.CANCELLED: "the question was withdrawn",
+}
+
+
+def _status(server: _Server) -> ServerStatus:
+    offer = server.connection.offer if server.connection else Offer()
+    return ServerStatus(server.entry, server.state, server.problem, offer)
+
+
+def _outcome(status: ServerStatus) -> str:
+    if status.state is ServerState.READY:
+        count = len(status.offer.tools)
+        return f"The MCP server {status.entry.name} runs; it has {count} tool{'' if count == 1 else 's'}."
+    return f"The MCP server {status.entry.name} does not run: {status.problem}."
+
+
+def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> Question:
+    return Question(
+        request_id=new_id(),
+        agent=primary.ref,
+        batch=Batch(new_id(), 0, 1),
+        tool_call_id=f"mcp-{new_id()}",
+        title=primary.title(f"{TOOL}({cut(visible(entry.name), _MAX_TITLE)})"),
+        tool=TOOL,
+        kind=ToolKind.FETCH if entry.url else ToolKind.EXECUTE,
+        input={"server": entry.name, "starts": entry.line, "named_in": entry.source},
+        locations=(),
+        options=tuple(Option(kind.value, name, kind) for kind, name in _OPTIONS.items()),
+        preview=_preview(entry, folder),
+        reason=_why(entry, reason),
+    )
+
+
+def _preview(entry: ServerEntry, folder: Path) -> Preview:
+    """All that is started or sent, as written: nobody can say yes to what is not shown."""
+    values = entry.headers if entry.url else entry.env
+    given = "".join(f"\n{name}={value}" for name, value in values.items())
+    text = "\n".join(map(visible, f"{entry.line}{given}".split("\n")))
+    return TextPreview(text) if entry.url else CommandPreview(text, str(folder))
+
+
+def _why(entry: ServerEntry, reason: str) -> str:
+    where = "your settings" if entry.source == SETTINGS else Path(entry.source).name
+    sees = f" It gets to see {', '.join(entry.variables)} of your environment." if entry.variables else ""
+    return f"The MCP server {entry.name}, which is named in {where}, gives agents tools.{sees} {reason}"

@@ -1,0 +1,372 @@
+"""MCP servers of a session: started after a yes, used under the gate, and ended with it. The servers are real."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from socket import socket
+
+import psutil
+import pytest
+
+from deputy_agents.definition import PermissionMode
+from deputy_agents.event import CommandPreview, PermissionResolved, ToolCallStarted, ToolCallUpdated
+from deputy_agents.mcp import ServerState, connection
+from deputy_agents.message import Text
+from deputy_agents.model.scripted import calls, say, use
+from deputy_agents.permission.decide import Effect, Rule
+from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.settings import PermissionSettings, Settings
+from tests.support.commands import until
+from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Line, Person, core, delegate, results
+from tests.support.servers import ROOT, name_servers, tools_server
+
+pytestmark = pytest.mark.asyncio
+
+ALWAYS = Selected("allow_always")
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PAUSE", 0.01)
+
+
+@pytest.fixture
+def project(workspace: Path) -> Path:
+    name_servers(workspace, tools=tools_server(TOOLS_TOKEN="${MY_TOKEN:-hush-hush-hush}"))
+    return workspace
+
+
+def call(tool: str, **input: object) -> Line:
+    return calls([use(f"mcp__tools__{tool}", **input)])
+
+
+def starting(then: Answer | None = None) -> Person:
+    """Someone who lets servers start, and gives the answer ``then`` to all else."""
+    return Person(lambda question: ALLOW if question.tool == "mcp" else then or ALLOW)
+
+
+async def prompt(c: Core, text: str = "go") -> str:
+    """A whole turn; the text of its end."""
+    async with asyncio.timeout(BOUND):
+        await c.session.refresh()
+        turn = await c.session.prompt([Text(text)])
+        return (await turn.result()).stop_reason
+
+
+@asynccontextmanager
+async def running(project: Path, lines: list[Line], person: Person | None = None) -> AsyncIterator[Core]:
+    """A session whose server runs, and whose model then says ``lines``."""
+    async with core(project, Cast([say("hello"), *lines]), person or starting()) as c:
+        await prompt(c)
+        await c.until(lambda: state(c) is ServerState.READY)
+        yield c
+
+
+def state(c: Core) -> ServerState | None:
+    return next((one.state for one in c.session.servers.list()), None)
+
+
+def told(c: Core) -> str:
+    """The result that the model was last told."""
+    (result,) = results(c.requests()[-1])
+    return ("error: " if result.is_error else "") + result.content
+
+
+@pytest.mark.requirement("X16")
+async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_what_it_sees(project: Path) -> None:
+    async with running(project, []) as c:
+        (question,) = [one for one in c.bodies(ToolCallStarted) if one.tool == "mcp"]
+        assert question.title == "mcp(tools)"
+        asked = (await c.question()).preview
+        assert isinstance(asked, CommandPreview)
+        assert "-m tests.support.mcp_server" in asked.command
+        assert "TOOLS_TOKEN=${MY_TOKEN:-hush-hush-hush}" in asked.command
+        assert "It gets to see MY_TOKEN of your environment." in ((await c.question()).reason or "")
+        (server,) = c.session.servers.list()
+        assert {"echo", "crash"} <= {tool.name for tool in server.offer.tools}
+        assert (server.offer.resources, server.offer.prompts) == (("notes://today",), ("review",))
+
+
+@pytest.mark.requirement("X16")
+async def test_a_tool_is_asked_about_and_runs_after_a_yes(project: Path) -> None:
+    async with running(project, [call("echo", text="hi"), say("done")]) as c:
+        assert await prompt(c) == "end_turn"
+        assert told(c) == "hi"
+        (started,) = [one for one in c.bodies(ToolCallStarted) if one.tool == "mcp__tools__echo"]
+        assert started.title == "mcp__tools__echo(text=hi)"
+
+
+@pytest.mark.requirement("X16")
+async def test_a_child_uses_a_tool_that_is_denied_once_and_allowed_once(project: Path) -> None:
+    answers = iter([DENY, ALLOW])
+    person = Person(lambda question: ALLOW if question.tool == "mcp" else next(answers))
+    path = project / "out.txt"
+    lines = {"task": [call("write", path=str(path)), call("write", path=str(path)), say("done")]}
+    async with core(project, Cast([say("hello"), delegate("task", mode="default"), say("end")], lines), person) as c:
+        await prompt(c)
+        await c.until(lambda: state(c) is ServerState.READY)
+        await prompt(c)
+        first, second = (results(request)[0] for request in c.requests("task")[1:])
+        assert (first.is_error, first.content) == (True, "Denied by the user.")
+        assert (second.is_error, second.content) == (False, "written")
+        assert path.read_text() == "written\n"
+        assert [title.partition("=")[0] for title in person.titles[1:]] == ["[task] mcp__tools__write(path"] * 2
+
+
+async def test_children_that_only_read_are_not_offered_tools_of_servers(project: Path) -> None:
+    lines = {"task": [say("done")]}
+    async with core(project, Cast([say("hello"), delegate("task"), say("end")], lines), starting()) as c:
+        await prompt(c)
+        await c.until(lambda: state(c) is ServerState.READY)
+        await prompt(c)
+        assert not any(tool.name.startswith("mcp__") for tool in c.requests("task")[0].tools)
+        assert any(tool.name == "mcp__tools__echo" for tool in c.requests()[-1].tools)
+
+
+async def test_a_lasting_yes_is_about_every_call_of_the_tool(project: Path) -> None:
+    person = starting(Selected("allow_always"))
+    async with running(project, [call("echo", text="a"), call("echo", text="b"), say("done")], person) as c:
+        await prompt(c)
+        assert len(person.asked) == 2
+        assert person.asked[-1].options[1].name == "Always allow: mcp__tools__echo"
+
+
+@pytest.mark.parametrize("rule", ["mcp__tools", "mcp__tools__*", "mcp__tools__echo"])
+async def test_rules_name_a_tool_or_all_of_a_server(project: Path, rule: str) -> None:
+    async with running(project, [call("echo", text="a"), say("done")]) as c:
+        c.session.remember([Rule("r", rule, Effect.DENY)])
+        await prompt(c)
+        assert told(c) == f"error: Denied: The rule {rule} denies it."
+
+
+@pytest.mark.parametrize("answer", [DENY, Dismissed(), Selected("reject_always")], ids=str)
+async def test_without_a_yes_no_server_is_started(project: Path, answer: Answer) -> None:
+    async with core(project, Cast([say("hello"), say("hello")]), Person(answer)) as c:
+        await prompt(c)
+        await c.until(lambda: state(c) is ServerState.REFUSED)
+        await prompt(c)
+        assert not any(tool.name.startswith("mcp__") for tool in c.requests()[-1].tools)
+        assert len(c.bodies(PermissionResolved)) == 1
+        ended = await c.seen(ToolCallUpdated, lambda update: update.content)
+        assert "does not run" in (ended.content or "")
+
+
+async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line_changes(project: Path) -> None:
+    person = Person(ALWAYS)
+
+    async def again(c: Core) -> None:
+        """Another session in the same folder."""
+        session = await c.runtime.new_session(cwd=project, roots=[project])
+        session.attach(person)
+        await session.refresh()
+        c.model.script = Cast([say("hello")])
+        await (await session.prompt([Text("go")])).result()
+        await until(lambda: session.servers.list()[0].state is ServerState.READY)
+
+    async with core(project, Cast([say("hello")]), person) as c:
+        await prompt(c)
+        await c.until(lambda: state(c) is ServerState.READY)
+        await again(c)
+        assert len(person.asked) == 1
+        name_servers(project, tools=tools_server(TOOLS_TOKEN="another"))
+        await again(c)
+        assert [one.tool for one in person.asked] == ["mcp", "mcp"]
+
+
+async def test_in_a_workspace_that_is_not_trusted_servers_of_its_own_are_not_even_asked_about(project: Path) -> None:
+    person = Person()
+    async with core(project, Cast([say("hello")]), person, settings=Settings(trusted=False)) as c:
+        await prompt(c)
+        assert (c.session.servers.list(), person.asked) == ([], [])
+
+
+async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_rule_may_start_them(
+    project: Path,
+) -> None:
+    own = tools_server(TOOLS_TOKEN="mine")
+    rules = PermissionSettings((Rule("r", "mcp", Effect.ALLOW, "* -m tests.support.mcp_server"),))
+    settings = Settings(mcp_servers={"tools": own}, permissions=rules)
+    async with core(project, Cast([call("echo", text="a"), say("done")]), Person(), settings=settings) as c:
+        await prompt(c)
+        assert told(c) == "a"
+        (server,) = c.session.servers.list()
+        assert server.entry.source == "settings"
+
+
+async def test_all_agents_of_a_session_share_one_server(project: Path) -> None:
+    lines = {"task": [call("pid"), say("done")]}
+    script = Cast([say("hello"), call("pid"), delegate("task", mode="default"), say("end")], lines)
+    async with core(project, script, starting()) as c:
+        await prompt(c)
+        await c.until(lambda: state(c) is ServerState.READY)
+        await prompt(c)
+        (mine,) = results(c.requests()[2])
+        (theirs,) = results(c.requests("task")[1])
+        assert mine.content == theirs.content
+
+
+@pytest.mark.requirement("X16")
+async def test_a_server_that_crashes_is_told_and_started_again(project: Path) -> None:
+    async with running(project, [call("crash"), call("echo", text="back"), say("done")]) as c:
+        await prompt(c)
+        (crashed,) = results(c.requests()[2])
+        assert crashed.is_error
+        assert crashed.content == "The MCP server tools broke down in this call; it is started again."
+        assert told(c) == "back"
+
+
+@pytest.mark.requirement("X16")
+async def test_a_call_that_hangs_is_given_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CALL_LIMIT", 0.2)
+    async with running(project, [call("hang"), say("done")]) as c:
+        await prompt(c)
+        assert told(c) == "error: The MCP server tools gave no answer within 0.2 s."
+
+
+@pytest.mark.requirement("X16")
+async def test_a_call_is_cancelled_with_its_turn(project: Path) -> None:
+    async with running(project, [call("hang")]) as c:
+        turn = await c.session.prompt([Text("go")])
+        await c.seen(
+            ToolCallUpdated, lambda update: update.status == "in_progress" and "mcp-" not in update.tool_call_id
+        )
+        await c.session.cancel()
+        assert (await c.finish(turn)).stop_reason == "cancelled"
+
+
+@pytest.mark.requirement("X16")
+async def test_a_flood_ends_the_connection_and_nothing_else(project: Path) -> None:
+    async with running(project, [call("flood"), call("echo", text="back"), say("done")]) as c:
+        await prompt(c)
+        assert results(c.requests()[2])[0].is_error
+        assert told(c) == "back"
+
+
+async def test_what_a_tool_says_is_bounded_and_says_so(project: Path) -> None:
+    async with running(project, [call("much"), say("done")]) as c:
+        await prompt(c)
+        assert len(told(c)) < 50_000
+        assert told(c).endswith("ask the tool for less]")
+
+
+async def test_errors_and_pictures_of_tools_reach_the_model(project: Path) -> None:
+    async with running(project, [call("fail"), call("paint"), say("done")]) as c:
+        await prompt(c)
+        (failed,) = results(c.requests()[2])
+        assert failed.is_error
+        assert failed.content == "Error executing tool fail"
+        (painted,) = results(c.requests()[3])
+        assert [image.media_type for image in painted.images] == ["image/png"]
+
+
+async def test_a_server_gets_no_secret_but_its_own_and_that_is_not_told_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")
+    async with running(project, [call("secret"), say("done")]) as c:
+        await prompt(c)
+        assert told(c) == "the token is [removed], the key is None"
+
+
+async def test_new_tools_of_a_server_are_offered(project: Path) -> None:
+    async with running(project, [call("grow"), say("done"), call("grown"), say("done")]) as c:
+        await prompt(c)
+        await until(lambda: any(tool.name == "grown" for tool in c.session.servers.list()[0].offer.tools))
+        await prompt(c)
+        assert told(c) == "grown"
+
+
+async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: Path) -> None:
+    name_servers(
+        workspace,
+        none={"command": "no-such-program"},
+        silent={"command": "sh", "args": ["-c", "echo out of order >&2; exit 1"]},
+        unset={"command": "sh", "env": {"KEY": "${NO_SUCH_VARIABLE}"}},
+    )
+    async with core(workspace, Cast([say("hello")]), Person()) as c:
+        await prompt(c)
+        await c.until(lambda: all(one.state is ServerState.FAILED for one in c.session.servers.list()))
+        problems = [one.problem for one in c.session.servers.list()]
+        assert problems[0] == "it has ended: no-such-program: No such file or directory"
+        assert problems[1] == "it has ended: out of order"
+        assert (
+            problems[2]
+            == "NO_SUCH_VARIABLE has no value in the environment of Deputy; set it, or write a default for it"
+        )
+
+
+async def test_servers_end_with_their_session_even_those_that_ignore_their_input(project: Path) -> None:
+    name_servers(project, tools={**tools_server(), "args": ["-c", _DEAF]})
+    async with running(project, []):
+        mine = psutil.Process().children(recursive=True)
+        assert any("sleep" in " ".join(process.cmdline()) for process in mine)
+    await until(lambda: not any(process.is_running() for process in mine))
+
+
+_DEAF = """
+import os, signal, subprocess, sys, threading
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+subprocess.Popen(["sleep", "600"])
+sys.argv = [sys.argv[0]]
+from tests.support.mcp_server import server
+server.run("stdio")
+signal.pause()
+"""
+
+
+async def test_an_entry_that_is_taken_out_ends_its_server(project: Path) -> None:
+    async with running(project, [say("hello")]) as c:
+        name_servers(project)
+        await c.session.refresh()
+        await prompt(c)
+        assert c.session.servers.list() == []
+        assert not any(tool.name.startswith("mcp__") for tool in c.requests()[-1].tools)
+
+
+async def test_a_plan_uses_no_tool_of_a_server(project: Path) -> None:
+    async with running(project, [call("echo", text="a"), say("done")]) as c:
+        c.session.permission_mode = PermissionMode.PLAN
+        await prompt(c)
+        assert "The mode plan denies it" in told(c)
+
+
+async def test_a_server_is_reached_by_http(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with http_server() as url:
+        monkeypatch.setenv("MCP_HOST", url)
+        name_servers(workspace, tools={"type": "http", "url": "${MCP_HOST}/mcp", "headers": {"X-Who": "me"}})
+        lines: list[Line] = [call("echo", text="hi"), call("much"), say("done")]
+        async with running(workspace, lines) as c:
+            await prompt(c)
+            assert results(c.requests()[2])[0].content == "hi"
+            assert told(c).endswith("ask the tool for less]")
+
+
+@asynccontextmanager
+async def http_server() -> AsyncIterator[str]:
+    """The address of the tools' server, as a program of its own."""
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {**os.environ, "PORT": str(port), "PYTHONPATH": str(ROOT)}
+    program = [sys.executable, "-m", "tests.support.mcp_server", "http"]
+    server = await asyncio.create_subprocess_exec(*program, env=env, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        async with asyncio.timeout(BOUND):
+            while not await _listens(port):  # noqa: ASYNC110 - it sends no word
+                await asyncio.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.kill()
+        await server.wait()
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True

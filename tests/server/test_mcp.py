@@ -1,0 +1,147 @@
+"""MCP servers over the wire and on the command line: a reference server used by a child, and nothing left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from deputy_server.cli.mcp import mcp
+from tests.support.commands import until
+from tests.support.deputies import Deputies, is_child
+from tests.support.plays import Json, Play, call, calls, say
+from tests.support.rpc import serving
+from tests.support.servers import name_servers, tools_server
+
+TIME = {"command": str(Path(sys.executable).with_name("mcp-server-time")), "args": ["--local-timezone", "UTC"]}
+ASK = "deputy/permission/request"
+
+
+def choosing(**kinds: list[str]) -> object:
+    """Answers questions about a tool with these kinds of options, one after the other."""
+
+    def answer(question: Json) -> Json:
+        kind = kinds[question["tool"]].pop(0)
+        (option,) = [option for option in question["options"] if option["kind"] == kind]
+        return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
+
+    return answer
+
+
+def convert(body: Json, _: int) -> Play:
+    """A child that asks for the time until it has an answer."""
+    (last,) = [block for block in body["messages"][-1]["content"] if block["type"] != "text"] or [{}]
+    told = str(last.get("content"))
+    if "T21:00" in told:
+        return say("It is nine in the evening.")
+    return calls(call("mcp__time__convert_time", source_timezone="UTC", time="12:00", target_timezone="Asia/Tokyo"))
+
+
+@pytest.mark.requirement("X16")
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_once(
+    deputy: Deputies, workspace: Path
+) -> None:
+    name_servers(workspace, time=TIME)
+
+    def script(body: Json, n: int) -> object:
+        if len(body["messages"]) == 1 and not is_child(body):
+            return say("hello")
+        if is_child(body):
+            return convert(body, n)
+        if len(body["messages"]) == 3:
+            return calls(call("spawn_agent", instructions="what time is it", mode="default"))
+        return say("done")
+
+    async with deputy(script, workspace) as (client, _):  # type: ignore[arg-type]
+        client.handlers[ASK] = choosing(mcp=["allow_once"], mcp__time__convert_time=["reject_once", "allow_once"])  # type: ignore[assignment]
+        session_id, primary = await client.session()
+        await client.prompt(session_id, "go")
+        started = await client.event("tool_call", lambda event: event["tool"] == "mcp")
+        assert (started["agentId"], started["title"]) == (primary, "mcp(time)")
+        ready = await client.event("tool_call_update", lambda event: event["status"] == "completed")
+        assert ready["content"] == "The MCP server time runs; it has 2 tools."
+        listed = await client.request("deputy/context/list", {"sessionId": session_id})
+        assert listed["servers"] == [
+            {
+                "name": "time",
+                "uri": (workspace / ".mcp.json").as_uri(),
+                "starts": " ".join([TIME["command"], *TIME["args"]]),  # type: ignore[list-item]
+                "state": "ready",
+                "tools": ["mcp__time__get_current_time", "mcp__time__convert_time"],
+                "resources": [],
+                "prompts": [],
+            }
+        ]
+        await client.prompt(session_id, "again")
+        asked = [m["params"] for m in client.received if m.get("method") == ASK][1:]
+        assert [question["agent"]["label"] for question in asked] == ["what time is it"] * 2
+        (finished,) = client.events("agent_finished")
+        assert finished["result"] == "It is nine in the evening."
+
+
+@pytest.mark.requirement("X16")
+@pytest.mark.requirement("X12")
+@pytest.mark.asyncio
+async def test_a_deputy_that_is_killed_leaves_no_server(workspace: Path) -> None:
+    name_servers(workspace, tools=tools_server())
+    async with serving() as client:
+        await client.initialize(workspace, initializationOptions={"permissionMode": "bypass", "model": "offline"})
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "hello")
+        mine = psutil.Process(client.process.pid).children(recursive=True)
+        assert any("tests.support.mcp_server" in " ".join(process.cmdline()) for process in mine)
+        os.kill(client.process.pid, signal.SIGKILL)
+        await until(lambda: not any(process.is_running() for process in mine))
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "deputy_server", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def invoked(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs `deputy mcp` in the workspace."""
+    monkeypatch.chdir(workspace)
+    return lambda *arguments: CliRunner().invoke(mcp, list(arguments))
+
+
+def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: Callable[..., Result]) -> None:
+    name_servers(workspace, time=TIME, broken={"command": "no-such-program"}, wrong={})
+    listed = invoked("list", "--json")
+    assert [(row["name"], row["approval"]) for row in json.loads(listed.stdout)] == [
+        ("time", "will ask"),
+        ("broken", "will ask"),
+    ]
+    assert "MCP server wrong: give either command or url" in listed.stderr
+    assert invoked("approve", "time").exit_code == 0
+    assert "time  (approved)" in invoked("list").stdout
+    invoked("revoke", "time")
+    assert "time  (will ask)" in invoked("list").stdout
+    unknown = invoked("approve", "nothing")
+    assert unknown.exit_code == 2
+    assert "there are: time, broken" in unknown.stderr
+
+
+def test_the_command_line_starts_servers_to_see_what_they_have(workspace: Path, invoked: Callable[..., Result]) -> None:
+    name_servers(workspace, time=TIME, broken={"command": "no-such-program"})
+    tried = invoked("list", "--start")
+    assert tried.exit_code == 1
+    assert "time  (will ask, ready)" in tried.stdout
+    assert "tools: get_current_time, convert_time" in tried.stdout
+    assert "problem: it has ended: no-such-program: No such file or directory" in tried.stdout
+
+
+def test_a_run_without_a_person_goes_on_without_the_server_and_says_how_to_let_it_run(workspace: Path) -> None:
+    name_servers(workspace, tools=tools_server())
+    done = run(workspace, "run", "--model", "offline", "hello")
+    assert done.returncode == 0
+    assert "deputy mcp approve tools" in done.stderr

@@ -1,0 +1,102 @@
+"""An MCP server with good tools and bad ones, as its users write them."""
+
+import os
+import sys
+from pathlib import Path
+
+import anyio
+from mcp.server.mcpserver import Context, Image, MCPServer
+
+from tests.support.pictures import png
+
+server = MCPServer("tools")
+
+
+@server.tool()
+def echo(text: str) -> str:
+    """Says it."""
+    return text
+
+
+@server.tool()
+def write(path: str) -> str:
+    """Writes a file, to show that it ran."""
+    Path(path).write_text("written\n", "utf-8")
+    return "written"
+
+
+@server.tool()
+def secret() -> str:
+    """Gives away what it was given."""
+    return f"the token is {os.environ['TOOLS_TOKEN']}, the key is {os.environ.get('ANTHROPIC_API_KEY')}"
+
+
+@server.tool()
+def fail() -> str:
+    """Fails."""
+    raise ValueError("nothing there")
+
+
+@server.tool()
+def paint() -> Image:
+    """Paints."""
+    return Image(data=png(2, 1), format="png")
+
+
+@server.tool()
+def pid() -> str:
+    """Who it is."""
+    return str(os.getpid())
+
+
+@server.tool()
+def crash() -> str:
+    """Ends in the middle."""
+    os.write(2, b"out of luck\n")
+    os._exit(3)
+
+
+@server.tool()
+async def hang() -> str:
+    """Does not come back."""
+    await anyio.sleep_forever()
+    return ""
+
+
+@server.tool()
+def flood() -> str:
+    """Says far too much at once."""
+    return "x" * (9 * 1024 * 1024)
+
+
+@server.tool()
+def much() -> str:
+    """Says much."""
+    return "y" * (1024 * 1024)
+
+
+@server.tool()
+async def grow(context: Context) -> str:
+    """Gets a further tool."""
+    server.add_tool(lambda: "grown", name="grown", description="New.")
+    await context.session.send_tool_list_changed()
+    return "grown"
+
+
+@server.resource("notes://today")
+def notes() -> str:
+    """Today's notes."""
+    return "none"
+
+
+@server.prompt()
+def review() -> str:
+    """Asks for a review."""
+    return "Review it."
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["http"]:
+        server.run("streamable-http", port=int(os.environ["PORT"]))
+    else:
+        server.run("stdio")

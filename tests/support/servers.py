@@ -1,0 +1,20 @@
+"""Workspaces that name MCP servers."""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def tools_server(**env: str) -> dict[str, object]:
+    """The server with good tools and bad ones, as `.mcp.json` has it."""
+    return {
+        "command": sys.executable,
+        "args": ["-m", "tests.support.mcp_server"],
+        "env": {"PYTHONPATH": str(ROOT), **env},
+    }
+
+
+def name_servers(workspace: Path, **servers: object) -> None:
+    (workspace / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
