@@ -151,7 +151,7 @@ class Servers:
 
     async def _ask(self, server: _Server, primary: Agent) -> None:
         decision = self._decision(server, primary)
-        question = _question(server.entry, primary, self._folder, decision.reason)
+        question = _question(server.entry, primary, self._folder, decision.reason if decision.rule else "")
         call_id = question.tool_call_id
         say(
             self._host,
@@ -262,4 +262,4 @@ def _preview(entry: ServerEntry, folder: Path) -> Preview:
 def _why(entry: ServerEntry, reason: str) -> str:
     where = "your settings" if entry.source == SETTINGS else Path(entry.source).name
     sees = f" It gets to see {', '.join(entry.variables)} of your environment." if entry.variables else ""
-    return f"The MCP server {entry.name}, which is named in {where}, gives agents tools.{sees} {reason}"
+    return " ".join(filter(None, (f"The MCP server {entry.name}, named in {where}, gives agents tools.{sees}", reason)))

@@ -41,6 +41,7 @@ from deputy_agents.event import (
 )
 from deputy_agents.guidance.commands import called, filled
 from deputy_agents.guidance.library import Library
+from deputy_agents.hook import Hook
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog, Subscription
@@ -54,6 +55,7 @@ from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import BackgroundEnded, FinishTurn, UserCancel, UserPrompt
+from deputy_agents.run.hooking import SEND_BACK, Hooking
 from deputy_agents.run.state import Cancelling
 from deputy_agents.servers import Servers
 from deputy_agents.settings import Budget, Settings
@@ -458,6 +460,10 @@ class Session:
     def settings(self) -> Settings:
         return self._shared.settings
 
+    def hooks(self) -> Sequence[Hook]:
+        of_workspace = self.library.hooks if self.settings.vouched else ()
+        return (*self.settings.hooks, *self.library.own_hooks, *of_workspace)
+
     def server_tools(self) -> Mapping[str, Tool]:
         return self.servers.tools()
 
@@ -628,8 +634,21 @@ class Session:
     async def _settle(self, turn: Turn, outcome: TurnResult) -> None:
         try:
             await self.flush()
+            if outcome.stop_reason != "cancelled":
+                await self._end_hooks(turn, outcome)
         finally:
             turn.settle(outcome)
+
+    async def _end_hooks(self, turn: Turn, outcome: TurnResult) -> None:
+        """Runs the hooks at the end of a turn. One that says so sends the agent back to work, once for each prompt."""
+        agent = self._primary.agent
+        failed = await Hooking(agent, self).turn_end(outcome.stop_reason, self._primary.state.last_text)
+        words = "\n\n".join(f"The hook {one.name} says:\n{one.said}" for one in failed if one.code == SEND_BACK)
+        if words and turn.origin == "user" and self._turn is None and not self._closed:
+            self._begin(Turn(new_id(), (Text(words),), "task_end", words))
+        elif failed:
+            status = AgentStatus.RUNNING if self._turn else AgentStatus.IDLE
+            say(self, agent, StatusChanged(status, detail=f"the hook {failed[0].name} failed"))
 
     def _touch(self, title: str = "") -> None:
         """Keeps the record's time, and names a session after its first prompt."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deputy_agents.definition import PermissionMode
+from deputy_agents.hook import Hook
 from deputy_agents.message import Usage
 from deputy_agents.modelcard import ModelCards
 from deputy_agents.permission.decide import Rule
@@ -146,6 +147,7 @@ class Settings:
     permissions: PermissionSettings = field(default_factory=PermissionSettings)
     shell: ShellSettings = field(default_factory=ShellSettings)
     web: WebSettings = field(default_factory=WebSettings)
+    hooks: tuple[Hook, ...] = ()
     mcp_servers: Mapping[str, object] = field(default_factory=dict[str, object])
     """MCP servers of the user's own, as they were written."""
     retry: RetrySettings = field(default_factory=RetrySettings)

@@ -5,6 +5,7 @@ one before in force, with a message to the user. What is marked as not in this v
 Times are in seconds.
 """
 
+from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
@@ -174,6 +175,29 @@ class SessionsSettings(Params):
     looked for when Deputy starts, and once a day."""
 
 
+class HookEvent(StrEnum):
+    """What a hook waits for."""
+
+    BEFORE_TOOL = "before_tool"
+    """A call that may run: it does not, unless the command ends with 0."""
+    AFTER_TOOL = "after_tool"
+    """A call that ran: what a command that fails prints is told to the agent."""
+    TURN_END = "turn_end"
+    """The end of a turn: a command that ends with 2 sends the agent back to work, once."""
+
+
+class HookSetting(Params):
+    """A command of the user's, told by JSON on its input what happens."""
+
+    on: HookEvent
+    run: str
+    """A line of bash."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that it is about, as in rules; all when empty."""
+    timeout: Above = 60.0
+    """Seconds after which it is ended, which counts as a failure; 600 at most."""
+
+
 class Settings(Params):
     """All settings."""
 
@@ -205,6 +229,9 @@ class Settings(Params):
     permissions: PermissionSettings = Field(default_factory=PermissionSettings)
     shell: ShellSettings = Field(default_factory=ShellSettings)
     sessions: SessionsSettings = Field(default_factory=SessionsSettings)
+    hooks: tuple[HookSetting, ...] = ()
+    """Commands that run before and after tools and at the end of a turn, beside those of `~/.deputy/settings.json` and
+    of `.deputy/settings.json` in a workspace that is trusted by name."""
     mcp_servers: dict[str, JsonObject] = Field(default={}, repr=False)
     """MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`.
     They go before those that `.mcp.json` in the workspace names; each is asked about before it is started."""

@@ -15,6 +15,7 @@ from deputy_agents import view
 from deputy_agents.changes import Reverted
 from deputy_agents.definition import Definition, PermissionMode
 from deputy_agents.errors import InvalidRequest, ToolError
+from deputy_agents.hook import MAX_TIMEOUT, Hook, When
 from deputy_agents.message import Block, Image, Text, Usage
 from deputy_agents.metrics import Metrics
 from deputy_agents.model.endpoint import ApiSettings
@@ -473,6 +474,7 @@ def core_settings(
             rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,
         ),
+        hooks=tuple(map(_hook, wire.hooks)),
         mcp_servers=wire.mcp_servers,
         shell=core.ShellSettings(env=wire.shell.env, timeout=wire.shell.timeout, sandbox=wire.shell.sandbox),
         keep_days=wire.sessions.keep_days,
@@ -495,6 +497,10 @@ def api_settings(wire: settings.Settings) -> ApiSettings:
 
 def _rule(index: int, rule: settings.RuleSetting) -> Rule:
     return Rule(f"settings-{index}", rule.tool, Effect(rule.action), rule.pattern, "settings")
+
+
+def _hook(hook: settings.HookSetting) -> Hook:
+    return Hook(When(hook.on.value), hook.run, hook.tools, min(hook.timeout, MAX_TIMEOUT))
 
 
 def _budget(budget: settings.BudgetSettings) -> core.Budget:

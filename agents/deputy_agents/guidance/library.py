@@ -11,6 +11,8 @@ from deputy_agents.definition import Problem, home_folder
 from deputy_agents.guidance import Command, Instruction, Place, Skill, commands, places, skills
 from deputy_agents.guidance.instructions import instructions_for
 from deputy_agents.guidance.rules import rules_in
+from deputy_agents.hook import Hook
+from deputy_agents.hooks.config import hooks_in
 from deputy_agents.permission.rule import Rule
 
 _T = TypeVar("_T", Skill, Command)
@@ -23,6 +25,8 @@ class _State:
     instructions: Mapping[Path, tuple[Instruction, ...]] = field(default_factory=dict[Path, tuple[Instruction, ...]])
     rules: tuple[Rule, ...] = ()
     own_rules: tuple[Rule, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    own_hooks: tuple[Hook, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
@@ -59,6 +63,16 @@ class Library:
         return self._state.own_rules
 
     @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """All hooks of the workspace."""
+        return self._state.hooks
+
+    @property
+    def own_hooks(self) -> tuple[Hook, ...]:
+        """Hooks of the user, for every workspace."""
+        return self._state.own_hooks
+
+    @property
     def problems(self) -> Sequence[Problem]:
         """What the user has to know about files."""
         return self._state.problems
@@ -90,13 +104,18 @@ class Library:
             instructions[folder], faults = instructions_for(folder, self.roots, self._at_home, trusted=self.trusted)
             problems += faults
         rules: list[Rule] = []
+        hooks: list[Hook] = []
         for root in self.roots:
             found, faults = rules_in(root)
             rules += found
             problems += faults
+            found_hooks, faults = hooks_in(root)
+            hooks += found_hooks
+            problems += faults
         own, faults = ((), ()) if self._at_home is None else rules_in(self._at_home)
-        problems += faults
-        return _State(found_skills, found_commands, instructions, tuple(rules), own, tuple(dict.fromkeys(problems)))
+        own_hooks, wrong = ((), ()) if self._at_home is None else hooks_in(self._at_home)
+        faults = tuple(dict.fromkeys((*problems, *faults, *wrong)))
+        return _State(found_skills, found_commands, instructions, tuple(rules), own, tuple(hooks), own_hooks, faults)
 
     @property
     def _at_home(self) -> Path | None:

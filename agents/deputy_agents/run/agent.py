@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 from deputy_agents.definition import Access, Definition
 from deputy_agents.editor import Editors
 from deputy_agents.event import AgentInfo, AgentRef, Body
+from deputy_agents.hook import Hook
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog
 from deputy_agents.message import Message, Usage
@@ -91,6 +92,10 @@ class Host(Protocol):
     def commands(self) -> Background: ...
     @property
     def editors(self) -> Editors: ...
+
+    def hooks(self) -> Sequence[Hook]:
+        """The hooks that hold now."""
+        ...
 
     def server_tools(self) -> Mapping[str, Tool]:
         """The tools of the MCP servers that run, by name."""

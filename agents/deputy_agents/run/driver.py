@@ -69,12 +69,13 @@ from deputy_agents.run.effect import (
     UserPrompt,
 )
 from deputy_agents.run.gatekeeper import Gatekeeper
+from deputy_agents.run.hooking import Hooking
 from deputy_agents.run.state import Asking, AwaitingSubAgents, Cancelling, EffectId, Running, State, ToolExecuting
 from deputy_agents.run.stream import Stream
 from deputy_agents.run.transition import transition
 from deputy_agents.slots import Slot
 from deputy_agents.text import clean
-from deputy_agents.tool.base import Tool
+from deputy_agents.tool.base import Tool, ToolOutput
 from deputy_agents.tool.delegate import Door
 
 logger = logging.getLogger(__name__)
@@ -101,6 +102,7 @@ class Driver:
         self._deadline = deadline
         self._conversation = Conversation(agent, host)
         self._gate = Gatekeeper(agent, host, self._conversation.search)
+        self._hooks = Hooking(agent, host)
         self._inputs: deque[Input] = deque()
         self._feeding = False
         self._open: dict[EffectId, anyio.CancelScope] = {}
@@ -384,24 +386,30 @@ class Driver:
         call_id = effect.use.id
         self._tools[effect.id] = call_id
         await self._hold_slot()
+        tool, args = self._gate.take(effect.use)
+        if (reason := await self._hooks.before(effect.use)) is not None:
+            return ToolCompleted(effect.id, reason, is_error=True)
         try:
-            tool, args = self._gate.take(effect.use)
             output = await cast("Tool", tool).run(args, self._gate.context(call_id))
         except DeputyError as error:
-            return ToolCompleted(effect.id, str(error), is_error=True)
-        self._gate.put_out(call_id)
+            output = ToolOutput(str(error), is_error=True)
+        else:
+            self._gate.put_out(call_id)
         if output.whole is not None:
             self._kept_whole.add(call_id)
             self._host.log.keep(OutputRecord(self.agent.id, call_id, clean(output.whole)))
+        said = await self._hooks.after(effect.use, output)
         if output.locations is not None:
             self._places[call_id] = output.locations
         if output.shown is not None:
-            self._shown[call_id] = output.shown
-        return ToolCompleted(effect.id, output.content or "(nothing)", output.is_error, output.images)
+            self._shown[call_id] = output.shown + said
+        return ToolCompleted(effect.id, (output.content or "(nothing)") + said, output.is_error, output.images)
 
     async def _spawn(self, effect: SpawnAgents) -> Input:
         tool, args = self._gate.take(effect.use)
         door = cast("Door", tool)
+        if (reason := await self._hooks.before(effect.use)) is not None:
+            return ToolCompleted(effect.id, reason, is_error=True)
         try:
             specs = door.children(args, self._gate.context(effect.use.id))
             accepted = await self._host.spawn(self.agent, effect.use.id, specs)

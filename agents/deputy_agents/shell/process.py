@@ -137,9 +137,12 @@ async def guarded(launch: Launch) -> AsyncGenerator[Guarded]:
 
 
 @asynccontextmanager
-async def served(command: Sequence[str], cwd: str, env: Mapping[str, str]) -> AsyncGenerator[Guarded]:
+async def served(
+    command: Sequence[str], cwd: str, env: Mapping[str, str], variables: Sequence[str] = ()
+) -> AsyncGenerator[Guarded]:
     """Runs a program that is spoken with by its input and output, for the time of the context. ``env`` is added to what
-    commands get. Somebody has to be in :meth:`Guarded.wait` meanwhile: it takes what the program prints as errors.
+    commands get, and so are the ``variables`` of the environment. Somebody has to be in :meth:`Guarded.wait`
+    meanwhile: it takes what the program prints as errors.
 
     Raises:
         ToolError: this machine has not what it takes.
@@ -150,7 +153,7 @@ async def served(command: Sequence[str], cwd: str, env: Mapping[str, str]) -> As
     mark = new_id()
     reading, writing = os.pipe()
     try:
-        process = await _start(reading, command, cwd, environment((), cwd, mark) | dict(env))
+        process = await _start(reading, command, cwd, environment(variables, cwd, mark) | dict(env))
     except BaseException:
         os.close(writing)
         raise

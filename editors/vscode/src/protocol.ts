@@ -501,6 +501,20 @@ export interface FindingArgument {
   readonly findingId: string;
 }
 
+/** What a hook waits for. */
+export type HookEvent = "before_tool" | "after_tool" | "turn_end";
+
+/** A command of the user's, told by JSON on its input what happens. */
+export interface HookSetting {
+  readonly on: HookEvent;
+  /** A line of bash. */
+  readonly run: string;
+  /** Names of the tools that it is about, as in rules; all when empty. */
+  readonly tools?: readonly string[];
+  /** Seconds after which it is ended, which counts as a failure; 600 at most. */
+  readonly timeout?: number;
+}
+
 /** What the language servers say of a symbol. */
 export interface HoverResult {
   /** Markdown; absent when they say nothing. */
@@ -1176,6 +1190,8 @@ export interface Settings {
   readonly permissions?: PermissionSettings;
   readonly shell?: ShellSettings;
   readonly sessions?: SessionsSettings;
+  /** Commands that run before and after tools and at the end of a turn, beside those of `~/.deputy/settings.json` and of `.deputy/settings.json` in a workspace that is trusted by name. */
+  readonly hooks?: readonly HookSetting[];
   /** MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those that `.mcp.json` in the workspace names; each is asked about before it is started. */
   readonly mcpServers?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }

@@ -104,12 +104,14 @@ class _Run:
         events = session.subscribe(0 if self._options.fresh else None)
         try:
             await session.refresh()
-            await session.prompt((Text(self._options.prompt),))
+            turn = await session.prompt((Text(self._options.prompt),))
             async for event in events:
                 verdict.take(event)
                 await progress.event(event)
                 if verdict.quiet and not session.busy:
-                    return
+                    await turn.result()  # hooks at its end may begin another
+                    if not session.busy:
+                        return
         finally:
             events.close()
 

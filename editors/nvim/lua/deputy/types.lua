@@ -357,6 +357,16 @@
 ---@class deputy.FindingArgument
 ---@field findingId string
 
+---What a hook waits for.
+---@alias deputy.HookEvent 'before_tool'|'after_tool'|'turn_end'
+
+---A command of the user's, told by JSON on its input what happens.
+---@class deputy.HookSetting
+---@field on deputy.HookEvent
+---@field run string A line of bash.
+---@field tools? string[] Names of the tools that it is about, as in rules; all when empty.
+---@field timeout? number Seconds after which it is ended, which counts as a failure; 600 at most.
+
 ---What the language servers say of a symbol.
 ---@class deputy.HoverResult
 ---@field text? string Markdown; absent when they say nothing.
@@ -873,6 +883,7 @@
 ---@field permissions? deputy.PermissionSettings
 ---@field shell? deputy.ShellSettings
 ---@field sessions? deputy.SessionsSettings
+---@field hooks? deputy.HookSetting[] Commands that run before and after tools and at the end of a turn, beside those of `~/.deputy/settings.json` and of `.deputy/settings.json` in a workspace that is trusted by name.
 ---@field mcpServers? table<string, table<string, any>> MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those that `.mcp.json` in the workspace names; each is asked about before it is started.
 
 ---How commands are run: by bash, without a terminal, in an environment that holds no secrets.

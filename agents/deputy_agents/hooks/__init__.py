@@ -1,0 +1,1 @@
+"""Reads which hooks there are, and runs them."""

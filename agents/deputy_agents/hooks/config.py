@@ -1,0 +1,64 @@
+"""Which hooks there are: in the user's settings, and in ``.deputy/settings.json`` of a workspace and of the user's home
+folder, as a list ``hooks``.
+
+::
+
+    {"hooks": [{"on": "after_tool", "tools": ["edit_file", "write_file"], "run": "ruff format \\"$DEPUTY_FILE\\""}]}
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from deputy_agents import disk
+from deputy_agents.definition import Problem
+from deputy_agents.errors import ToolError
+from deputy_agents.guidance.rules import FILE
+from deputy_agents.hook import MAX_TIMEOUT, Hook, When
+from deputy_agents.text import cut
+
+MAX_HOOKS: Final = 50
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    on: When
+    run: Annotated[str, Field(min_length=1, max_length=10_000)]
+    tools: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    timeout: Annotated[float, Field(strict=True, gt=0, le=MAX_TIMEOUT)] = 60.0
+
+
+def hooks_in(root: Path) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
+    """The hooks of the folder ``root``, and what is wrong with them. Blocks."""
+    file = str(root.joinpath(*FILE))
+    try:
+        found = disk.read_text(root, FILE)
+        whole: object = {} if found is None else json.loads(found.text)
+    except (ToolError, ValueError, RecursionError):
+        return (), ()  # told once, where its rules are read
+    listed = cast("dict[str, object]", whole).get("hooks") if isinstance(whole, dict) else None
+    if listed is None:
+        return (), ()
+    if not isinstance(listed, list) or len(cast("list[object]", listed)) > MAX_HOOKS:
+        return (), (Problem(file, 1, f"hooks must be a list of at most {MAX_HOOKS}"),)
+    return _hooks(cast("list[object]", listed), file)
+
+
+def _hooks(listed: Sequence[object], source: str) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
+    """The hooks of a list; one that is wrong costs no other."""
+    hooks: list[Hook] = []
+    problems: list[Problem] = []
+    for index, raw in enumerate(listed):
+        try:
+            entry = _Entry.model_validate(raw)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            reason = f"hook {index + 1}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            problems.append(Problem(source, 1, cut(reason, 300)))
+        else:
+            hooks.append(Hook(entry.on, entry.run, entry.tools, entry.timeout, source))
+    return tuple(hooks), tuple(problems)

@@ -1,0 +1,28 @@
+"""Hooks in the settings file of a workspace."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.hooks.config import hooks_in
+
+
+@pytest.mark.parametrize(
+    ("hooks", "kept", "reason"),
+    [
+        ([{"on": "turn_end", "run": "x"}], 1, ""),
+        ([{"on": "turn_end", "run": "x"}, {"on": "never", "run": "x"}], 1, "hook 2: on: "),
+        ([{"on": "turn_end"}], 0, "hook 1: run: Field required"),
+        ([{"on": "turn_end", "run": "x", "timeout": 100_000}], 0, "hook 1: timeout: "),
+        ([{"on": "turn_end", "run": "x", "matcher": "Edit"}], 0, "hook 1: matcher: "),
+        ("make", 0, "hooks must be a list"),
+    ],
+    ids=str,
+)
+def test_a_hook_that_is_wrong_costs_no_other(tmp_path: Path, hooks: object, kept: int, reason: str) -> None:
+    (tmp_path / ".deputy").mkdir()
+    (tmp_path / ".deputy/settings.json").write_text(json.dumps({"hooks": hooks}))
+    found, problems = hooks_in(tmp_path)
+    assert len(found) == kept
+    assert [problem.reason[: len(reason)] for problem in problems] == ([reason] if reason else [])
