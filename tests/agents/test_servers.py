@@ -76,6 +76,7 @@ def told(c: Core) -> str:
 
 
 @pytest.mark.requirement("X16")
+@pytest.mark.requirement("X15")
 async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_what_it_sees(project: Path) -> None:
     async with running(project, []) as c:
         (question,) = [one for one in c.bodies(ToolCallStarted) if one.tool == "mcp"]

@@ -63,6 +63,7 @@ def test_without_files_there_are_the_built_in_definitions(disk: Disk) -> None:
     assert catalogue.problems == ()
 
 
+@pytest.mark.requirement("X15")
 @pytest.mark.parametrize("nearest", range(len(LEVELS)))
 def test_the_nearest_definition_of_a_name_wins(disk: Disk, nearest: int) -> None:
     for level in LEVELS[nearest:]:

@@ -27,6 +27,7 @@ def names(folder: Path, root: Path, home: Path, *, trusted: bool = True) -> list
     return [Path(one.path).relative_to(root.parent).as_posix() for one in found]
 
 
+@pytest.mark.requirement("X15")
 def test_they_come_from_home_then_from_the_root_down_to_the_folder(workspace: Path, home: Path) -> None:
     write(home / ".deputy/AGENTS.md", "mine")
     write(workspace / "AGENTS.md", "all")

@@ -73,6 +73,7 @@ async def test_an_unknown_skill_is_an_error_that_names_those_that_there_are(work
 
 
 @pytest.mark.asyncio
+@pytest.mark.requirement("X15")
 async def test_the_nearest_wins_and_of_a_workspace_that_is_not_trusted_none(workspace: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     for root, base, told in (
