@@ -61,8 +61,13 @@ async def running(project: Path, lines: list[Line], person: Person | None = None
     """A session whose server runs, and whose model then says ``lines``."""
     async with core(project, Cast([say("hello"), *lines]), person or starting()) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is ServerState.READY)
+        await ready(c)
         yield c
+
+
+async def ready(c: Core) -> None:
+    """Returns when the server runs; on a busy machine that takes long."""
+    await until(lambda: state(c) is ServerState.READY, 2 * BOUND)
 
 
 def state(c: Core) -> ServerState | None:
@@ -108,7 +113,7 @@ async def test_a_child_uses_a_tool_that_is_denied_once_and_allowed_once(project:
     lines = {"task": [call("write", path=str(path)), call("write", path=str(path)), say("done")]}
     async with core(project, Cast([say("hello"), delegate("task", mode="default"), say("end")], lines), person) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is ServerState.READY)
+        await ready(c)
         await prompt(c)
         first, second = (results(request)[0] for request in c.requests("task")[1:])
         assert (first.is_error, first.content) == (True, "Denied by the user.")
@@ -121,7 +126,7 @@ async def test_children_that_only_read_are_not_offered_tools_of_servers(project:
     lines = {"task": [say("done")]}
     async with core(project, Cast([say("hello"), delegate("task"), say("end")], lines), starting()) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is ServerState.READY)
+        await ready(c)
         await prompt(c)
         assert not any(tool.name.startswith("mcp__") for tool in c.requests("task")[0].tools)
         assert any(tool.name == "mcp__tools__echo" for tool in c.requests()[-1].tools)
@@ -165,11 +170,11 @@ async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line
         await session.refresh()
         c.model.script = Cast([say("hello")])
         await (await session.prompt([Text("go")])).result()
-        await until(lambda: session.servers.list()[0].state is ServerState.READY)
+        await until(lambda: session.servers.list()[0].state is ServerState.READY, 2 * BOUND)
 
     async with core(project, Cast([say("hello")]), person) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is ServerState.READY)
+        await ready(c)
         await again(c)
         assert len(person.asked) == 1
         name_servers(project, tools=tools_server(TOOLS_TOKEN="another"))
@@ -202,7 +207,7 @@ async def test_all_agents_of_a_session_share_one_server(project: Path) -> None:
     script = Cast([say("hello"), call("pid"), delegate("task", mode="default"), say("end")], lines)
     async with core(project, script, starting()) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is ServerState.READY)
+        await ready(c)
         await prompt(c)
         (mine,) = results(c.requests()[2])
         (theirs,) = results(c.requests("task")[1])
@@ -210,13 +215,15 @@ async def test_all_agents_of_a_session_share_one_server(project: Path) -> None:
 
 
 @pytest.mark.requirement("X16")
-async def test_a_server_that_crashes_is_told_and_started_again(project: Path) -> None:
-    async with running(project, [call("crash"), call("echo", text="back"), say("done")]) as c:
+async def test_a_server_that_crashes_or_floods_is_told_and_started_again(project: Path) -> None:
+    lines = [call("crash"), call("echo", text="back"), call("flood"), call("echo", text="again"), say("done")]
+    async with running(project, lines) as c:
         await prompt(c)
-        (crashed,) = results(c.requests()[2])
-        assert crashed.is_error
-        assert crashed.content == "The MCP server tools broke down in this call; it is started again."
-        assert told(c) == "back"
+        crashed, back, flooded, again = (results(request)[0] for request in c.requests()[2:])
+        broke_down = "The MCP server tools broke down in this call; it is started again."
+        assert (crashed.is_error, crashed.content) == (True, broke_down)
+        assert (flooded.is_error, flooded.content) == (True, broke_down)
+        assert (back.content, again.content) == ("back", "again")
 
 
 @pytest.mark.requirement("X16")
@@ -238,38 +245,18 @@ async def test_a_call_is_cancelled_with_its_turn(project: Path) -> None:
         assert (await c.finish(turn)).stop_reason == "cancelled"
 
 
-@pytest.mark.requirement("X16")
-async def test_a_flood_ends_the_connection_and_nothing_else(project: Path) -> None:
-    async with running(project, [call("flood"), call("echo", text="back"), say("done")]) as c:
-        await prompt(c)
-        assert results(c.requests()[2])[0].is_error
-        assert told(c) == "back"
-
-
-async def test_what_a_tool_says_is_bounded_and_says_so(project: Path) -> None:
-    async with running(project, [call("much"), say("done")]) as c:
-        await prompt(c)
-        assert len(told(c)) < 50_000
-        assert told(c).endswith("ask the tool for less]")
-
-
-async def test_errors_and_pictures_of_tools_reach_the_model(project: Path) -> None:
-    async with running(project, [call("fail"), call("paint"), say("done")]) as c:
-        await prompt(c)
-        (failed,) = results(c.requests()[2])
-        assert failed.is_error
-        assert failed.content == "Error executing tool fail"
-        (painted,) = results(c.requests()[3])
-        assert [image.media_type for image in painted.images] == ["image/png"]
-
-
-async def test_a_server_gets_no_secret_but_its_own_and_that_is_not_told_on(
+async def test_errors_and_pictures_reach_the_model_much_is_cut_and_secrets_are_taken_out(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")
-    async with running(project, [call("secret"), say("done")]) as c:
+    async with running(project, [*map(call, ("fail", "paint", "much", "secret")), say("done")]) as c:
         await prompt(c)
-        assert told(c) == "the token is [removed], the key is None"
+        failed, painted, much, secret = (results(request)[0] for request in c.requests()[2:])
+        assert (failed.is_error, failed.content) == (True, "Error executing tool fail")
+        assert [image.media_type for image in painted.images] == ["image/png"]
+        assert len(much.content) < 50_000
+        assert much.content.endswith("ask the tool for less]")
+        assert secret.content == "the token is [removed], the key is None"
 
 
 async def test_new_tools_of_a_server_are_offered(project: Path) -> None:
