@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-START_LIMIT = 30.0
+START_LIMIT = 60.0
 """Seconds until a server must have said what it has."""
 CALL_LIMIT = 120.0
 """Seconds that one call may take."""
