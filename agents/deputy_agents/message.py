@@ -106,6 +106,16 @@ class Usage:
             cost,
         )
 
+    def since(self, earlier: "Usage") -> "Usage":
+        """What has come to ``earlier``, of which this is the later total."""
+        return Usage(
+            self.input_tokens - earlier.input_tokens,
+            self.output_tokens - earlier.output_tokens,
+            self.cache_read_tokens - earlier.cache_read_tokens,
+            self.cache_write_tokens - earlier.cache_write_tokens,
+            None if self.cost is None else self.cost - (earlier.cost or 0.0),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Source:

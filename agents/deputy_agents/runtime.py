@@ -1,7 +1,6 @@
 """The sessions of a process."""
 
 import logging
-import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents import restore
 from deputy_agents.builder import TOOL_NAMES
+from deputy_agents.clock import SystemClock
 from deputy_agents.definition import Definition, Mode, PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.loader import PRIMARY
@@ -25,10 +25,12 @@ from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.metrics import Metrics
 from deputy_agents.ports import Buffers, Claim, Clock, ModelFactory, SessionPage, SessionQuery, SessionRecord, Store
 from deputy_agents.restore import Past
-from deputy_agents.session import Session, Shared, renamed
+from deputy_agents.session import Session, Shared
 from deputy_agents.settings import Settings
 from deputy_agents.slots import Slots
 from deputy_agents.snapshot import Reading, Snapshot
+from deputy_agents.title import renamed
+from deputy_agents.upkeep import Upkeep
 from deputy_agents.view import ToolCall
 from deputy_agents.workspace import Workspace
 
@@ -36,22 +38,6 @@ logger = logging.getLogger(__name__)
 
 _RELEASE_GRACE = 5
 """Seconds that giving a session back may take; where it fails, the next process takes it over."""
-
-
-_DAY = 24 * 3600
-
-
-class SystemClock:
-    """The time of this machine."""
-
-    def time(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
 
 
 class Runtime:
@@ -82,7 +68,7 @@ class Runtime:
         self._turns: dict[str, anyio.Event] = {}
         self._hosts: dict[str, anyio.Event] = {}
         """Set when a session's host has given it back to the store."""
-        self._settings_changed = anyio.Event()
+        self._upkeep = Upkeep(self, self._shared)
         self._closed = False
         self._scope: TaskGroup
 
@@ -112,7 +98,7 @@ class Runtime:
     async def __aenter__(self) -> Self:
         self._scope = anyio.create_task_group()
         await self._scope.__aenter__()
-        self._scope.start_soon(self._look_after)
+        self._scope.start_soon(self._upkeep.run)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -242,6 +228,19 @@ class Runtime:
             await self._claimed(session_id)
             await self._shared.store.delete(session_id)
 
+    async def reconcile(self, session_id: str) -> None:
+        """Ends what the end of an earlier process left open in a session; one that is open here is left alone.
+
+        Raises:
+            UnknownSession: there is none.
+            WrongState: another process that lives has it.
+            StoreError: the store cannot be used.
+        """
+        async with self._turn_of(session_id):
+            if session_id not in self._sessions:
+                await self._claimed(session_id)
+                await self._release(session_id)
+
     async def record(self, session_id: str) -> SessionRecord:
         """What lists show of a session, open or not.
 
@@ -288,7 +287,7 @@ class Runtime:
         """New settings hold from the next decision, request or spawn on; open questions are decided anew."""
         self._shared.settings = settings
         self._shared.slots.settings = settings.agents
-        self._settings_changed.set()
+        self._upkeep.settings_changed()
         for session in self._sessions.values():
             session.inbox.review()
 
@@ -357,55 +356,6 @@ class Runtime:
         ended = sum(isinstance(event.body, AgentFinished) for event in mended.events)
         self.metrics.counters["reconciliations"] += ended
         return past
-
-    async def _look_after(self) -> None:
-        """What the store needs from time to time."""
-        with anyio.CancelScope(shield=True):  # a session that was taken over is mended to its end
-            await self._mend_abandoned()
-        while True:
-            self._settings_changed = anyio.Event()
-            await self._prune()
-            with anyio.move_on_after(_DAY):
-                await self._settings_changed.wait()
-
-    async def _prune(self) -> None:
-        """Deletes the sessions that were not used for longer than the user wants to keep them."""
-        days = self.settings.keep_days
-        if days is None:
-            return
-        query = SessionQuery(before=self._shared.clock.time() - days * _DAY)
-        try:
-            old = (await self._shared.store.sessions(query)).records
-        except StoreError as error:
-            logger.warning("nobody looked for old sessions: %s", error)
-            return
-        for record in old:
-            if self.is_live(record.session_id):
-                continue
-            try:
-                await self.delete(record.session_id)
-            except (WrongState, UnknownSession):
-                pass  # someone uses it, or was faster
-            except StoreError as error:
-                logger.warning("session %s is not deleted: %s", record.session_id, error)
-
-    async def _mend_abandoned(self) -> None:
-        """Ends the runs of processes that are gone. Those who live, and what they own, are left alone."""
-        try:
-            abandoned = await self._shared.store.abandoned()
-        except StoreError as error:
-            logger.warning("nobody looked after sessions that were left open: %s", error)
-            return
-        for session_id in abandoned:
-            try:
-                async with self._turn_of(session_id):
-                    if session_id not in self._sessions:
-                        await self._claimed(session_id)
-                        await self._release(session_id)
-            except (WrongState, UnknownSession):
-                pass  # someone else was faster
-            except StoreError as error:
-                logger.warning("session %s is left as it is: %s", session_id, error)
 
     async def _open(
         self,

@@ -4,14 +4,12 @@ Front ends talk to :class:`Session` and to ``runtime.Runtime``, which holds the 
 below them. Call their methods from tasks, not from loop callbacks: they start tasks of their own.
 """
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -24,13 +22,10 @@ from deputy_agents.definition import PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.loader import PRIMARY
 from deputy_agents.editor import Editors
-from deputy_agents.errors import InvalidRequest, Overloaded, ToolError, UnknownAgent, WrongState
+from deputy_agents.errors import InvalidRequest, Overloaded, UnknownAgent, WrongState
 from deputy_agents.event import (
     AgentStarted,
     DefinitionsChanged,
-    MessageAdded,
-    PlanChanged,
-    PlanEntry,
     PromptQueue,
     Question,
     SessionChanged,
@@ -49,6 +44,7 @@ from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.message import Block, Image, Message, Text, Usage
 from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
+from deputy_agents.outlook import Outlook
 from deputy_agents.permission.decide import Effect, Policy, Rule, meet
 from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
 from deputy_agents.restore import Past
@@ -62,53 +58,18 @@ from deputy_agents.settings import Budget, Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
-from deputy_agents.text import clean, cut, visible
+from deputy_agents.text import clean, visible
+from deputy_agents.title import renamed, title_of
 from deputy_agents.tool.base import Tool
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
+from deputy_agents.turn import Origin, Turn, TurnResult
 from deputy_agents.view import AgentNode, Entry, View
 from deputy_agents.workspace import Workspace
 
 logger = logging.getLogger(__name__)
 
-Origin = Literal["user", "task_end", "command"]
-TITLE_LENGTH = 60
 READING_GRACE = 5
 """Seconds that may pass until what a prompt mentions is read."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnResult:
-    """How a turn ended. ``stop_reason`` is end_turn, max_tokens, max_turn_requests, refusal, cancelled, or error, then
-    with ``error``; ``usage`` is what the primary used in this turn."""
-
-    stop_reason: str
-    usage: Usage
-    error: TurnError | None = None
-
-
-@dataclass(slots=True)
-class Turn:
-    """An accepted prompt: queued, running, or over."""
-
-    turn_id: str
-    blocks: tuple[Block, ...]
-    origin: Origin
-    text: str = ""
-    """The prompt as people see it."""
-    usage_before: Usage = field(default_factory=Usage)
-    outcome: TurnResult | None = None
-    _done: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def settle(self, outcome: TurnResult) -> None:
-        self.outcome = outcome
-        self._done.set()
-
-    async def result(self) -> TurnResult:
-        """Waits until the turn is over and everything about it is published."""
-        await self._done.wait()
-        if self.outcome is None:
-            raise AssertionError("a settled turn has an outcome")
-        return self.outcome
 
 
 @dataclass(slots=True)
@@ -481,8 +442,8 @@ class Session:
         self._keep_rules()
         self.inbox.review()
 
-    def view_of(self, agent: Agent) -> "AgentsView":
-        return AgentsView(self, agent)
+    def view_of(self, agent: Agent) -> Outlook:
+        return Outlook(self, agent)
 
     def changing(
         self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str
@@ -522,7 +483,7 @@ class Session:
         say(self, agent, TurnFinished(turn.turn_id, finish.stop_reason, error))
         say(self, agent, StatusChanged(AgentStatus.IDLE))
         self._turn = None
-        self._tasks.start_soon(self._settle, turn, TurnResult(finish.stop_reason, _since(turn, agent), error))
+        self._tasks.start_soon(self._settle, turn, TurnResult(finish.stop_reason, turn.used(agent.usage), error))
         if self._queue:
             following = self._queue.popleft()
             self._tell_queue()
@@ -654,7 +615,7 @@ class Session:
         """Keeps the record's time, and names a session after its first prompt."""
         record = replace(self.record, updated_at=self.clock.time())
         if title and not record.title:
-            record = replace(record, title=_title(title))
+            record = replace(record, title=title_of(title))
             self.log.emit(SessionChanged())
         self.record = record
         self._tasks.start_soon(self.save)
@@ -691,65 +652,5 @@ class Session:
         self.log.emit(PromptQueue(tuple(self.waiting())))
 
 
-class AgentsView:
-    """The session as the tools of one of its agents may look at it."""
-
-    def __init__(self, session: Session, agent: Agent) -> None:
-        self._session = session
-        self._agent = agent
-
-    async def nodes(self) -> Sequence[AgentNode]:
-        await self._session.flush()
-        return self._session.agents()
-
-    def result_of(self, agent_id: str) -> str:
-        return clean(self._session.result_of(agent_id))
-
-    def messages_of(self, agent_id: str) -> str:
-        if not self._is_below(agent_id):
-            raise ToolError("messages: you can read those of the agents below you, and the results of all.")
-        entries, _ = self._session.transcript(agent_id)
-        messages = (entry.body for entry in entries if isinstance(entry.body, MessageAdded))
-        return "\n\n".join(f"**{message.role}**\n\n{message.text}" for message in messages)
-
-    def _is_below(self, agent_id: str) -> bool:
-        agents = self._session.view.agents
-        above = agents[agent_id].info.parent_id
-        while above not in (None, self._agent.id):
-            above = agents[above].info.parent_id
-        return above is not None
-
-    def set_plan(self, entries: Sequence[PlanEntry]) -> None:
-        say(self._session, self._agent, PlanChanged(tuple(entries)))
-
-
 def _text_of(blocks: Sequence[Block]) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, Text))
-
-
-def renamed(record: SessionRecord, title: str) -> SessionRecord:
-    """The record with a title of the user's.
-
-    Raises:
-        InvalidRequest: it is blank.
-    """
-    title = _title(title)
-    if not title:
-        raise InvalidRequest("title: a title is needed.", "title")
-    return replace(record, title=title)
-
-
-def _title(text: str) -> str:
-    return cut(" ".join(clean(text).split()), TITLE_LENGTH)
-
-
-def _since(turn: Turn, agent: Agent) -> Usage:
-    before, now = turn.usage_before, agent.usage
-    cost = None if now.cost is None else now.cost - (before.cost or 0.0)
-    return Usage(
-        now.input_tokens - before.input_tokens,
-        now.output_tokens - before.output_tokens,
-        now.cache_read_tokens - before.cache_read_tokens,
-        now.cache_write_tokens - before.cache_write_tokens,
-        cost,
-    )

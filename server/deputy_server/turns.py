@@ -7,7 +7,8 @@ import anyio
 from deputy_agents.errors import ModelError, ModelErrorKind
 from deputy_agents.event import TurnError
 from deputy_agents.message import Usage
-from deputy_agents.session import Session, Turn, TurnResult
+from deputy_agents.session import Session
+from deputy_agents.turn import Turn, TurnResult
 
 CANCEL_GRACE = 10
 """Seconds that a cancelled prompt waits for its turn to stop; the core forces it well before."""

@@ -26,11 +26,11 @@ from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
 from deputy_agents.outcome import CANCELLED_BY_USER, CANCELLED_WITH_PARENT, AgentStatus
 from deputy_agents.ports import ModelRequest, TextPart
 from deputy_agents.runtime import Runtime
-from deputy_agents.session import TurnResult
 from deputy_agents.settings import Limits, Settings
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.read import ReadFile
+from deputy_agents.turn import TurnResult
 from tests.support.core import (
     BOUND,
     Cast,

@@ -11,6 +11,7 @@ import pytest
 from deputy_agents import changes
 from deputy_agents.change import FileChange
 from deputy_agents.changes import Changes, Reverted
+from deputy_agents.clock import SystemClock
 from deputy_agents.errors import ToolError, UnknownAgent, WrongState
 from deputy_agents.ids import new_id
 from deputy_agents.log import EventLog
@@ -18,7 +19,7 @@ from deputy_agents.message import Text
 from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
 from deputy_agents.ports import Store
 from deputy_agents.redact import Redactor
-from deputy_agents.runtime import Runtime, SystemClock
+from deputy_agents.runtime import Runtime
 from deputy_agents.session import Session
 from deputy_agents.settings import Settings
 from deputy_agents.store.memory import MemoryStore

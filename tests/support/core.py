@@ -17,9 +17,10 @@ from deputy_agents.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
 from deputy_agents.ports import Answer, Clock, Model, ModelEvent, ModelRequest, Questioner, Selected, Store
 from deputy_agents.runtime import Runtime
-from deputy_agents.session import Session, Turn, TurnResult
+from deputy_agents.session import Session
 from deputy_agents.settings import Settings
 from deputy_agents.store.memory import MemoryStore
+from deputy_agents.turn import Turn, TurnResult
 from deputy_agents.view import AgentNode
 from tests.support.history_rules import broken_history_rules
 

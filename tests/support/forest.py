@@ -19,8 +19,8 @@ from deputy_agents.ports import ModelRequest
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.effect import Stopped, SubAgentResult
 from deputy_agents.run.state import Idle
-from deputy_agents.session import Turn
 from deputy_agents.settings import Settings
+from deputy_agents.turn import Turn
 from tests.support.core import Core, core
 from tests.support.doors import define
 from tests.support.fold import folded, shown

@@ -10,8 +10,9 @@ from deputy_agents.changes import Reverted
 from deputy_agents.errors import StoreError, UnknownSession
 from deputy_agents.event import MessageAdded
 from deputy_agents.message import Text
-from deputy_agents.session import Session, Turn
+from deputy_agents.session import Session
 from deputy_agents.text import cut, visible
+from deputy_agents.turn import Turn
 from deputy_protocol.agent import AgentListResult, AgentRevertResult, CancelledResult
 from deputy_protocol.command import (
     AgentArgument,

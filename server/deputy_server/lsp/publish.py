@@ -25,7 +25,8 @@ from deputy_agents.event import (
     TurnStarted,
 )
 from deputy_agents.outcome import AgentStatus
-from deputy_agents.session import Session, Turn
+from deputy_agents.session import Session
+from deputy_agents.turn import Turn
 from deputy_protocol.methods import EVENT
 from deputy_protocol.progress import child_token, turn_token
 from deputy_server import convert

@@ -17,7 +17,7 @@ from deputy_agents.model.recording import Recorder, Replay, replay
 from deputy_agents.model.scripted import ScriptedModel, call, say
 from deputy_agents.ports import ModelEvent, ModelRequest, TextPart
 from deputy_agents.redact import MASK, Redactor
-from deputy_agents.session import TurnResult
+from deputy_agents.turn import TurnResult
 from tests.support.core import BOUND, Cast, Core, Pause, StillClock, core, delegate
 
 PLAIN = Redactor({})
