@@ -68,6 +68,13 @@ def test_every_test_that_the_readme_names_exists() -> None:
     assert {name for name in named if f"def {name}(" not in tests} == set()
 
 
+def test_every_file_that_the_readme_names_exists() -> None:
+    named = set(re.findall(r"`([\w./-]+(?:/|\.py|\.md))`", (ROOT / "README.md").read_text(encoding="utf-8")))
+    places = [ROOT, ROOT / "agents/deputy_agents", ROOT / "server/deputy_server", ROOT / "editors", ROOT / "tests"]
+    assert named
+    assert {name for name in named if not any((place / name).exists() for place in places)} == set()
+
+
 def test_links_between_documents_lead_somewhere(files: list[Path]) -> None:
     broken = [
         f"{file.relative_to(ROOT)}: {target}"
