@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
+import anyio
+
 from deputy_agents.change import FileChange
 from deputy_agents.event import (
     Activity,
@@ -28,7 +30,7 @@ from deputy_agents.event import (
     ToolOutputDelta,
 )
 from deputy_agents.numbering import Numbering
-from deputy_agents.ports import Clock, OutputRecord, Record, Store
+from deputy_agents.ports import Clock, OutputRecord, Record, SessionRecord, Store
 from deputy_agents.view import View
 
 logger = logging.getLogger(__name__)
@@ -71,6 +73,7 @@ class EventLog:
         self.failed: Exception | None = None
         """Why the store does not keep this session now. What it lacks is tried again from time to time."""
         self._store = store
+        self._uncreated: SessionRecord | None = None
         self._clock = clock
         self._numbering = numbering or Numbering()
         self._queued: list[Event] = []
@@ -84,6 +87,19 @@ class EventLog:
         self._progress = asyncio.Event()
         self._subscriptions: set[Subscription] = set()
         self._counts: SessionStatus | None = None
+
+    def start_unstored(self, record: SessionRecord, why: Exception) -> None:
+        """The store has no such session yet: it is made there when the store can be used again."""
+        self._uncreated = record
+        self.failed = why
+        self._retry_at = self._clock.monotonic() + RETRY
+
+    async def settle(self) -> None:
+        """Tries once more, now, to store what is not stored."""
+        if self.failed is not None:
+            self._retry_at = -math.inf
+            self._stir()
+            await self.flush()
 
     @property
     def last_seq(self) -> int:
@@ -118,7 +134,8 @@ class EventLog:
     async def run(self) -> None:
         """The writer; runs until it is cancelled."""
         while True:
-            await self._wake.wait()
+            with anyio.move_on_after(math.inf if self.failed is None else RETRY):
+                await self._wake.wait()
             self._wake.clear()
             await self._write()
 
@@ -184,7 +201,10 @@ class EventLog:
         if not self._unstored or self._clock.monotonic() < self._retry_at:
             return
         try:
-            if self.failed is not None:
+            if self._uncreated is not None:
+                await self._store.create(self._uncreated)
+                self._uncreated = None
+            elif self.failed is not None:
                 await self._forget_stored()
             await self._store.append(
                 self.session_id,

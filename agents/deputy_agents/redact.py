@@ -2,17 +2,20 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import cast
 
 MASK = "[removed]"
 
-_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:key|token|secret|passw|passwd|password|passphrase|credential|auth)s?(?:[_\d]|$)", re.IGNORECASE
+)
 _MIN_LENGTH = 8
 """Shorter values are no secrets worth the name, and stand everywhere."""
 
 _SHAPES = re.compile(
     r"""
-      sk-[\w-]{16,}                                     # keys of model services
+      (?<![\w-])sk-(?=[\w-]*\d)[\w-]{16,}               # keys of model services
     | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
     | AKIA[0-9A-Z]{16}
     | xox[abeprs]-[\w-]{10,}
@@ -29,6 +32,14 @@ _ASSIGNED = re.compile(
 )
 
 
+def _is_path(value: str) -> bool:
+    """A place is no secret, whatever its variable is called."""
+    try:
+        return value.startswith(("/", "~")) and Path(value).expanduser().exists()
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
 class Redactor:
     """Knows the values of ``environ`` whose names sound secret, and the shapes of common keys."""
 
@@ -36,7 +47,7 @@ class Redactor:
         values = {
             value.strip()
             for name, value in environ.items()
-            if _SECRET_NAME.search(name) and len(value.strip()) >= _MIN_LENGTH
+            if _SECRET_NAME.search(name) and len(value.strip()) >= _MIN_LENGTH and not _is_path(value.strip())
         }
         # The longest first: one may be a part of another.
         ordered = sorted(values, key=len, reverse=True)

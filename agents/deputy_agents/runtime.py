@@ -141,8 +141,16 @@ class Runtime:
             agent_count=1,
             permission_mode=permission_mode,
         )
-        await self._shared.store.create(record)
-        return await self._open(record, roots, buffers, kind=agent or PRIMARY)
+        problem: StoreError | None = None
+        try:
+            await self._shared.store.create(record)
+        except StoreError as error:
+            logger.warning("session %s begins in memory: %s", record.session_id, error)
+            problem = error
+        session = await self._open(record, roots, buffers, kind=agent or PRIMARY)
+        if problem is not None:
+            session.log.start_unstored(record, problem)
+        return session
 
     async def load(self, session_id: str, *, roots: Sequence[Path], buffers: Buffers | None = None) -> Session:
         """A session to go on with: the live one, or one of the store, whose agents then work beneath ``roots``. What

@@ -533,6 +533,7 @@ class Session:
             with anyio.move_on_after(3 * self.settings.limits.cancel_grace):
                 await self._cancel(CancelReason.SHUTDOWN)
                 await self.flush()
+                await self.log.settle()
                 await self.save()
         finally:
             self._tasks.cancel_scope.cancel()

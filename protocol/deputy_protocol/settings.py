@@ -8,9 +8,9 @@ Times are in seconds.
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from deputy_protocol.base import Count, Flag, JsonObject, Number, Params, Positive
+from deputy_protocol.base import WIRE_CONFIG, Count, Flag, JsonObject, Number, Params, Positive
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
 
@@ -74,7 +74,9 @@ class AgentSettings(Params):
 
 
 class RuleSetting(Params):
-    """A permission rule."""
+    """A permission rule. A field of another name is refused: a pattern that is misspelt must not make it wider."""
+
+    model_config = WIRE_CONFIG | ConfigDict(extra="forbid")
 
     tool: str
     """Name of a tool, or `*`."""

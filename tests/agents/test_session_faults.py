@@ -320,6 +320,11 @@ class FailingStore(MemoryStore):
         super().__init__()
         self.failing = False
 
+    async def create(self, record: SessionRecord) -> None:
+        if self.failing:
+            raise StoreError("The disk is full.")
+        await super().create(record)
+
     async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
         if self.failing:
             raise StoreError("The disk is full.")
@@ -412,3 +417,36 @@ async def test_a_disk_that_is_full_in_the_midst_costs_nothing_once_there_is_room
         assert list(await store.events(c.session.id)) == c.durable()
         assert len(await store.history(c.session.id, c.session.primary_id)) == 8
     await store.close()
+
+
+@pytest.mark.asyncio
+async def test_a_session_that_begins_while_the_store_cannot_be_used_is_stored_when_it_can(workspace: Path) -> None:
+    store = FailingStore()
+    store.failing = True
+    clock = StillClock()
+    async with core(workspace, Cast([say("one"), say("two")]), store=store, clock=clock) as c:
+        await c.turn()
+        assert c.session.store_problem is not None
+        store.failing = False
+        clock.advance(RETRY + 1)
+        await c.turn()
+        await c.caught_up()
+        assert c.session.store_problem is None
+        assert list(await store.events(c.session.id)) == c.durable()
+
+
+@pytest.mark.asyncio
+async def test_what_is_not_stored_is_tried_once_more_when_the_session_closes(workspace: Path, tmp_path: Path) -> None:
+    class Kept(FailingStore):
+        async def close(self) -> None: ...
+
+    store = Kept()
+    async with core(workspace, Cast([say("one")]), store=store) as c:
+        await c.caught_up()
+        store.failing = True
+        await c.turn()
+        assert c.session.store_problem is not None
+        await c.caught_up()
+        told = c.durable()
+        store.failing = False
+    assert list(await store.events(c.session.id))[: len(told)] == told

@@ -68,6 +68,8 @@ BROKEN = (
         "9" * 9999,
     ),
     '{"permissions": {"rules": [{"tool": "shell", "action": "allowed"}]}}',
+    '{"permissions": {"rules": [{"tool": "shell", "action": "allow", "patern": "echo *"}]}}',
+    '{"permissions": {"rule": [{"tool": "shell", "action": "deny"}]}}',
 )
 
 

@@ -90,6 +90,29 @@ async def test_a_child_that_only_reads_has_no_shell(workspace: Path) -> None:
     assert not (workspace / "x").exists()
 
 
+@pytest.mark.parametrize("command", ["cat .en?", "cat .e*", "head -5 c*/*.pem", "cat ./*/../.env*"])
+async def test_a_pattern_that_stands_for_a_secret_file_asks_whatever_is_allowed(workspace: Path, command: str) -> None:
+    (workspace / ".env").write_text("PASSWORD=hunter22\n")
+    (workspace / "certs").mkdir()
+    (workspace / "certs" / "a.pem").write_text("secret\n")
+    (workspace / "code.py").write_text("x = 1\n")
+    rules = tuple(Rule(pattern, "shell", Effect.ALLOW, pattern) for pattern in ("cat *", "head *"))
+    person = Person(DENY)
+    script = Cast([shell("cat *.py"), shell(command), say("done")])
+    async with core(workspace, script, person, settings=Settings(permissions=PermissionSettings(rules=rules))) as c:
+        await c.turn()
+        assert c.told() == ["Denied by the user."]
+    assert [question.title for question in person.asked] == [f"shell({command})"]
+
+
+async def test_an_answer_with_another_input_is_not_remembered_for_the_first(workspace: Path) -> None:
+    person = Person(lambda question: Selected("allow_always", input={"command": "echo two"}))
+    async with core(workspace, Cast([shell("echo one"), say("done")]), person) as c:
+        await c.turn()
+        assert c.told() == ["two"]
+        assert c.session.rules() == ()
+
+
 async def test_hidden_characters_are_shown_and_what_runs_is_what_was_approved(workspace: Path) -> None:
     command = "printf %s 'a\u200bb\u202ec\u3164d' > out\nprintf x >> out"
     person = Person()

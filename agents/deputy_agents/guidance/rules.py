@@ -10,6 +10,7 @@ only where the user has said that the workspace is trusted. The user's own count
 """
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final, cast
 
@@ -22,6 +23,7 @@ from deputy_agents.text import cut
 FILE: Final = (".deputy", "settings.json")
 MAX_RULES: Final = 500
 
+_RULE_FIELDS: Final = ("tool", "pattern", "action")
 _FORM: Final = 'it must be {"permissions": {"rules": [{"tool": "...", "pattern": "...", "action": "deny"}]}}'
 
 
@@ -44,18 +46,26 @@ def rules_in(root: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
 def _rules(text: str, file: str) -> tuple[Rule, ...]:
     permissions = _field(json.loads(text), "permissions", {})
     listed = _field(permissions, "rules", [])
+    _check_names(permissions, {"rules"}, "permissions")
     if not isinstance(listed, list) or len(cast("list[object]", listed)) > MAX_RULES:
         raise _Malformed(f"rules must be a list of at most {MAX_RULES}")
     return tuple(_rule(index, one, file) for index, one in enumerate(cast("list[object]", listed)))
 
 
 def _rule(index: int, one: object, file: str) -> Rule:
-    tool, pattern, action = (_field(one, name, None) for name in ("tool", "pattern", "action"))
+    tool, pattern, action = (_field(one, name, None) for name in _RULE_FIELDS)
+    _check_names(one, _RULE_FIELDS, f"rule {index + 1}")
     if not isinstance(tool, str) or not tool.strip() or not isinstance(pattern, str | None):
         raise _Malformed(f"rule {index + 1}: tool must be a name, pattern a text or absent")
     if action not in list(Effect):
         raise _Malformed(f"rule {index + 1}: action must be allow, ask or deny")
     return Rule(f"{file}#{index + 1}", tool, Effect(cast("str", action)), pattern, file)
+
+
+def _check_names(value: object, known: Collection[str], where: str) -> None:
+    """A field that is misspelt must not make a rule wider, or away with it."""
+    if unknown := sorted(cast("dict[str, object]", value).keys() - set(known)):
+        raise _Malformed(f"{where}: there is no {unknown[0]!r}, only {', '.join(known)}")
 
 
 def _field(value: object, name: str, default: object) -> object:

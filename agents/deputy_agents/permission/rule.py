@@ -59,6 +59,8 @@ class AccessRequest:
     """The beginning of the subject that stands whatever the rest becomes when it runs; ``None``: all of it."""
     computed: bool = False
     """It holds what is computed when it runs: no pattern covers that, unless it allows everything."""
+    also: tuple[tuple[str, str | None], ...] = ()
+    """Other ways to write the same, each with what is known of it: rules that deny or ask are about those, too."""
     lasting: str | None = None
     """The pattern that a lasting permission gets; ``None``: that of exactly this subject."""
 
@@ -115,6 +117,8 @@ def matches(rule: Rule, request: AccessRequest) -> Match:
         return Match.YES
     pattern = _compiled(rule.pattern, in_paths)
     as_written = any(pattern.fullmatch(name) for name in _names(rule, request))
+    if rule.effect is not Effect.ALLOW and any(pattern.fullmatch(name) for name, _ in request.also):
+        return Match.YES
     if request.known is None:
         return Match.YES if as_written else Match.NO
     stem, rest = _stem(rule.pattern)
@@ -123,7 +127,8 @@ def matches(rule: Rule, request: AccessRequest) -> Match:
         return Match.YES if covers or (as_written and not rest) else Match.NO
     if as_written:
         return Match.YES
-    return Match.MAYBE if stem.startswith(request.known) or request.known.startswith(stem) else Match.NO
+    begun = (request.known, *(known for _, known in request.also if known is not None))
+    return Match.MAYBE if any(stem.startswith(known) or known.startswith(stem) for known in begun) else Match.NO
 
 
 def names_tool(entry: str, tool: str) -> bool:

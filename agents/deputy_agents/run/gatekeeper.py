@@ -203,15 +203,20 @@ class Gatekeeper:
             return Allowed()
         if option is None:
             return Refused(f"Denied: {resolution.decision}" if resolution.decision else _NOT_ANSWERED[resolution.by])
-        if option.kind in _LASTING:
-            self.host.remember(_rules(asked.access, option.kind))
         if not option.kind.allows:
+            self._remember(asked, option)
             said = f" They say: {resolution.feedback}" if resolution.feedback else ""
             return Refused(f"Denied by the user.{said}")
         notes = (Note(resolution.feedback, shown=True),) if resolution.feedback else ()
         if resolution.input is None or resolution.input == use.input:
+            self._remember(asked, option)
             return Allowed(notes=notes)
+        # A lasting answer is about what was asked, and the call that runs is another one: it is not remembered.
         return await self._edited(use, resolution.input, notes)
+
+    def _remember(self, asked: _Asked, option: Option) -> None:
+        if option.kind in _LASTING:
+            self.host.remember(_rules(asked.access, option.kind))
 
     async def _edited(self, use: ToolUse, input: Mapping[str, object], notes: tuple[Note, ...]) -> Allowed | Refused:
         """The user changed the input: it is validated and decided again; what asks now counts as answered."""

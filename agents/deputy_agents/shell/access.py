@@ -1,8 +1,13 @@
 """What the gate has to decide about a shell command: every simple command in it, and every file that it redirects."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from glob import iglob
+from itertools import islice
+from pathlib import Path
 from typing import Final
 
 from deputy_agents.permission.rule import AccessRequest, Action, escaped
@@ -16,6 +21,27 @@ TOOL: Final = "shell"
 
 _HARMLESS: Final = re.compile(r"/dev/(?:null|stdin|stdout|stderr|fd/\d+)")
 _MOVES: Final = frozenset({"cd", "pushd", "popd", "eval", "source", ".", "alias", "chroot"})
+_GIT_VALUED: Final = frozenset(
+    {"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}
+)
+_EVALUATED: Final = "[$("
+"""What bash runs even of a quoted word, where the word is a subscript: ``[ -v 'a[$(x)]' ]``."""
+_WILD: Final = re.compile(r"[*?\[]")
+_MAX_WILD: Final = 4
+"""Wildcards of a pattern that is looked up: more could take long."""
+_MAX_FILES: Final = 10_000
+_MAX_SHOWN: Final = 20
+_SECRET_NAMES: Final = (
+    ".env",
+    ".env.local",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    "id_rsa",
+    "id_ed25519",
+    "server.pem",
+    "tls.key",
+)
 _SPLIT: Final = re.compile(r"[=@:]")
 
 _GROWING: Final = frozenset(
@@ -51,11 +77,12 @@ class Needs:
     targets: tuple[Target, ...]
 
 
-def needs(text: str) -> Needs:
-    """What a line of bash needs. Blocks for some milliseconds."""
+def needs(text: str, folder: Path | None = None) -> Needs:
+    """What a line of bash needs that is run in ``folder``, where patterns of files are looked up. Blocks."""
     parts = [part for outer in parse(text) for part in (outer, *_inside(outer))]
     moves = any(isinstance(part, Opaque) or _moves(part) for part in parts)
-    access = dict.fromkeys(request for part in parts for request in _requests(part))
+    where = None if moves else folder
+    access = dict.fromkeys(request for part in parts for request in _requests(part, where))
     targets = dict.fromkeys(_target(part, moves) for part in parts if isinstance(part, Redirect))
     wanted = (target for target in targets if target.path is None or not _HARMLESS.fullmatch(target.path))
     # A line of comments alone still is a command.
@@ -71,7 +98,7 @@ def _moves(part: Part) -> bool:
     return isinstance(part, Command) and bool(part.words) and (part.words[0].text in _MOVES or not part.words[0].plain)
 
 
-def _requests(part: Part) -> Iterator[AccessRequest]:
+def _requests(part: Part, folder: Path | None) -> Iterator[AccessRequest]:
     match part:
         case Command(words, assignments):
             if assignments:
@@ -79,8 +106,11 @@ def _requests(part: Part) -> Iterator[AccessRequest]:
             if words:
                 yield _execute(part)
             yield from _secrets(words)
+            for word in words:
+                if word.globs and not word.computed:
+                    yield from _secrets_of(word.text, folder)
         case Statement(text, fixed):
-            known = fixed if fixed != text else None
+            known = "" if _EVALUATED in text else fixed if fixed != text else None
             yield AccessRequest(TOOL, Action.EXECUTE, text, known=known, computed=known is not None)
         case Opaque(text):
             yield AccessRequest(TOOL, Action.EXECUTE, text, known="", computed=True)
@@ -90,13 +120,38 @@ def _requests(part: Part) -> Iterator[AccessRequest]:
 
 def _execute(command: Command) -> AccessRequest:
     words = command.words
-    subject = " ".join(word.shown for word in words)
+    subject, known = _subject(words, command.appended)
+    plainly = _plainly(words)
+    also = () if plainly == tuple(words) else (_subject(plainly, command.appended),)
+    computed = any(word.computed for word in words) or any(_EVALUATED in word.text for word in words)
+    if computed and known is None:
+        known = subject
+    return AccessRequest(
+        TOOL, Action.EXECUTE, subject, known=known, computed=computed, also=also, lasting=_lasting(words)
+    )
+
+
+def _subject(words: Sequence[Word], appended: bool) -> tuple[str, str | None]:
+    """The command as rules have it, and the beginning that is known of it; ``None``: all of it."""
     uncertain = next((index for index, word in enumerate(words) if not word.plain), None)
-    known = f"{subject} " if command.appended else None
+    subject = " ".join(word.shown for word in words)
     if uncertain is not None:
-        known = "".join(f"{word.shown} " for word in words[:uncertain]) + words[uncertain].fixed
-    computed = any(word.computed for word in words)
-    return AccessRequest(TOOL, Action.EXECUTE, subject, known=known, computed=computed, lasting=_lasting(words))
+        return subject, "".join(f"{word.shown} " for word in words[:uncertain]) + words[uncertain].fixed
+    return subject, f"{subject} " if appended else None
+
+
+def _plainly(words: Sequence[Word]) -> tuple[Word, ...]:
+    """The command without the folder of its program, and git's without the options before its verb: a rule that denies
+    ``git push`` means ``/usr/bin/git -C . push`` as well."""
+    program, rest = words[0], list(words[1:])
+    if program.plain and "/" in program.text:
+        name = program.text.rsplit("/", 1)[-1]
+        program = Word(name, name)
+    if program.text == "git":
+        while rest and rest[0].text.startswith("-"):
+            if rest.pop(0).text in _GIT_VALUED and rest:
+                rest.pop(0)
+    return (program, *rest)
 
 
 def _assigned(command: Command) -> AccessRequest:
@@ -124,6 +179,20 @@ def _secrets(words: Iterable[Word]) -> Iterator[AccessRequest]:
         for text in (word.text, *_SPLIT.split(word.text)):
             if text and is_secret(text):
                 yield AccessRequest("read_file", Action.READ_SECRET, text)
+
+
+def _secrets_of(pattern: str, folder: Path | None) -> Iterator[AccessRequest]:
+    """What ``pattern`` stands for and may hold secrets. Where it cannot be looked up, it does if a usual name of such a
+    file fits it."""
+    if folder is None or len(_WILD.findall(pattern)) > _MAX_WILD:
+        last = pattern.rsplit("/", 1)[-1]
+        fits = (name for name in _SECRET_NAMES if fnmatchcase(name, last) and (name[0] != "." or last[0] == "."))
+        found = [pattern] if next(fits, None) else []
+    else:
+        names = iglob(os.path.expanduser(pattern), root_dir=folder)  # noqa: PTH111, PTH207 (as bash reads it)
+        found = [name for name in islice(names, _MAX_FILES) if is_secret(name)]
+    for name in found[:_MAX_SHOWN]:
+        yield AccessRequest("read_file", Action.READ_SECRET, name)
 
 
 def _target(redirect: Redirect, moves: bool) -> Target:

@@ -13,13 +13,14 @@ from deputy_agents.shell.word import Word
 class _Wrapper:
     """How a program finds the command that it runs. ``flags`` are options that stand alone, ``valued`` those with a
     value of their own, ``operands`` the words that it takes for itself. ``settings`` are assignments that may follow;
-    ``appends`` says that it adds words."""
+    ``appends`` says that it adds words; ``script`` is an option behind the operands whose value is a line of shell."""
 
     flags: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
     operands: int = 0
     settings: re.Pattern[str] | None = None
     appends: bool = False
+    script: str = ""
 
 
 _ANY_NAME: Final = re.compile(r"[^=]*=")
@@ -31,8 +32,9 @@ def _wrapper(
     operands: int = 0,
     settings: re.Pattern[str] | None = None,
     appends: bool = False,
+    script: str = "",
 ) -> _Wrapper:
-    return _Wrapper(frozenset(flags.split()), frozenset(valued.split()), operands, settings, appends)
+    return _Wrapper(frozenset(flags.split()), frozenset(valued.split()), operands, settings, appends, script)
 
 
 _WRAPPERS: Final[Mapping[str, _Wrapper]] = {
@@ -51,18 +53,24 @@ _WRAPPERS: Final[Mapping[str, _Wrapper]] = {
     "env": _wrapper("- -i --ignore-environment", "-u --unset -C --chdir", settings=_ANY_NAME),
     "sudo": _wrapper("-n -E -H -b -k", "-u -g -p -C -D -R -T --user --group", settings=_ANY_NAME),
     "doas": _wrapper("-n", "-u -C"),
-    "xargs": _wrapper("-0 -r -t --null --no-run-if-empty", "-I -n -P -L -d -a -E -s", appends=True),
+    "xargs": _wrapper("-0 -r -t --null --no-run-if-empty", "-n -P -L -d -a -E -s", appends=True),
     "busybox": _wrapper(),
     "caffeinate": _wrapper("-d -i -m -s -u", "-t -w"),
-    "flock": _wrapper("-s -x -n -u", "-w -E", 1),
+    "flock": _wrapper("-s -x -n -u", "-w -E", 1, script="-c"),
 }
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh"})
 _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _UNKNOWN: Final = frozenset(
-    {"coproc", "parallel", "watch", "strace", "ltrace", "unshare", "nsenter", "chroot", "script"}
+    """
+    coproc parallel watch strace ltrace gdb unshare nsenter chroot proot fakeroot bwrap firejail script expect entr
+    su runuser setpriv systemd-run at batch fish csh tcsh pwsh
+    """.split()  # noqa: SIM905 - a list of them would fill a page
 )
 """Programs that run a command in ways that are not taken apart here."""
-_SCRIPT_OPTION: Final = re.compile(r"-[a-z]*c")
+_CALLING_BACK: Final = frozenset({"mapfile", "readarray", "compgen", "complete"})
+"""Builtins that run the value of ``-C``."""
+_NO_FILES: Final = ("/dev/", "/proc/")
+"""Where a script that is named is what was sent, and not a file."""
 
 
 def inner(command: Command) -> tuple[Part, ...]:
@@ -83,15 +91,40 @@ def _next(command: Command) -> Iterator[Part]:
     if name in _WRAPPERS:
         yield from _wrapped(_WRAPPERS[name], command)
     elif name == "eval":
-        yield from _script(words[1:])
+        yield from _script(_operands(words))
     elif name in _SHELLS:
         yield from _of_shell(words, command)
-    elif name == "trap" and len(words) > 2:
-        yield from _script(words[1:2])
+    elif name == "trap" and len(_operands(words)) > 1:
+        yield from _script(_operands(words)[:1])
+    elif name == "alias":
+        yield from _of_alias(words)
     elif name == "find":
         yield from _of_find(words)
-    elif name in _UNKNOWN:
-        yield Opaque(" ".join(word.shown for word in words))
+    elif name in _UNKNOWN or _runs_what_it_is_sent(name, words):
+        yield _opaque(words)
+
+
+def _opaque(words: Sequence[Word]) -> Opaque:
+    return Opaque(" ".join(word.shown for word in words))
+
+
+def _operands(words: Sequence[Word]) -> Sequence[Word]:
+    return words[2:] if len(words) > 1 and words[1].text == "--" else words[1:]
+
+
+def _runs_what_it_is_sent(name: str, words: Sequence[Word]) -> bool:
+    if name in ("source", "."):
+        return not words[1:] or not words[1].plain or words[1].text.startswith(_NO_FILES)
+    return name in _CALLING_BACK and any(word.text.startswith("-C") or not word.plain for word in words)
+
+
+def _of_alias(words: Sequence[Word]) -> Iterator[Part]:
+    for word in words[1:]:
+        _, equals, text = word.text.partition("=")
+        if not word.plain:
+            yield _opaque(words)
+        elif equals:
+            yield from parse(text)
 
 
 def _wrapped(wrapper: _Wrapper, command: Command) -> Iterator[Part]:
@@ -101,19 +134,22 @@ def _wrapped(wrapper: _Wrapper, command: Command) -> Iterator[Part]:
         if option.text == "--":
             break
         if not option.plain or not _takes(wrapper, option.text, words):
-            yield Opaque(" ".join(word.shown for word in command.words))
+            yield _opaque(command.words)
             return
     taken = words[: wrapper.operands]
     words = words[wrapper.operands :]
+    if wrapper.script and words and words[0].text == wrapper.script:
+        yield from _script(words[1:2])
+        return
     settings: list[str] = []
     while wrapper.settings and words and wrapper.settings.match(words[0].text):
         settings.append(words.pop(0).shown)
     if not all(word.plain for word in taken) or (words and words[0].text in RESERVED):
-        yield Opaque(" ".join(word.shown for word in command.words))
+        yield _opaque(command.words)
     if words:
         yield Command(tuple(words), tuple(settings), wrapper.appends or command.appended)
     elif command.appended or wrapper.appends:
-        yield Opaque(" ".join(word.shown for word in command.words))
+        yield _opaque(command.words)
 
 
 def _takes(wrapper: _Wrapper, option: str, following: list[Word]) -> bool:
@@ -133,23 +169,26 @@ def _of_shell(words: Sequence[Word], command: Command) -> Iterator[Part]:
     """``bash -c '...'`` runs a text, ``bash file`` a file, which is a command like any other; a shell without either
     runs what it is sent."""
     rest = list(words[1:])
+    runs_text = False
     while rest and rest[0].text.startswith(("-", "+")):
         option = rest.pop(0)
-        if _SCRIPT_OPTION.fullmatch(option.text):
-            yield from _script(rest[:1])
+        if option.text == "--":
+            break
+        if not option.plain or not re.fullmatch(r"[-+][A-Za-z]+", option.text) or set(option.text) & set("soO"):
+            yield _opaque(words)
             return
-        if not option.plain or not re.fullmatch(r"[-+][a-z]+", option.text) or set(option.text) & set("soO"):
-            yield Opaque(" ".join(word.shown for word in words))
-            return
-    if not rest or command.appended:
-        yield Opaque(" ".join(word.shown for word in words))
+        runs_text = runs_text or (option.text.startswith("-") and "c" in option.text)
+    if rest and runs_text:
+        yield from _script(rest[:1])
+    elif not rest or command.appended or not rest[0].plain or rest[0].text.startswith(_NO_FILES):
+        yield _opaque(words)
 
 
 def _of_find(words: Sequence[Word]) -> Iterator[Part]:
     for index, word in enumerate(words):
         if not word.plain:
             if word.computed:
-                yield Opaque(" ".join(word.shown for word in words))
+                yield _opaque(words)
         elif word.text in _FIND_RUNS:
             run: list[Word] = []
             for following in words[index + 1 :]:

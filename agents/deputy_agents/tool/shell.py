@@ -88,7 +88,7 @@ class Shell(ArgsTool[ShellArgs]):
         place = await args.folder.look(context)
         if place.kind is not PathKind.FOLDER:
             raise ToolError(f"cwd: {context.workspace.shown(place, context.cwd)} is no folder.")
-        needed = await to_thread.run_sync(needs, args.command)
+        needed = await to_thread.run_sync(needs, args.command, place.path)
         files = [await _located(target, place.path, context) for target in needed.targets]
         return Prepared(
             cut(visible(args.command.strip()), _MAX_TITLE),

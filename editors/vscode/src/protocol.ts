@@ -970,7 +970,7 @@ export interface RuleRemoveParams {
   readonly ruleId: string;
 }
 
-/** A permission rule. */
+/** A permission rule. A field of another name is refused: a pattern that is misspelt must not make it wider. */
 export interface RuleSetting {
   /** Name of a tool, or `*`. */
   readonly tool: string;

@@ -63,6 +63,17 @@ find . -name '*.py' -exec ls {} \; | xargs -0 ls
 """What runs another command is allowed only together with that."""
 
 ASK = r"""
+bash /dev/stdin
+. /dev/fd/0
+source <(ls)
+su -c ls
+fish -c ls
+setpriv ls
+mapfile -C ls -c 1
+xargs -I% ls %
+echo 'a[$(x)]'
+cd x; cat .en?
+cd x; cat *.pem
 make
 git commit -m x
 git status && make
@@ -146,6 +157,18 @@ case x in x) make;; esac
 """
 
 DENY = r"""
+bash -ce 'rm x; ls'
+bash -cx 'rm x'
+sh -c -e 'rm x'
+bash -c -- 'rm x'
+eval -- 'rm x'
+trap -- 'rm x' EXIT
+flock F -c 'rm x'
+alias p='rm x'
+/bin/rm x
+"/usr/bin/git" push
+git -c x=y push
+git -C . --no-pager push origin
 rm x
 rm -rf /
 rm

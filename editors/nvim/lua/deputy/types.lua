@@ -719,7 +719,7 @@
 ---@field sessionId string
 ---@field ruleId string
 
----A permission rule.
+---A permission rule. A field of another name is refused: a pattern that is misspelt must not make it wider.
 ---@class deputy.RuleSetting
 ---@field tool string Name of a tool, or `*`.
 ---@field pattern? string Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when absent.
