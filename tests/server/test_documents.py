@@ -85,6 +85,17 @@ def test_the_minimal_edit_turns_the_one_text_into_the_other(old: str, new: str, 
     assert changed(documents, 2, change) == new
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("a\nb\n", "a\nb\nc\n"), ("a\nb\nc\n", "a\nb\n"), ("a\r\n", "a\r\nb\r\n"), ("a\n", "\n")]
+)
+def test_no_edit_begins_or_ends_behind_the_last_line_feed(old: str, new: str) -> None:
+    document = opened(old).get_text_document(URI)
+    edit: Any = minimal_edit(document, new)  # type: ignore[arg-type]
+    lines = old.count("\n")
+    assert edit["range"]["start"]["line"] < lines
+    assert edit["range"]["end"]["line"] < lines
+
+
 def test_the_minimal_edit_leaves_the_rest_of_the_text_alone() -> None:
     edit: Any = minimal_edit(opened("one\r\ntwo\r\nthree\r\n").get_text_document(URI), "one\r\nTWO\r\nthree\r\n")  # type: ignore[arg-type]
     assert edit["newText"] == "TWO"

@@ -98,13 +98,17 @@ class EditorBuffers:
 
 def minimal_edit(document: Document, new_text: str) -> JsonObject | None:
     """The one text edit that turns ``document`` into ``new_text``, without the text that both share at either end:
-    cursors and folds there stay as they are. ``None`` when nothing changes."""
+    cursors and folds there stay as they are. It never begins or ends behind the last line feed, where some editors have
+    no place: lines are added and taken away before it. ``None`` when nothing changes."""
     old_text = document.source
     if old_text == new_text:
         return None
-    longest = min(len(old_text), len(new_text))
+    ends = (ending for ending in ("\r\n", "\n") if old_text.endswith(ending) and new_text.endswith(ending))
+    last = len(next(ends, ""))
+    longest = min(len(old_text), len(new_text)) - last
     start = _shared(old_text, new_text, longest)
-    end = _shared(reversed(old_text), reversed(new_text), longest - start)
+    old_rest, new_rest = (text[: len(text) - last] for text in (old_text, new_text))
+    end = last + _shared(reversed(old_rest), reversed(new_rest), longest - start)
     # A place between CR and LF is none that an editor knows.
     if old_text[:start].endswith("\r") or new_text[:start].endswith("\r"):
         start -= 1
