@@ -18,7 +18,7 @@ from deputy_agents.builder import Builder
 from deputy_agents.change import FileChange
 from deputy_agents.changes import Changes, Reverted
 from deputy_agents.completion import Completions
-from deputy_agents.definition import PermissionMode
+from deputy_agents.definition import PermissionMode, Problem
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.loader import PRIMARY
 from deputy_agents.editor import Editors
@@ -149,6 +149,11 @@ class Session:
     def last_seq(self) -> int:
         """The number of the last published event."""
         return self.log.last_seq
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What the user has to know about files that are written for agents."""
+        return (*self.catalogue.problems, *self.library.problems)
 
     @property
     def busy(self) -> bool:

@@ -215,3 +215,11 @@ def _deaf(folder: Path) -> str:
 
 
 _KEPT: list[object] = []
+
+
+def test_what_is_wrong_with_a_users_rules_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".deputy").mkdir()
+    (tmp_path / ".deputy" / "settings.json").write_text('{"permissions": ')
+    ended = run("run", "where is retry defined?", HOME=str(tmp_path), USERPROFILE=str(tmp_path))
+    assert "settings.json" in ended.stderr
+    assert "Until it is mended, everything asks." in ended.stderr

@@ -191,7 +191,7 @@ class Agent:
         self._tell_problems(opened)
 
     def _tell_problems(self, opened: Opened) -> None:
-        for problem in (*opened.session.catalogue.problems, *opened.session.library.problems):
+        for problem in opened.session.problems:
             self._notice(opened, str(problem), "warning")
 
     def _notice(self, opened: Opened, text: str | None, severity: str) -> None:

@@ -104,6 +104,8 @@ class _Run:
         events = session.subscribe(0 if self._options.fresh else None)
         try:
             await session.refresh()
+            for problem in session.problems:
+                progress.note(str(problem))
             turn = await session.prompt((Text(self._options.prompt),))
             async for event in events:
                 verdict.take(event)

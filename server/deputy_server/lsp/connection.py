@@ -7,7 +7,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.definition import Problem
 from deputy_agents.errors import UnknownAgent, WrongState
 from deputy_agents.event import AgentFinished, CallStatus, Event, ToolCallUpdated, TurnFinished
 from deputy_agents.outcome import AgentStatus
@@ -87,7 +87,7 @@ class Connection:
         folders = await self.roots()
         inside = any(cwd.is_relative_to(folder) for folder in folders)
         session = await runtime.load(session_id, roots=folders if inside else (cwd,), buffers=self.shared_buffers())
-        self.tell_problems(session.catalogue)
+        self.tell_problems(session.problems)
         return session
 
     def shared_buffers(self) -> SharedBuffers:
@@ -169,22 +169,22 @@ class Connection:
             await feed.flush()
 
     async def refresh(self, session: Session) -> None:
-        """Looks whether agent definitions have changed, and tells the user what is wrong with their files. A caller
+        """Looks whether what users have written for agents has changed, and tells what is wrong with it. A caller
         that is cancelled goes on: what follows answers it."""
         with anyio.move_on_after(REFRESH_GRACE, shield=True):
             await session.refresh()
-        self.tell_problems(session.catalogue)
+        self.tell_problems(session.problems)
 
-    def tell_problems(self, catalogue: Catalogue) -> None:
-        """Tells the user what is wrong with definition files: each problem once."""
-        texts = [text for text in map(str, catalogue.problems) if text not in self._noticed]
+    def tell_problems(self, problems: Sequence[Problem]) -> None:
+        """Tells the user what is wrong with files that are for agents: each problem once."""
+        texts = [text for text in map(str, problems) if text not in self._noticed]
         self._noticed.update(texts)
         for text in texts:
-            self.protocol.notify("window/logMessage", {"type": _WARNING, "message": f"Agent definition: {text}"})
+            self.protocol.notify("window/logMessage", {"type": _WARNING, "message": text})
         for text in texts[:SHOWN_PROBLEMS]:
-            self.show(f"Agent definition: {text}", _WARNING)
+            self.show(text, _WARNING)
         if (more := len(texts) - SHOWN_PROBLEMS) > 0:
-            self.show(f"{more} more problems of agent definitions are in the log.", _WARNING)
+            self.show(f"{more} more problems of files for agents are in the log.", _WARNING)
 
     def notice(self, text: str) -> None:
         """Shows ``text`` to the user, once per connection."""

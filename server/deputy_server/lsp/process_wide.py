@@ -15,7 +15,7 @@ async def list_definitions(connection: Connection, params: NoParams) -> Definiti
     settings = connection.app.runtime.settings
     catalogue = Catalogue(await connection.roots(), trusted=settings.trusted, known_tools=TOOL_NAMES)
     await catalogue.refresh()
-    connection.tell_problems(catalogue)
+    connection.tell_problems(catalogue.problems)
     definitions = catalogue.definitions.values()
     return DefinitionListResult(
         definitions=tuple(convert.definition(definition, sorted(TOOL_NAMES)) for definition in definitions)

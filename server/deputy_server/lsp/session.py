@@ -60,7 +60,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         agent=params.agent,
     )
     connection.latest[cwd] = session.id
-    connection.tell_problems(session.catalogue)
+    connection.tell_problems(session.problems)
     for notice in (connection.app.store_notice, connection.app.notice if params.model is None else None):
         if notice:
             connection.notice(notice)
