@@ -195,13 +195,13 @@ async def test_a_cancelled_edit_that_was_made_all_the_same_can_be_taken_back(fol
     documents = Late()
     documents.show(folder / "a.txt", BEFORE)
     async with core(folder, Cast([call("read_file", path="a.txt"), calls([edit("a.txt", "one", "1")])]), Person()) as c:
-        c.session.workspace._buffers = documents  # pyright: ignore[reportPrivateUsage]
+        c.session.workspace.buffers = documents
         turn = c.start()
         async with asyncio.timeout(20):
             await applied.wait()
         await c.session.cancel()
         await c.finish(turn)
-        c.session.workspace._buffers = OpenDocuments(documents.open)  # pyright: ignore[reportPrivateUsage]
+        c.session.workspace.buffers = OpenDocuments(documents.open)
         assert (await c.session.revert(c.session.primary_id)).files == (str(folder / "a.txt"),)
         assert documents.open[folder / "a.txt"].text == BEFORE
 
@@ -283,7 +283,7 @@ async def test_a_change_is_stored_before_it_is_made(folder: Path, tmp_path: Path
     documents.show(folder / "a.txt", BEFORE)
     cast = Cast([call("read_file", path="a.txt"), calls([edit("a.txt", "one", "1")]), say("done")])
     async with core(folder, cast, Person(), store=store) as c:
-        c.session.workspace._buffers = documents  # pyright: ignore[reportPrivateUsage]
+        c.session.workspace.buffers = documents
         await c.turn()
     assert kept_before == [1]
     await store.close()
@@ -298,7 +298,7 @@ async def test_an_edit_that_was_refused_leaves_nothing_to_take_back(folder: Path
     documents.show(folder / "a.txt", BEFORE)
     cast = Cast([call("read_file", path="a.txt"), calls([edit("a.txt", "one", "1")]), say("done")])
     async with core(folder, cast, Person()) as c:
-        c.session.workspace._buffers = documents  # pyright: ignore[reportPrivateUsage]
+        c.session.workspace.buffers = documents
         await c.turn()
         await c.session.flush()
         assert list(await c.store.changes(c.session.id)) == []

@@ -75,7 +75,7 @@ def test_a_shell_completes_commands_options_and_names_of_agents(workspace: Path,
     assert "agents" in completed("deputy ag")
     assert "--json" in completed("deputy agents list --")
     assert "scout" in completed("deputy agents show sc")
-    assert "complete_" in deputy("--show-completion", shell).stdout
+    assert f"complete_{shell}" in deputy(_DEPUTY_COMPLETE=f"source_{shell}").stdout
 
 
 def test_every_command_has_help_with_an_example() -> None:
