@@ -6,7 +6,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import AbstractAsyncContextManager, closing, suppress
 from itertools import count
 from pathlib import Path
 
@@ -25,6 +25,8 @@ BEFORE = "one\ntwo\nthree\n"
 MOST_EVENTS = 180
 """About as many as a whole run has: a kill may come after its end, too."""
 MOST_QUESTIONS = 10
+STUCK = 20
+"""Seconds after which it is killed anyway."""
 
 
 def _primary(body: Json) -> Play:
@@ -87,7 +89,7 @@ class Crash:
         return serving(env={"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": str(self._state)})
 
     async def _initialize(self, client: RpcClient, api: MessagesApi) -> None:
-        options = {"model": "m", "baseUrl": api.url, "agents": {"parallelWriters": self._random.random() < 0.7}}
+        options = {"model": "m", "baseUrl": api.url, "agents": {"parallelWriters": True}}
         await client.initialize(self._workspace, EVERYTHING, initializationOptions=options)
 
     async def _live_and_die(self, api: MessagesApi) -> None:
@@ -114,7 +116,8 @@ class Crash:
             client.on_message = look
             self._session_id, _ = await client.session()
             client.start_prompt(self._session_id, "change it all")
-            await reached.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reached.wait(), STUCK)
             await asyncio.sleep(pause)  # a random moment: nothing is waited for
             client.process.send_signal(signal.SIGKILL)
             await client.gone()
