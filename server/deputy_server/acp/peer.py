@@ -11,7 +11,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup
@@ -19,17 +19,13 @@ from anyio.abc import TaskGroup
 from deputy_protocol.errors import ErrorCode
 from deputy_server.rpc.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
 from deputy_server.rpc.json import JsonObject, dig, is_object
+from deputy_server.rpc.requests import OpenRequests, RequestId, is_id, outcome
 from deputy_server.rpc.writer import Writer
 
 log = logging.getLogger(__name__)
 
-RequestId: TypeAlias = str | int
-
 MAX_REQUESTS = 256
 """Requests of the client that may be open at once."""
-
-FLOOD_GRACE = 1
-"""Seconds that reading pauses for open requests to end, when there are that many."""
 
 RESOURCE_NOT_FOUND = -32002
 
@@ -67,8 +63,7 @@ class Peer:
         self.tasks = tasks
         self.route: Callable[[str], Handler | None] = lambda method: None
         self.hear: Callable[[str], Listener | None] = lambda method: None
-        self._inflight: dict[RequestId, anyio.CancelScope] = {}
-        self._idle = anyio.Event()
+        self._requests = OpenRequests(MAX_REQUESTS)
         self._asked: dict[RequestId, Asked] = {}
         self._ids = itertools.count(1)
 
@@ -95,29 +90,25 @@ class Peer:
                 self.refuse(None, ErrorCode.INVALID_REQUEST, "A message needs a method, or an id and a result.")
 
     def _receive_request(self, request_id: object, method: str, params: object) -> None:
-        if not _is_id(request_id):
+        if not is_id(request_id):
             self.refuse(None, ErrorCode.INVALID_REQUEST, "A request's id must be a string or a whole number.")
-        elif request_id in self._inflight:
+        elif request_id in self._requests:
             self.refuse(request_id, ErrorCode.INVALID_REQUEST, "A request with this id is still open.")
-        elif len(self._inflight) >= MAX_REQUESTS:
+        elif self._requests.full:
             self.refuse(request_id, ErrorCode.OVERLOADED, "Too many requests are open; wait for some answers.")
         elif (handler := self.route(method)) is None:
             self.refuse(request_id, ErrorCode.METHOD_NOT_FOUND, f"Unknown method {method[:100]}.")
         else:
-            # The scope exists from now on: a cancel may be the very next message.
-            scope = self._inflight[request_id] = anyio.CancelScope()
-            self.tasks.start_soon(self._serve, request_id, scope, handler, params)
+            self.tasks.start_soon(self._serve, request_id, self._requests.open(request_id), handler, params)
 
     def _receive_notification(self, method: str, params: object) -> None:
         if method == CANCEL:
-            request_id = dig(params, "requestId")
-            if _is_id(request_id) and (scope := self._inflight.get(request_id)):
-                scope.cancel()
+            self._requests.cancel(dig(params, "requestId"))
         elif (listener := self.hear(method)) is not None:
             self.tasks.start_soon(self._listen, method, listener, params)
 
     def _receive_answer(self, request_id: object, fields: JsonObject) -> None:
-        asked = self._asked.pop(request_id, None) if _is_id(request_id) else None
+        asked = self._asked.pop(request_id, None) if is_id(request_id) else None
         if asked is None:
             log.debug("an answer came twice, or to nothing that was asked")
             return
@@ -131,17 +122,16 @@ class Peer:
             asked.answer.set_exception(ClientError(code if isinstance(code, int) else 0, str(dig(error, "message"))))
 
     async def _serve(self, request_id: RequestId, scope: anyio.CancelScope, handler: Handler, params: object) -> None:
-        outcome: Answer | JsonObject | RpcError = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
+        done: Answer | JsonObject | RpcError = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
         try:
             with scope:
-                outcome = await _outcome(handler, params)
+                done = await outcome(handler, params)
         finally:
-            del self._inflight[request_id]
-            self._idle.set()
-        if isinstance(outcome, RpcError):
-            self._send({"id": request_id, "error": _error(outcome)})
+            self._requests.end(request_id)
+        if isinstance(done, RpcError):
+            self._send({"id": request_id, "error": _error(done)})
             return
-        answer = outcome if isinstance(outcome, Answer) else Answer(outcome)
+        answer = done if isinstance(done, Answer) else Answer(done)
         self._send({"id": request_id, "result": answer.result})
         answer.then()
 
@@ -198,23 +188,14 @@ class Peer:
         self.out.write(f"{line}\n".encode())
 
     async def room(self) -> None:
-        """Returns when another request can be taken, or soon: a client that floods is slowed down before it is refused,
-        and one whose open requests all take long can still cancel them."""
-        with anyio.move_on_after(FLOOD_GRACE):
-            while len(self._inflight) >= MAX_REQUESTS:
-                self._idle = anyio.Event()
-                await self._idle.wait()
+        """Returns when another request can be taken, or soon."""
+        await self._requests.room()
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def settle(self, grace: float) -> None:
         """Cancels every open request and waits, at most ``grace`` seconds, until they have been answered."""
-        for scope in list(self._inflight.values()):
-            scope.cancel()
-        with anyio.move_on_after(grace):
-            while self._inflight:
-                self._idle = anyio.Event()
-                await self._idle.wait()
+        await self._requests.settle(grace=grace)
 
     def disconnect(self) -> None:
         """Ends what waits for the client: it is gone."""
@@ -225,19 +206,7 @@ class Peer:
                 one.answer.set_exception(ConnectionLost())
 
 
-async def _outcome(handler: Handler, params: object) -> Answer | JsonObject | RpcError:
-    """What ``handler`` returns, or the error that tells the client what it raised."""
-    try:
-        return await handler(params)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the request gets its answer
-        return to_rpc_error(error)
-
-
 def _error(error: RpcError) -> JsonObject:
     """The protocol has a code of its own for what does not exist."""
     code = {"code": RESOURCE_NOT_FOUND} if error.code is ErrorCode.UNKNOWN_SESSION else {}
     return error.to_json() | code
-
-
-def _is_id(value: object) -> TypeGuard[RequestId]:
-    return isinstance(value, str | int) and not isinstance(value, bool)

@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -29,18 +29,15 @@ from deputy_protocol.errors import ErrorCode
 from deputy_server.lsp.stream import Fault
 from deputy_server.rpc.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
 from deputy_server.rpc.json import JsonObject, dig, is_object
+from deputy_server.rpc.requests import OpenRequests, RequestId, is_id, outcome
 from deputy_server.rpc.writer import Outlet
 
 log = logging.getLogger(__name__)
 
-RequestId: TypeAlias = str | int
 R = TypeVar("R")
 
 MAX_REQUESTS = 1024
 """Requests of one client that may be open at once."""
-
-FLOOD_GRACE = 1
-"""Seconds that reading pauses for open requests to end, when there are that many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,7 @@ class RpcProtocol(LanguageServerProtocol):
         self.phase = Phase.NEW
         self.ready = asyncio.Event()
         self.exit_code: int | None = None
-        self._inflight: dict[RequestId, anyio.CancelScope] = {}
-        self._idle = asyncio.Event()
+        self._requests = OpenRequests(MAX_REQUESTS)
         self._asked: dict[RequestId, asyncio.Future[object]] = {}
         self._ids = itertools.count(1)
 
@@ -120,21 +116,20 @@ class RpcProtocol(LanguageServerProtocol):
 
     def _receive_request(self, request_id: object, method: str, fields: JsonObject) -> None:
         params = fields.get("params")
-        if not _is_id(request_id):
+        if not is_id(request_id):
             self._refuse(None, ErrorCode.INVALID_REQUEST, "A request's id must be a string or a whole number.")
         elif (error := self._untimely(method, fields)) is not None:
             self._send_error(request_id, error)
-        elif request_id in self._inflight:
+        elif request_id in self._requests:
             self._refuse(request_id, ErrorCode.INVALID_REQUEST, "A request with this id is still open.")
         elif method == types.INITIALIZE:
             self._initialize(request_id, params)
-        elif len(self._inflight) >= MAX_REQUESTS:
+        elif self._requests.full:
             self._refuse(request_id, ErrorCode.OVERLOADED, "Too many requests are open; wait for some answers.")
         elif (handler := self._handler(method)) is None:
             self._refuse(request_id, ErrorCode.METHOD_NOT_FOUND, f"Unknown method {method[:100]}.")
         else:
-            # The scope exists from now on: a cancel may be the very next message.
-            scope = self._inflight[request_id] = anyio.CancelScope()
+            scope = self._requests.open(request_id)
             self.tasks.start_soon(self._answer, request_id, scope, method, handler, params)
 
     def _untimely(self, method: str, fields: JsonObject) -> RpcError | None:
@@ -163,7 +158,7 @@ class RpcProtocol(LanguageServerProtocol):
             self._send_error(request_id, to_rpc_error(error))
         else:
             self.phase = Phase.READY
-            scope = self._inflight[request_id] = anyio.CancelScope()
+            scope = self._requests.open(request_id)
             self.tasks.start_soon(self._answer, request_id, scope, types.INITIALIZE, self._greeting, greet)
 
     async def _greeting(self, greet: object) -> Answer[object]:
@@ -186,21 +181,20 @@ class RpcProtocol(LanguageServerProtocol):
         handler: RequestHandler,
         params: object,
     ) -> None:
-        outcome: object = None
+        done: object = None
         begun = anyio.current_time()
         try:
             with scope:
-                outcome = await _outcome(handler, params)
+                done = await outcome(handler, params)
         finally:
-            del self._inflight[request_id]
-            self._idle.set()
+            self._requests.end(request_id)
             self._tell_trace(method, request_id, anyio.current_time() - begun)
         if scope.cancelled_caught:
-            outcome = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
-        if isinstance(outcome, RpcError):
-            self._send_error(request_id, outcome)
+            done = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
+        if isinstance(done, RpcError):
+            self._send_error(request_id, done)
             return
-        answer = cast(Answer[object], outcome) if isinstance(outcome, Answer) else Answer(outcome)
+        answer = cast(Answer[object], done) if isinstance(done, Answer) else Answer(done)
         try:
             self._send_result(request_id, answer.result)
         except (TypeError, ValueError, AttributeError) as error:
@@ -217,39 +211,22 @@ class RpcProtocol(LanguageServerProtocol):
     async def settle(self, *, but: int = 0, grace: float = 5) -> None:
         """Cancels every open request but the last ``but`` ones and waits, at most ``grace`` seconds, until they have
         been answered."""
-        open_scopes = list(self._inflight.values())
-        for scope in open_scopes[: len(open_scopes) - but]:
-            scope.cancel()
-        with anyio.move_on_after(grace):
-            while len(self._inflight) > but:
-                self._idle.clear()
-                await self._idle.wait()
+        await self._requests.settle(but=but, grace=grace)
 
     async def room(self) -> None:
-        """Returns when another request can be taken, or soon: a client that floods is slowed down before it is refused,
-        and one whose open requests all take long can still cancel them."""
-        if len(self._inflight) < MAX_REQUESTS:
-            return
-        with anyio.move_on_after(FLOOD_GRACE):
-            while len(self._inflight) >= MAX_REQUESTS:
-                self._idle.clear()
-                await self._idle.wait()
+        """Returns when another request can be taken, or soon."""
+        await self._requests.room()
 
     def _receive_notification(self, method: str, params: object) -> None:
         match method:
             case types.EXIT:
                 self.exit_code = 0 if self.phase is Phase.SHUT_DOWN else 1
             case types.CANCEL_REQUEST:
-                self._cancel(params)
+                self._requests.cancel(dig(params, "id"))
             case _ if self.phase is Phase.READY:
                 self._notified(method, params)
             case _:
                 log.warning("a notification came before initialize or after shutdown")
-
-    def _cancel(self, params: object) -> None:
-        request_id = dig(params, "id")
-        if _is_id(request_id) and (scope := self._inflight.get(request_id)):
-            scope.cancel()
 
     def _notified(self, method: str, params: object) -> None:
         """Hands a notification, typed, to pygls' feature and to the project's. One that does not fit is dropped, as
@@ -273,7 +250,7 @@ class RpcProtocol(LanguageServerProtocol):
                 feature(*args)
 
     def _receive_response(self, request_id: object, fields: JsonObject) -> None:
-        future = self._asked.pop(request_id, None) if _is_id(request_id) else None
+        future = self._asked.pop(request_id, None) if is_id(request_id) else None
         if future is None or future.done():
             log.debug("an answer came late, twice, or to nothing that was asked")
         elif (error := fields.get("error")) is None:
@@ -328,19 +305,7 @@ class RpcProtocol(LanguageServerProtocol):
         self.send({"jsonrpc": self.VERSION, "id": request_id, "error": error.to_json()})
 
     def _refuse(self, request_id: object, code: ErrorCode, message: str) -> None:
-        self._send_error(request_id if _is_id(request_id) else None, RpcError(code, message))
-
-
-async def _outcome(handler: RequestHandler, params: object) -> object:
-    """What ``handler`` returns, or the error that tells the client what it raised."""
-    try:
-        return await handler(params)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the request gets its answer
-        return to_rpc_error(error)
-
-
-def _is_id(value: object) -> TypeGuard[RequestId]:
-    return isinstance(value, str | int) and not isinstance(value, bool)
+        self._send_error(request_id if is_id(request_id) else None, RpcError(code, message))
 
 
 def _no_number(name: str) -> object:
