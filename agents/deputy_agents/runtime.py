@@ -193,15 +193,16 @@ class Runtime:
             InvalidRequest: the agent has made no such call.
             StoreError: the store cannot be used.
         """
+        if (session := self._sessions.get(session_id)) is not None:
+            await session.flush()
+        if (whole := await self._shared.store.output(session_id, agent_id, tool_call_id)) is not None:
+            return whole
         reading = await self.read(session_id)
         calls = [entry.body for entry in reading.transcript(agent_id)[0] if isinstance(entry.body, ToolCall)]
         call = next((call for call in calls if call.started.tool_call_id == tool_call_id), None)
         if call is None:
             raise InvalidRequest(f"toolCallId: this agent has made no call {tool_call_id}.", "toolCallId")
-        if isinstance(reading, Session):
-            await reading.flush()
-        whole = await self._shared.store.output(session_id, agent_id, tool_call_id)
-        return whole if whole is not None else (call.update and call.update.content) or ""
+        return (call.update and call.update.content) or ""
 
     async def unload(self, session_id: str) -> None:
         """Closes a session that nobody watches and in which nothing runs; others, and those not open here, go on."""

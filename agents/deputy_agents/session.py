@@ -208,8 +208,9 @@ class Session:
 
     def rules(self) -> tuple[Rule, ...]:
         """The rules in force: those of the settings, of the user, of the workspace, then what answers have added."""
-        of_workspace = (r for r in self.library.rules if self.settings.vouched or r.effect is not Effect.ALLOW)
-        given = (*self.settings.permissions.rules, *self.library.own_rules, *of_workspace)
+        trusted = self.settings.vouched
+        of_workspace = (rule for rule in self.library.workspace.rules if trusted or rule.effect is not Effect.ALLOW)
+        given = (*self.settings.permissions.rules, *self.library.own.rules, *of_workspace)
         return (*(rule for rule in given if rule not in self._dropped), *self._rules)
 
     def forget(self, rule_id: str) -> None:
@@ -363,7 +364,7 @@ class Session:
             raise InvalidRequest("The message is empty.", "text")
         self._supervisor.steer(agent_id, text)
 
-    def waiting(self) -> Sequence[tuple[str, str]]:
+    def waiting(self) -> tuple[tuple[str, str], ...]:
         """The prompts that wait for the running turn, in order: id and text."""
         return tuple((turn.turn_id, turn.text) for turn in self._queue)
 
@@ -427,8 +428,8 @@ class Session:
         return self._shared.settings
 
     def hooks(self) -> Sequence[Hook]:
-        of_workspace = self.library.hooks if self.settings.vouched else ()
-        return (*self.settings.hooks, *self.library.own_hooks, *of_workspace)
+        of_workspace = self.library.workspace.hooks if self.settings.vouched else ()
+        return (*self.settings.hooks, *self.library.own.hooks, *of_workspace)
 
     def server_tools(self) -> Mapping[str, Tool]:
         return self.servers.tools()
@@ -655,7 +656,7 @@ class Session:
         return f"{self.log.failed} The agents go on, and this session is kept in memory until it can be stored again."
 
     def _tell_queue(self) -> None:
-        self.log.emit(PromptQueue(tuple(self.waiting())))
+        self.log.emit(PromptQueue(self.waiting()))
 
 
 def _text_of(blocks: Sequence[Block]) -> str:

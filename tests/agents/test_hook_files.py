@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.hooks.config import hooks_in
+from deputy_agents.guidance.written import written_in
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,6 @@ from deputy_agents.hooks.config import hooks_in
 def test_a_hook_that_is_wrong_costs_no_other(tmp_path: Path, hooks: object, kept: int, reason: str) -> None:
     (tmp_path / ".deputy").mkdir()
     (tmp_path / ".deputy/settings.json").write_text(json.dumps({"hooks": hooks}))
-    found, problems = hooks_in(tmp_path)
-    assert len(found) == kept
-    assert [problem.reason[: len(reason)] for problem in problems] == ([reason] if reason else [])
+    found = written_in(tmp_path)
+    assert len(found.hooks) == kept
+    assert [problem.reason[: len(reason)] for problem in found.problems] == ([reason] if reason else [])

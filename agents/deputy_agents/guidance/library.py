@@ -10,10 +10,7 @@ from anyio import to_thread
 from deputy_agents.definition import Problem, home_folder
 from deputy_agents.guidance import Command, Instruction, Place, Skill, commands, places, skills
 from deputy_agents.guidance.instructions import instructions_for
-from deputy_agents.guidance.rules import rules_in
-from deputy_agents.hook import Hook
-from deputy_agents.hooks.config import hooks_in
-from deputy_agents.permission.rule import Rule
+from deputy_agents.guidance.written import Written, written_in
 
 _T = TypeVar("_T", Skill, Command)
 
@@ -23,10 +20,8 @@ class _State:
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
     instructions: Mapping[Path, tuple[Instruction, ...]] = field(default_factory=dict[Path, tuple[Instruction, ...]])
-    rules: tuple[Rule, ...] = ()
-    own_rules: tuple[Rule, ...] = ()
-    hooks: tuple[Hook, ...] = ()
-    own_hooks: tuple[Hook, ...] = ()
+    workspace: Written = field(default_factory=Written)
+    own: Written = field(default_factory=Written)
     problems: tuple[Problem, ...] = ()
 
 
@@ -53,24 +48,14 @@ class Library:
         return self._state.commands
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """All permission rules of the workspace, those that allow among them."""
-        return self._state.rules
+    def workspace(self) -> Written:
+        """All rules and hooks of the workspace: what they may say depends on the user's trust."""
+        return self._state.workspace
 
     @property
-    def own_rules(self) -> tuple[Rule, ...]:
-        """Permission rules of the user, for every workspace."""
-        return self._state.own_rules
-
-    @property
-    def hooks(self) -> tuple[Hook, ...]:
-        """All hooks of the workspace."""
-        return self._state.hooks
-
-    @property
-    def own_hooks(self) -> tuple[Hook, ...]:
-        """Hooks of the user, for every workspace."""
-        return self._state.own_hooks
+    def own(self) -> Written:
+        """Rules and hooks of the user, for every workspace."""
+        return self._state.own
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -103,19 +88,10 @@ class Library:
         for folder in folders:
             instructions[folder], faults = instructions_for(folder, self.roots, self._at_home, trusted=self.trusted)
             problems += faults
-        rules: list[Rule] = []
-        hooks: list[Hook] = []
-        for root in self.roots:
-            found, faults = rules_in(root)
-            rules += found
-            problems += faults
-            found_hooks, faults = hooks_in(root)
-            hooks += found_hooks
-            problems += faults
-        own, faults = ((), ()) if self._at_home is None else rules_in(self._at_home)
-        own_hooks, wrong = ((), ()) if self._at_home is None else hooks_in(self._at_home)
-        faults = tuple(dict.fromkeys((*problems, *faults, *wrong)))
-        return _State(found_skills, found_commands, instructions, tuple(rules), own, tuple(hooks), own_hooks, faults)
+        workspace = sum(map(written_in, self.roots), Written())
+        own = Written() if self._at_home is None else written_in(self._at_home)
+        faults = tuple(dict.fromkeys((*problems, *workspace.problems, *own.problems)))
+        return _State(found_skills, found_commands, instructions, workspace, own, faults)
 
     @property
     def _at_home(self) -> Path | None:

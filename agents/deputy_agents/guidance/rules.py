@@ -1,5 +1,4 @@
-"""Permission rules in files: ``.deputy/settings.json`` of a workspace, beside the agents that it defines, and of the
-user's home folder, for all workspaces.
+"""Permission rules in the settings file of a workspace, or of the user.
 
 ::
 
@@ -9,18 +8,13 @@ Who opens somebody else's folder must not be given away by it: rules that deny o
 only where the user has said that the workspace is trusted. The user's own count as they are.
 """
 
-import json
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final, cast
 
-from deputy_agents import disk
 from deputy_agents.definition import Problem
-from deputy_agents.errors import ToolError
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.text import cut
 
-FILE: Final = (".deputy", "settings.json")
 MAX_RULES: Final = 500
 
 _RULE_FIELDS: Final = ("tool", "pattern", "action")
@@ -31,20 +25,22 @@ class _Malformed(ValueError):
     """The file is not of its form."""
 
 
-def rules_in(root: Path) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
-    """The rules of the folder ``root``, and what is wrong with them. While they cannot be read everything asks:
-    there may be a denial among them. Blocks."""
-    file = str(root.joinpath(*FILE))
+def rules_of(whole: object, file: str) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
+    """The rules that the JSON value of ``file`` holds, and what is wrong with them."""
     try:
-        found = disk.read_text(root, FILE)
-        return (() if found is None else _rules(found.text, file)), ()
-    except (ToolError, ValueError, RecursionError) as error:
-        reason = f"{cut(str(error), 200)}. Until it is mended, everything asks."
-        return (Rule(f"{file}#", "*", Effect.ASK, source=file),), (Problem(file, 1, reason),)
+        return _rules(whole, file), ()
+    except _Malformed as error:
+        return asking(file, error)
 
 
-def _rules(text: str, file: str) -> tuple[Rule, ...]:
-    permissions = _field(json.loads(text), "permissions", {})
+def asking(file: str, error: Exception) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
+    """What holds while the rules of ``file`` cannot be read: everything asks, as there may be a denial among them."""
+    reason = f"{cut(str(error), 200)}. Until it is mended, everything asks."
+    return (Rule(f"{file}#", "*", Effect.ASK, source=file),), (Problem(file, 1, reason),)
+
+
+def _rules(whole: object, file: str) -> tuple[Rule, ...]:
+    permissions = _field(whole, "permissions", {})
     listed = _field(permissions, "rules", [])
     _check_names(permissions, {"rules"}, "permissions")
     if not isinstance(listed, list) or len(cast("list[object]", listed)) > MAX_RULES:

@@ -1,22 +1,16 @@
-"""Which hooks there are: in the user's settings, and in ``.deputy/settings.json`` of a workspace and of the user's home
-folder, as a list ``hooks``.
+"""Hooks in the settings file of a workspace, or of the user, as a list ``hooks``.
 
 ::
 
     {"hooks": [{"on": "after_tool", "tools": ["edit_file", "write_file"], "run": "ruff format \\"$DEPUTY_FILE\\""}]}
 """
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from deputy_agents import disk
 from deputy_agents.definition import Problem
-from deputy_agents.errors import ToolError
-from deputy_agents.guidance.rules import FILE
 from deputy_agents.hook import MAX_TIMEOUT, Hook, When
 from deputy_agents.text import cut
 
@@ -32,14 +26,8 @@ class _Entry(BaseModel):
     timeout: Annotated[float, Field(strict=True, gt=0, le=MAX_TIMEOUT)] = 60.0
 
 
-def hooks_in(root: Path) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
-    """The hooks of the folder ``root``, and what is wrong with them. Blocks."""
-    file = str(root.joinpath(*FILE))
-    try:
-        found = disk.read_text(root, FILE)
-        whole: object = {} if found is None else json.loads(found.text)
-    except (ToolError, ValueError, RecursionError):
-        return (), ()  # told once, where its rules are read
+def hooks_of(whole: object, file: str) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
+    """The hooks that the JSON value of ``file`` holds, and what is wrong with them."""
     listed = cast("dict[str, object]", whole).get("hooks") if isinstance(whole, dict) else None
     if listed is None:
         return (), ()

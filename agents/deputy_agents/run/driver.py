@@ -263,7 +263,7 @@ class Driver:
         if input is None:
             partial = self._stream.partial() if effect == self._streaming else None
             input = Stopped(effect, partial, self._gate.put_out(self._tools.get(effect, "")))
-        self._tools.pop(effect, None)
+        self._gate.put_out(self._tools.pop(effect, ""))
         if effect == self._streaming and effect in self._open:
             self._conversation.settle()
         self.feed(input)

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -9,7 +11,7 @@ from pydantic import Field
 
 from deputy_agents.editor import Ability, Diagnostic, Spot, Symbol
 from deputy_agents.encoding import readable
-from deputy_agents.errors import OutsideRoots, ToolError
+from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, ToolKind
 from deputy_agents.text import clean, cut, shortened, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
@@ -57,7 +59,7 @@ class Diagnostics(ArgsTool[DiagnosticsArgs]):
         place = await args.bound(context)
         wanted = [place.path] if place.kind is PathKind.FILE else None
         found = await context.editors.able(Ability.DIAGNOSTICS).diagnostics(wanted)
-        names = await _names({problem.path for problem in found}, place, context)
+        names = _names(await _readable((problem.path for problem in found), place, context), context)
         here = sorted((problem for problem in found if problem.path in names), key=_order)
         lines = [f"{names[problem.path]}:{problem.line}: {told(problem)}" for problem in here]
         where = "" if place.path == context.cwd else f" in {context.workspace.shown(place, context.cwd)}"
@@ -148,8 +150,9 @@ async def _spots(found: Sequence[Location], context: ToolContext) -> ToolOutput:
     places = list(dict.fromkeys(found))
     if not places:
         return ToolOutput("The editor knows of none.")
-    names = await _names({Path(one.path) for one in places}, None, context)
-    texts = await _texts([Path(one.path) for one in places], context)
+    known = await _readable((Path(one.path) for one in places), None, context)
+    names = _names(known, context)
+    texts = await _texts(known, context)
     lines: list[str] = []
     for one in places:
         path = Path(one.path)
@@ -160,7 +163,7 @@ async def _spots(found: Sequence[Location], context: ToolContext) -> ToolOutput:
 
 
 async def _symbols(found: Sequence[Symbol], context: ToolContext) -> ToolOutput:
-    names = await _names({Path(one.location.path) for one in found}, None, context)
+    names = _names(await _readable((Path(one.location.path) for one in found), None, context), context)
     lines = [
         f"{names.get(path) or _outside(path)}:{one.location.start}: {_named(one)}"
         for one in found
@@ -179,10 +182,10 @@ def _named(symbol: Symbol) -> str:
     return f"{symbol.kind} {cut(visible(symbol.name), 200)}{container}".strip()
 
 
-async def _names(paths: Iterable[Path], below: Place | None, context: ToolContext) -> Mapping[Path, str]:
-    """What the model calls those of ``paths`` that it may read unasked, beneath ``below`` or anywhere in the roots."""
-    names: dict[Path, str] = {}
-    for path in paths:
+async def _readable(paths: Iterable[Path], below: Place | None, context: ToolContext) -> Mapping[Path, Place]:
+    """Where those of ``paths`` are that the agent may read unasked, beneath ``below`` or anywhere in the roots."""
+    found: dict[Path, Place] = {}
+    for path in dict.fromkeys(paths):
         try:
             place = await context.workspace.locate(str(path), context.cwd)
         except ToolError:
@@ -190,20 +193,22 @@ async def _names(paths: Iterable[Path], below: Place | None, context: ToolContex
         wanted = below is None or place.path == below.path or below.path in place.path.parents
         asked_for = below is not None and place.path == below.path
         if wanted and (asked_for or context.may_read(read_request("read_file", place))):
-            names[path] = context.workspace.shown(place, context.cwd)
-    return names
+            found[path] = place
+    return found
 
 
-async def _texts(paths: Iterable[Path], context: ToolContext) -> Mapping[Path, Sequence[str]]:
-    """The lines of the files that the agent may read unasked."""
+def _names(places: Mapping[Path, Place], context: ToolContext) -> Mapping[Path, str]:
+    """What the model calls them."""
+    return {path: context.workspace.shown(place, context.cwd) for path, place in places.items()}
+
+
+async def _texts(places: Mapping[Path, Place], context: ToolContext) -> Mapping[Path, Sequence[str]]:
+    """The lines of the first of them."""
     texts: dict[Path, Sequence[str]] = {}
-    for path in list(dict.fromkeys(paths))[:MAX_FILES]:
-        try:
-            place = await context.workspace.locate(str(path), context.cwd)
-            if context.may_read(read_request("read_file", place)) and (file := await context.workspace.read(place)):
+    for path, place in islice(places.items(), MAX_FILES):
+        with suppress(ToolError):
+            if file := await context.workspace.read(place):
                 texts[path] = lines_of(readable(file.text))
-        except (OutsideRoots, ToolError):
-            continue
     return texts
 
 

@@ -1,0 +1,43 @@
+"""What ``.deputy/settings.json`` of a folder says: permission rules and hooks. A workspace has one, beside the agents
+that it defines, and the user's home folder, for all workspaces."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from deputy_agents import disk
+from deputy_agents.definition import Problem
+from deputy_agents.errors import ToolError
+from deputy_agents.guidance.rules import asking, rules_of
+from deputy_agents.hook import Hook
+from deputy_agents.hooks.config import hooks_of
+from deputy_agents.permission.rule import Rule
+
+FILE: Final = (".deputy", "settings.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Of one folder, or of several together; ``problems`` are what is wrong with it."""
+
+    rules: tuple[Rule, ...] = ()
+    hooks: tuple[Hook, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def __add__(self, other: "Written") -> "Written":
+        return Written(self.rules + other.rules, self.hooks + other.hooks, self.problems + other.problems)
+
+
+def written_in(root: Path) -> Written:
+    """What the file below ``root`` says. Blocks."""
+    file = str(root.joinpath(*FILE))
+    try:
+        found = disk.read_text(root, FILE)
+        whole: object = {} if found is None else json.loads(found.text)
+    except (ToolError, ValueError, RecursionError) as error:
+        rules, problems = asking(file, error)
+        return Written(rules, (), problems)
+    rules, problems = rules_of(whole, file)
+    hooks, wrong = hooks_of(whole, file)
+    return Written(rules, hooks, problems + wrong)
