@@ -39,7 +39,7 @@ Fields = dict[str, object]
 
 def uri_of(path: str) -> str:
     """The URI of an absolute path. One that was stored with a part taken out is no path any more, and leads nowhere."""
-    return Path(path).as_uri() if Path(path).is_absolute() else Path("/", path).as_uri()
+    return Path("/", path).as_uri()
 
 
 def location(at: ev.Location) -> place.Location:

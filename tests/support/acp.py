@@ -1,17 +1,15 @@
 """A client of the Agent Client Protocol that speaks plain lines of JSON to a real ``deputy acp``."""
 
-import asyncio
 import json
 import os
-import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.plays import say
-from tests.support.rpc import PATIENCE, Json, RpcClient
+from tests.support.rpc import Json, RpcClient, running
 
 ASK = "session/request_permission"
 ACP = ("-P", "-m", "deputy_server", "acp")
@@ -84,30 +82,9 @@ async def speaking(
     """A fresh ``deputy acp`` and its client; ``env`` is added to the environment of the test."""
     with TemporaryDirectory(prefix="deputy-home-") as home:
         user = {"HOME": home, "USERPROFILE": home}
-        async with _running([*ACP, *options], os.environ | user | dict(env or {}), cwd) as client:
+        environment = os.environ | user | dict(env or {})
+        async with running([*ACP, *options], environment, cwd, connect=AcpClient, limit=2**26) as client:
             yield client
-
-
-@asynccontextmanager
-async def _running(arguments: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> AsyncGenerator[AcpClient]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-        cwd=cwd,
-        limit=2**26,
-    )
-    client = AcpClient(process)
-    readers = [asyncio.create_task(client.read()), asyncio.create_task(client.read_errors())]
-    try:
-        yield client
-    finally:
-        await client.abandon()
-        async with asyncio.timeout(PATIENCE):
-            await asyncio.gather(*readers)
 
 
 class Speakers:

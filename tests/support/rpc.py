@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 Json: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Json], object]
@@ -28,6 +28,9 @@ EVERYTHING = {
     "experimental": {"deputy": {"protocolVersion": 1, "events": True, "permissions": True, "diffPreview": True}},
 }
 PLAIN = {"window": {"workDoneProgress": True}}
+
+
+C = TypeVar("C", bound="RpcClient")
 
 
 class RpcFailure(Exception):
@@ -272,9 +275,15 @@ async def serving(
 
 @asynccontextmanager
 async def running(
-    arguments: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> AsyncGenerator[RpcClient]:
-    """A Python process of ``arguments`` that serves a language client."""
+    arguments: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    *,
+    connect: "Callable[[asyncio.subprocess.Process], C]" = RpcClient,
+    limit: int = 2**16,
+) -> AsyncGenerator[C]:
+    """A Python process of ``arguments`` and the client that ``connect`` makes of it, which reads lines of ``limit``
+    bytes."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *arguments,
@@ -283,9 +292,9 @@ async def running(
         stderr=asyncio.subprocess.PIPE,
         env=env,
         cwd=cwd,
-        limit=2**16,
+        limit=limit,
     )
-    client = RpcClient(process)
+    client = connect(process)
     readers = [asyncio.create_task(client.read()), asyncio.create_task(client.read_errors())]
     try:
         yield client
