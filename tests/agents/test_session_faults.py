@@ -36,11 +36,12 @@ from deputy_agents.ports import ModelEvent, ModelRequest, Record, SessionRecord,
 from deputy_agents.run.driver import Driver
 from deputy_agents.settings import RetrySettings, Settings
 from deputy_agents.store.memory import MemoryStore
-from deputy_agents.store.sqlite import SqliteStore
+from deputy_agents.store.sqlite import FILE, SqliteStore
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.read import ReadFile
 from deputy_agents.tool.registry import file_tools
 from tests.support.core import Cast, Pause, Person, StillClock, core, delegate, results
+from tests.support.stored import record as session_record
 
 BUSY = ModelError("Too many requests.", ModelErrorKind.RATE_LIMITED, retryable=True)
 WRONG = ModelError("No such model.", ModelErrorKind.NOT_FOUND, action="Set `model`.")
@@ -450,3 +451,25 @@ async def test_what_is_not_stored_is_tried_once_more_when_the_session_closes(wor
         told = c.durable()
         store.failing = False
     assert list(await store.events(c.session.id))[: len(told)] == told
+
+
+@pytest.mark.asyncio
+async def test_in_a_file_with_damaged_pages_a_session_begins_in_memory_and_says_so(
+    workspace: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "state"
+    store = await asyncio.to_thread(SqliteStore.open, folder)
+    for number in range(200):
+        await store.create(session_record(f"s{number}", title="x" * 500))
+    await store.close()
+    file = folder / FILE
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4096] + b"\x55" * (len(whole) - 4096))
+    damaged = file.read_bytes()
+    store = await asyncio.to_thread(SqliteStore.open, folder)
+    async with core(workspace, Cast([say("here I am")]), store=store) as c:
+        assert (await c.turn()).stop_reason == "end_turn"
+        assert c.session.store_problem is not None
+        assert "damaged" in c.session.store_problem
+    await store.close()
+    assert file.read_bytes() == damaged

@@ -154,3 +154,7 @@ def test_settings_that_are_absent_are_the_defaults_of_the_core() -> None:
     from deputy_agents.settings import Settings
 
     assert convert.core_settings(settings.Settings(), "offline") == Settings()
+
+
+def test_a_path_that_was_stored_with_a_part_taken_out_is_told_and_stops_nothing() -> None:
+    assert convert.location(ev.Location("[removed]/a.py", 3, 5)).uri == "file:///%5Bremoved%5D/a.py"
