@@ -15,7 +15,7 @@ from tests.support.deputies import spawning
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.plays import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, PATIENCE, RpcClient, RpcFailure, Unanswered
-from tests.support.sockets import Server, listening
+from tests.support.sockets import Server, listening, reset
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -155,6 +155,21 @@ async def test_a_question_waits_for_a_client_to_come_back(shared: Shared, worksp
         assert [asked["title"] for asked in loaded["permissions"]] == ["write_file(a.txt)"]
         await client.event("turn_finished")
         assert (workspace / "a.txt").read_text() == "new a.txt\n"
+
+
+async def test_a_run_outlives_a_connection_that_is_reset(shared: Shared, workspace: Path) -> None:
+    gate = asyncio.Event()
+    api = shared.play(lambda *_: say("here you are", gate=gate))
+    async with shared.server.opened(workspace, options=shared.options) as client:
+        session_id, _ = await client.session()
+        client.start_prompt(session_id, "go")
+        await api.until(lambda: len(api.requests) == 1)
+        reset(client)
+    async with shared.server.opened(workspace) as client:
+        loaded = await client.request("deputy/session/load", {"sessionId": session_id})
+        assert loaded["agents"][0]["status"] == "running"
+        gate.set()
+        assert (await client.event("turn_finished"))["stopReason"] == "end_turn"
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

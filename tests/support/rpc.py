@@ -76,6 +76,12 @@ class RpcClient:
 
     # -- sending ----------------------------------------------------------------------------------------------------
 
+    @property
+    def transport(self) -> asyncio.WriteTransport:
+        """What carries the connection."""
+        assert self._output is not None
+        return self._output.transport
+
     def send_bytes(self, data: bytes) -> None:
         assert self._output is not None
         self._output.write(data)

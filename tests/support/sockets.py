@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import socket
+import struct
 import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,6 +26,10 @@ class WebSocketClient(RpcClient):
         self._socket = socket
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
 
+    @property
+    def transport(self) -> asyncio.WriteTransport:
+        return self._socket.transport
+
     def send(self, message: object) -> None:
         self._outgoing.put_nowait(json.dumps(message))
 
@@ -36,6 +42,13 @@ class WebSocketClient(RpcClient):
             return await self._socket.recv(decode=False)
         except ConnectionClosed:
             raise asyncio.IncompleteReadError(b"", None) from None
+
+
+def reset(client: RpcClient) -> None:
+    """Breaks a client's connection, as the end of a client does that has something unread."""
+    connection: socket.socket = client.transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.transport.abort()
 
 
 class Server:

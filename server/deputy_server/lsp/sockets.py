@@ -99,8 +99,11 @@ class Clients:
                 if stranger is not None:
                     protocol.token, out.hard_limit, stranger.limit = self.token, STRANGER_LIMIT, STRANGER_LIMIT
                     ends.append(lambda: _stranger_stays_one(protocol, out, stranger))
-                await first_of(*ends)
-                await self._part(protocol)
+                try:
+                    await first_of(*ends)
+                finally:
+                    # However the connection ended: what it has begun outlives it.
+                    await self._part(protocol)
                 await out.close(FLUSH_GRACE)
                 tasks.cancel_scope.cancel()
         except Exception:

@@ -43,8 +43,15 @@ class Frames:
     async def read(self) -> bytes | Fault | None:
         """The next body, a fault that has been skipped, or ``None`` at the end of the stream.
 
-        A stream that ends inside a frame has ended: half a message is no message.
+        A stream that ends inside a frame has ended: half a message is no message. So has one that breaks: a client
+        that crashes, or goes with something unread, resets its connection.
         """
+        try:
+            return await self._read()
+        except OSError:
+            return None
+
+    async def _read(self) -> bytes | Fault | None:
         header = await self._header()
         if header is None:
             return None

@@ -7,7 +7,7 @@
   (mapcar (lambda (agent) (plist-get agent :label))
           (seq-filter (lambda (agent)
                         (and (equal (plist-get agent :status) "running") (plist-get agent :parentAgentId)))
-                      (plist-get (deputy--run "deputy.listAgents" '(:sessionId nil)) :agents))))
+                      (plist-get (deputy--ask "deputy.listAgents" '(:sessionId nil)) :agents))))
 
 (setq eglot-sync-connect drive-patience
       eglot-autoshutdown nil)
