@@ -8,12 +8,13 @@ import asyncio
 import inspect
 import json
 import os
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, TypeVar, cast
+
+from tests.support.warm import Process, started
 
 Json: TypeAlias = dict[str, Any]
 Handler: TypeAlias = Callable[[Json], object]
@@ -52,7 +53,7 @@ class RpcClient:
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: Process,
         reader: asyncio.StreamReader | None = None,
         writer: asyncio.StreamWriter | None = None,
     ) -> None:
@@ -285,22 +286,12 @@ async def running(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     *,
-    connect: "Callable[[asyncio.subprocess.Process], C]" = RpcClient,
+    connect: "Callable[[Process], C]" = RpcClient,
     limit: int = 2**16,
 ) -> AsyncGenerator[C]:
     """A Python process of ``arguments`` and the client that ``connect`` makes of it, which reads lines of ``limit``
-    bytes."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-        cwd=cwd,
-        limit=limit,
-    )
-    client = connect(process)
+    bytes. It starts warm, unless there are options for the interpreter."""
+    client = connect(await started(arguments, env, cwd, limit))
     readers = [asyncio.create_task(client.read()), asyncio.create_task(client.read_errors())]
     try:
         yield client

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import struct
-import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,12 +15,13 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.support.plays import Json
 from tests.support.rpc import EVERYTHING, PATIENCE, RpcClient
+from tests.support.warm import Process, started
 
 
 class WebSocketClient(RpcClient):
     """The same client, over a WebSocket."""
 
-    def __init__(self, process: asyncio.subprocess.Process, socket: ClientConnection) -> None:
+    def __init__(self, process: Process, socket: ClientConnection) -> None:
         super().__init__(process)
         self._socket = socket
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
@@ -54,7 +54,7 @@ def reset(client: RpcClient) -> None:
 class Server:
     """A server that listens at ``where``, as it said itself."""
 
-    def __init__(self, process: asyncio.subprocess.Process, where: Json) -> None:
+    def __init__(self, process: Process, where: Json) -> None:
         self.process = process
         self.where = where
         self.ending = False
@@ -121,13 +121,11 @@ async def listening(
 ) -> AsyncGenerator[Server]:
     """``deputy serve`` with ``arguments``, on any free port. It must end in order."""
     with TemporaryDirectory(prefix="deputy-home-") as home:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *python, "-m", "deputy_server", "serve", *arguments),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=os.environ | {"HOME": home, "USERPROFILE": home} | dict(env or {}),
-        )
+        user = {"HOME": home, "USERPROFILE": home}
+        command = (*python, "-m", "deputy_server", "serve", *arguments)
+        process = await started(command, os.environ | user | dict(env or {}))
         assert process.stdout is not None
+        assert process.stderr is not None
         try:
             async with asyncio.timeout(PATIENCE):
                 where = json.loads(await process.stdout.readline())
@@ -135,7 +133,8 @@ async def listening(
             yield server
             server.end()
             async with asyncio.timeout(PATIENCE):
-                _, errors = await process.communicate()
+                errors = await process.stderr.read()
+                await process.wait()
             assert process.returncode == 143
             assert b"Traceback" not in errors, errors.decode()
         finally:

@@ -1,0 +1,146 @@
+"""Real processes of the server that have most of their imports behind them.
+
+Importing takes longer than what most tests ask a server, and there are hundreds of servers. Here they are forked from a
+process that has imported all of it, and go on as if they had just been started: own pid, pipes, environment, folder,
+arguments. What is to be seen of a start itself is tested with processes that start cold.
+"""
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.reduction import DupFd
+from pathlib import Path
+from typing import TypeAlias
+
+PRELOADED = "tests.support.preloaded"
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload([PRELOADED])
+
+
+class WarmProcess:
+    """A process, with what tests use of :class:`asyncio.subprocess.Process`."""
+
+    def __init__(self, process: "multiprocessing.context.ForkServerProcess") -> None:
+        self._process = process
+        self._ended = asyncio.Event()
+        self.stdin: asyncio.StreamWriter | None = None
+        self.stdout: asyncio.StreamReader | None = None
+        self.stderr: asyncio.StreamReader | None = None
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(process.sentinel, self._reap)
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode if self._ended.is_set() else None
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        await self._ended.wait()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+    def _reap(self) -> None:
+        self._loop.remove_reader(self._process.sentinel)
+        self._process.join()
+        self._ended.set()
+
+
+Process: TypeAlias = "asyncio.subprocess.Process | WarmProcess"
+
+
+async def started(
+    arguments: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None, limit: int = 2**16
+) -> Process:
+    """A process of ``python <arguments>`` with three pipes, its lines at most ``limit`` bytes long. It is warm when
+    it is to run a module and nothing else is asked of the interpreter."""
+    if arguments[0] == "-m":
+        return await _start_warm(arguments[1:], env, cwd, limit)
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, limit=limit
+    )
+
+
+async def _start_warm(
+    arguments: Sequence[str], env: Mapping[str, str] | None, cwd: Path | None, limit: int
+) -> WarmProcess:
+    theirs_in, our_in = os.pipe()
+    our_out, theirs_out = os.pipe()
+    our_err, theirs_err = os.pipe()
+    theirs = (theirs_in, theirs_out, theirs_err)
+    process = _context.Process(
+        target=_run,
+        args=(tuple(arguments), dict(env or os.environ), os.fspath(cwd or Path.cwd()), _Pipes(theirs)),
+        daemon=True,  # one that is left over is ended with the tests
+    )
+    process.start()
+    for fd in theirs:
+        os.close(fd)
+    warm = WarmProcess(process)
+    warm.stdout, warm.stderr = [await _reader(fd, limit) for fd in (our_out, our_err)]
+    warm.stdin = await _writer(our_in)
+    return warm
+
+
+class _Pipes:
+    """File descriptors that go over to the process."""
+
+    def __init__(self, fds: Sequence[int]) -> None:
+        self._fds = fds
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _received, tuple(DupFd(fd) for fd in self._fds)
+
+
+def _received(*pipes: "multiprocessing.reduction.DupFd") -> tuple[int, ...]:
+    return tuple(pipe.detach() for pipe in pipes)
+
+
+async def _reader(fd: int, limit: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=limit)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(fd, "rb", 0)
+    )
+    return reader
+
+
+async def _writer(fd: int) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(fd, "wb", 0))
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _run(arguments: Sequence[str], env: Mapping[str, str], cwd: str, pipes: Sequence[int]) -> None:
+    """In the new process."""
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    for fd, pipe in enumerate(pipes):
+        os.dup2(pipe, fd)
+        os.close(pipe)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode) for fd, mode in enumerate("rww"))
+    module, *rest = arguments
+    sys.argv = [module, *rest]
+    sys.path.insert(0, cwd)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
