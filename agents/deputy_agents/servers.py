@@ -86,7 +86,7 @@ class Servers:
         self.problems: tuple[Problem, ...] = ()
         self._host = host
         self._tasks = tasks
-        self._roots = tuple(roots)
+        self.roots = tuple(roots)
         self._folder = folder
         self._approvals = approvals
         self._changed = changed
@@ -103,7 +103,7 @@ class Servers:
 
     async def refresh(self) -> None:
         """Looks which servers there are now; those that are gone, or are another thing now, end."""
-        roots = self._roots if self._host.settings.trusted else ()
+        roots = self.roots if self._host.settings.trusted else ()
         read = partial(read_servers, roots, self._host.settings.mcp_servers)
         entries, self.problems = await to_thread.run_sync(read, abandon_on_cancel=True)
         for name, server in tuple(self._servers.items()):

@@ -352,6 +352,15 @@ class Session:
             self._primary.feed(BackgroundEnded(f"The user has taken back the edits that [{label}] made to: {names}"))
         return reverted
 
+    def move(self, roots: Sequence[Path]) -> None:
+        """The workspace folders are others now, the first of ``roots`` the main one (absolute, symlinks resolved). It
+        holds at once for all that agents touch; what is written for agents is looked for there from the next prompt on.
+        The primary's model is told."""
+        for place in (self.workspace, self.catalogue, self.library, self.servers):
+            place.roots = tuple(roots)
+        names = ", ".join(visible(str(root)) for root in roots)
+        self._primary.feed(BackgroundEnded(f"The user has changed the workspace folders. They are now: {names}"))
+
     def steer(self, agent_id: str, text: str) -> None:
         """Tells a running agent something; it reads it after its next tool results, or when its children end.
 

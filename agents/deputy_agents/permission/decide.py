@@ -65,6 +65,8 @@ _DOES = {
     Action.SPAWN: "starts a child that may change things",
     Action.SPAWN_READ_ONLY: "starts a child that only reads",
 }
+_GRAVITY = (Action.READ_SECRET, Action.OUTSIDE, Action.EDIT_PROTECTED)
+"""What a user who is asked about several things at once is to be told first."""
 _VERB = {_ALLOW: "allows", _ASK: "asks about", _DENY: "denies"}
 
 
@@ -77,10 +79,14 @@ def decide(policy: Policy, request: AccessRequest) -> Decision:
 
 
 def decide_all(policy: Policy, requests: Iterable[AccessRequest]) -> Decision:
-    """The strictest decision about ``requests``, the first of several. Asking for nothing is denied: a call that does
-    not say what it needs has not been decided about."""
-    decisions = [decide(policy, request) for request in requests]
+    """The strictest decision about ``requests``; of several the gravest, then the first. Asking for nothing is denied:
+    a call that does not say what it needs has not been decided about."""
+    decisions = [decide(policy, request) for request in sorted(requests, key=_gravity)]
     return _strictest(decisions) if decisions else Decision(_DENY, "The call does not say what it needs.")
+
+
+def _gravity(request: AccessRequest) -> int:
+    return _GRAVITY.index(request.action) if request.action in _GRAVITY else len(_GRAVITY)
 
 
 def meet(child: Policy, parent: Policy) -> Policy:

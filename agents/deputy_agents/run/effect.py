@@ -135,7 +135,7 @@ class AnswerChecked:
 @dataclass(frozen=True, slots=True)
 class BackgroundEnded:
     """Something of which the model is told beside its turn: a background child has ended, or the user has taken edits
-    back."""
+    back or changed the workspace folders."""
 
     text: str
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from glob import iglob
@@ -58,6 +58,15 @@ _GROWING: Final = frozenset(
 )
 """Beginnings of commands that people run again and again with other words behind them: a lasting permission for one
 covers those, too. ``*`` is any one word that is no option. Of every other command it covers the very same words."""
+
+
+_TURNING: Final[Mapping[str, tuple[str, ...]]] = {
+    "git": ("--output", "--ext-diff", "--textconv", "--upload-pack", "--exec"),
+    "rg": ("--pre", "--hostname-bin"),
+    "tree": ("-o",),
+    "file": ("-C", "--compile"),
+}
+"""Options with which programs that only look write a file or run another program: a pattern does not cover them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +132,12 @@ def _execute(command: Command) -> AccessRequest:
     subject, known = _subject(words, command.appended)
     plainly = _plainly(words)
     also = () if plainly == tuple(words) else (_subject(plainly, command.appended),)
-    computed = any(word.computed for word in words) or any(_EVALUATED in word.text for word in words)
+    turned = _turns(plainly)
+    computed = turned or any(word.computed or _EVALUATED in word.text for word in words)
     if computed and known is None:
         known = subject
-    return AccessRequest(
-        TOOL, Action.EXECUTE, subject, known=known, computed=computed, also=also, lasting=_lasting(words)
-    )
+    lasting = None if turned else _lasting(words)
+    return AccessRequest(TOOL, Action.EXECUTE, subject, known=known, computed=computed, also=also, lasting=lasting)
 
 
 def _subject(words: Sequence[Word], appended: bool) -> tuple[str, str | None]:
@@ -152,6 +161,18 @@ def _plainly(words: Sequence[Word]) -> tuple[Word, ...]:
             if rest.pop(0).text in _GIT_VALUED and rest:
                 rest.pop(0)
     return (program, *rest)
+
+
+def _turns(words: Sequence[Word]) -> bool:
+    """Whether an option, abbreviated or joined with others as programs allow it, makes the command another one."""
+    turning = _TURNING.get(words[0].text, ())
+    for text in (word.text.split("=", 1)[0] for word in words[1:]):
+        if text.startswith("--"):
+            if any(len(text) > 2 and option.startswith(text) for option in turning):
+                return True
+        elif text.startswith("-") and any(len(option) == 2 and option[1] in text[1:] for option in turning):
+            return True
+    return False
 
 
 def _assigned(command: Command) -> AccessRequest:

@@ -90,6 +90,15 @@ class Connection:
         self.tell_problems(session.problems)
         return session
 
+    async def move(self) -> None:
+        """The client's workspace folders have changed: its sessions in one of them go along. One whose own folder is in
+        none of them keeps what it has."""
+        roots = await self.roots()
+        for feed in self._feeds.values():
+            session, cwd = feed.session, Path(feed.session.record.cwd)
+            if session.workspace.roots != roots and any(cwd.is_relative_to(root) for root in roots):
+                session.move(roots)
+
     def shared_buffers(self) -> SharedBuffers:
         """The open documents of all clients, this one's first."""
         return SharedBuffers(self.app.editors, self.buffers)
@@ -169,9 +178,10 @@ class Connection:
             await feed.flush()
 
     async def refresh(self, session: Session) -> None:
-        """Looks whether what users have written for agents has changed, and tells what is wrong with it. A caller
-        that is cancelled goes on: what follows answers it."""
+        """Looks whether folders, or what users have written for agents, have changed, and tells what is wrong with it.
+        A caller that is cancelled goes on: what follows answers it."""
         with anyio.move_on_after(REFRESH_GRACE, shield=True):
+            await self.move()
             await session.refresh()
         self.tell_problems(session.problems)
 

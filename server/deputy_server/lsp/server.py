@@ -154,6 +154,7 @@ class DeputyServer(LanguageServer):
         self.rpc = cast(DeputyProtocol, self.protocol)
         self.rpc.host = host
         self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(_configure)
+        self.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(_move)
         self.feature(types.TEXT_DOCUMENT_DID_OPEN)(_find_document)
         self.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(_find_notebook)
         self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(_cancel_progress)
@@ -163,6 +164,11 @@ def _configure(ls: DeputyServer, params: types.DidChangeConfigurationParams) -> 
     settings = dig(params.settings, "deputy")
     if settings is not None:
         ls.rpc.configure(settings)
+
+
+def _move(ls: DeputyServer, _params: types.DidChangeWorkspaceFoldersParams) -> None:
+    if ls.rpc.connection is not None:
+        ls.rpc.tasks.start_soon(ls.rpc.connection.move)
 
 
 def _find_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams) -> None:

@@ -333,6 +333,34 @@ def test_a_lasting_permission_is_not_for_more_than_that(line: str) -> None:
     assert asked or needed.targets
 
 
+@pytest.mark.parametrize(
+    ("usual", "other"),
+    [
+        ("git diff", "git diff --output=../x"),
+        ("git log -3", "git log -3 --output x"),
+        ("git diff", "git diff --ext-d"),
+        ("git fetch", "git fetch --upload-pack=./x"),
+        ("rg x", "rg --pre ./x y"),
+        ("tree", "tree -ao x"),
+        ("file x", "file -C -m x"),
+    ],
+)
+def test_a_lasting_permission_is_not_for_options_that_write_or_run_something_else(usual: str, other: str) -> None:
+    remembered = lasting_rule(needs(usual).access[0], Effect.ALLOW)
+    policy = Policy(PermissionMode.DEFAULT, [remembered])
+    assert decide_all(policy, needs(f"{usual} -- a").access).effect is Effect.ALLOW
+    asked = needs(other).access
+    assert decide_all(policy, asked).effect is Effect.ASK
+    own = Policy(PermissionMode.DEFAULT, [lasting_rule(asked[0], Effect.ALLOW)])
+    assert decide_all(own, asked).effect is Effect.ALLOW
+    assert decide_all(own, needs(f"{other} more").access).effect is Effect.ASK
+
+
+def test_of_what_is_asked_the_gravest_is_told() -> None:
+    decision = decide_all(Policy(PermissionMode.DEFAULT), needs("make; cat .env").access)
+    assert "may hold secrets" in decision.reason
+
+
 def test_a_lasting_denial_holds_with_further_words() -> None:
     denied = lasting_rule(needs("rm -rf").access[0], Effect.DENY)
     for line in ("rm -rf", "rm -rf /", "ls; rm  -rf x"):
