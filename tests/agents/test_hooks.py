@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 
 from deputy_agents.event import MessageAdded, StatusChanged, ToolCallUpdated, TurnStarted
@@ -14,7 +13,7 @@ from deputy_agents.message import Text
 from deputy_agents.model.scripted import calls, say, use
 from deputy_agents.permission.decide import Effect, Rule
 from deputy_agents.settings import PermissionSettings, Settings
-from tests.support.commands import until
+from tests.support.commands import started, until
 from tests.support.core import Cast, Core, Person, core, delegate, results
 
 pytestmark = pytest.mark.asyncio
@@ -134,7 +133,7 @@ async def test_a_hook_gets_no_secret_and_leaves_no_process(workspace: Path, monk
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
         await c.turn()
         assert "failed: key:]" in told(c)
-    await until(lambda: not any("613" in process.cmdline() for process in psutil.Process().children(recursive=True)))
+    await until(lambda: not any("613" in process.cmdline() for process in started()))
 
 
 async def test_a_hook_is_ended_with_the_turn_that_is_cancelled(workspace: Path) -> None:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from socket import socket
 
-import psutil
 import pytest
 
 from deputy_agents.definition import PermissionMode
@@ -19,7 +18,7 @@ from deputy_agents.model.scripted import calls, say, use
 from deputy_agents.permission.decide import Effect, Rule
 from deputy_agents.ports import Answer, Dismissed, Selected
 from deputy_agents.settings import PermissionSettings, Settings
-from tests.support.commands import until
+from tests.support.commands import started, until
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Line, Person, core, delegate, results
 from tests.support.servers import ROOT, name_servers, tools_server
 
@@ -289,7 +288,7 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
 async def test_servers_end_with_their_session_even_those_that_ignore_their_input(project: Path) -> None:
     name_servers(project, tools={**tools_server(), "args": ["-c", _DEAF]})
     async with running(project, []):
-        mine = psutil.Process().children(recursive=True)
+        mine = started()
         assert any("sleep" in " ".join(process.cmdline()) for process in mine)
     await until(lambda: not any(process.is_running() for process in mine))
 

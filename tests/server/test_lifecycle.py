@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from deputy_agents.definition import BUILT_IN
@@ -18,6 +17,7 @@ from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ServerCapabilities
 from deputy_protocol.validate import parse
 from deputy_server.lsp import served, wire
+from tests.support.commands import started
 from tests.support.messages_api import messages_api
 from tests.support.plays import say
 from tests.support.rpc import PATIENCE, RpcClient, RpcFailure, serving
@@ -28,7 +28,7 @@ LATE = ("anthropic", "acp", "mcp", "typer", "rich", "tree_sitter")
 
 
 def descendants() -> set[int]:
-    return {child.pid for child in psutil.Process().children(recursive=True)}
+    return {child.pid for child in started()}
 
 
 @asynccontextmanager

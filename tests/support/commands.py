@@ -24,3 +24,14 @@ def marked(folder: Path) -> list[psutil.Process]:
             if "DEPUTY_COMMAND" in environment and environment.get("PWD") == str(folder):
                 found.append(process)
     return found
+
+
+def started() -> list[psutil.Process]:
+    """The processes that tests of this process have started, and those below them: all but the two that
+    :mod:`tests.support.warm` keeps."""
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            found += [] if "from multiprocessing" in " ".join(child.cmdline()) else [child]
+            found += child.children(recursive=True)
+    return found
