@@ -26,6 +26,7 @@ export class Sessions implements vscode.Disposable {
   readonly #shown = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable[];
   #current: string | undefined;
+  #opening: Promise<SessionState> | undefined;
 
   readonly onDidChange = this.#changes.event;
   /** Another session is shown, or none. */
@@ -53,6 +54,13 @@ export class Sessions implements vscode.Disposable {
   /** The mode that was chosen for a session; undefined: that of the settings. */
   modeOf(sessionId: string): PermissionMode | undefined {
     return this.#states.get(sessionId)?.info?.permissionMode;
+  }
+
+  /** The session that is shown; opens one when there is none, and no second one meanwhile. */
+  async present(): Promise<SessionState> {
+    if (this.current) return this.current;
+    this.#opening ??= this.create().finally(() => (this.#opening = undefined));
+    return this.#opening;
   }
 
   /** Opens a session in a folder, the first of the workspace when none is given, and shows it. */
@@ -91,7 +99,7 @@ export class Sessions implements vscode.Disposable {
 
   /** Prompts the session that is shown, or a new one; waits in the queue while a turn runs. */
   async prompt(prompt: readonly PromptBlock[]): Promise<SessionPromptResult> {
-    const state = this.current ?? (await this.create());
+    const state = await this.present();
     return this.#server.request("deputy/session/prompt", { sessionId: state.sessionId, prompt, queue: isBusy(state) });
   }
 

@@ -1,7 +1,9 @@
 /** Where prompts are written. Enter sends, Shift+Enter breaks the line; no key here answers a question. */
 import type { Mention, Picture } from "../src/page/messages.ts";
+import type { CompleteResult } from "../src/protocol.ts";
 import { isBusy, type SessionState } from "../src/state/session.ts";
 import { modeOf, oneLine } from "../src/state/words.ts";
+import { Completions } from "./completions.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -22,6 +24,11 @@ export class Composer implements Part {
     placeholder: "Ask, or describe a task",
     "aria-label": "Prompt",
   });
+  readonly #completions = new Completions(
+    this.#text,
+    (text) => this.#view?.send({ type: "complete", text }),
+    () => this.#changed(),
+  );
   readonly #chips = h("div", { class: "chips" });
   readonly #queue = h("div", { class: "queue" });
   readonly #mode = h("button", {
@@ -66,7 +73,7 @@ export class Composer implements Part {
         this.#send,
       ),
     );
-    this.element = h("form", { class: "composer" }, this.#queue, box);
+    this.element = h("form", { class: "composer" }, this.#queue, this.#completions.element, box);
     this.element.addEventListener("submit", (event) => event.preventDefault());
     this.#text.addEventListener("keydown", (event) => this.#key(event));
     this.#text.addEventListener("input", () => this.#changed());
@@ -90,9 +97,10 @@ export class Composer implements Part {
   }
 
   /** Adds files, and text in front of what is written. */
-  add(mentions: readonly Mention[], text = ""): void {
+  add(mentions: readonly Mention[], text = "", pictures: readonly Picture[] = []): void {
     const known = new Set(this.#mentions.map(key));
     this.#mentions = [...this.#mentions, ...mentions.filter((mention) => !known.has(key(mention)))];
+    this.#pictures = [...this.#pictures, ...pictures];
     if (text) this.#text.value = this.#text.value ? `${text}\n${this.#text.value}` : text;
     this.#changed();
     this.#drawChips();
@@ -103,7 +111,12 @@ export class Composer implements Part {
     this.#text.focus();
   }
 
+  complete(text: string, answer: CompleteResult): void {
+    this.#completions.show(text, answer);
+  }
+
   #key(event: KeyboardEvent): void {
+    if (this.#completions.key(event)) return;
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     this.#submit();
@@ -128,8 +141,12 @@ export class Composer implements Part {
   #paste(event: ClipboardEvent): void {
     for (const file of event.clipboardData?.files ?? []) {
       const mimeType = PICTURES.find((type) => type === file.type);
-      if (!mimeType || file.size > MAX_PICTURE) continue;
+      if (!mimeType) continue;
       event.preventDefault();
+      if (file.size > MAX_PICTURE) {
+        this.#view?.send({ type: "tooLarge", limit: MAX_PICTURE });
+        continue;
+      }
       const reader = new FileReader();
       reader.addEventListener("load", () => {
         const data = typeof reader.result === "string" ? reader.result.split(",")[1] : undefined;

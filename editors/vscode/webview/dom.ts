@@ -3,6 +3,7 @@
 type Child = Node | string | false | undefined;
 
 interface Attributes {
+  readonly id?: string;
   readonly class?: string;
   readonly title?: string;
   readonly role?: string;

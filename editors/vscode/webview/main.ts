@@ -91,7 +91,10 @@ class PageView {
         this.#composer.add(message.mentions, message.text);
         break;
       case "unsent":
-        this.#composer.add([], message.text);
+        this.#composer.add(message.mentions ?? [], message.text, message.pictures);
+        break;
+      case "completions":
+        this.#composer.complete(message.text, message.answer);
         break;
       case "show":
         this.#show(message.requestId);

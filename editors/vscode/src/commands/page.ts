@@ -17,8 +17,12 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     command(id, { sessionId: page.sessionId, agentId: message.agentId });
   const acts: Act = {
     prompt: async (message, page) => {
-      if (!(await send(deputy(), message))) page.send({ type: "unsent", text: message.text });
+      const { text, mentions, pictures } = message;
+      if (!(await send(deputy(), message))) page.send({ type: "unsent", text, mentions, pictures });
     },
+    complete: ({ text }, page) => complete(deputy(), text, page),
+    tooLarge: ({ limit }) =>
+      void vscode.window.showWarningMessage(`Pictures of up to ${limit / 1024 ** 2} MB can be sent.`),
     choose: ({ requestId, option }) => deputy().approvals.choose(requestId, option),
     deny: ({ requestId, note }) => deputy().approvals.deny(requestId, note),
     diff: ({ requestId }) => deputy().approvals.openDiff(requestId),
@@ -48,6 +52,19 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
       void explain(error, deputy().server);
     }
   };
+}
+
+/** Tells the page how a prompt can go on. That it cannot is nothing to bother anybody with. */
+async function complete({ server, sessions }: Deputy, text: string, page: Page): Promise<void> {
+  try {
+    await server.start();
+    if (!server.has("deputy/context/complete")) return;
+    const { sessionId } = await sessions.present();
+    const answer = await server.request("deputy/context/complete", { sessionId, text });
+    page.send({ type: "completions", text, answer });
+  } catch (error) {
+    server.log.warn(String(error));
+  }
 }
 
 /** Takes a waiting prompt back into the box where it was written. */

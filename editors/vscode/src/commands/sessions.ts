@@ -94,7 +94,7 @@ async function pickSession({ server }: Deputy): Promise<SessionInfo | undefined>
 }
 
 async function setMode({ sessions }: Deputy): Promise<void> {
-  const state = sessions.current ?? (await sessions.create());
+  const state = await sessions.present();
   const items = PERMISSION_MODES.map((mode) => ({ label: modeOf(mode).name, description: modeOf(mode).about, mode }));
   const chosen = await vscode.window.showQuickPick(items, { title: "How much may agents do without asking?" });
   if (chosen) await sessions.setMode(state.sessionId, chosen.mode);
@@ -108,7 +108,7 @@ async function setModel({ server, sessions }: Deputy): Promise<void> {
   if (!chosen) return;
   const model = chosen.id || (await vscode.window.showInputBox({ title: "Name of the model" }))?.trim();
   if (!model) return;
-  const state = sessions.current ?? (await sessions.create());
+  const state = await sessions.present();
   await sessions.setModel(state.sessionId, model);
 }
 

@@ -1,5 +1,5 @@
 /** What the extension and its webviews say to each other. */
-import type { EventParams, PermissionMode, PermissionOption, Range } from "../protocol.ts";
+import type { CompleteResult, EventParams, PermissionMode, PermissionOption, Range } from "../protocol.ts";
 import type { SessionState } from "../state/session.ts";
 
 /** What the page shows beside the session itself. */
@@ -36,7 +36,14 @@ export type ToPage =
   | { readonly type: "around"; readonly around: Surroundings }
   | { readonly type: "events"; readonly events: readonly EventParams[] }
   | { readonly type: "mention"; readonly mentions: readonly Mention[]; readonly text?: string }
-  | { readonly type: "unsent"; readonly text: string }
+  | {
+      /** A prompt that goes back to where it was written. */
+      readonly type: "unsent";
+      readonly text: string;
+      readonly mentions?: readonly Mention[];
+      readonly pictures?: readonly Picture[];
+    }
+  | { readonly type: "completions"; readonly text: string; readonly answer: CompleteResult }
   | { readonly type: "show"; readonly requestId: string };
 
 export type FromPage =
@@ -47,6 +54,10 @@ export type FromPage =
       readonly mentions: readonly Mention[];
       readonly pictures: readonly Picture[];
     }
+  /** What can `text`, a prompt up to the cursor, go on with? */
+  | { readonly type: "complete"; readonly text: string }
+  /** A picture was not taken; the limit is in bytes. */
+  | { readonly type: "tooLarge"; readonly limit: number }
   | { readonly type: "choose"; readonly requestId: string; readonly option: PermissionOption }
   | { readonly type: "deny"; readonly requestId: string; readonly note: string }
   | { readonly type: "diff" | "place"; readonly requestId: string }

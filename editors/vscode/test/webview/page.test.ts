@@ -6,8 +6,22 @@ import { after, log, open, type TestPage } from "./page.ts";
 const LOOK = log("three_children");
 const ASKING = log("questions");
 
+const FILES = [
+  { text: "@src/backoff.py", kind: "file" },
+  { text: "@src/base/", kind: "folder" },
+] as const;
+
 function states(page: TestPage): (string | undefined)[] {
   return page.all(".block").map((block) => block.dataset["state"]);
+}
+
+/** Writes a prompt as keys do. */
+function write(page: TestPage, text: string): HTMLTextAreaElement {
+  const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
+  prompt.value = text;
+  prompt.setSelectionRange(text.length, text.length);
+  page.input(prompt);
+  return prompt;
 }
 
 // -- sub-agents ------------------------------------------------------------------------------------------------------
@@ -207,6 +221,61 @@ test("Enter sends the prompt, Shift+Enter and the Enter of an input method do no
   page.key(prompt, "Enter");
   assert.deepEqual(page.news(), [{ type: "prompt", text: "Why?", mentions: [], pictures: [] }]);
   assert.equal(prompt.value, "");
+});
+
+test("a file is completed by the keys, and Enter sends only when no list is open", async () => {
+  const page = await open();
+  const prompt = write(page, "Explain @b");
+  assert.deepEqual(page.news(), [{ type: "complete", text: "Explain @b" }]);
+  page.tell({ type: "completions", text: "Explain @", answer: { replace: "@", items: [FILES[0]] } });
+  assert.equal(page.one(".completions").hidden, true, "an answer that comes too late");
+  page.tell({ type: "completions", text: "Explain @b", answer: { replace: "@b", items: FILES } });
+  const chosen = () => page.one('[role="option"][aria-selected="true"]');
+  assert.equal(chosen().textContent, "backoff.pysrc");
+  page.key(prompt, "ArrowDown");
+  assert.equal(chosen().title, "@src/base/");
+  assert.equal(prompt.getAttribute("aria-activedescendant"), chosen().id);
+  page.key(prompt, "ArrowUp");
+  page.key(prompt, "Enter");
+  assert.equal(prompt.value, "Explain @src/backoff.py ");
+  assert.equal(page.one(".completions").hidden, true);
+  assert.deepEqual(page.news(), []);
+  page.key(prompt, "Enter");
+  assert.equal(page.news()[0]?.type, "prompt");
+});
+
+test("after a folder the list goes on with what is in it, in front of a closing quote", async () => {
+  const page = await open();
+  const prompt = write(page, "@my");
+  const answer = { replace: "@my", items: [{ text: '@"my dir/"', kind: "folder" as const }] };
+  page.tell({ type: "completions", text: "@my", answer });
+  page.news();
+  page.key(prompt, "Tab");
+  assert.equal(prompt.value, '@"my dir/"');
+  assert.deepEqual(page.news(), [{ type: "complete", text: '@"my dir/' }]);
+});
+
+test("a list that was closed stays closed until the next word", async () => {
+  const page = await open();
+  const prompt = write(page, "/b");
+  page.tell({ type: "completions", text: "/b", answer: { replace: "/b", items: FILES } });
+  page.key(prompt, "Escape");
+  assert.equal(page.one(".completions").hidden, true);
+  page.news();
+  write(page, "/ba");
+  assert.deepEqual(page.news(), []);
+  write(page, "/ba @b");
+  assert.deepEqual(page.news(), [{ type: "complete", text: "/ba @b" }]);
+});
+
+test("what is written whole already is not offered, and Enter sends it", async () => {
+  const page = await open();
+  const prompt = write(page, "/tidy");
+  const item = { text: "/tidy", kind: "command" as const };
+  page.tell({ type: "completions", text: "/tidy", answer: { replace: "/tidy", items: [item] } });
+  page.news();
+  page.key(prompt, "Enter");
+  assert.equal(page.news()[0]?.type, "prompt");
 });
 
 test("a prompt that waits is shown, and can be taken back", async () => {

@@ -18,6 +18,7 @@ const AROUND: Surroundings = {
 };
 
 const { window } = new JSDOM("<!DOCTYPE html><body></body>", { url: "https://page.test/" });
+window.Element.prototype.scrollIntoView = () => undefined;
 const frames: (() => void)[] = [];
 let pages = 0;
 Object.assign(globalThis, {
@@ -79,6 +80,10 @@ export class TestPage {
 
   key(target: HTMLElement, key: string, init: KeyboardEventInit = {}): void {
     target.dispatchEvent(new window.KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...init }));
+  }
+
+  input(target: HTMLElement): void {
+    target.dispatchEvent(new window.Event("input", { bubbles: true }));
   }
 
   /** What was sent since it was asked last. */
