@@ -5,7 +5,6 @@ below them. Call their methods from tasks, not from loop callbacks: they start t
 """
 
 import logging
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
@@ -22,16 +21,14 @@ from deputy_agents.definition import PermissionMode, Problem
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.loader import PRIMARY
 from deputy_agents.editor import Editors
-from deputy_agents.errors import InvalidRequest, Overloaded, UnknownAgent, WrongState
+from deputy_agents.errors import InvalidRequest, UnknownAgent, WrongState
 from deputy_agents.event import (
     AgentStarted,
     DefinitionsChanged,
-    PromptQueue,
     Question,
     SessionChanged,
     StatusChanged,
     TurnError,
-    TurnFinished,
     TurnStarted,
 )
 from deputy_agents.guidance.commands import called, filled
@@ -41,7 +38,7 @@ from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog, Subscription
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.message import Block, Image, Message, Text, Usage
+from deputy_agents.message import Block, Text
 from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
 from deputy_agents.outlook import Outlook
@@ -50,9 +47,7 @@ from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, 
 from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import BackgroundEnded, FinishTurn, UserCancel, UserPrompt
-from deputy_agents.run.hooking import SEND_BACK, Hooking
-from deputy_agents.run.state import Cancelling
+from deputy_agents.run.effect import BackgroundEnded, FinishTurn
 from deputy_agents.servers import Servers
 from deputy_agents.settings import Budget, Settings
 from deputy_agents.shell.background import Background
@@ -62,7 +57,8 @@ from deputy_agents.text import clean, visible
 from deputy_agents.title import renamed, title_of
 from deputy_agents.tool.base import Tool
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
-from deputy_agents.turn import Origin, Turn, TurnResult
+from deputy_agents.turn import Origin, Turn
+from deputy_agents.turns import Turns, text_of
 from deputy_agents.view import AgentNode, Entry, View
 from deputy_agents.workspace import Workspace
 
@@ -129,9 +125,7 @@ class Session:
         self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model, kind)
         if past is not None:
             self._supervisor.restore(past)
-        self._turn: Turn | None = None
-        self._queue: deque[Turn] = deque()
-        self._closed = False
+        self._turns = Turns(self, self._primary, tasks, self._turn_begins, self._touch)
         self._cancelling = False
         """The user stops everything: the ends of background agents wake nobody."""
 
@@ -158,7 +152,7 @@ class Session:
     @property
     def busy(self) -> bool:
         """A turn runs."""
-        return self._turn is not None
+        return self._turns.running is not None
 
     @property
     def watched(self) -> bool:
@@ -168,7 +162,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """Nothing runs here, and nobody watches."""
-        return self._turn is None and not self._supervisor.below(self.primary_id) and not self.watched
+        return not self.busy and not self._supervisor.below(self.primary_id) and not self.watched
 
     @property
     def permission_mode(self) -> PermissionMode:
@@ -247,8 +241,8 @@ class Session:
         """Accepts a prompt as a person wrote it: ``/command arguments`` becomes what the command stands for, and what
         is mentioned with ``@`` is attached, as is ``attached``, which people do not see of it. Those who call at the
         same time are accepted in the order of their calls, and each in bounded time: what cannot be read by then is
-        left to the agent. Raises as :meth:`start_turn`."""
-        shown = _text_of(blocks)
+        left to the agent. Raises as :meth:`Turns.take`."""
+        shown = text_of(blocks)
         # A caller that is cancelled has its turn all the same: what it asked for is answered by the end of a turn.
         with anyio.CancelScope(shield=True):
             async with self._refreshing:
@@ -263,7 +257,7 @@ class Session:
 
     async def _read(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """``blocks`` with what they call and mention."""
-        text = _text_of(blocks)
+        text = text_of(blocks)
         call = called(text)
         if call is not None and (command := self.library.commands.get(call[0])) is not None:
             text = filled(command, call[1])
@@ -273,44 +267,16 @@ class Session:
     def start_turn(
         self, blocks: Sequence[Block], *, shown: str | None = None, queue: bool = False, origin: Origin = "user"
     ) -> Turn:
-        """Accepts a prompt as the model reads it; ``shown`` is how people see it. While a turn runs, it waits for its
-        end if ``queue`` is set, or if the end of a background agent started that turn.
-
-        Raises:
-            InvalidRequest: there is nothing in it.
-            WrongState: a turn runs, and ``queue`` is not set; or the session is closed.
-            Overloaded: too many prompts wait already.
-        """
-        kept = tuple(block for block in blocks if not isinstance(block, Text) or block.text.strip())
-        if not any(isinstance(block, Text | Image) for block in kept):
-            raise InvalidRequest("The prompt is empty.", "prompt")
-        if self._closed:
-            raise WrongState("This session is closed.")
-        turn = Turn(new_id(), kept, origin, _text_of(kept) if shown is None else shown)
-        if self._turn is None:
-            self._begin(turn)
-        elif not queue and self._turn.origin != "task_end":
-            raise WrongState("A turn is running in this session: wait, cancel it, or send the prompt with queue: true.")
-        elif len(self._queue) >= self.settings.limits.prompt_queue:
-            raise Overloaded(f"{len(self._queue)} prompts wait already; take one back or wait.")
-        else:
-            self._queue.append(turn)
-            self._tell_queue()
-        return turn
+        """Accepts a prompt as the model reads it; ``shown`` is how people see it. Raises as :meth:`Turns.take`."""
+        return self._turns.take(blocks, shown, origin, queue=queue)
 
     def unqueue(self, prompt_id: str) -> bool:
         """Takes a waiting prompt back: it ends as cancelled. ``False`` when it does not wait."""
-        turn = next((turn for turn in self._queue if turn.turn_id == prompt_id), None)
-        if turn is None:
-            return False
-        self._queue.remove(turn)
-        self._tell_queue()
-        turn.settle(TurnResult("cancelled", Usage()))
-        return True
+        return self._turns.take_back(prompt_id)
 
     async def cancel_turn(self) -> bool:
         """Ends the running turn with the children that it waits for; returns when they have stopped."""
-        return await self._cancel_turn(CancelReason.USER)
+        return await self._turns.cancel(CancelReason.USER)
 
     async def cancel(self) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
@@ -375,7 +341,7 @@ class Session:
 
     def waiting(self) -> tuple[tuple[str, str], ...]:
         """The prompts that wait for the running turn, in order: id and text."""
-        return tuple((turn.turn_id, turn.text) for turn in self._queue)
+        return self._turns.waiting()
 
     def agents(self) -> Sequence[AgentNode]:
         """All agents that ever were, ordered by start, then id."""
@@ -475,9 +441,9 @@ class Session:
         return bool(limit)
 
     def background_ended(self, parent: Agent) -> None:
-        wanted = self.settings.agents.wake_on_task_end and not (self._closed or self._cancelling or self._tree_limit())
-        if parent.parent is None and self._turn is None and wanted:
-            self._begin(Turn(new_id(), (), "task_end"))
+        wanted = self.settings.agents.wake_on_task_end and not (self._cancelling or self._tree_limit())
+        if parent.parent is None and wanted:
+            self._turns.wake()
 
     async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
         return await self._supervisor.spawn(parent, tool_use_id, specs)
@@ -489,22 +455,7 @@ class Session:
         self._supervisor.run_ended(agent, ending)
 
     def turn_finished(self, agent: Agent, finish: FinishTurn) -> None:
-        turn = self._turn
-        if turn is None:
-            raise AssertionError("only a running turn can finish")
-        error = None
-        if (failed := finish.error) is not None:
-            error = TurnError(failed.kind, failed.message, failed.retryable, failed.action)
-        say(self, agent, TurnFinished(turn.turn_id, finish.stop_reason, error))
-        say(self, agent, StatusChanged(AgentStatus.IDLE))
-        self._turn = None
-        self._tasks.start_soon(self._settle, turn, TurnResult(finish.stop_reason, turn.used(agent.usage), error))
-        if self._queue:
-            following = self._queue.popleft()
-            self._tell_queue()
-            self._begin(following)
-        else:
-            self._touch()
+        self._turns.finished(finish)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -523,12 +474,12 @@ class Session:
             self._supervisor.begin_cancel([agent.id], CancelReason.BUDGET, detail)
         else:
             self._supervisor.begin_cancel(self._supervisor.below(agent.id), CancelReason.BUDGET, detail)
-            self._tasks.start_soon(self._cancel_turn, CancelReason.BUDGET, detail)
+            self._tasks.start_soon(self._turns.cancel, CancelReason.BUDGET, detail)
 
     async def _limit_turn(self, turn: Turn, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await turn.result()
-        if self._turn is turn:
+        if self._turns.running is turn:
             self._end_over_budget(self._primary.agent, f"the session's budget of {seconds:g} s per turn is used up")
 
     async def serve(self, *, task_status: TaskStatus[None]) -> None:
@@ -543,7 +494,7 @@ class Session:
 
     async def close(self) -> None:
         """Ends everything, agents first, in bounded time."""
-        self._closed = True
+        self._turns.closed = True
         try:
             with anyio.move_on_after(3 * self.settings.limits.cancel_grace):
                 await self._cancel(CancelReason.SHUTDOWN)
@@ -556,44 +507,23 @@ class Session:
 
     def ended(self, error: TurnError | None = None) -> None:
         """Nothing more happens here, because of ``error`` if there was a fault: nobody may go on waiting."""
-        self._closed = True
-        left = [*([self._turn] if self._turn else []), *self._queue]
-        self._turn = None
-        self._queue.clear()
-        for turn in left:
-            turn.settle(TurnResult("error" if error else "cancelled", Usage(), error))
+        self._turns.end(error)
         self.log.close()
 
     async def _cancel(self, reason: CancelReason) -> None:
         self._cancelling = True
         try:
-            for turn in tuple(self._queue):
-                self.unqueue(turn.turn_id)
-            await self._cancel_turn(reason)
+            for turn_id, _ in self.waiting():
+                self.unqueue(turn_id)
+            await self._turns.cancel(reason)
             below = CancelReason.PARENT if reason is CancelReason.USER else reason
             await self._supervisor.cancel_below(self.primary_id, below)
             await self.commands.stop_all()
         finally:
             self._cancelling = False
 
-    async def _cancel_turn(self, reason: CancelReason, detail: str = "") -> bool:
-        turn = self._turn
-        if turn is None:
-            return False
-        if detail and not isinstance(self._primary.state.phase, Cancelling):
-            say(self, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {detail}"))
-        self._primary.feed(UserCancel(reason, detail))
-        with anyio.move_on_after(self.settings.limits.cancel_grace):
-            await turn.result()
-        if self._turn is turn:
-            self._primary.force()
-            await turn.result()
-        return True
-
-    def _begin(self, turn: Turn) -> None:
+    def _turn_begins(self, turn: Turn) -> None:
         agent = self._primary.agent
-        self._turn = turn
-        turn.usage_before = agent.usage
         self._touch(title=turn.text)
         self._supervisor.renew(agent)
         if (seconds := self.settings.budgets.tree.seconds) is not None:
@@ -601,31 +531,11 @@ class Session:
         say(self, agent, StatusChanged(AgentStatus.RUNNING))
         say(self, agent, TurnStarted(turn.turn_id, turn.origin))
         self.servers.ask(agent)
-        self._primary.feed(UserPrompt(Message("user", turn.blocks), turn.text))
 
     def _servers_changed(self) -> None:
         """Other tools are there now: the primary has them from its next request on."""
         self.log.emit(SessionChanged())
         self._supervisor.renew(self._primary.agent)
-
-    async def _settle(self, turn: Turn, outcome: TurnResult) -> None:
-        try:
-            await self.flush()
-            if outcome.stop_reason != "cancelled":
-                await self._end_hooks(turn, outcome)
-        finally:
-            turn.settle(outcome)
-
-    async def _end_hooks(self, turn: Turn, outcome: TurnResult) -> None:
-        """Runs the hooks at the end of a turn. One that says so sends the agent back to work, once for each prompt."""
-        agent = self._primary.agent
-        failed = await Hooking(agent, self).turn_end(outcome.stop_reason, self._primary.state.last_text)
-        words = "\n\n".join(f"The hook {one.name} says:\n{one.said}" for one in failed if one.code == SEND_BACK)
-        if words and turn.origin == "user" and self._turn is None and not self._closed:
-            self._begin(Turn(new_id(), (Text(words),), "task_end", words))
-        elif failed:
-            status = AgentStatus.RUNNING if self._turn else AgentStatus.IDLE
-            say(self, agent, StatusChanged(status, detail=f"the hook {failed[0].name} failed"))
 
     def _touch(self, title: str = "") -> None:
         """Keeps the record's time, and names a session after its first prompt."""
@@ -663,10 +573,3 @@ class Session:
         if self.log.failed is None:
             return None
         return f"{self.log.failed} The agents go on, and this session is kept in memory until it can be stored again."
-
-    def _tell_queue(self) -> None:
-        self.log.emit(PromptQueue(self.waiting()))
-
-
-def _text_of(blocks: Sequence[Block]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, Text))
