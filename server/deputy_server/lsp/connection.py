@@ -63,6 +63,8 @@ class Connection:
         self._feeds: dict[str, Feed] = {}
         self._questioners: dict[str, ClientQuestioner] = {}
         self._message_turns = anyio.Lock()
+        self._moving = anyio.Lock()
+        """Prompts wait for folders that have changed before them; a lock serves in the order of asking."""
         self._log = ClientLog(protocol, app.redact)
         self._noticed: set[str] = set()
         self.gone = False
@@ -93,11 +95,12 @@ class Connection:
     async def move(self) -> None:
         """The client's workspace folders have changed: its sessions in one of them go along. One whose own folder is in
         none of them keeps what it has."""
-        roots = await self.roots()
-        for feed in self._feeds.values():
-            session, cwd = feed.session, Path(feed.session.record.cwd)
-            if session.workspace.roots != roots and any(cwd.is_relative_to(root) for root in roots):
-                session.move(roots)
+        async with self._moving:
+            roots = await self.roots()
+            for feed in self._feeds.values():
+                session, cwd = feed.session, Path(feed.session.record.cwd)
+                if session.workspace.roots != roots and any(cwd.is_relative_to(root) for root in roots):
+                    session.move(roots)
 
     def shared_buffers(self) -> SharedBuffers:
         """The open documents of all clients, this one's first."""
@@ -178,10 +181,11 @@ class Connection:
             await feed.flush()
 
     async def refresh(self, session: Session) -> None:
-        """Looks whether folders, or what users have written for agents, have changed, and tells what is wrong with it.
-        A caller that is cancelled goes on: what follows answers it."""
+        """Looks whether what users have written for agents has changed, in the folders that count now, and tells what
+        is wrong with it. A caller that is cancelled goes on: what follows answers it."""
         with anyio.move_on_after(REFRESH_GRACE, shield=True):
-            await self.move()
+            async with self._moving:
+                pass
             await session.refresh()
         self.tell_problems(session.problems)
 
