@@ -280,7 +280,8 @@ class Session:
 
     async def cancel(self) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
-        cancelled = self.busy or bool(self._supervisor.below(self.primary_id))
+        works = any(command.code is None for command in self.commands.list())
+        cancelled = self.busy or works or bool(self._supervisor.below(self.primary_id))
         await self._cancel(CancelReason.USER)
         await self.flush()
         return cancelled
@@ -419,7 +420,9 @@ class Session:
         return meet(Policy(agent.definition.permission_mode or above.mode, agent.definition.rules), above)
 
     def remember(self, rules: Sequence[Rule]) -> None:
-        self._rules.extend(rules)
+        for rule in rules:
+            if all(replace(rule, rule_id=old.rule_id) != old for old in self._rules):
+                self._rules.append(rule)
         self._keep_rules()
         self.inbox.review()
 

@@ -12,7 +12,7 @@ from deputy_agents.view import AgentNode, ChildBlock, Entry, ToolCall
 from deputy_protocol.base import to_wire
 from deputy_protocol.session import ExportFormat
 from deputy_server import convert
-from deputy_server.transcript import fenced
+from deputy_server.transcript import code, fenced, link
 
 _SPEAKERS = {"user": "You", "assistant": "Deputy"}
 _CUT = 4000
@@ -40,7 +40,8 @@ def _json(reading: Reading) -> Iterator[str]:
 def _markdown(reading: Reading) -> Iterator[str]:
     record = reading.record
     yield f"# {visible(record.title) or 'Session'}\n\n"
-    yield f"- Folder: `{visible(record.cwd)}`\n- Model: {visible(record.model)}\n- Begun: {_date(record.created_at)}\n"
+    yield f"- Folder: {code(visible(record.cwd))}\n- Model: {visible(record.model)}\n"
+    yield f"- Begun: {_date(record.created_at)}\n"
     nodes = reading.agents()
     for node in nodes:
         if node.info.parent_id is not None:
@@ -68,10 +69,10 @@ def _entry(entry: Entry, node: AgentNode) -> str:
             output = (update.content or "") if update else ""
             cut = output if len(output) <= _CUT else f"{output[:_CUT]}\n[cut: {len(output) - _CUT} more characters]"
             block = f"\n\n{fenced(cut)}" if cut else ""
-            return f"`{visible(started.title)}`: {status}{block}"
+            return f"{code(visible(started.title))}: {status}{block}"
         case ChildBlock(child):
             info = child.info
-            return f"→ [{visible(info.label)}](#{info.agent_id}) ({visible(info.definition)}, {child.status.value})"
+            return f"→ {link(info.label, f'#{info.agent_id}')} ({visible(info.definition)}, {child.status.value})"
 
 
 def _date(seconds: float) -> str:

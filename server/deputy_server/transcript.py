@@ -79,7 +79,7 @@ class Transcript:
             )
         parent = nodes[node.info.parent_id]
         title = self._reading.record.title if parent.info.parent_id is None else parent.info.label
-        above = _link(title or "Deputy", self._document_of(parent))
+        above = link(title or "Deputy", self._document_of(parent))
         return f"# {visible(node.info.label)}\n\n{_state(node)} · {_figures(node)} · asked for by {above}\n"
 
     def _entry(self, entry: Entry, node: AgentNode) -> str:
@@ -99,7 +99,7 @@ class Transcript:
                 yield from _call(call)
             case ChildBlock(child):
                 doing = f" · {visible(child.activity)}" if child.activity else ""
-                name = _link(child.info.label, self._document_of(child))
+                name = link(child.info.label, self._document_of(child))
                 yield f"- {_state(child)} · {name} · {_figures(child)}{doing}\n"
 
     def _place(self, at: Location) -> str:
@@ -108,7 +108,7 @@ class Transcript:
         anchor = f"#L{first}" if first == last else f"#L{first}-L{last}"
         path, cwd = Path(at.path), self._reading.record.cwd
         name = path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else at.path
-        return _link(f"{name}:{lines}", uri_of(at.path) + anchor)
+        return link(f"{name}:{lines}", uri_of(at.path) + anchor)
 
 
 def _joined(parts: list[str]) -> str:
@@ -162,7 +162,8 @@ def _question(question: Question) -> str:
     return f"{heading(question)}\n\n{shown}\n\n{why}{answers}\n"
 
 
-def _link(text: str, target: str) -> str:
+def link(text: str, target: str) -> str:
+    """A link whose words are ``text``, whatever is in it."""
     return f"[{_MARKUP.sub(_escaped, visible(text))}]({target})"
 
 

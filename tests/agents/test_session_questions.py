@@ -20,7 +20,7 @@ from deputy_agents.event import (
 from deputy_agents.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.model.scripted import call, calls, say, use
 from deputy_agents.permission.decide import Effect
-from deputy_agents.permission.rule import parse_rule
+from deputy_agents.permission.rule import parse_rule, rule_text
 from deputy_agents.ports import Answer, Dismissed, Selected
 from deputy_agents.settings import PermissionSettings, Settings
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Person, core, delegate, edit, results, silent
@@ -253,6 +253,14 @@ async def test_a_lasting_yes_answers_open_questions_about_the_same_thing(workspa
         by = {body.request_id: body.by for body in c.bodies(PermissionResolved)}
         assert by == {first.request_id: ResolvedBy.USER, second.request_id: ResolvedBy.RULE}
         assert second.request_id in person.withdrawn
+
+
+@pytest.mark.asyncio
+async def test_what_is_remembered_is_remembered_once(workspace: Path) -> None:
+    both = call("shell", command="git status; git status --short")
+    async with core(workspace, primary(both), Person(Selected("allow_always"))) as c:
+        await c.turn()
+        assert [rule_text(rule) for rule in c.session.rules()] == ["shell(git status *)"]
 
 
 @pytest.mark.asyncio

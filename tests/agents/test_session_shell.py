@@ -300,8 +300,9 @@ async def test_background_commands_end_with_the_session(workspace: Path, how: st
         await until(lambda: c.session.commands.output(running.process_id, 100) == "ready\n")
         assert len(marked(workspace)) > 2
         if how == "cancel":
-            await c.session.cancel()
+            assert await c.session.cancel() is True
             assert marked(workspace) == []
+            assert await c.session.cancel() is False
     assert marked(workspace) == []
 
 
