@@ -91,6 +91,7 @@ def test_the_exit_code_tells_the_end(
     assert ended.returncode == code, ended.stderr
     assert ("color" in (project / "a.py").read_text()) is changed
     assert ("Not permitted: " in ended.stderr) is (code == 3)
+    assert ("Permit it beforehand" in ended.stderr) is (code == 3)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,8 @@ class _Run:
     def _sum_up(self, progress: Progress, verdict: Verdict) -> None:
         for title in verdict.refused:
             progress.note(f"Not permitted: {draw.one_line(title)}")
+        if verdict.unasked:
+            progress.note("Nobody could be asked here. Permit it beforehand, as in --allow 'edit_file(docs/**)'.")
         for name in verdict.unstarted:
             progress.note(f"The MCP server {name} was not started; `deputy mcp approve {name}` lets it run here.")
         if verdict.error is not None:

@@ -27,6 +27,8 @@ class Verdict:
         self.error: TurnError | None = None
         self.refused: list[str] = []
         """Titles of the calls that were asked about and not permitted."""
+        self.unasked = False
+        """Some of these because nobody could be asked."""
         self.unstarted: list[str] = []
         """Names of MCP servers that were asked about and not permitted: no agent has asked for them."""
         self._primary_id = primary_id
@@ -68,5 +70,6 @@ class Verdict:
                 title, server, rejecting = self._asked.pop(request_id, ("", "", frozenset[str]()))
                 if by in _REFUSING or option_id in rejecting:
                     (self.unstarted if server else self.refused).append(server or title)
+                    self.unasked |= by is ResolvedBy.UNREACHABLE and not server
             case _:
                 pass
