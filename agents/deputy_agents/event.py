@@ -211,6 +211,8 @@ class MessageAdded:
     role: Literal["user", "assistant"]
     text: str
     references: tuple[Location, ...] = ()
+    pictures: int = 0
+    """How many go with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,3 +54,5 @@ class Message(Wire):
     text: str
     references: tuple[Reference, ...] | None = None
     """Passages that the text refers to."""
+    pictures: int | None = None
+    """How many go with it; the pictures themselves are not sent back."""

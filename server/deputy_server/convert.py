@@ -174,7 +174,7 @@ def session_info(record: SessionRecord) -> session.SessionInfo:
 
 def entry(line: view.Entry) -> transcript.Entry:
     match line.body:
-        case ev.MessageAdded(message_id, role, text, references):
+        case ev.MessageAdded(message_id, role, text, references, pictures):
             return transcript.MessageEntry(
                 seq=line.seq,
                 agent_id=line.agent_id,
@@ -184,6 +184,7 @@ def entry(line: view.Entry) -> transcript.Entry:
                 role=message.Role(role),
                 text=text,
                 references=tuple(map(reference, references)) or None,
+                pictures=pictures or None,
             )
         case view.ToolCall(started, update):
             places = started.locations if update is None or update.locations is None else update.locations
@@ -261,8 +262,9 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "agent_finished"} | _finished(body)
         case ev.UsageChanged(used):
             return {"type": "usage", "usage": to_wire(usage(used))}
-        case ev.MessageAdded(message_id, role, text, references):
-            told = _present(messageId=message_id, role=role, text=text, references=_references(references))
+        case ev.MessageAdded(message_id, role, text, references, pictures):
+            places = _references(references)
+            told = _present(messageId=message_id, role=role, text=text, references=places, pictures=pictures or None)
             return {"type": "message"} | told
         case ev.ToolCallStarted() as body:
             return {"type": "tool_call"} | _tool_call(body)

@@ -61,9 +61,9 @@ def _heading(node: AgentNode) -> str:
 
 def _entry(entry: Entry, node: AgentNode) -> str:
     match entry.body:
-        case MessageAdded(role=role, text=text):
+        case MessageAdded(role=role, text=text) as body:
             speaker = _SPEAKERS[role] if node.info.parent_id is None else {"user": "Task", "assistant": "Answer"}[role]
-            return f"**{speaker}**\n\n{text}"
+            return f"**{speaker}**\n\n{text or f'[pictures: {body.pictures}]'}"
         case ToolCall(started, update):
             status = (update.status if update else started.status).value
             output = (update.content or "") if update else ""

@@ -91,8 +91,8 @@ class Transcript:
 
     def _lines(self, body: EntryBody, node: AgentNode) -> Iterator[str]:
         match body:
-            case MessageAdded(role=role, text=text, references=references):
-                yield f"**{_speaker(node, role)}**\n\n{text}\n"
+            case MessageAdded(role=role, text=text, references=references) as body:
+                yield f"**{_speaker(node, role)}**\n\n{text or f'[pictures: {body.pictures}]'}\n"
                 if references:
                     yield f"\nPlaces: {', '.join(map(self._place, references))}\n"
             case ToolCall() as call:

@@ -383,6 +383,18 @@ async def test_the_model_sees_the_pictures_of_a_prompt_and_those_that_a_child_re
         assert text["text"] == "shot.png: PNG picture, 4 x 4 pixels"
         assert picture["source"]["data"] == saved
         assert all(saved not in str(event) for event in client.events())
+        asked = next(event for event in client.events() if event["type"] == "message")
+        assert (asked["text"], asked["pictures"]) == ("Compare this with shot.png.", 1)
+
+
+async def test_a_prompt_of_pictures_alone_is_a_message(deputy: Deputies, workspace: Path) -> None:
+    async with deputy(lambda *_: say("I saw them."), workspace) as (client, _):
+        session_id, agent_id = await client.session()
+        pictures = [{"type": "image", "mimeType": "image/png", "data": based(png(side, side))} for side in (2, 3)]
+        await client.request("deputy/session/prompt", {"sessionId": session_id, "prompt": pictures})
+        answer = await client.request("deputy/agent/transcript", {"sessionId": session_id, "agentId": agent_id})
+        asked = answer["entries"][0]
+        assert (asked["role"], asked["text"], asked["pictures"]) == ("user", "", 2)
 
 
 @pytest.mark.requirement("X1")

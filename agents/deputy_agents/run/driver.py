@@ -33,7 +33,7 @@ from deputy_agents.event import (
 from deputy_agents.guidance import Command
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import is_stray_cancel
-from deputy_agents.message import Block, Message, Reply, ToolUse, text_of, tool_uses
+from deputy_agents.message import Block, Image, Message, Reply, ToolUse, text_of, tool_uses
 from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
 from deputy_agents.ports import HistoryRecord, OutputRecord, TextPart, ThinkingPart
 from deputy_agents.run import backoff
@@ -288,9 +288,10 @@ class Driver:
         message = message if message.id else replace(message, id=new_id())
         self.agent.history.append(message)
         self._host.log.keep(HistoryRecord(self.agent.id, message))
-        if shown.strip():
+        pictures = sum(isinstance(block, Image) for block in message.content)
+        if shown.strip() or pictures:
             places = self._places.pop(message.id, ())
-            say(self._host, self.agent, MessageAdded(message.id, message.role, clean(shown), places))
+            say(self._host, self.agent, MessageAdded(message.id, message.role, clean(shown), places, pictures))
 
     async def _request(self, effect: RequestModel) -> Input:
         if effect.attempt == 1:

@@ -606,6 +606,8 @@ export interface MessageAdded {
   readonly text: string;
   /** Passages that the text refers to. */
   readonly references?: readonly Reference[];
+  /** How many go with it; the pictures themselves are not sent back. */
+  readonly pictures?: number;
   readonly type: "message";
 }
 
@@ -633,6 +635,8 @@ export interface MessageEntry {
   readonly text: string;
   /** Passages that the text refers to. */
   readonly references?: readonly Reference[];
+  /** How many go with it; the pictures themselves are not sent back. */
+  readonly pictures?: number;
   readonly type: "message";
 }
 

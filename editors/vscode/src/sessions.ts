@@ -1,6 +1,7 @@
 /** The sessions that this window has open, folded from events, and the one that it shows. */
 import * as vscode from "vscode";
 
+import { Pictures } from "./pictures.ts";
 import type { EventParams, PermissionMode, SessionPromptParams, SessionPromptResult } from "./protocol.ts";
 import type { Server } from "./server.ts";
 import { emptySession, isBusy, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
@@ -15,6 +16,8 @@ export type PromptBlock = SessionPromptParams["prompt"][number];
 export interface SessionChange {
   readonly sessionId: string;
   readonly events?: readonly EventParams[];
+  /** Whether a message of them has pictures that can be shown. */
+  readonly hasPictures?: true;
 }
 
 export class Sessions implements vscode.Disposable {
@@ -27,6 +30,7 @@ export class Sessions implements vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   #current: string | undefined;
   #opening: Promise<SessionState> | undefined;
+  readonly pictures = new Pictures();
 
   readonly onDidChange = this.#changes.event;
   /** Another session is shown, or none. */
@@ -100,7 +104,10 @@ export class Sessions implements vscode.Disposable {
   /** Prompts the session that is shown, or a new one; waits in the queue while a turn runs. */
   async prompt(prompt: readonly PromptBlock[]): Promise<SessionPromptResult> {
     const state = await this.present();
-    return this.#server.request("deputy/session/prompt", { sessionId: state.sessionId, prompt, queue: isBusy(state) });
+    const { sessionId } = state;
+    const text = prompt.flatMap((block) => (block.type === "text" ? [block.text.trim()] : [])).join("\n");
+    this.pictures.send({ sessionId, text, pictures: prompt.filter((block) => block.type === "image") });
+    return this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: isBusy(state) });
   }
 
   /** Fetches the transcript of an agent whose start was not heard here. */
@@ -135,7 +142,8 @@ export class Sessions implements vscode.Disposable {
     const state = this.#states.get(sessionId) ?? emptySession(sessionId);
     const next = reduce(state, event);
     this.#states.set(sessionId, next);
-    this.#changes.fire({ sessionId, events: [event] });
+    const hasPictures = this.pictures.hear(event);
+    this.#changes.fire({ sessionId, events: [event], ...(hasPictures && { hasPictures }) });
     if (next.stale) void this.#load(sessionId).catch(() => undefined);
     else if (event.type === "session_changed") void this.#learn(sessionId).catch(() => undefined);
     // A session that the user began by the server's own command.

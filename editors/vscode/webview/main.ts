@@ -1,5 +1,5 @@
 /** The page: a transcript, what stands in the way, the plan, and where prompts are written. */
-import type { FromPage, Surroundings, ToPage } from "../src/page/messages.ts";
+import type { FromPage, Picture, Surroundings, ToPage } from "../src/page/messages.ts";
 import { emptySession, isBusy, reduce, type SessionState } from "../src/state/session.ts";
 import { oneLine, signOf } from "../src/state/words.ts";
 import { Composer, type Draft } from "./composer.ts";
@@ -36,6 +36,7 @@ class PageView {
   #shownAgent = "";
   #state = emptySession("");
   #around: Surroundings | undefined;
+  #pictures: Readonly<Record<string, readonly Picture[]>> = {};
   #scheduled = false;
   #followsEnd = true;
   #planDrawn: unknown;
@@ -87,6 +88,9 @@ class PageView {
       case "events":
         this.#announce(message.events.reduce(reduce, this.#state));
         break;
+      case "pictures":
+        this.#pictures = message.pictures;
+        break;
       case "mention":
         this.#composer.add(message.mentions, message.text);
         break;
@@ -119,6 +123,7 @@ class PageView {
     const view: View = {
       state: this.#state,
       around,
+      pictures: this.#pictures,
       now: Date.now(),
       send: (message) => this.#host.postMessage(message),
     };

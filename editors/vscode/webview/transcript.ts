@@ -1,4 +1,5 @@
 /** A transcript: messages, tool calls and blocks of sub-agents, in the order in which they came. */
+import type { Picture } from "../src/page/messages.ts";
 import type { MessageEntry, Range, ToolCallEntry } from "../src/protocol.ts";
 import type { Entry, Stream } from "../src/state/session.ts";
 import { oneLine, signOfCall, visible } from "../src/state/words.ts";
@@ -106,6 +107,8 @@ abstract class EntryPart<E extends Entry = Entry> implements Part {
 
 class MessagePart extends EntryPart<MessageEntry> {
   readonly element: HTMLElement;
+  readonly #pictures = h("div", { class: "pictures" });
+  #picturesOf: unknown;
 
   constructor(entry: MessageEntry) {
     super(entry);
@@ -115,18 +118,34 @@ class MessagePart extends EntryPart<MessageEntry> {
     });
   }
 
+  override update(view: View): void {
+    super.update(view);
+    const pictures = view.pictures[this.entry.messageId];
+    if (this.#picturesOf !== pictures) fill(this.#pictures, ...(pictures ?? []).map(shown));
+    this.#picturesOf = pictures;
+  }
+
   protected draw(view: View): void {
-    const { role, text, references } = this.entry;
+    const { role, text, references, pictures = 0 } = this.entry;
     const body = h("div", { class: "markdown" });
+    body.hidden = text.trim() === "";
+    if (pictures && !this.#picturesOf) {
+      fill(this.#pictures, icon("file-media"), pictures === 1 ? " 1 picture" : ` ${String(pictures)} pictures`);
+    }
     if (role === "user") body.textContent = visible(text);
     else body.append(markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
     const seen = references ?? [];
     fill(
       this.element,
+      pictures > 0 && this.#pictures,
       body,
       seen.length > 0 && h("p", { class: "references" }, ...seen.map((one) => reference(view, one.uri, one.range))),
     );
   }
+}
+
+function shown({ mimeType, data }: Picture, index: number): HTMLElement {
+  return h("img", { src: `data:${mimeType};base64,${data}`, alt: `Picture ${String(index + 1)} of the prompt` });
 }
 
 class StreamPart implements Part {

@@ -122,6 +122,7 @@ async def test_a_picture_that_is_pasted_goes_with_the_prompt(window: Window) -> 
     await expect(window.chat.get_by_alt_text("Pasted picture")).to_be_visible()
     await window.ask("look at the picture")
     await expect(window.chat.locator(".message.assistant")).to_contain_text("I see the picture.")
+    await expect(window.chat.locator(".message.user").get_by_alt_text("Picture 1 of the prompt")).to_be_visible()
 
 
 async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(

@@ -171,6 +171,7 @@ function on.message(state, event)
     role = event.role,
     text = event.text,
     references = event.references,
+    pictures = event.pictures,
   })
 end
 

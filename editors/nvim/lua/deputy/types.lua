@@ -432,6 +432,7 @@
 ---@field role deputy.Role
 ---@field text string
 ---@field references? deputy.Reference[] Passages that the text refers to.
+---@field pictures? integer How many go with it; the pictures themselves are not sent back.
 ---@field type 'message'
 
 ---More text of a message.
@@ -455,6 +456,7 @@
 ---@field role deputy.Role
 ---@field text string
 ---@field references? deputy.Reference[] Passages that the text refers to.
+---@field pictures? integer How many go with it; the pictures themselves are not sent back.
 ---@field type 'message'
 
 ---Since the start of the process.

@@ -35,6 +35,8 @@ export type ToPage =
   | { readonly type: "state"; readonly state: SessionState | undefined; readonly around: Surroundings }
   | { readonly type: "around"; readonly around: Surroundings }
   | { readonly type: "events"; readonly events: readonly EventParams[] }
+  /** The pictures of the user's messages, as far as they are known. */
+  | { readonly type: "pictures"; readonly pictures: Readonly<Record<string, readonly Picture[]>> }
   | { readonly type: "mention"; readonly mentions: readonly Mention[]; readonly text?: string }
   | {
       /** A prompt that goes back to where it was written. */

@@ -43,8 +43,9 @@ export class Page implements vscode.Disposable {
     const { sessions, server, proposals, extensionUri } = context;
     this.#subscriptions = [
       webview.onDidReceiveMessage((message: FromPage) => this.#hear(message)),
-      sessions.onDidChange(({ sessionId, events }) => {
+      sessions.onDidChange(({ sessionId, events, hasPictures }) => {
         if (sessionId !== this.sessionId) return;
+        if (hasPictures) this.#sendPictures();
         if (events) this.#gather(events);
         else this.#sendState();
       }),
@@ -103,7 +104,13 @@ export class Page implements vscode.Disposable {
     if (!this.#ready) return;
     this.#events = [];
     const state = this.sessionId === undefined ? undefined : this.#context.sessions.get(this.sessionId);
+    this.#sendPictures();
     this.send({ type: "state", state, around: this.#around() });
+  }
+
+  #sendPictures(): void {
+    if (!this.#ready || this.sessionId === undefined) return;
+    this.send({ type: "pictures", pictures: this.#context.sessions.pictures.of(this.sessionId) });
   }
 
   #sendAround(): void {

@@ -228,7 +228,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
     case "thought_delta":
       return stream(state, event.agentId, event.messageId, "", event.text);
     case "message": {
-      const { seq, agentId, run, time, type, messageId, role, text, references } = event;
+      const { seq, agentId, run, time, type, messageId, role, text, references, pictures } = event;
       const entry: MessageEntry = {
         seq,
         agentId,
@@ -239,6 +239,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
         role,
         text,
         ...(references && { references }),
+        ...(pictures !== undefined && { pictures }),
       };
       const next = enter(state, agentId, entry);
       return state.streams[agentId]?.messageId === messageId ? without(next, "streams", agentId) : next;
