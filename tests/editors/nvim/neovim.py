@@ -45,6 +45,8 @@ class Neovim:
 
     def setup(self, **options: object) -> None:
         self.lua("require('deputy').setup(...)", {"server": [str(DEPUTY), "serve", "--stdio"], **options})
+        # Nobody is surprised by a question here, but by tests that are about it.
+        self.lua("require('deputy.grace').MILLISECONDS = 0")
 
     def setup_scripted(self, model: str, settings: dict[str, object] | None = None, **options: object) -> None:
         """As `setup`, with the scripted model at that address."""

@@ -167,3 +167,99 @@ def test_the_edits_of_an_agent_are_taken_back_with_one_key(deputy: Neovim) -> No
     deputy.keys("R")
     deputy.until(lambda: text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"])
     assert deputy.lua("return CONFIRMED") == "Take back all edits of [fix the limit]?"
+
+
+def test_what_writes_all_buffers_or_writes_from_another_window_approves_no_proposal(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.command("set autowriteall hidden")
+    deputy.keys("\\e")
+    deputy.api.current.buffer[:] = ["limit = 7"]
+    deputy.command("silent! wall")
+    deputy.command("wincmd t")
+    deputy.command("silent! wall!")
+    deputy.lua("vim.wait(200)")
+    assert deputy.lua(f"return {OPEN}") == 1
+    deputy.at("fix the limit")
+    deputy.lua("""for _, win in ipairs(vim.api.nvim_list_wins()) do
+      if vim.api.nvim_buf_get_name(vim.api.nvim_win_get_buf(win)):find('proposal') then
+        vim.api.nvim_set_current_win(win)
+      end
+    end""")
+    deputy.command("edit notes.md")
+    deputy.lua("vim.wait(200)")
+    assert deputy.lua(f"return {OPEN}") == 1
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
+
+
+def test_a_map_of_the_users_own_is_left_alone_and_the_header_names_what_works(deputy: Neovim) -> None:
+    deputy.lua("MINE = 0; vim.keymap.set('n', '<LocalLeader>a', function() MINE = MINE + 1 end)")
+    opened(deputy)
+    shown = deputy.everything()
+    assert "\\a approve" not in shown
+    assert ":DeputyInbox answers" in shown
+    deputy.keys("\\a")
+    assert deputy.lua("return MINE") == 1
+    assert deputy.lua(f"return {OPEN}") == 1
+
+
+def test_a_question_that_has_just_come_is_not_answered_by_a_key(deputy: Neovim) -> None:
+    deputy.lua("require('deputy.grace').MILLISECONDS = 60000")
+    opened(deputy)
+    deputy.keys("\\a")
+    assert "look at it first" in deputy.messages()
+    assert deputy.lua(f"return {OPEN}") == 1
+    # The user went there himself.
+    deputy.at("┌ ")
+    deputy.keys("d")
+    deputy.until(f"{OPEN} == 0")
+
+
+def test_a_question_that_drawing_put_under_the_cursor_is_not_answered_by_a_key(deputy: Neovim) -> None:
+    deputy.lua("require('deputy.grace').MILLISECONDS = 60000")
+    deputy.command("DeputyInbox")
+    deputy.until_shown("No question waits for you.")
+    deputy.ask("edit it")
+    deputy.until(f"{OPEN} == 1")
+    deputy.until_shown("┌ ")
+    deputy.lua("vim.api.nvim_set_current_win(vim.fn.bufwinid('deputy://inbox'))")
+    deputy.keys("a")
+    assert "look at it first" in deputy.messages()
+    assert deputy.lua(f"return {OPEN}") == 1
+
+
+@pytest.mark.parametrize("name", ["日本.py", "a+b@c.py", "[x].py"])
+def test_files_of_any_name_show_their_questions(deputy: Neovim, name: str) -> None:
+    (deputy.workspace / name).write_text("limit = 2\n", "utf-8")
+    deputy.lua("vim.cmd.edit(vim.fn.fnameescape(...))", name)
+    deputy.lua(
+        """local sessions = require('deputy.session')
+        sessions.questions = function()
+          local uri = 'file://' .. vim.uri_encode(vim.api.nvim_buf_get_name(0), 'rfc2396')
+          uri = uri:gsub('[@+]', { ['@'] = '%40', ['+'] = '%2B' })
+          return { {
+            requestId = 'q', sessionId = 's', title = 'a question', tool = 'edit_file', options = {}, locations = {},
+            agent = { agentId = 'a' }, batch = { index = 0, size = 1 },
+            preview = { type = 'diff', uri = uri, oldText = 'limit = 2', newText = 'limit = 3' },
+          } }
+        end
+        sessions.sessions.s = { id = 's', state = require('deputy.reducer').new() }
+        require('deputy.inline').refresh(vim.api.nvim_get_current_buf())"""
+    )
+    assert "+ limit = 3" in deputy.everything()
+
+
+def test_a_buffer_that_is_deleted_and_opened_again_has_its_keys(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.command("bdelete")
+    deputy.command("edit loop.py")
+    deputy.until_shown("~+ limit = 3")
+    deputy.keys("\\a")
+    deputy.until_shown("All is said.")
+
+
+def test_an_autocommand_that_fails_stops_nothing_and_is_told_once(deputy: Neovim) -> None:
+    deputy.lua("vim.api.nvim_create_autocmd('User', { pattern = 'Deputy*', callback = function() error('mine') end })")
+    opened(deputy)
+    deputy.keys("\\a")
+    deputy.until_shown("All is said.")
+    assert deputy.messages().count("an autocommand for") == 1

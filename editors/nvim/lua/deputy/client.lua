@@ -9,10 +9,13 @@ local M = {}
 M.NAME = 'deputy'
 --- Code of the error that stands for a server that could not be asked.
 M.NO_SERVER = 0
+--- Code of the error that stands for a server that went before it answered.
+M.LOST = -1
 
 ---@type integer?
 local client_id
 local waiting = {} ---@type (fun(client: vim.lsp.Client?))[]
+local asked = {} ---@type table<fun(error: lsp.ResponseError?, result: any), true> what waits for an answer
 local stopping = false
 
 --- What the rest of the plugin does when something comes from the server.
@@ -104,6 +107,15 @@ local function told(client)
   end
 end
 
+--- Ends what the server will answer no more.
+local function lost()
+  local all = asked
+  asked = {}
+  for answered in pairs(all) do
+    answered({ code = M.LOST, message = 'the server has gone' })
+  end
+end
+
 --- Buffers of files below the root are attached: agents then read what the user sees, and edits are undone as usual.
 local function attach(buf)
   local client = M.get()
@@ -138,6 +150,7 @@ local function gone(code, signal, id)
   client_id = nil
   vim.schedule(function()
     told(nil)
+    lost()
     local unexpected = not stopping
     stopping = false
     M.on_gone(unexpected)
@@ -226,22 +239,27 @@ function M.request(method, params, callback, quiet)
       vim.notify(('Deputy: this version of the server has no `%s`.'):format(method), vim.log.levels.WARN)
       return
     end
-    client:request(method, params, function(error, result)
-      if error and not quiet then
+    local function answered(error, result)
+      asked[answered] = nil
+      -- That the server has gone is told once, for all.
+      if error and not quiet and error.code ~= M.LOST then
         vim.notify('Deputy: ' .. text.one_line(error.message), vim.log.levels.WARN)
       end
       if callback and (quiet or not error) then
         callback(result, error)
       end
-    end)
+    end
+    asked[answered] = true
+    client:request(method, params, answered)
   end)
 end
 
 --- Ends the server and calls back when it is gone.
 ---@param callback fun()
 function M.stop(callback)
-  local client = M.get()
-  if not client then
+  -- One that hangs while it starts is stopped as well.
+  local client = client_id and vim.lsp.get_client_by_id(client_id)
+  if not client or client:is_stopped() then
     return callback()
   end
   stopping = true
@@ -251,7 +269,7 @@ function M.stop(callback)
     before(unexpected)
     callback()
   end
-  client:stop(2000)
+  client:stop(not client.initialized or 2000)
 end
 
 vim.api.nvim_create_autocmd({ 'BufReadPost', 'BufNewFile', 'BufFilePost' }, {

@@ -2,7 +2,6 @@
 --- below them as virtual lines, and a header says who asks and how to answer. Nothing is written.
 
 local box = require('deputy.box')
-local config = require('deputy.config')
 local reducer = require('deputy.reducer')
 local sessions = require('deputy.session')
 local text = require('deputy.text')
@@ -97,11 +96,15 @@ local function draw_hunk(buf, hunk, gone, come, header, width)
   return row
 end
 
-local function header_of(asked, width)
+local function header_of(asked, width, keys)
   local own = reducer.questions_of(sessions.sessions[asked.sessionId].state, asked.agent.agentId)
   local title = ('? %s  %s'):format(text.one_line(asked.title), box.place(asked))
+  local choices = box.choices(asked, keys, #own)
+  if not keys.approve then
+    table.insert(choices, ':DeputyInbox answers')
+  end
   local header = { { { text.cut(title, width), 'DeputyQuestion' } } }
-  for _, line in ipairs(box.wrapped(box.choices(asked, config.keys('inline'), #own), width - 2)) do
+  for _, line in ipairs(box.wrapped(choices, width - 2)) do
     table.insert(header, { { '  ' .. line, 'DeputyKeys' } })
   end
   return header
@@ -117,13 +120,14 @@ end
 ---@param buf integer
 ---@param asked deputy.PermissionRequest
 ---@param width integer
+---@param keys table<string, string> that work there, by action
 ---@return integer row of its first change, from 1
-function M.draw(buf, asked, width)
+function M.draw(buf, asked, width, keys)
   local old, new = text.lines(asked.preview.oldText or ''), text.lines(asked.preview.newText)
   local have = vim.tbl_map(text.visible, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
   -- A buffer has no line behind the last line feed.
   local moved = hunks_of(old[#old] == '' and vim.list_slice(old, 1, #old - 1) or old, have)
-  local header, first = header_of(asked, width), nil ---@type deputy.Piece[][], integer?
+  local header, first = header_of(asked, width, keys), nil ---@type deputy.Piece[][], integer?
   for _, hunk in ipairs(hunks_of(old, new)) do
     local gone, come = slice(old, hunk[1], hunk[2]), slice(new, hunk[3], hunk[4])
     local at = { hunk[1] + shift_of(hunk[1], moved), hunk[2] }

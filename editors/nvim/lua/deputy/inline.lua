@@ -1,6 +1,7 @@
 --- Questions at the code: which buffers show them, and the keys that answer. Leaving a window answers nothing.
 
 local config = require('deputy.config')
+local grace = require('deputy.grace')
 local hunks = require('deputy.hunks')
 local question = require('deputy.question')
 local sessions = require('deputy.session')
@@ -8,18 +9,21 @@ local window = require('deputy.window')
 
 local M = {}
 
-local mapped = {} ---@type table<integer, string[]> keys that were set, by buffer
+local mapped = {} ---@type table<integer, table<string, string>> keys that work, by action, by buffer
+local set = {} ---@type table<integer, string[]> those of them that were set here, by buffer
+local came = {} ---@type table<integer, table<string, number>> when each question came, by buffer
 local rows = {} ---@type table<integer, table<string, integer>> line of each question, by buffer
 
 local function uri_of(asked)
   return asked.preview and asked.preview.type == 'diff' and asked.preview.uri
 end
 
---- The open questions about the file in a buffer.
+--- The open questions about the file in a buffer. Names are compared, since an address may be written in many ways.
 local function questions_in(buf)
-  local uri = vim.uri_from_bufnr(buf)
+  local name = vim.fs.normalize(vim.api.nvim_buf_get_name(buf), { expand_env = false })
   return vim.tbl_filter(function(asked)
-    return uri_of(asked) == uri
+    local uri = uri_of(asked)
+    return uri and vim.fs.normalize(vim.uri_to_fname(uri), { expand_env = false }) == name
   end, sessions.questions())
 end
 
@@ -58,35 +62,46 @@ function M.act(action)
   if action == 'next_question' or action == 'prev_question' then
     return M.step(action == 'next_question' and 1 or -1)
   end
-  local asked = nearest(vim.api.nvim_get_current_buf())
-  if asked then
+  local buf = vim.api.nvim_get_current_buf()
+  local asked = nearest(buf)
+  if asked and not grace.over(came[buf] and came[buf][asked.requestId]) then
+    return
+  elseif asked then
     question.ANSWERS[action](asked)
   else
     vim.notify('Deputy: no question waits here.')
   end
 end
 
+local function plug(action)
+  return ('<Plug>(deputy-%s)'):format((action:gsub('_', '-')))
+end
+
 local function map(buf)
   if mapped[buf] then
     return
   end
-  mapped[buf] = {}
+  mapped[buf], set[buf] = {}, {}
   for action, key in pairs(config.keys('inline')) do
-    -- A map of the user's own for this file is left alone.
-    if key and vim.fn.maparg(key, 'n', false, true).buffer ~= 1 then
+    -- A map of the user's own is left alone, and its key answers only where it was made to.
+    local own = key and vim.fn.maparg(key, 'n')
+    if key and own == plug(action) then
+      mapped[buf][action] = key
+    elseif key and own == '' then
       vim.keymap.set('n', key, function()
         M.act(action)
       end, { buffer = buf, desc = 'Deputy: ' .. action:gsub('_', ' ') })
-      table.insert(mapped[buf], key)
+      mapped[buf][action] = key
+      table.insert(set[buf], key)
     end
   end
 end
 
 local function unmap(buf)
-  for _, key in ipairs(mapped[buf] or {}) do
+  for _, key in ipairs(set[buf] or {}) do
     pcall(vim.keymap.del, 'n', key, { buffer = buf })
   end
-  mapped[buf] = nil
+  mapped[buf], set[buf] = nil, nil
 end
 
 local drawn = {} ---@type table<integer, string>
@@ -108,15 +123,18 @@ function M.refresh(buf)
     return
   end
   hunks.clear(buf)
-  drawn[buf], rows[buf] = key, {}
-  for _, each in ipairs(asked) do
-    rows[buf][each.requestId] = hunks.draw(buf, each, width)
-  end
   if #asked > 0 then
     vim.api.nvim_buf_call(buf, function()
       map(buf)
     end)
-  else
+  end
+  local before = came[buf] or {}
+  drawn[buf], rows[buf], came[buf] = key, {}, {}
+  for _, each in ipairs(asked) do
+    came[buf][each.requestId] = before[each.requestId] or grace.now()
+    rows[buf][each.requestId] = hunks.draw(buf, each, width, mapped[buf])
+  end
+  if #asked == 0 then
     drawn[buf] = nil
     unmap(buf)
   end
@@ -153,8 +171,18 @@ end
 
 sessions.watch(refresh_visible)
 
+-- An unloaded buffer loses its maps and its virtual lines.
+local group = vim.api.nvim_create_augroup('deputy.inline', {})
+vim.api.nvim_create_autocmd({ 'BufUnload', 'BufDelete' }, {
+  group = group,
+  callback = function(event)
+    unmap(event.buf)
+    drawn[event.buf], rows[event.buf], came[event.buf] = nil, nil, nil
+  end,
+})
+
 vim.api.nvim_create_autocmd({ 'BufWinEnter', 'TextChanged', 'InsertLeave' }, {
-  group = vim.api.nvim_create_augroup('deputy.inline', {}),
+  group = group,
   callback = function(event)
     M.refresh(event.buf)
   end,

@@ -3,6 +3,7 @@
 local agents = require('deputy.agents')
 local client = require('deputy.client')
 local config = require('deputy.config')
+local grace = require('deputy.grace')
 local place = require('deputy.place')
 local question = require('deputy.question')
 local reducer = require('deputy.reducer')
@@ -125,7 +126,9 @@ end
 
 for name, answer in pairs(question.ANSWERS) do
   actions[name] = function(at)
-    if at.asked then
+    if at.asked and not grace.over(at.pane:since(at.asked.requestId)) then
+      return
+    elseif at.asked then
       answer(at.asked)
     else
       vim.notify('Deputy: no question here.')

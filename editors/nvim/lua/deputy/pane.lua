@@ -1,6 +1,8 @@
 --- A buffer that shows items and is kept up to date: only lines that changed are written, the cursor stays where it
 --- is, and a window that stands at the end follows the end.
 
+local grace = require('deputy.grace')
+
 local M = {}
 
 local lines_ns = vim.api.nvim_create_namespace('deputy.lines')
@@ -13,6 +15,7 @@ M.panes = {} ---@type table<string, deputy.Pane>
 ---@field items deputy.Item[]
 ---@field starts integer[] the first line of each item, from 0
 ---@field lines string[]
+---@field slid table<integer, { request: string, at: number, row: integer }> questions that drawing put under cursors, by window
 local Pane = {}
 Pane.__index = Pane
 
@@ -30,7 +33,7 @@ function M.open(name, filetype)
   vim.bo[buf].bufhidden, vim.bo[buf].swapfile, vim.bo[buf].modifiable = 'hide', false, false
   vim.bo[buf].undolevels = -1
   vim.bo[buf].filetype = filetype
-  pane = setmetatable({ buf = buf, items = {}, starts = {}, lines = {} }, Pane)
+  pane = setmetatable({ buf = buf, items = {}, starts = {}, lines = {}, slid = {} }, Pane)
   M.panes[name] = pane
   return pane, true
 end
@@ -98,7 +101,7 @@ function Pane:show(items)
     starts[index] = #lines
     vim.list_extend(lines, item.lines)
   end
-  local followers = self:followers()
+  local followers, held = self:followers(), self:held()
   self:write(lines)
   -- Items are kept from drawing to drawing where nothing changed, so the first that is another one is the first to mark.
   local first = 1
@@ -118,6 +121,7 @@ function Pane:show(items)
       vim.cmd('normal! zb')
     end)
   end
+  self:hold(held)
 end
 
 function Pane:show_asides()
@@ -136,10 +140,53 @@ end
 --- What the line of the cursor is about.
 ---@return deputy.About?
 function Pane:under_cursor()
-  local row = vim.api.nvim_win_get_cursor(0)[1] - 1
+  return (self:at(vim.api.nvim_win_get_cursor(0)[1] - 1))
+end
+
+--- What a line is about, and how far below the beginning of its item it is.
+---@param row integer from 0
+---@return deputy.About? about, integer? offset
+function Pane:at(row)
   for index = #self.items, 1, -1 do
     if self.starts[index] <= row then
-      return self.items[index].about
+      return self.items[index].about, row - self.starts[index]
+    end
+  end
+end
+
+--- Since when the question under the cursor is there, if drawing put it there and the cursor has not moved since.
+---@param request string
+---@return number?
+function Pane:since(request)
+  local slid = self.slid[vim.api.nvim_get_current_win()]
+  local here = slid and slid.request == request and slid.row == vim.api.nvim_win_get_cursor(0)[1]
+  return here and slid.at or nil
+end
+
+--- The question under the cursor of each window, and how far below its beginning the cursor is.
+function Pane:held()
+  local held = {}
+  for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
+    local about, offset = self:at(vim.api.nvim_win_get_cursor(win)[1] - 1)
+    held[win] = { request = about and about.request, offset = offset }
+  end
+  return held
+end
+
+--- A cursor stays on its question while that is open; one that another question has come under is noted.
+function Pane:hold(held)
+  for win, before in pairs(held) do
+    local cursor = vim.api.nvim_win_get_cursor(win)
+    for index, item in ipairs(before.request and self.items or {}) do
+      if item.about and item.about.request == before.request then
+        cursor[1] = self.starts[index] + 1 + math.min(before.offset, #item.lines - 1)
+        vim.api.nvim_win_set_cursor(win, cursor)
+      end
+    end
+    local about = self:at(cursor[1] - 1)
+    local request = about and about.request
+    if request and request ~= before.request then
+      self.slid[win] = { request = request, at = grace.now(), row = cursor[1] }
     end
   end
 end

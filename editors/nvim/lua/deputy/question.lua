@@ -125,6 +125,34 @@ local function written(buf, question)
   end)
 end
 
+--- Only a write that the user meant for a proposal approves it. What writes all changed buffers finds none here, since
+--- a proposal never counts as changed, and what writes from another window is refused.
+local function guard(buf, question)
+  local inside = true
+  local function unchanged()
+    vim.bo[buf].modified = false
+  end
+  vim.api.nvim_buf_attach(buf, false, { on_lines = unchanged })
+  vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, { buffer = buf, callback = unchanged })
+  -- The buffer that is written is always the current one while it is, but these events come from the user alone.
+  vim.api.nvim_create_autocmd({ 'BufEnter', 'WinEnter', 'BufLeave', 'WinLeave' }, {
+    buffer = buf,
+    callback = function(event)
+      inside = vim.endswith(event.event, 'Enter')
+    end,
+  })
+  vim.api.nvim_create_autocmd('BufWriteCmd', {
+    buffer = buf,
+    callback = function()
+      if inside then
+        written(buf, question)
+      else
+        vim.notify('Deputy: a proposal is approved by `:w` in its own window.', vim.log.levels.WARN)
+      end
+    end,
+  })
+end
+
 --- Opens what an agent proposes in a buffer of its own: writing it approves it as written, closing it does nothing.
 ---@param question deputy.PermissionRequest
 function M.edit(question)
@@ -143,14 +171,9 @@ function M.edit(question)
   local place = question.locations[1]
   local file = place and vim.uri_to_fname(place.uri)
   vim.bo[buf].filetype = question.tool == 'shell' and 'sh' or file and vim.filetype.match({ filename = file }) or 'json'
-  local hint = ' ' .. text.one_line(question.title) .. '   :w approves it as written   :q! leaves the question open '
+  local hint = ' ' .. text.one_line(question.title) .. '   :w approves it as written   :q leaves the question open '
   vim.wo[0][0].winbar = hint:gsub('%%', '%%%%')
-  vim.api.nvim_create_autocmd('BufWriteCmd', {
-    buffer = buf,
-    callback = function()
-      written(buf, question)
-    end,
-  })
+  guard(buf, question)
 end
 
 local function answering(kind)

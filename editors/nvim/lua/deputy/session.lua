@@ -46,8 +46,15 @@ function M.watch(viewer)
   table.insert(viewers, viewer)
 end
 
+local broken = false
+
+--- Tells the user's autocommands, whose failures are theirs: they are reported once and stop nothing.
 local function tell(name, data)
-  vim.api.nvim_exec_autocmds('User', { pattern = name, modeline = false, data = data })
+  local ok, why = pcall(vim.api.nvim_exec_autocmds, 'User', { pattern = name, modeline = false, data = data })
+  if not ok and not broken then
+    broken = true
+    vim.notify(('Deputy: an autocommand for %s failed: %s'):format(name, text.one_line(why)), vim.log.levels.ERROR)
+  end
 end
 
 local draw
@@ -176,16 +183,13 @@ end
 
 client.on_event = function(event)
   local session = M.sessions[event.sessionId or '']
-  tell('DeputyEvent', event)
-  if not session then
-    return
-  end
-  if session.loading then
+  if session and session.loading then
     table.insert(session.early, event)
-    return
+  elseif session then
+    fold(session, event)
+    M.changed(session)
   end
-  fold(session, event)
-  M.changed(session)
+  tell('DeputyEvent', event)
 end
 
 client.on_question = function(question, done)
@@ -212,12 +216,18 @@ end
 
 -- -- sessions ----------------------------------------------------------------------------------------------------
 
-local awaiting = {} ---@type (fun(session: deputy.Session))[]
+local awaiting = {} ---@type { arrived: fun(session: deputy.Session), failed: fun()? }[]
 
 local function failed(what, error)
+  local all = awaiting
   awaiting = {}
+  for _, each in ipairs(all) do
+    if each.failed then
+      each.failed()
+    end
+  end
   -- Without a server the reason was told already.
-  if error.code ~= client.NO_SERVER then
+  if error.code ~= client.NO_SERVER and error.code ~= client.LOST then
     vim.notify(('Deputy: %s: %s'):format(what, text.one_line(error.message)), vim.log.levels.ERROR)
   end
 end
@@ -323,19 +333,20 @@ end
 local function arrived(session)
   local all = awaiting
   awaiting = {}
-  for _, callback in ipairs(all) do
-    callback(session)
+  for _, each in ipairs(all) do
+    each.arrived(session)
   end
 end
 
 --- Calls back with the current session, which is loaded again after a restart, or a new one.
 ---@param callback fun(session: deputy.Session)
-function M.with(callback)
+---@param without fun()? when there is none to be had
+function M.with(callback, without)
   local session = M.get()
   if session and not session.stale and not session.loading then
     return callback(session)
   end
-  table.insert(awaiting, callback)
+  table.insert(awaiting, { arrived = callback, failed = without })
   if #awaiting > 1 then
     return
   elseif session then
@@ -353,14 +364,18 @@ function M.prompt(prompt, refused)
     local params = { sessionId = session.id, prompt = prompt, queue = true }
     client.request('deputy/session/prompt', params, function(_, error)
       -- What fails in a turn is shown by the event that ends it.
-      if error and error.code ~= MODEL_FAILURE and error.code ~= client.NO_SERVER then
+      -- One that was lost with its server had been taken: its session has it.
+      if not error or error.code == MODEL_FAILURE or error.code == client.LOST then
+        return
+      end
+      if error.code ~= client.NO_SERVER then
         vim.notify('Deputy: ' .. text.one_line(error.message), vim.log.levels.ERROR)
-        if refused then
-          refused()
-        end
+      end
+      if refused then
+        refused()
       end
     end, true)
-  end)
+  end, refused)
 end
 
 return M
