@@ -46,15 +46,9 @@ function M.watch(viewer)
   table.insert(viewers, viewer)
 end
 
-local broken = false
-
---- Tells the user's autocommands, whose failures are theirs: they are reported once and stop nothing.
+--- Tells the user's autocommands, whose failures are theirs: Neovim shows them, and they stop nothing here.
 local function tell(name, data)
-  local ok, why = pcall(vim.api.nvim_exec_autocmds, 'User', { pattern = name, modeline = false, data = data })
-  if not ok and not broken then
-    broken = true
-    vim.notify(('Deputy: an autocommand for %s failed: %s'):format(name, text.one_line(why)), vim.log.levels.ERROR)
-  end
+  pcall(vim.api.nvim_exec_autocmds, 'User', { pattern = name, modeline = false, data = data })
 end
 
 local draw
