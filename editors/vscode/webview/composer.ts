@@ -206,7 +206,7 @@ function draw(element: HTMLElement, text: string, title: string): void {
   if (element.textContent === text && element.title === title) return;
   fill(element, text);
   element.title = title;
-  element.setAttribute("aria-label", `${title} (${text})`);
+  element.setAttribute("aria-label", `${text}: ${title}`);
 }
 
 function key(mention: Mention): string {

@@ -56,13 +56,12 @@ class PageView {
       ),
     );
     this.#scroll.append(this.#welcome);
+    const below = [this.#plan, this.#status.element, this.#notices.element, this.#composer.element];
     root.append(
+      h("h1", { class: "unseen" }, "Deputy"),
       this.#banner.element,
       this.#scroll,
-      this.#plan,
-      this.#status.element,
-      this.#notices.element,
-      this.#composer.element,
+      h("section", { class: "below", "aria-label": "Prompt, and state of the session" }, ...below),
       this.#news,
     );
     this.#scroll.addEventListener("scroll", () => {
@@ -70,6 +69,8 @@ class PageView {
       this.#followsEnd = below < NEAR_END;
     });
     new ResizeObserver(() => this.#follow()).observe(this.#scroll);
+    window.addEventListener("focus", () => this.#takeFocus());
+    if (document.hasFocus()) this.#takeFocus();
     window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#hear(data));
     setInterval(() => isBusy(this.#state) && this.#schedule(), SECOND);
     host.postMessage({ type: "ready" });
@@ -167,6 +168,13 @@ class PageView {
       h("summary", {}, icon("checklist"), ` Plan: ${done} of ${plan?.length ?? 0} done`),
       plan && planList(plan),
     );
+  }
+
+  /** Whoever comes to the page by a command can write at once, and in a thread scroll. */
+  #takeFocus(): void {
+    if (document.activeElement !== document.body) return;
+    if (this.#composer.element.hidden) this.#scroll.focus();
+    else this.#composer.focus();
   }
 
   /** Goes on to the next state, and tells those who listen what matters: who asks, and who has ended. */

@@ -15,8 +15,13 @@ export function questionCommands({ questions, proposals, approvals, threads, cha
     if (which instanceof vscode.Uri) return proposals.request(which)?.requestId ?? "";
     if (which && "kind" in which) return which.kind === "question" ? which.requestId : "";
     if (which) return threads.requestId("thread" in which ? which.thread : which) ?? "";
+    return here() ?? questions.list()[0]?.requestId ?? "";
+  };
+  /** The question that the editor with the focus is about: its proposal, or the file that it would change. */
+  const here = (): string | undefined => {
     const shown = vscode.window.activeTextEditor?.document.uri;
-    return (shown && proposals.request(shown)?.requestId) ?? questions.list()[0]?.requestId ?? "";
+    const at = questions.list().find((request) => isDiff(request) && request.preview.uri === shown?.toString());
+    return (shown && proposals.request(shown)?.requestId) ?? at?.requestId;
   };
   const on = (run: (requestId: string) => unknown) => (which?: Which) => run(idOf(which));
   const about = (item: InboxItem | undefined): string =>
@@ -39,9 +44,7 @@ export function questionCommands({ questions, proposals, approvals, threads, cha
     }),
     "deputy.question.next": () => {
       const all = questions.list().map(({ requestId }) => requestId);
-      const shown = vscode.window.activeTextEditor?.document.uri.toString();
-      const index = questions.list().findIndex((request) => isDiff(request) && request.preview.uri === shown);
-      const next = all[(index + 1) % Math.max(1, all.length)];
+      const next = all[(all.indexOf(here() ?? "") + 1) % Math.max(1, all.length)];
       return next === undefined ? undefined : vscode.commands.executeCommand("deputy.question.show", next);
     },
     "deputy.inbox.approveAgent": (item?: InboxItem) => approvals.answerAgent(about(item), true),
