@@ -55,10 +55,9 @@ class PageView {
         "Deputy sends sub-agents to look into different sides of a question at the same time. You see each of them work, can stop any one, and nothing is changed before you said yes.",
       ),
     );
-    this.#scroll.append(this.#welcome);
+    this.#scroll.append(h("h1", { class: "unseen" }, "Deputy"), this.#welcome);
     const below = [this.#plan, this.#status.element, this.#notices.element, this.#composer.element];
     root.append(
-      h("h1", { class: "unseen" }, "Deputy"),
       this.#banner.element,
       this.#scroll,
       h("section", { class: "below", "aria-label": "Prompt, and state of the session" }, ...below),

@@ -63,6 +63,11 @@ class Window:
         link = self.thread(label).locator(".comment-body a", has_text=re.compile(rf"^\s*{choice}$"))
         await link.click()
 
+    async def press(self, row: Locator, action: str) -> None:
+        """Clicks what a row of a list offers when the mouse is on it."""
+        await row.hover()
+        await row.get_by_role("button", name=action, exact=True).click()
+
     def row(self, words: str) -> Locator:
         """A row of a list in the side bar."""
         return self.page.locator(".sidebar .monaco-list-row", has_text=words)
@@ -72,8 +77,8 @@ class Window:
         await self.page.keyboard.press("F1")
         palette = self.page.locator(".quick-input-widget")
         await palette.locator("input").fill(f">{title}")
-        await palette.locator(".monaco-list-row", has_text=title.removeprefix("Deputy: ")).first.click()
-        await expect(palette).to_be_hidden()
+        await expect(palette.locator(".monaco-list-row", has_text=title).first).to_be_visible()
+        await self.page.keyboard.press("Enter")
 
     async def open_file(self, name: str) -> None:
         await self.page.keyboard.press("Control+P")

@@ -1,0 +1,66 @@
+"""A session from its prompt to its end, in a real window: pictures of it are taken, and it is looked at by rules."""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from playwright.async_api import FrameLocator, expect
+
+from tests.editors.vscode.vscode import HERE
+from tests.editors.vscode.window import Window
+
+AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"
+# The page is transparent: what is behind it belongs to the editor, where the rules do not see it.
+RULES = """() => {
+  document.body.style.background = "var(--vscode-sideBar-background)";
+  return axe.run(document, { resultTypes: ["violations"] });
+}"""
+THEMES = {"dark": "Dark Modern", "light": "Light Modern", "contrast": "Default High Contrast"}
+
+
+def use_theme(project: Path, name: str) -> None:
+    folder = project / ".vscode"
+    folder.mkdir()
+    (folder / "settings.json").write_text(json.dumps({"workbench.colorTheme": THEMES[name]}))
+
+
+async def scenario(shown: Window) -> AsyncGenerator[str]:
+    """Two sub-agents at work, a question at the code, one of them cancelled, and the end; gives moments to look at."""
+    await shown.open_file("greet.py")
+    await widen(shown)
+    await shown.ask("Look and improve")
+    looking, improving = shown.block("read the callers of retry"), shown.block("improve the greeting")
+    await expect(improving).to_have_attribute("data-state", "waiting for you")
+    await expect(looking.locator(".activity")).to_have_text("read_file backoff.py")
+    await expect(shown.thread("improve the greeting")).to_be_visible()
+    await expect(shown.row("waiting for you").last).to_be_visible()
+    yield "asking"
+    await looking.get_by_role("button", name="Cancel").click()
+    await shown.answer("improve the greeting", "Approve")
+    await expect(shown.chat.locator(".message.assistant").last).to_contain_text("One looked, one improved.")
+    await looking.locator(".block-toggle").click()
+    await expect(looking.locator(".call").first).to_be_visible()
+    await shown.chat.locator(".scroll").press("End")
+    yield "end"
+
+
+async def widen(shown: Window) -> None:
+    """Gives the side bar more room, as one does who reads in it."""
+    box = await shown.page.locator(".part.sidebar").bounding_box()
+    assert box is not None
+    edge, middle = box["x"] + box["width"], box["y"] + box["height"] / 2
+    await shown.page.mouse.move(edge, middle)
+    await shown.page.mouse.down()
+    await shown.page.mouse.move(edge + 130, middle, steps=4)
+    await shown.page.mouse.up()
+    await shown.page.mouse.move(edge + 400, middle)
+
+
+async def barriers(page: FrameLocator) -> list[str]:
+    """What keeps people from using a webview: too little contrast, parts without a name, what no key reaches."""
+    body = await page.locator("body").element_handle()
+    frame = await body.owner_frame()
+    assert frame is not None
+    await frame.evaluate(AXE.read_text("utf-8"))
+    found = await frame.evaluate(RULES)
+    return [f"{node['failureSummary']}: {node['html']}" for rule in found["violations"] for node in rule["nodes"]]

@@ -1,0 +1,100 @@
+"""The ways to answer a question, and to stop an agent, by mouse and by keys."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.editors.vscode.model import BETTER, GREETING
+from tests.editors.vscode.window import Window
+
+pytestmark = [
+    pytest.mark.editors,
+    pytest.mark.xdist_group("vscode"),
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.mark.requirement("X5")
+async def test_questions_are_answered_in_the_inbox_one_by_one_and_all_of_an_agent(window: Window) -> None:
+    for section in ("Agents", "Questions"):  # folds the one and unfolds the other: there is no room for both
+        await window.page.locator(".pane-header", has_text=section).first.click()
+    await window.ask("improve both")
+    await window.press(window.row("2 questions"), "Deny All of This Agent")
+    await expect(window.row("edit_file")).to_have_count(0)
+    await expect(window.chat.locator(".message.assistant")).to_have_count(1)
+    assert GREETING in window.text("greet.py")
+
+    await window.ask("improve both")
+    await window.press(window.row("edit_file(greet.py)"), "Approve")
+    await expect(window.row("edit_file")).to_have_count(1)
+    assert "limit - 1" in window.text("backoff.py")
+    await window.press(window.row("1 question"), "Approve All of This Agent")
+    await expect(window.chat.locator(".message.assistant")).to_have_count(2)
+    assert BETTER in window.text("greet.py")
+    assert "limit - 1" not in window.text("backoff.py")
+
+
+async def test_a_file_that_was_approved_for_good_has_a_rule_that_can_be_taken_back(window: Window) -> None:
+    await window.open_file("greet.py")
+    await window.ask("improve the greeting")
+    await window.answer("edit_file", "Approve for this file")
+    await expect(window.chat.locator(".message.assistant")).to_have_count(1)
+    assert BETTER in window.text("greet.py")
+    rule = window.page.locator(".quick-input-widget .monaco-list-row", has_text="allow: edit_file(greet.py)")
+    await window.command("Deputy: Permission Rules…")
+    await rule.click()
+    await window.command("Deputy: Permission Rules…")
+    await expect(window.page.locator(".quick-input-title")).to_contain_text("no permission rules")
+    await expect(rule).to_be_hidden()
+
+
+@pytest.mark.requirement("P4")
+async def test_a_child_is_cancelled_at_its_progress_and_its_sibling_goes_on(window: Window) -> None:
+    await window.ask("why does the retry loop give up")
+    callers, tests = window.block("read the callers of retry"), window.block("read the tests about retries")
+    for block in (callers, tests):
+        await expect(block.locator(".activity")).to_contain_text("read_file")
+    await window.page.locator(".statusbar-item", has_text="general: read the").click()
+    progress = window.page.locator(".notification-list-item", has_text="general: read the callers of retry")
+    await progress.get_by_role("button", name="Cancel").click()
+    await expect(callers).to_have_attribute("data-state", "cancelled")
+    await expect(tests).to_have_attribute("data-state", "running")
+
+
+async def test_questions_are_asked_looked_at_and_answered_by_keys_alone(window: Window) -> None:
+    keys = window.page.keyboard
+    await window.command("Deputy: Focus on Chat View")
+    await expect(window.chat.locator("textarea.prompt")).to_be_focused()
+    await keys.type("Have the greeting improved as in @bac")
+    await expect(window.chat.get_by_role("option", name="backoff.py")).to_have_attribute("aria-selected", "true")
+    await keys.press("Tab")
+    await expect(window.chat.locator("textarea.prompt")).to_have_value("Have the greeting improved as in @backoff.py ")
+    await keys.press("Enter")
+    await expect(window.question("edit_file")).to_be_visible()
+    await keys.press("Control+Alt+Q")
+    await expect(window.thread("improve the greeting")).to_be_visible()
+    await window.command("Deputy: Open Diff")
+    await expect(window.page.locator(".tab.active")).to_contain_text("greet.py (proposed by improve the greeting)")
+    await window.command("Deputy: Approve")
+    await expect(window.block("improve the greeting")).to_have_attribute("data-state", "completed")
+    assert BETTER in window.text("greet.py")
+
+    await window.command("Deputy: Focus on Chat View")
+    await keys.type("Count the files")
+    await keys.press("Enter")
+    await expect(window.question("shell")).to_be_visible()
+    await keys.press("Control+Alt+Q")
+    await expect(window.question("shell")).to_be_focused()
+    await keys.press("Tab")
+    await keys.press("Tab")
+    await expect(window.question("shell").get_by_role("button", name="Approve")).to_be_focused()
+    await keys.press("Enter")
+    await expect(window.chat.locator(".message.assistant").last).to_contain_text("Two.")
+
+    await window.command("Deputy: Focus on Agents View")
+    await expect(window.page.get_by_role("tree", name="Agents")).to_be_focused()
+    await keys.press("End")
+    await keys.press("Enter")
+    await expect(window.page.locator(".tab.active")).to_have_text(re.compile("improve the greeting"))

@@ -1,0 +1,30 @@
+"""A whole session in each kind of theme; the pictures of it are left in the folder of the test, to be looked at."""
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import BrowserContext
+
+from tests.editors.vscode.scenario import THEMES, barriers, scenario, use_theme
+from tests.editors.vscode.vscode import make_project
+from tests.editors.vscode.window import window
+
+pytestmark = [
+    pytest.mark.editors,
+    pytest.mark.xdist_group("vscode"),
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_a_session_is_shown_to_everybody_from_its_prompt_to_its_end(
+    browser: BrowserContext, workbench: str, tmp_path: Path, theme: str
+) -> None:
+    project = make_project(tmp_path / "project")
+    use_theme(project, theme)
+    async with window(browser, workbench, project) as shown:
+        await shown.open_chat()
+        async for moment in scenario(shown):
+            await shown.shot(tmp_path / f"{moment}.png")
+            assert await barriers(shown.chat) == []
