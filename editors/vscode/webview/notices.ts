@@ -7,8 +7,21 @@ import type { Part, View } from "./view.ts";
 interface Notice {
   readonly text: string;
   readonly icon: string;
-  readonly action?: { readonly text: string; readonly type: "start" | "trust" | "continue" };
+  readonly actions?: readonly Action[];
 }
+
+interface Action {
+  readonly text: string;
+  readonly type: "start" | "trust" | "continue" | "setApiKey" | "pickModel" | "showLog";
+}
+
+/** What helps against failures of the model, by their kind. */
+const REMEDIES: Readonly<Record<string, Action>> = {
+  authentication: { text: "Set API Key…", type: "setApiKey" },
+  not_configured: { text: "Set API Key…", type: "setApiKey" },
+  not_found: { text: "Choose Model…", type: "pickModel" },
+};
+const SHOW_LOG: Action = { text: "Show Log", type: "showLog" };
 
 export class Notices implements Part {
   readonly element = h("div", { class: "notices", role: "status" });
@@ -19,7 +32,7 @@ export class Notices implements Part {
     const key = JSON.stringify(notices);
     if (key === this.#drawn) return;
     this.#drawn = key;
-    const act = (type: NonNullable<Notice["action"]>["type"]) => () => view.send({ type });
+    const act = (type: Action["type"]) => () => view.send({ type });
     fill(
       this.element,
       ...notices.map((notice) =>
@@ -28,7 +41,7 @@ export class Notices implements Part {
           { class: "notice" },
           icon(notice.icon),
           h("span", {}, notice.text),
-          notice.action && button(notice.action.text, act(notice.action.type), { class: "secondary small" }),
+          ...(notice.actions ?? []).map(({ text, type }) => button(text, act(type), { class: "secondary small" })),
         ),
       ),
     );
@@ -57,20 +70,25 @@ function noticesOf({ state, around }: View): readonly Notice[] {
     notices.push({
       text: "Deputy's server is not running.",
       icon: "debug-disconnect",
-      action: { text: "Start", type: "start" },
+      actions: [{ text: "Start", type: "start" }, SHOW_LOG],
     });
   }
   if (!around.trusted) {
     const text = "This folder is not trusted: agents read and plan, and change nothing.";
-    notices.push({ text, icon: "shield", action: { text: "Trust…", type: "trust" } });
+    notices.push({ text, icon: "shield", actions: [{ text: "Trust…", type: "trust" }] });
   }
   const { ended } = state;
   if (ended && ended.stopReason !== "end_turn") {
     const text = ended.error ? `${ended.error.message} ${ended.error.action}` : endingOf(ended.stopReason);
-    notices.push({ text: oneLine(text, 400), icon: ended.stopReason === "cancelled" ? "circle-slash" : "error" });
+    const remedy = REMEDIES[ended.error?.kind ?? ""];
+    notices.push({
+      text: oneLine(text, 400),
+      icon: ended.stopReason === "cancelled" ? "circle-slash" : "error",
+      actions: ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [],
+    });
   } else if (isInterrupted(state)) {
     const text = "The last turn was interrupted: the server ended.";
-    notices.push({ text, icon: "debug-restart", action: { text: "Continue", type: "continue" } });
+    notices.push({ text, icon: "debug-restart", actions: [{ text: "Continue", type: "continue" }] });
   }
   return notices;
 }

@@ -101,6 +101,17 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         ),
         say("That is the plan."),
     ),
+    "ask the editor": lambda: (
+        calls(
+            call("diagnostics"),
+            call("lookup", find="definition", path="greet.py", symbol="greet", line=8),
+            call("lookup", find="references", path="greet.py", symbol="greet"),
+            call("lookup", find="hover", path="greet.py", symbol="greet"),
+            call("lookup", find="symbols", path="greet.py"),
+            call("lookup", find="symbols", symbol="greet"),
+        ),
+        say("The editor knows."),
+    ),
     "take your time": lambda: (_stalled(),),
     "hello": lambda: (say("Hello! I am the **scripted** model.", piece=4),),
 }

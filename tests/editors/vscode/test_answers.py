@@ -77,11 +77,13 @@ async def test_questions_are_asked_looked_at_and_answered_by_keys_alone(window: 
     await expect(window.thread("improve the greeting")).to_be_visible()
     await window.command("Deputy: Open Diff")
     await expect(window.page.locator(".tab.active")).to_contain_text("greet.py (proposed by improve the greeting)")
+    await expect(window.page.locator(".modified-in-monaco-diff-editor.focused")).to_be_visible()
     await window.command("Deputy: Approve")
     await expect(window.block("improve the greeting")).to_have_attribute("data-state", "completed")
     assert BETTER in window.text("greet.py")
 
     await window.command("Deputy: Focus on Chat View")
+    await expect(window.chat.locator("textarea.prompt")).to_be_focused()
     await keys.type("Count the files")
     await keys.press("Enter")
     await expect(window.question("shell")).to_be_visible()

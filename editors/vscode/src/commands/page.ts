@@ -42,6 +42,8 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     pickModel: () => command("deputy.setModel"),
     continue: () => command("deputy.continue"),
     start: () => deputy().server.start(),
+    setApiKey: () => command("deputy.setApiKey"),
+    showLog: () => command("deputy.showLog"),
     trust: () => command("workbench.trust.manage"),
   };
   return async (message, page) => {

@@ -68,5 +68,15 @@ export type FromPage =
   | { readonly type: "open"; readonly uri: string; readonly range?: Range }
   | { readonly type: "path"; readonly path: string; readonly line?: number }
   | {
-      readonly type: "attach" | "cancelTurn" | "newSession" | "pickMode" | "pickModel" | "continue" | "start" | "trust";
+      readonly type:
+        | "setApiKey"
+        | "showLog"
+        | "attach"
+        | "cancelTurn"
+        | "newSession"
+        | "pickMode"
+        | "pickModel"
+        | "continue"
+        | "start"
+        | "trust";
     };

@@ -5,7 +5,7 @@ import * as vscode from "vscode";
 
 import type { HistoryItem } from "../../src/views/history.ts";
 import { isInterrupted, transcriptOf } from "../../src/state/session.ts";
-import { agent, answer, ask, ended, question, run, test, until, whileAnswering } from "./support.ts";
+import { agent, answer, ask, ended, heard, question, run, test, until, whileAnswering } from "./support.ts";
 
 export { run };
 
@@ -94,6 +94,24 @@ test("a server that crashes comes back, its question goes, and one click continu
     return found?.ended && !found.turn ? found : undefined;
   });
   assert.ok(answer(state).startsWith("I go on"), answer(state));
+});
+
+test("a server that is not there is named, with the setting to correct and the log to see", async (deputy) => {
+  const settings = vscode.workspace.getConfiguration("deputy.server");
+  const path = settings.get<string>("path");
+  const told: unknown[][] = [];
+  const restore = heard("showErrorMessage", told);
+  try {
+    await settings.update("path", "/nowhere/deputy", vscode.ConfigurationTarget.Global);
+    const [message, ...actions] = await until("the message", () => told[0]);
+    assert.equal(message, "There is no command at /nowhere/deputy, which the setting deputy.server.path names.");
+    assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
+    await until("the item", () => deputy.status.text.includes("$(circle-slash)"));
+  } finally {
+    restore();
+    await settings.update("path", path, vscode.ConfigurationTarget.Global);
+  }
+  await until("the server is back", () => deputy.server.state === "running");
 });
 
 test("the key is kept in the secret storage, and reaches the server by its environment alone", async (deputy) => {

@@ -139,6 +139,17 @@ export async function clickLens(uri: vscode.Uri, title: string): Promise<void> {
   await click(lens);
 }
 
+/** Keeps what the editor is asked to show instead of showing it, until the function that it gives is called. */
+export function heard(name: "showErrorMessage", told: unknown[][]): () => void {
+  const before = Object.getOwnPropertyDescriptor(vscode.window, name);
+  const value = (...args: unknown[]): Promise<undefined> => {
+    told.push(args);
+    return Promise.resolve(undefined);
+  };
+  Object.defineProperty(vscode.window, name, { value, configurable: true });
+  return () => before && Object.defineProperty(vscode.window, name, before);
+}
+
 /** Answers the dialogs that a body opens, which cannot be shown in tests. */
 export async function whileAnswering<T>(
   name: "showWarningMessage" | "showInputBox" | "showQuickPick",

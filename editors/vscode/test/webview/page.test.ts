@@ -328,6 +328,17 @@ for (const [around, text, action, type] of NOTICES) {
   });
 }
 
+test("a key that is refused can be set, and the log be seen", async () => {
+  const page = await open();
+  const error = { kind: "authentication", message: "The key was refused.", retryable: false, action: "Set another." };
+  page.show({ ...after(LOOK), ended: { stopReason: "error", error } });
+  assert.ok(page.one(".notice").textContent.startsWith("The key was refused. Set another."));
+  page.news();
+  page.button("Set API Key…").click();
+  page.button("Show Log").click();
+  assert.deepEqual(page.news(), [{ type: "setApiKey" }, { type: "showLog" }]);
+});
+
 test("a turn that was cut off by a restart is continued by one click", async () => {
   const page = await open();
   const state = after(LOOK);
