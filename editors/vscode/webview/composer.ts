@@ -4,7 +4,7 @@ import type { CompleteResult } from "../src/protocol.ts";
 import { isBusy, type SessionState } from "../src/state/session.ts";
 import { modeOf, oneLine } from "../src/state/words.ts";
 import { Completions } from "./completions.ts";
-import { button, fill, h, icon, iconButton } from "./dom.ts";
+import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
@@ -41,6 +41,7 @@ export class Composer implements Part {
     class: "pick",
     onClick: () => this.#view?.send({ type: "pickModel" }),
   });
+  readonly #folder = h("span", { class: "folder muted" });
   readonly #send = iconButton("send", "Send (Enter)", () => this.#submit());
   readonly #stop = button("Stop", () => this.#view?.send({ type: "cancelTurn" }), {
     class: "secondary small",
@@ -68,6 +69,7 @@ export class Composer implements Part {
         attach,
         this.#mode,
         this.#model,
+        this.#folder,
         h("span", { class: "space" }),
         this.#stop,
         this.#send,
@@ -90,7 +92,10 @@ export class Composer implements Part {
     const busy = isBusy(view.state);
     this.#stop.hidden = !busy;
     this.#send.title = busy ? "Queue (Enter): runs after this turn" : "Send (Enter)";
-    const { mode, model } = view.around;
+    const { mode, model, folder } = view.around;
+    this.#folder.hidden = folder === "";
+    this.#folder.title = `Agents of this session work in ${folder}`;
+    setText(this.#folder, folder);
     draw(this.#mode, modeOf(mode).name, `Permission mode: ${modeOf(mode).about}`);
     draw(this.#model, model || "Model", "Model of this session");
     if (this.#queued !== view.state.queue) this.#drawQueue(view);

@@ -1,5 +1,6 @@
 """What a person does with Deputy in VS Code, done by mouse and keyboard in a real one."""
 
+import json
 import re
 from pathlib import Path
 
@@ -123,6 +124,26 @@ async def test_a_picture_that_is_pasted_goes_with_the_prompt(window: Window) -> 
     await window.ask("look at the picture")
     await expect(window.chat.locator(".message.assistant")).to_contain_text("I see the picture.")
     await expect(window.chat.locator(".message.user").get_by_alt_text("Picture 1 of the prompt")).to_be_visible()
+
+
+async def test_a_session_works_in_the_folder_that_was_picked(
+    browser: BrowserContext, workbench: str, tmp_path: Path
+) -> None:
+    names = ("first", "second")
+    first, second = (make_project(tmp_path / name) for name in names)
+    folders = tmp_path / "both.code-workspace"
+    folders.write_text(json.dumps({"folders": [{"path": name} for name in names]}))
+    async with open_window(browser, workbench, folders) as window:
+        await window.open_chat()
+        await expect(window.chat.locator(".folder")).to_have_text("first")
+        await window.command("Deputy: New Session")
+        await window.page.locator(".quick-input-widget .monaco-list-row", has_text="second").click()
+        await expect(window.chat.locator(".folder")).to_have_text("second")
+        await window.ask("improve the greeting")
+        await window.question("edit_file").get_by_role("button", name="Approve").click()
+        await expect(window.chat.locator(".message.assistant")).to_be_visible()
+    assert GREETING in (first / "greet.py").read_text("utf-8")
+    assert BETTER in (second / "greet.py").read_text("utf-8")
 
 
 async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(

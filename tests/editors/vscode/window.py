@@ -98,10 +98,11 @@ class Window:
 
 @asynccontextmanager
 async def window(browser: BrowserContext, url: str, project: Path) -> AsyncGenerator[Window]:
-    """A window on a project, in which Deputy is ready."""
+    """A window on a project, or on the folders of a ``.code-workspace``, in which Deputy is ready."""
     page = await browser.new_page()
     try:
-        await page.goto(f"{url}/?folder={project}")
+        kind = "workspace" if project.suffix == ".code-workspace" else "folder"
+        await page.goto(f"{url}/?{kind}={project}")
         await expect(page.locator(".statusbar-item", has_text="Deputy")).to_be_visible()
         yield Window(page, project)
     finally:

@@ -36,6 +36,7 @@ export class Threads implements vscode.Disposable {
     this.#subscriptions = [
       questions.onDidChange(() => this.#update()),
       proposals.onDidEdit((requestId) => this.#redraw(requestId)),
+      vscode.workspace.onDidChangeTextDocument((change) => this.#follow(change)),
     ];
   }
 
@@ -78,6 +79,17 @@ export class Threads implements vscode.Disposable {
     return thread;
   }
 
+  /** Keeps questions at their lines while the user types in the file, and has them say that it has changed. */
+  #follow({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    if (contentChanges.length === 0) return;
+    for (const [requestId, thread] of this.#threads) {
+      if (thread.uri.toString() !== document.uri.toString() || !thread.range) continue;
+      const line = contentChanges.reduce(movedBy, thread.range.start.line);
+      if (line !== thread.range.start.line) thread.range = new vscode.Range(line, 0, line, 0);
+      this.#redraw(requestId);
+    }
+  }
+
   #redraw(requestId: string): void {
     const [thread, request] = [this.#threads.get(requestId), this.#questions.get(requestId)];
     if (thread && request && isDiff(request)) thread.comments = [this.#comment(request)];
@@ -102,9 +114,27 @@ export class Threads implements vscode.Disposable {
     else body.appendMarkdown("*Nothing of the proposal is left: deny it instead.*\n");
     if (diff.more) body.appendMarkdown(`\n*${diff.more} more lines: open the diff.*\n`);
     if (text !== request.preview.newText) body.appendMarkdown("\n*$(edit) Edited by you: this text is what runs.*\n");
+    if (hasChanged(request)) {
+      body.appendMarkdown("\n*$(warning) The file has changed since: the agent has to read it again, and ask anew.*\n");
+    }
     body.appendMarkdown(`\n${answers(request)}\n`);
     return body;
   }
+}
+
+/** Where a line is after a change of the text. */
+function movedBy(line: number, { range, text }: vscode.TextDocumentContentChangeEvent): number {
+  const { start, end } = range;
+  if (start.line > line || (start.line === line && start.character > 0)) return line;
+  const added = text.split("\n").length - 1;
+  return end.line > line ? start.line : line + added - (end.line - start.line);
+}
+
+/** Whether the text in the editor is another one than that which the change was made for. */
+function hasChanged({ preview }: DiffRequest): boolean {
+  const shown = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === preview.uri);
+  const plain = (text: string): string => text.replaceAll("\r\n", "\n");
+  return shown !== undefined && plain(shown.getText()) !== plain(preview.oldText ?? "");
 }
 
 /** The answers as links, each naming the question by its id. */

@@ -84,10 +84,10 @@ async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> {
 }
 
 async function pickSession({ server }: Deputy): Promise<SessionInfo | undefined> {
-  const { sessions } = await server.request("deputy/session/list", { limit: 100 });
+  const { sessions } = await server.request("deputy/session/list", { limit: 100, includeArchived: true });
   const items = sessions.map((session) => ({
     label: oneLine(session.title, 80) || "New session",
-    description: new Date(session.updatedAt).toLocaleString(),
+    description: `${new Date(session.updatedAt).toLocaleString()}${session.archived ? " · archived" : ""}`,
     session,
   }));
   return (await vscode.window.showQuickPick(items, { title: "Open session" }))?.session;

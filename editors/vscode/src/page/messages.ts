@@ -10,7 +10,7 @@ export interface Surroundings {
   readonly mode: PermissionMode;
   readonly model: string;
   readonly trusted: boolean;
-  /** Name of the folder that the session works in. */
+  /** Name of the folder that the session works in; empty where there is only one. */
   readonly folder: string;
   readonly can: { readonly revert: boolean; readonly message: boolean };
   /** Proposals that the user has changed, by question. */

@@ -124,7 +124,8 @@ export class Page implements vscode.Disposable {
     const trusted = vscode.workspace.isTrusted;
     const mode =
       (state && sessions.modeOf(state.sessionId)) ?? settings.get<PermissionMode>("permissionMode", "default");
-    const folder = state?.info ? vscode.Uri.parse(state.info.cwd) : vscode.workspace.workspaceFolders?.[0]?.uri;
+    const { workspaceFolders = [] } = vscode.workspace;
+    const folder = state?.info ? vscode.Uri.parse(state.info.cwd) : workspaceFolders[0]?.uri;
     return {
       server: server.state,
       agentId: this.#thread?.agentId,
@@ -135,7 +136,7 @@ export class Page implements vscode.Disposable {
         60,
       ),
       trusted,
-      folder: oneLine(folder?.path.split("/").at(-1) ?? "", 60),
+      folder: workspaceFolders.length > 1 ? oneLine(folder?.path.split("/").at(-1) ?? "", 60) : "",
       can: { revert: server.has("deputy/agent/revert"), message: server.has("deputy/agent/message") },
       edits: proposals.edits(),
     };

@@ -67,7 +67,8 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
     const row = new vscode.TreeItem(oneLine(withoutLabel(request), 80));
     row.id = `question/${requestId}`;
     row.iconPath = new vscode.ThemeIcon(ICONS[request.kind] ?? "tools");
-    if (request.batch.size > 1) row.description = `${request.batch.index + 1} of ${request.batch.size}`;
+    const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
+    row.description = [of, folderOf(request)].filter(Boolean).join(" · ");
     row.tooltip = tooltip(request);
     row.contextValue = isDiff(request) ? "question.diff" : "question";
     row.command = { title: "Show", command: "deputy.question.show", arguments: [{ kind: "question", requestId }] };
@@ -87,6 +88,13 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
 /** The question's title without the label of its agent, which stands above it. */
 export function withoutLabel(request: PermissionRequest): string {
   return request.title.replace(`[${request.agent.label}] `, "");
+}
+
+/** The folder that a change is in; empty where there is only one. */
+function folderOf(request: PermissionRequest): string {
+  const isOneOfMany = (vscode.workspace.workspaceFolders?.length ?? 0) > 1;
+  if (!isOneOfMany || !isDiff(request)) return "";
+  return vscode.workspace.getWorkspaceFolder(vscode.Uri.parse(request.preview.uri))?.name ?? "";
 }
 
 function asItem(request: PermissionRequest): InboxItem {

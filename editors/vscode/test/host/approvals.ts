@@ -189,6 +189,24 @@ test("a question at the code goes when the turn is cancelled", async (deputy) =>
   assert.deepEqual(deputy.questions.list(), []);
 });
 
+test("a question at the code moves with what is typed above it, and says that the file has changed", async (deputy) => {
+  const greet = await file("greet.py");
+  const editor = await vscode.window.showTextDocument(greet);
+  ask("improve the greeting");
+  const { requestId } = await question(deputy, "edit_file");
+  const thread = deputy.threads.get(requestId);
+  assert.equal(thread?.range?.start.line, 4);
+  await editor.edit((edit) => edit.insert(new vscode.Position(1, 0), "# one\n# two\n"));
+  await until("the thread has moved", () => thread.range?.start.line === 6);
+  assert.ok((thread.comments[0]?.body as vscode.MarkdownString).value.includes("The file has changed since"));
+  await vscode.commands.executeCommand("deputy.question.approve", requestId);
+  const state = await ended(deputy);
+  assert.equal(
+    results(state, state.primaryId ?? "", "edit_file")[0],
+    "greet.py has changed since you read it; read it again.",
+  );
+});
+
 test("a file in which the user is typing is changed, and left for the user to save", async (deputy) => {
   const greet = await file("greet.py");
   const document = await vscode.workspace.openTextDocument(greet);
