@@ -152,7 +152,7 @@ export class Sessions implements vscode.Disposable {
 
   /** Asks for title and settings anew. Loading all of the session would lose what of a message was streamed so far. */
   async #learn(sessionId: string): Promise<void> {
-    const { sessions } = await this.#server.request("deputy/session/list", { limit: NEWEST });
+    const { sessions } = await this.#server.request("deputy/session/list", { limit: NEWEST, includeArchived: true });
     const info = sessions.find((one) => one.sessionId === sessionId);
     const state = this.#states.get(sessionId);
     if (!info || !state) return;
