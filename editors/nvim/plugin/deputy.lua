@@ -131,6 +131,7 @@ for _, action in ipairs({
   'approve_agent',
   'deny',
   'deny_reason',
+  'deny_always',
   'edit',
   'next_question',
   'prev_question',

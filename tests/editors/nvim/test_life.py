@@ -55,6 +55,19 @@ def test_a_missing_server_is_told_with_what_to_do(nvim: Neovim) -> None:
     assert "correct the option `server`" in health(nvim)
 
 
+def test_a_server_that_hangs_at_its_start_is_given_up_and_a_restart_takes_a_better_one(nvim: Neovim) -> None:
+    nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    nvim.setup(server=["sleep", "600"], start_timeout=1)
+    nvim.ask("hello")
+    nvim.until_shown("No session: the server has not answered in 1 s. `:DeputyRestart` tries again")
+    nvim.until("#vim.lsp.get_clients({ name = 'deputy' }) == 0")
+    assert len(nvim.lua("return NOTICED")) == 1
+    nvim.setup(settings={"model": "offline"})
+    nvim.command("DeputyRestart")
+    nvim.ask("hello")
+    nvim.until_shown("offline model")
+
+
 def test_settings_that_the_server_does_not_take_are_named_and_a_restart_takes_better_ones(nvim: Neovim) -> None:
     nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     nvim.setup(settings={"permissionMode": "yolo", "model": "offline"})
@@ -85,9 +98,13 @@ def test_the_server_is_found_beside_the_plugin_in_path_and_in_a_virtual_environm
 def test_after_a_crash_the_session_is_loaded_again_and_goes_on(deputy: Neovim) -> None:
     deputy.ask("look around")
     deputy.until_shown("All is said.")
+    deputy.ask("three of them")
+    deputy.until_shown("3 running")
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     os.kill(server_pid(deputy), signal.SIGKILL)
     deputy.until("#NOTICED > 0")
+    assert "failed: interrupted by restart" in deputy.until_shown("✗ never ends, one")
+    deputy.until_shown("0 running, 5 finished")
     assert "`:DeputyRestart` starts it again" in deputy.lua("return NOTICED[1]")
     deputy.until_shown("the server has ended")
     deputy.command("DeputyRestart")
@@ -195,6 +212,10 @@ def test_a_session_can_be_renamed_exported_and_deleted(deputy: Neovim) -> None:
     deputy.lua("vim.fn.confirm = function() return 1 end")
     choose(deputy, session, "delete")
     deputy.until(f"{SESSION} == nil")
+    deputy.until_shown("This session has been deleted.")
+    deputy.lua("vim.api.nvim_set_current_win(require('deputy.window').thread())")
+    deputy.keys("q")
+    deputy.until("require('deputy.window').thread() == nil")
     deputy.ask("again")
     deputy.until_shown("You said: again")
 

@@ -90,6 +90,39 @@ def test_a_proposal_opens_once_and_what_comes_too_late_is_kept(deputy: Neovim) -
     assert list(deputy.api.current.buffer[:]) == ["limit = 7"]
 
 
+def test_a_proposal_is_found_in_its_tab_page_and_named_after_its_file(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\e")
+    assert deputy.api.current.buffer.name.endswith("/loop.py")
+    assert deputy.lua("return vim.bo.filetype") == "python"
+    deputy.command("tab split loop.py")
+    deputy.keys("\\e")
+    assert deputy.api.current.buffer.name.startswith("deputy://proposal/")
+    assert deputy.lua("return vim.fn.tabpagenr()") == 1
+
+
+def test_keys_lead_on_to_questions_in_other_files(deputy: Neovim) -> None:
+    opened(deputy, "edits please")
+    deputy.until(f"{OPEN} == 2")
+    deputy.keys("\\d")
+    deputy.until(f"{OPEN} == 1")
+    deputy.until("vim.tbl_isempty(vim.fn.maparg('\\\\d', 'n', false, true))")
+    deputy.keys("\\n")
+    deputy.until(lambda: deputy.api.current.buffer.name.endswith("notes.md"))
+    deputy.lua("vim.wait(500)")
+    deputy.keys("\\gD")
+    deputy.until_shown("All is said.")
+
+
+def test_what_was_approved_and_failed_after_all_is_told(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    deputy.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('loop.py'), 1, 2, false, { 'limit = 9' })")
+    deputy.keys("\\a")
+    deputy.until("#NOTICED > 0")
+    assert deputy.lua("return NOTICED[1]").startswith("Deputy: what you approved failed: ")
+
+
 def test_leaving_windows_and_closing_a_proposal_answers_nothing(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")

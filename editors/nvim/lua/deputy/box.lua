@@ -10,7 +10,8 @@ local M = {}
 local MOST_LINES = 40
 local NARROWEST = 20
 
---- In the order of showing: action, word, and the option whose name is the word.
+--- In the order of showing: action, word, the option whose name is the word, and whether it is rare: then it is shown
+--- where a question is unfolded.
 local CHOICES = {
   { 'approve', 'approve' },
   { 'approve_always', nil, 'allow_always' },
@@ -18,6 +19,7 @@ local CHOICES = {
   { 'edit', 'edit first' },
   { 'deny', 'deny' },
   { 'deny_reason', 'deny with reason' },
+  { 'deny_always', nil, 'reject_always', true },
   { 'go_to_code', 'go to the code' },
 }
 
@@ -31,13 +33,14 @@ end
 ---@param asked deputy.PermissionRequest
 ---@param keys table<string, string|false>
 ---@param own integer open questions of its agent
+---@param whole boolean? the rare ones too
 ---@return string[]
-function M.choices(asked, keys, own)
+function M.choices(asked, keys, own, whole)
   local shown, in_code = {}, asked.preview and asked.preview.type == 'diff'
   local words = { approve_agent = own > 1 and ('approve all %d of this agent'):format(own) or nil }
   for _, row in ipairs(CHOICES) do
-    local action, word, option = unpack(row, 1, 3)
-    local key = (in_code or action ~= 'go_to_code') and keys[action]
+    local action, word, option, rare = unpack(row, 1, 4)
+    local key = (in_code or action ~= 'go_to_code') and (whole or not rare) and keys[action]
     word = word or words[action] or option and name_of(asked, option)
     if key and word then
       table.insert(shown, text.key(key) .. ' ' .. word)
@@ -101,7 +104,7 @@ function M.draw(asked, indent, look, own)
   if asked.reason then
     rows(text.one_line(asked.reason), 'DeputyDim')
   end
-  local choices = M.wrapped(M.choices(asked, look.keys, own), room)
+  local choices = M.wrapped(M.choices(asked, look.keys, own, look.open[asked.requestId]), room)
   for index, line in ipairs(choices) do
     row(index < #choices and '│' or '└', { line, 'DeputyKeys' })
   end

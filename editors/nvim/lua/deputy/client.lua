@@ -174,6 +174,24 @@ local function refused(error)
   end)
 end
 
+--- A server that hangs while it starts is given up.
+local function watch_start(id)
+  local seconds = config.options.start_timeout
+  vim.defer_fn(function()
+    local client = id == client_id and vim.lsp.get_client_by_id(id)
+    if client and not client.initialized then
+      client_id = nil
+      client:stop(true)
+      told(nil)
+      failed(
+        ('the server has not answered in %g s. `:DeputyRestart` tries again; `:DeputyLog` shows its log.'):format(
+          seconds
+        )
+      )
+    end
+  end, seconds * 1000)
+end
+
 local function start()
   local command = server.find()
   if not command or vim.fn.executable(command[1]) ~= 1 then
@@ -213,7 +231,9 @@ function M.with(callback)
   table.insert(waiting, callback)
   if #waiting == 1 then
     client_id = start()
-    if not client_id then
+    if client_id then
+      watch_start(client_id)
+    else
       told(nil)
     end
   end

@@ -20,6 +20,8 @@ M.defaults = {
     --- Lines of the input area.
     input_height = 4,
   },
+  --- Seconds in which a server that was started must answer.
+  start_timeout = 30,
   --- One notification when a question begins to wait.
   notify = true,
   --- Proposed changes are shown in the windows that show their files.
@@ -35,6 +37,7 @@ M.defaults = {
       approve_agent = 'ga',
       deny = 'd',
       deny_reason = 'D',
+      deny_always = 'gD',
       edit = 'e',
       go_to_code = 'gd',
       next_question = ']q',
@@ -61,6 +64,7 @@ M.defaults = {
       approve_agent = '<LocalLeader>ga',
       deny = '<LocalLeader>d',
       deny_reason = '<LocalLeader>D',
+      deny_always = '<LocalLeader>gD',
       edit = '<LocalLeader>e',
       next_question = '<LocalLeader>n',
       prev_question = '<LocalLeader>p',

@@ -54,7 +54,7 @@ function M.stop()
 end
 
 --- Answers the question that is nearest to the cursor in the current file, or goes to another one: `approve`,
---- `approve_always`, `approve_agent`, `deny`, `deny_reason`, `edit`, `next_question`, `prev_question`.
+--- `approve_always`, `approve_agent`, `deny`, `deny_reason`, `deny_always`, `edit`, `next_question`, `prev_question`.
 ---@param action string
 function M.inline(action)
   require('deputy.inline').act(action)

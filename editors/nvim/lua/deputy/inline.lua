@@ -77,12 +77,22 @@ local function plug(action)
   return ('<Plug>(deputy-%s)'):format((action:gsub('_', '-')))
 end
 
-local function map(buf)
-  if mapped[buf] then
-    return
+--- Lead to questions in other files, too.
+local STEPS = { 'next_question', 'prev_question' }
+
+local function unmap(buf)
+  for _, key in ipairs(set[buf] or {}) do
+    pcall(vim.keymap.del, 'n', key, { buffer = buf })
   end
+  mapped[buf], set[buf] = nil, nil
+end
+
+--- Maps the keys of `actions` in a buffer, and no others.
+local function map(buf, actions)
+  unmap(buf)
   mapped[buf], set[buf] = {}, {}
-  for action, key in pairs(config.keys('inline')) do
+  for _, action in ipairs(actions) do
+    local key = config.keys('inline')[action]
     -- A map of the user's own is left alone, and its key answers only where it was made to.
     local own = key and vim.fn.maparg(key, 'n')
     if key and own == plug(action) then
@@ -95,13 +105,6 @@ local function map(buf)
       table.insert(set[buf], key)
     end
   end
-end
-
-local function unmap(buf)
-  for _, key in ipairs(set[buf] or {}) do
-    pcall(vim.keymap.del, 'n', key, { buffer = buf })
-  end
-  mapped[buf], set[buf] = nil, nil
 end
 
 local drawn = {} ---@type table<integer, string>
@@ -123,20 +126,18 @@ function M.refresh(buf)
     return
   end
   hunks.clear(buf)
-  if #asked > 0 then
-    vim.api.nvim_buf_call(buf, function()
-      map(buf)
-    end)
-  end
+  local elsewhere = #asked == 0 and vim.iter(all):any(uri_of)
+  vim.api.nvim_buf_call(buf, function()
+    map(buf, #asked > 0 and vim.tbl_keys(config.keys('inline')) or elsewhere and STEPS or {})
+  end)
   local before = came[buf] or {}
   drawn[buf], rows[buf], came[buf] = key, {}, {}
   for _, each in ipairs(asked) do
     came[buf][each.requestId] = before[each.requestId] or grace.now()
     rows[buf][each.requestId] = hunks.draw(buf, each, width, mapped[buf])
   end
-  if #asked == 0 then
+  if #asked == 0 and not elsewhere then
     drawn[buf] = nil
-    unmap(buf)
   end
 end
 

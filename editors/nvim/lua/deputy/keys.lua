@@ -178,6 +178,7 @@ local ABOUT = {
   approve_agent = 'approve all questions of this agent',
   deny = 'deny',
   deny_reason = 'deny with a reason',
+  deny_always = 'deny for the session',
   edit = 'edit the proposal first',
   go_to_code = 'go to the code of a question',
   next_question = 'next question',
@@ -196,6 +197,9 @@ local ABOUT = {
   close = 'close',
 }
 
+--- What can be done where no session is shown.
+local WITHOUT_SESSION = { help = true, close = true, input = true, inbox = true }
+
 --- Maps actions in a pane, by the user's keys and by `<Plug>(deputy-session-…)`.
 ---@param pane deputy.Pane
 ---@param names string[] of actions
@@ -211,7 +215,7 @@ function M.map(pane, names, subject, own)
       local asked = about.request and sessions.question(about.request)
       local session, node = subject()
       session = asked and sessions.sessions[asked.sessionId] or session
-      if session then
+      if session or WITHOUT_SESSION[name] then
         actions[name]({ session = session, node = node, about = about, asked = asked, pane = pane })
       end
     end

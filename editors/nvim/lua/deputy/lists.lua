@@ -56,7 +56,7 @@ local LISTS = {
     empty = 'No question waits for you.',
     actions = vim.list_extend(
       { 'open', 'toggle', 'next_question', 'prev_question', 'stop', 'steer', 'agents', 'help', 'close' },
-      { 'approve', 'approve_always', 'approve_agent', 'deny', 'deny_reason', 'edit', 'go_to_code' }
+      { 'approve', 'approve_always', 'approve_agent', 'deny', 'deny_reason', 'deny_always', 'edit', 'go_to_code' }
     ),
     hints = { { 'approve', 'approve' }, { 'deny', 'deny' }, { 'open', 'go to the code' }, { 'close', 'close' } },
     draw = function(look)

@@ -128,7 +128,7 @@ function M.redraw()
   window.show_thread(pane.buf, hints)
   local look = M.look(window.width(win))
   pane:show(opening(node and draw.thread(session.state, node.agentId, look) or {}, look.keys))
-  vim.wo[win].winbar = text.bar(text.cut(banner(session, node), look.width - 1))
+  vim.wo[win].winbar = text.bar(text.cut(banner(session, node), vim.api.nvim_win_get_width(win) - 1))
   local below = window.input()
   if below then
     vim.wo[below].winbar = input_bar(session, vim.api.nvim_win_get_width(below))
@@ -155,9 +155,12 @@ end
 
 -- -- opening and closing -----------------------------------------------------------------------------------------
 
---- Says something where no session can be shown yet.
+--- Says something where no session can be shown.
 local function say(line)
-  local pane = panes.open('starting', 'deputy')
+  local pane, fresh = panes.open('starting', 'deputy')
+  if fresh then
+    require('deputy.keys').map(pane, { 'help', 'close', 'input' }, M.subject)
+  end
   pane:show({ items.plain({ line }) })
   window.show_thread(pane.buf, draw.hints(SESSION_HINTS, config.keys('session')))
 end
@@ -232,8 +235,16 @@ function M.is_open()
 end
 
 sessions.watch(function(session)
-  if shown and shown.session == session.id then
+  if not shown or shown.session ~= session.id then
+    return
+  elseif M.subject() then
     M.redraw()
+  else
+    shown = nil
+    if window.thread() then
+      say('This session has been deleted. A prompt begins a new one.')
+      window.show_input(input.buffer())
+    end
   end
 end)
 

@@ -12,6 +12,14 @@ local function option(question, kind)
   end)
 end
 
+--- Remembers what was approved, so that a failure of it is told.
+local function approved(question)
+  local own = session.sessions[question.sessionId]
+  if own then
+    own.approved[question.toolCallId] = true
+  end
+end
+
 local function send(question, outcome, accepted)
   local params = { requestId = question.requestId, outcome = outcome }
   client.request('deputy/permission/answer', params, function(answer)
@@ -47,6 +55,9 @@ function M.answer(question, kind, more, accepted)
   if not choice then
     vim.notify('Deputy: this question cannot be answered so.', vim.log.levels.WARN)
     return
+  end
+  if vim.startswith(kind, 'allow') then
+    approved(question)
   end
   send(question, vim.tbl_extend('error', { outcome = 'selected', optionId = choice.optionId }, more or {}), accepted)
 end
@@ -84,6 +95,7 @@ function M.approve_agent(question)
   if vim.fn.confirm(ask, '&Approve\n&No', 2) ~= 1 then
     return
   end
+  vim.iter(own):each(approved)
   answer_all(own, 'allow_once')
 end
 
@@ -153,23 +165,27 @@ local function guard(buf, question)
   })
 end
 
+local proposals = {} ---@type table<string, integer> buffers, by request
+
 --- Opens what an agent proposes in a buffer of its own: writing it approves it as written, closing it does nothing.
 ---@param question deputy.PermissionRequest
 function M.edit(question)
-  local name = 'deputy://proposal/' .. question.requestId
-  local open = vim.fn.bufwinid(vim.fn.bufnr(name))
-  if open ~= -1 then
+  -- In whichever tab page it is.
+  local open = vim.fn.win_findbuf(proposals[question.requestId] or -1)[1]
+  if open then
     return vim.api.nvim_set_current_win(open)
   end
   local buf = vim.api.nvim_create_buf(false, true)
+  proposals[question.requestId] = buf
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'acwrite', 'wipe'
-  vim.api.nvim_buf_set_name(buf, name)
+  local place = question.locations[1]
+  local file = place and vim.uri_to_fname(place.uri)
+  local what = file and vim.fs.basename(file) or question.tool
+  vim.api.nvim_buf_set_name(buf, ('deputy://proposal/%s/%s'):format(question.requestId:sub(-6), what))
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(proposal(question), '\n', { plain = true }))
   vim.bo[buf].modified = false
   vim.cmd('botright split')
   vim.api.nvim_win_set_buf(0, buf)
-  local place = question.locations[1]
-  local file = place and vim.uri_to_fname(place.uri)
   vim.bo[buf].filetype = question.tool == 'shell' and 'sh' or file and vim.filetype.match({ filename = file }) or 'json'
   local hint = ' ' .. text.one_line(question.title) .. '   :w approves it as written   :q leaves the question open '
   vim.wo[0][0].winbar = hint:gsub('%%', '%%%%')
@@ -190,6 +206,7 @@ M.ANSWERS = {
   approve_agent = M.approve_agent,
   deny = answering('reject_once'),
   deny_reason = M.deny_with_reason,
+  deny_always = answering('reject_always'),
   edit = M.edit,
 }
 

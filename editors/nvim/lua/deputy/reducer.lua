@@ -68,6 +68,21 @@ local function copy(from, changes)
   return to
 end
 
+--- The server has gone: what ran has ended, as the next one will say.
+---@param state deputy.State
+---@param time string
+function M.interrupt(state, time)
+  state.turn, state.questions = nil, {}
+  for id, node in pairs(state.agents) do
+    if id == state.primary then
+      state.agents[id] = copy(node, { status = 'idle' })
+    elseif not ENDED[node.status] then
+      local how = { status = 'failed', failureReason = 'interrupted_by_restart', endedAt = time }
+      state.agents[id] = copy(node, how)
+    end
+  end
+end
+
 local function enter(state, owner, entry)
   local entries = state.transcripts[owner] or {}
   state.transcripts[owner] = entries

@@ -23,6 +23,7 @@ local MODEL_FAILURE = -32006
 ---@field early table[] events that came while the session was loaded
 ---@field loading boolean
 ---@field stale boolean the server has gone since
+---@field approved table<string, true> calls that the user has approved here, while they run
 
 ---@type table<string, deputy.Session>
 M.sessions = {}
@@ -96,7 +97,7 @@ end
 local function put(id)
   local session = M.sessions[id]
   if not session then
-    session = { id = id, state = reducer.new(), early = {}, loading = false, stale = false }
+    session = { id = id, state = reducer.new(), early = {}, loading = false, stale = false, approved = {} }
     M.sessions[id] = session
   end
   M.current = id
@@ -151,6 +152,18 @@ end
 
 -- -- events ------------------------------------------------------------------------------------------------------
 
+--- What the user has approved and was not done after all: the file has changed meanwhile, say.
+local function tell_failure(session, event)
+  if not session.approved[event.toolCallId] or event.status == 'in_progress' then
+    return
+  end
+  session.approved[event.toolCallId] = nil
+  if event.status == 'failed' then
+    local words = 'Deputy: what you approved failed: ' .. text.one_line(event.content or '')
+    vim.notify(text.cut(words, math.max(20, vim.v.echospace - 1)), vim.log.levels.WARN)
+  end
+end
+
 local function fold(session, event)
   reducer.apply(session.state, event)
   if session.state.gap then
@@ -166,6 +179,8 @@ local function fold(session, event)
     notice()
   elseif event.type == 'agent_started' or event.type == 'agent_finished' or event.type == 'turn_finished' then
     tell('DeputyAgents', event)
+  elseif event.type == 'tool_call_update' then
+    tell_failure(session, event)
   elseif event.type == 'session_changed' then
     session.asked = session.asked
       or vim.defer_fn(function()
@@ -202,7 +217,7 @@ client.on_gone = function()
   releases = {}
   for _, session in pairs(M.sessions) do
     session.stale = true
-    session.state.turn, session.state.questions = nil, {}
+    reducer.interrupt(session.state, os.date('!%Y-%m-%dT%H:%M:%SZ') --[[@as string]])
     M.changed(session)
   end
   notice()
@@ -320,8 +335,12 @@ end
 --- Forgets a session that is no more.
 ---@param id string
 function M.forget(id)
+  local session = M.sessions[id]
   M.sessions[id] = nil
   M.current = M.current ~= id and M.current or nil
+  for _, viewer in ipairs(session and viewers or {}) do
+    viewer(session)
+  end
 end
 
 local function arrived(session)
