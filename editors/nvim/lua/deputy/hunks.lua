@@ -96,6 +96,18 @@ local function draw_hunk(buf, hunk, gone, come, header, width)
   return row
 end
 
+--- Lines of a window below which the change is worth more of them than all the keys.
+local LOW = 12
+local FEW = { approve = true, deny = true, edit = true }
+
+local function few(keys)
+  local some = {}
+  for action, key in pairs(keys) do
+    some[action] = FEW[action] and key or nil
+  end
+  return some
+end
+
 local function header_of(asked, width, keys)
   local own = reducer.questions_of(sessions.sessions[asked.sessionId].state, asked.agent.agentId)
   local title = ('? %s  %s'):format(text.one_line(asked.title), box.place(asked))
@@ -121,13 +133,15 @@ end
 ---@param asked deputy.PermissionRequest
 ---@param width integer
 ---@param keys table<string, string> that work there, by action
+---@param height integer? lines of that window
 ---@return integer row of its first change, from 1
-function M.draw(buf, asked, width, keys)
+function M.draw(buf, asked, width, keys, height)
   local old, new = text.lines(asked.preview.oldText or ''), text.lines(asked.preview.newText)
   local have = vim.tbl_map(text.visible, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
   -- A buffer has no line behind the last line feed.
   local moved = hunks_of(old[#old] == '' and vim.list_slice(old, 1, #old - 1) or old, have)
-  local header, first = header_of(asked, width, keys), nil ---@type deputy.Piece[][], integer?
+  local low = height and height < LOW
+  local header, first = header_of(asked, width, low and few(keys) or keys), nil ---@type deputy.Piece[][], integer?
   for _, hunk in ipairs(hunks_of(old, new)) do
     local gone, come = slice(old, hunk[1], hunk[2]), slice(new, hunk[3], hunk[4])
     local at = { hunk[1] + shift_of(hunk[1], moved), hunk[2] }

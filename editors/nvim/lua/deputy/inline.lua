@@ -121,7 +121,9 @@ function M.refresh(buf)
   end, asked)
   local win = vim.fn.bufwinid(buf)
   local width = win == -1 and vim.o.columns or window.width(win)
-  local key = ('%s %d %d %d'):format(table.concat(ids, ' '), #all, vim.api.nvim_buf_get_changedtick(buf), width)
+  local height = win ~= -1 and vim.api.nvim_win_get_height(win) or nil
+  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  local key = ('%s %d %d %d %d'):format(table.concat(ids, ' '), #all, tick, width, height or 0)
   if #asked == 0 and not drawn[buf] or drawn[buf] == key then
     return
   end
@@ -134,7 +136,7 @@ function M.refresh(buf)
   drawn[buf], rows[buf], came[buf] = key, {}, {}
   for _, each in ipairs(asked) do
     came[buf][each.requestId] = before[each.requestId] or grace.now()
-    rows[buf][each.requestId] = hunks.draw(buf, each, width, mapped[buf])
+    rows[buf][each.requestId] = hunks.draw(buf, each, width, mapped[buf], height)
   end
   if #asked == 0 and not elsewhere then
     drawn[buf] = nil

@@ -187,8 +187,9 @@ function M.edit(question)
   vim.cmd('botright split')
   vim.api.nvim_win_set_buf(0, buf)
   vim.bo[buf].filetype = question.tool == 'shell' and 'sh' or file and vim.filetype.match({ filename = file }) or 'json'
-  local hint = ' ' .. text.one_line(question.title) .. '   :w approves it as written   :q leaves the question open '
-  vim.wo[0][0].winbar = hint:gsub('%%', '%%%%')
+  local hint = '   :w approves it as written   :q leaves the question open '
+  local room = math.max(1, vim.api.nvim_win_get_width(0) - #hint - 1)
+  vim.wo[0][0].winbar = text.bar(text.cut(text.one_line(question.title), room) .. hint)
   guard(buf, question)
 end
 
