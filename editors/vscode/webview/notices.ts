@@ -79,7 +79,7 @@ function noticesOf({ state, around }: View): readonly Notice[] {
   }
   const { ended } = state;
   if (ended && ended.stopReason !== "end_turn") {
-    const text = ended.error ? `${ended.error.message} ${ended.error.action}` : endingOf(ended.stopReason);
+    const text = ended.error ? `${sentence(ended.error.message)} ${ended.error.action}` : endingOf(ended.stopReason);
     const remedy = REMEDIES[ended.error?.kind ?? ""];
     notices.push({
       text: oneLine(text, 400),
@@ -91,4 +91,9 @@ function noticesOf({ state, around }: View): readonly Notice[] {
     notices.push({ text, icon: "debug-restart", actions: [{ text: "Continue", type: "continue" }] });
   }
   return notices;
+}
+
+/** Words of a service may end without a full stop. */
+function sentence(text: string): string {
+  return /[.!?…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`;
 }
