@@ -184,6 +184,7 @@ export class Sessions implements vscode.Disposable {
         turn: undefined,
         ended: undefined,
         streams: {},
+        outputs: {},
         queue: [],
         questions: {},
       });
@@ -201,6 +202,6 @@ export class Sessions implements vscode.Disposable {
 
 /** What a loaded state does not tell, and live events did. */
 function kept(before: SessionState, loaded: SessionState): SessionState {
-  const { turn, ended, streams } = before;
-  return { ...loaded, turn, ended, streams };
+  const { turn, ended, streams, outputs } = before;
+  return { ...loaded, turn, ended, streams, outputs };
 }

@@ -186,11 +186,27 @@ class CallPart extends EntryPart<ToolCallEntry> {
   readonly element = h("div", { class: "call" });
   readonly #row = h("div", { class: "call-row" });
   readonly #output = h("pre", { class: "output", tabindex: "0", "aria-label": "Result" });
+  /** What a running call puts out; it goes when the call ends, and the result is behind its fold. */
+  readonly #live = h("pre", { class: "output live", tabindex: "0", "aria-label": "Output so far" });
+  readonly #whole = h("button", { type: "button", class: "link whole", onClick: () => this.#openWhole() }, "Show all");
+  #view: View | undefined;
+  #liveText: string | undefined;
 
   constructor(entry: ToolCallEntry) {
     super(entry);
-    this.#output.hidden = true;
-    this.element.append(this.#row, this.#output);
+    this.#output.hidden = this.#live.hidden = this.#whole.hidden = true;
+    this.element.append(this.#row, this.#live, this.#output, this.#whole);
+  }
+
+  override update(view: View): void {
+    this.#view = view;
+    super.update(view);
+    const text = view.state.outputs[this.entry.toolCallId];
+    if (this.#liveText === text) return;
+    this.#liveText = text;
+    this.#live.hidden = text === undefined;
+    this.#live.textContent = visible(text ?? "");
+    this.#live.scrollTop = this.#live.scrollHeight;
   }
 
   protected draw(view: View): void {
@@ -232,8 +248,14 @@ class CallPart extends EntryPart<ToolCallEntry> {
     this.#output.textContent = visible(content ?? "");
   }
 
+  #openWhole(): void {
+    const { agentId, toolCallId } = this.entry;
+    this.#view?.send({ type: "output", agentId, toolCallId });
+  }
+
   #toggle(button: HTMLElement): void {
     this.#output.hidden = !this.#output.hidden;
+    this.#whole.hidden = this.#output.hidden || !this.entry.truncated;
     button.setAttribute("aria-expanded", String(!this.#output.hidden));
   }
 }

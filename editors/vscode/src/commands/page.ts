@@ -32,6 +32,7 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     revert: onAgent("deputy.agent.revert"),
     steer: onAgent("deputy.agent.steer"),
     transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.transcribe(page.sessionId, agentId),
+    output: ({ agentId, toolCallId }, page) => openOutput(deputy(), { agentId, toolCallId }, page),
     unqueue: ({ promptId }, page) => unqueue(deputy(), promptId, page),
     open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
     path: ({ path, line }, page) => openPath(deputy(), path, line, page),
@@ -76,6 +77,16 @@ async function unqueue({ server, sessions }: Deputy, promptId: string, page: Pag
   const text = sessions.get(sessionId)?.queue.find((entry) => entry.promptId === promptId)?.text;
   const { removed } = await server.request("deputy/session/unqueue", { sessionId, promptId });
   if (removed && text) page.send({ type: "unsent", text });
+}
+
+async function openOutput(
+  { server }: Deputy,
+  call: { readonly agentId: string; readonly toolCallId: string },
+  { sessionId }: Page,
+): Promise<void> {
+  if (sessionId === undefined) return;
+  const { text } = await server.request("deputy/agent/output", { sessionId, ...call });
+  await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ content: text }));
 }
 
 async function openPlace(uri: vscode.Uri, range?: Range): Promise<void> {

@@ -64,6 +64,8 @@ export type FromPage =
   | { readonly type: "deny"; readonly requestId: string; readonly note: string }
   | { readonly type: "diff" | "place"; readonly requestId: string }
   | { readonly type: "cancelAgent" | "thread" | "revert" | "steer" | "transcript"; readonly agentId: string }
+  /** All of a call's output, as a document. */
+  | { readonly type: "output"; readonly agentId: string; readonly toolCallId: string }
   | { readonly type: "unqueue"; readonly promptId: string }
   | { readonly type: "open"; readonly uri: string; readonly range?: Range }
   | { readonly type: "path"; readonly path: string; readonly line?: number }

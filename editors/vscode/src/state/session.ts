@@ -17,9 +17,13 @@ import type {
   SessionLoadResult,
   ToolCallEntry,
   ToolCallUpdate,
+  ToolOutputDelta,
   TurnFinished,
   TurnOrigin,
 } from "../protocol.ts";
+
+/** Characters of a running call's output that are kept. */
+const MAX_OUTPUT = 20_000;
 
 export type Entry = MessageEntry | ToolCallEntry | AgentEntry;
 
@@ -57,6 +61,8 @@ export interface SessionState {
   /** Agents whose transcript is here as a whole; that of others is asked for when it is shown. */
   readonly whole: Readonly<Record<string, true>>;
   readonly streams: Readonly<Record<string, Stream>>;
+  /** The end of what running calls have put out, by call. */
+  readonly outputs: Readonly<Record<string, string>>;
   readonly plans: Readonly<Record<string, readonly PlanEntry[]>>;
   readonly questions: Readonly<Record<string, PermissionRequest>>;
   readonly queue: readonly PromptQueueEntry[];
@@ -76,6 +82,7 @@ export function emptySession(sessionId: string): SessionState {
     entries: {},
     whole: {},
     streams: {},
+    outputs: {},
     plans: {},
     questions: {},
     queue: [],
@@ -228,42 +235,20 @@ function fold(state: SessionState, event: EventParams): SessionState {
     case "thought_delta":
       return stream(state, event.agentId, event.messageId, "", event.text);
     case "message": {
-      const { seq, agentId, run, time, type, messageId, role, text, references, pictures } = event;
-      const entry: MessageEntry = {
-        seq,
-        agentId,
-        run,
-        time,
-        type,
-        messageId,
-        role,
-        text,
-        ...(references && { references }),
-        ...(pictures !== undefined && { pictures }),
-      };
+      const { sessionId: _, agentSeq: __, ...entry } = event;
+      const { agentId, messageId } = entry;
       const next = enter(state, agentId, entry);
       return state.streams[agentId]?.messageId === messageId ? without(next, "streams", agentId) : next;
     }
     case "tool_call": {
-      const { seq, agentId, run, time, type, toolCallId, tool, title, kind, status, input, locations } = event;
       if (callIndex(state, event) >= 0) return state;
-      const entry: ToolCallEntry = {
-        seq,
-        agentId,
-        run,
-        time,
-        type,
-        toolCallId,
-        tool,
-        title,
-        kind,
-        status,
-        input,
-        locations,
-      };
+      const { sessionId: _, agentSeq: __, ...entry } = event;
+      const { agentId } = entry;
       const count = (state.agents[agentId]?.toolCallCount ?? 0) + 1;
       return change(enter(state, agentId, entry), event, { toolCallCount: count });
     }
+    case "tool_output_delta":
+      return { ...state, outputs: { ...state.outputs, [event.toolCallId]: latest(state.outputs, event) } };
     case "tool_call_update":
       return updateCall(state, event);
     case "plan":
@@ -358,15 +343,17 @@ function updateCall(state: SessionState, event: ToolCallUpdate): SessionState {
   const index = callIndex(state, event);
   const entry = state.entries[event.agentId]?.[index];
   if (entry?.type !== "tool_call") return state;
-  const { status, content, locations } = event;
+  const { status, content, locations, truncated } = event;
   const updated: Entry = {
     ...entry,
     status,
     ...(content !== undefined && { content }),
     ...(locations && { locations }),
+    ...(truncated && { truncated }),
   };
   const entries = (state.entries[event.agentId] ?? []).with(index, updated);
-  return { ...state, entries: { ...state.entries, [event.agentId]: entries } };
+  const rest = content === undefined ? state : without(state, "outputs", event.toolCallId);
+  return { ...rest, entries: { ...state.entries, [event.agentId]: entries } };
 }
 
 function openQuestion(state: SessionState, question: PermissionRequest): SessionState {
@@ -386,7 +373,12 @@ function countQuestion(state: SessionState, question: PermissionRequest, by: num
   return { ...state, agents: { ...state.agents, [agent.agentId]: counted } };
 }
 
-function without(state: SessionState, table: "streams" | "questions", key: string): SessionState {
+/** What a call has put out, of a long one the end. */
+function latest(outputs: SessionState["outputs"], { toolCallId, text }: ToolOutputDelta): string {
+  return `${outputs[toolCallId] ?? ""}${text}`.slice(-MAX_OUTPUT);
+}
+
+function without(state: SessionState, table: "streams" | "outputs" | "questions", key: string): SessionState {
   const { [key]: _, ...rest } = state[table];
   return { ...state, [table]: rest };
 }

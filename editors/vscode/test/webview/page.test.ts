@@ -78,6 +78,42 @@ test("an unfolded block shows the calls of its agent and its result", async () =
   assert.equal(block.querySelector(".result")?.textContent.trim(), agent?.summary?.replaceAll("`", ""));
 });
 
+test("what a running call puts out is shown while it runs, and its result can be seen whole", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const agentId = page.state.primaryId ?? "";
+  const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z" };
+  const call = {
+    toolCallId: "c1",
+    tool: "shell",
+    title: "shell(make)",
+    kind: "execute",
+    input: {},
+    locations: [],
+  } as const;
+  const { lastSeq } = page.state;
+  const started = { ...at, ...call, type: "tool_call", status: "in_progress", seq: lastSeq + 1, agentSeq: 90 } as const;
+  const put = (text: string) =>
+    ({ ...at, type: "tool_output_delta", afterSeq: lastSeq + 1, toolCallId: "c1", text }) as const;
+  page.hear([started, put("one\n"), put("two\u001b[2K")]);
+  const live = page.all(".call .live").find((output) => !output.hidden);
+  assert.equal(live?.textContent, "one\ntwo\\u{1b}[2K");
+  const ended = {
+    ...at,
+    type: "tool_call_update",
+    toolCallId: "c1",
+    status: "completed",
+    seq: lastSeq + 2,
+    agentSeq: 91,
+  } as const;
+  page.hear([{ ...ended, content: "one\n[cut]", truncated: true }]);
+  assert.equal(live.hidden, true);
+  page.button("Show the result", live.parentElement ?? undefined).click();
+  page.news();
+  page.button("Show all", live.parentElement ?? undefined).click();
+  assert.deepEqual(page.news(), [{ type: "output", agentId, toolCallId: "c1" }]);
+});
+
 test("the line of counts says how many agents run", async () => {
   const page = await open();
   page.show(after(LOOK));
