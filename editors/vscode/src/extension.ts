@@ -77,11 +77,12 @@ export async function deactivate(): Promise<void> {
 }
 
 function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
-  const restart = explained(server, () => (server.state === "running" ? server.restart() : undefined));
-  keep(key.onDidChange(() => void restart()));
+  const restart = explained(server, () => server.restart());
+  keep(key.onDidChange(() => server.state === "running" && void restart()));
   keep(vscode.workspace.onDidGrantWorkspaceTrust(() => void server.configure()));
   keep(
     vscode.workspace.onDidChangeConfiguration((change) => {
+      // Also where none runs: it may have been this setting that kept it from starting.
       if (change.affectsConfiguration(`${SECTION}.server`)) void restart();
       else if (change.affectsConfiguration(SECTION)) void server.configure();
     }),

@@ -82,12 +82,17 @@ export class Server implements vscode.Disposable {
 
   /** Starts the server if it does not run; several callers start one. */
   start(): Promise<void> {
-    this.#starting ??= this.#start().catch((error: unknown) => {
-      this.#starting = undefined;
-      this.#become("stopped");
+    if (this.#starting) return this.#starting;
+    const starting = this.#start().catch((error: unknown) => {
+      // Another one may have been started meanwhile.
+      if (this.#starting === starting) {
+        this.#starting = undefined;
+        this.#become("stopped");
+      }
       throw error;
     });
-    return this.#starting;
+    this.#starting = starting;
+    return starting;
   }
 
   async stop(): Promise<void> {
