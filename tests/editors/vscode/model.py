@@ -81,10 +81,6 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         calls(call("write_file", path="backoff.py", content=REWRITTEN)),
         say("Rewritten."),
     ),
-    "run the slow tests": lambda: (
-        calls(call("shell", command="for n in 1 2 3; do echo test $n; done; sleep 4; echo done")),
-        say("All pass."),
-    ),
     "count the files": lambda: (calls(call("shell", command="ls *.py | sort")), say("Two.")),
     "fix in greet.py": lambda: (calls(_read("greet.py")), say("There is nothing to fix.")),
     "continue where you were interrupted": lambda: (say("I go on."),),
