@@ -105,10 +105,11 @@ class Builder:
         agent.result = past.result_of(agent.id)
 
     def renew(self, agent: Agent) -> None:
-        """Definition, tools and prompt of the primary as files and settings say now; the same text when nothing has
-        changed, so that a provider's prompt cache holds."""
+        """Definition, tools and prompt as files, settings and servers say now; the same text when nothing has changed,
+        so that a provider's prompt cache holds."""
         agent.definition = self._catalogue.definitions.get(agent.definition.name, agent.definition)
-        fresh = self._build(agent.info, agent.definition, agent.cwd, agent.parent)
+        checked = agent.context.check_answer
+        fresh = self._build(agent.info, agent.definition, agent.cwd, agent.parent, references=checked)
         agent.system, agent.tools, agent.context = fresh.system, fresh.tools, fresh.context
 
     async def settle(self, agent: Agent) -> None:
@@ -164,11 +165,10 @@ class Builder:
             tools.pop(name, None)
         tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}
         if info.access is not Access.READ_ONLY:
-            tools |= {
-                name: tool
-                for name, tool in self._host.server_tools().items()
-                if definition.allows(name) and (parent is None or name in parent.tools)
-            }
+            shared = self._host.server_tools()
+            given = {name: tool for name, tool in shared.items() if parent is None or name in parent.tools}
+            given |= self._host.server_tools(definition.name)
+            tools |= {name: tool for name, tool in given.items() if definition.allows(name)}
         if self._library.skills and "skill" not in definition.disallowed_tools:
             tools["skill"] = self._skill
         return tools if parent is None else {**tools, **self._reports}

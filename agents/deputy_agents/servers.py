@@ -1,12 +1,13 @@
 """The MCP servers of one session: which there are, whether the user lets them run, and what they give agents.
 
-A server is shared by all agents of the session. It is started before the first prompt that finds it, and ends with the
-session. Each new command line is asked about once: the question is a call of the primary, though no model has made it,
-so that every client shows it where it shows the others.
+A server is shared by all agents of the session, one that a definition brings along by all agents of that. It is
+started before the first prompt that finds it, or before the first agent that it is for, and ends with the session. Each
+new command line that the user has not written is asked about once: the question is a call of the primary, though no
+model has made it, so that every client shows it where it shows the others.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.definition import Problem
+from deputy_agents.definition import Definition, Problem
 from deputy_agents.event import (
     Batch,
     CallStatus,
@@ -30,11 +31,12 @@ from deputy_agents.event import (
     ToolKind,
 )
 from deputy_agents.event import ResolvedBy as By
+from deputy_agents.guidance.written import Written
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Resolution
-from deputy_agents.mcp import Offer, ServerEntry, ServerState
+from deputy_agents.mcp import EDITOR, SETTINGS, Offer, ServerEntry, ServerState, Source
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.mcp.config import SETTINGS, read_servers
+from deputy_agents.mcp.config import read_servers
 from deputy_agents.mcp.connection import Connection
 from deputy_agents.mcp.tool import ServerTool
 from deputy_agents.permission.decide import AccessRequest, Action, Decision, Effect, decide
@@ -51,11 +53,31 @@ PATIENCE = 10.0
 _MAX_TITLE = 200
 
 
+def sources(
+    settings: Mapping[str, object],
+    own: Written,
+    workspace: Written,
+    definitions: Iterable[Definition],
+    editor: Sequence[Source] = (),
+) -> Sequence[Source]:
+    """Who names servers, the first of one name counts. What nobody but the user has written goes before what may come
+    with a workspace: rules that they have for a server are about theirs."""
+    of_definitions = (
+        Source(one.source, inline, own=one.own, definition=one.name)
+        for one in definitions
+        if (inline := {name: entry for name, entry in (one.servers or {}).items() if entry is not None})
+    )
+    return (*editor, Source(SETTINGS, settings), *own.servers, *workspace.servers, *of_definitions)
+
+
 @dataclass(slots=True)
 class _Server:
     entry: ServerEntry
     state: ServerState = ServerState.NEW
     problem: str = ""
+    known: bool = False
+    """The user was asked about it, or has said themselves that it must not run, and need not be told."""
+    decided: anyio.Event = field(default_factory=anyio.Event)
     connection: Connection | None = None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
@@ -71,8 +93,9 @@ class ServerStatus:
 
 
 class Servers:
-    """``folder`` is where they run; the user's answers are kept for it in ``approvals``. ``changed`` is called when a
-    server has come, has gone, or has other tools."""
+    """``named`` says who names servers, the first of one name counts; ``.mcp.json`` in ``roots`` comes last. ``folder``
+    is where they run; the user's answers are kept for it in ``approvals``. ``changed`` is called when a server has
+    come, has gone, or has other tools."""
 
     def __init__(
         self,
@@ -81,53 +104,85 @@ class Servers:
         roots: Sequence[Path],
         folder: Path,
         approvals: Approvals,
+        named: Callable[[], Sequence[Source]],
         changed: Callable[[], None],
     ) -> None:
         self.problems: tuple[Problem, ...] = ()
+        """What is wrong with what is written about them."""
         self._host = host
         self._tasks = tasks
         self.roots = tuple(roots)
         self._folder = folder
         self._approvals = approvals
+        self._named = named
         self._changed = changed
-        self._servers: dict[str, _Server] = {}
+        self._servers: dict[tuple[str, str], _Server] = {}
 
     def list(self) -> Sequence[ServerStatus]:
-        """By name."""
-        return [_status(self._servers[name]) for name in sorted(self._servers)]
+        """By name, those of definitions last."""
+        return [_status(self._servers[key]) for key in sorted(self._servers)]
 
-    def tools(self) -> Mapping[str, Tool]:
-        """Those of the servers that run, or ran and are being started again, by the names that agents use."""
-        running = [s.connection for _, s in sorted(self._servers.items()) if s.connection and s.state is not _FAILED]
+    @property
+    def faults(self) -> Sequence[Problem]:
+        """Why servers do not run, where the user has not said so themselves."""
+        off = (_FAILED, ServerState.REFUSED)
+        return [
+            Problem(s.entry.source.place, 1, _outcome(_status(s)))
+            for _, s in sorted(self._servers.items())
+            if s.state in off and not s.known
+        ]
+
+    def tools(self, definition: str = "") -> Mapping[str, Tool]:
+        """Those of the servers that run, or ran and are being started again, by the names that agents use: of those
+        that are for all agents, or that are for those of ``definition`` alone."""
+        mine = (s for _, s in sorted(self._servers.items()) if s.entry.source.definition == definition)
+        running = [s.connection for s in mine if s.connection and s.state is not _FAILED]
         return {tool.spec.name: tool for one in running for spec in one.offer.tools if (tool := ServerTool(one, spec))}
 
     async def refresh(self) -> None:
         """Looks which servers there are now; those that are gone, or are another thing now, end."""
         roots = self.roots if self._host.settings.trusted else ()
-        read = partial(read_servers, roots, self._host.settings.mcp_servers)
+        read = partial(read_servers, self._named(), roots)
         entries, self.problems = await to_thread.run_sync(read, abandon_on_cancel=True)
-        for name, server in tuple(self._servers.items()):
-            if entries.get(name) != server.entry:
-                del self._servers[name]
+        for key, server in tuple(self._servers.items()):
+            if entries.get(key) != server.entry:
+                del self._servers[key]
                 server.scope.cancel()
+                server.decided.set()
                 self._changed()
-        for name, entry in entries.items():
-            self._servers.setdefault(name, _Server(entry))
+        for key, entry in entries.items():
+            self._servers.setdefault(key, _Server(entry))
 
     async def start(self, primary: Agent) -> None:
-        """Starts those that may be started, and waits for them, in bounded time. About the others the user is asked
-        when :meth:`ask` is called."""
-        new = [server for server in self._servers.values() if server.state is ServerState.NEW]
-        for server in new:
-            await self._consider(server, primary)
-        with anyio.move_on_after(PATIENCE):
-            for server in new:
-                if server.connection is not None:
-                    await server.connection.settled.wait()
+        """Starts those that are for ``primary`` and may be started, and waits for them, in bounded time. About the
+        others the user is asked when :meth:`ask` is called."""
+        await self._start(self._for("", primary.definition.name), primary)
 
     def ask(self, primary: Agent) -> None:
         """Asks about those that nobody has decided about, without waiting for the answer."""
-        for server in self._servers.values():
+        self._ask_about(self._for("", primary.definition.name), primary)
+
+    async def equip(self, definition: str, primary: Agent) -> None:
+        """Starts those that are for agents of ``definition`` alone. Waits until the user has answered about each, and
+        then for the servers, in bounded time."""
+        mine = self._for(definition)
+        await self._start(mine, primary)
+        self._ask_about(mine, primary)
+        for server in mine:
+            await server.decided.wait()
+        await _settled(mine)
+
+    def _for(self, *definitions: str) -> Sequence[_Server]:
+        return [server for server in self._servers.values() if server.entry.source.definition in definitions]
+
+    async def _start(self, servers: Sequence[_Server], primary: Agent) -> None:
+        new = [server for server in servers if server.state is ServerState.NEW]
+        for server in new:
+            await self._consider(server, primary)
+        await _settled(new)
+
+    def _ask_about(self, servers: Sequence[_Server], primary: Agent) -> None:
+        for server in servers:
             if server.state is ServerState.NEW:
                 server.state = ServerState.ASKED
                 self._tasks.start_soon(self._ask, server, primary)
@@ -143,11 +198,15 @@ class Servers:
         allowed: bool | None = decision.effect is Effect.ALLOW
         if decision.effect is Effect.ASK:
             allowed = await to_thread.run_sync(self._approvals.of, self._folder, server.entry)
+            if allowed is None and server.entry.source.own and decision.rule is None:
+                allowed = True
+        if server.state is not ServerState.NEW:
+            return  # another has looked meanwhile
         if allowed:
             self._run(server)
         elif allowed is not None:
-            server.state = ServerState.REFUSED
-            server.problem = decision.reason if decision.effect is Effect.DENY else "you have said that it must not run"
+            denied = decision.effect is Effect.DENY
+            self._refuse(server, decision.reason if denied else "you have said that it must not run", known=not denied)
 
     async def _ask(self, server: _Server, primary: Agent) -> None:
         decision = self._decision(server, primary)
@@ -181,8 +240,11 @@ class Servers:
         if resolution.allowed or (option is not None and option.kind.allows):
             self._run(server)
         else:
-            server.state = ServerState.REFUSED
-            server.problem = resolution.decision or _NOT_STARTED[resolution.by]
+            self._refuse(server, resolution.decision or _NOT_STARTED[resolution.by], known=True)
+
+    def _refuse(self, server: _Server, why: str, *, known: bool) -> None:
+        server.state, server.problem, server.known = ServerState.REFUSED, why, known
+        server.decided.set()
 
     async def _keep(self, entry: ServerEntry, allowed: bool) -> None:
         try:
@@ -194,6 +256,7 @@ class Servers:
 
     def _run(self, server: _Server) -> None:
         server.state = ServerState.STARTING
+        server.decided.set()
         server.connection = Connection(server.entry, str(self._folder), partial(self._moved, server))
         self._tasks.start_soon(self._keep_running, server, server.connection.run)
 
@@ -222,16 +285,26 @@ _NOT_STARTED = {
 }
 
 
+async def _settled(servers: Sequence[_Server]) -> None:
+    with anyio.move_on_after(PATIENCE):
+        for server in servers:
+            if server.connection is not None:
+                await server.connection.settled.wait()
+
+
 def _status(server: _Server) -> ServerStatus:
     offer = server.connection.offer if server.connection else Offer()
     return ServerStatus(server.entry, server.state, server.problem, offer)
+
+
+_PLACES = {SETTINGS: "your settings", EDITOR: "your editor"}
 
 
 def _outcome(status: ServerStatus) -> str:
     if status.state is ServerState.READY:
         count = len(status.offer.tools)
         return f"The MCP server {status.entry.name} runs; it has {count} tool{'' if count == 1 else 's'}."
-    return f"The MCP server {status.entry.name} does not run: {status.problem}."
+    return f"The MCP server {status.entry.name} does not run: {status.problem.rstrip('.')}."
 
 
 def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> Question:
@@ -243,7 +316,7 @@ def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> 
         title=primary.title(f"{TOOL}({cut(visible(entry.name), _MAX_TITLE)})"),
         tool=TOOL,
         kind=ToolKind.FETCH if entry.url else ToolKind.EXECUTE,
-        input={"server": entry.name, "starts": entry.line, "named_in": entry.source},
+        input={"server": entry.name, "starts": entry.line, "named_in": entry.source.place},
         locations=(),
         options=tuple(Option(kind.value, name, kind) for kind, name in _OPTIONS.items()),
         preview=_preview(entry, folder),
@@ -260,6 +333,7 @@ def _preview(entry: ServerEntry, folder: Path) -> Preview:
 
 
 def _why(entry: ServerEntry, reason: str) -> str:
-    where = "your settings" if entry.source == SETTINGS else Path(entry.source).name
+    where = _PLACES.get(entry.source.place) or Path(entry.source.place).name
+    whom = f"agents of the kind {entry.source.definition}" if entry.source.definition else "agents"
     sees = f" It gets to see {', '.join(entry.variables)} of your environment." if entry.variables else ""
-    return " ".join(filter(None, (f"The MCP server {entry.name}, named in {where}, gives agents tools.{sees}", reason)))
+    return " ".join(filter(None, (f"The MCP server {entry.name}, named in {where}, gives {whom} tools.{sees}", reason)))

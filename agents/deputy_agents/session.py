@@ -33,10 +33,12 @@ from deputy_agents.event import (
 )
 from deputy_agents.guidance.commands import called, filled
 from deputy_agents.guidance.library import Library
+from deputy_agents.guidance.written import Written
 from deputy_agents.hook import Hook
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
 from deputy_agents.log import EventLog, Subscription
+from deputy_agents.mcp import Source
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.message import Block, Text
 from deputy_agents.metrics import Metrics
@@ -48,7 +50,7 @@ from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import BackgroundEnded, FinishTurn
-from deputy_agents.servers import Servers
+from deputy_agents.servers import Servers, sources
 from deputy_agents.settings import Budget, Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
@@ -117,7 +119,17 @@ class Session:
         self._dropped: set[Rule] = set()
         """Rules of the settings that do not hold here."""
         self.commands = Background(tasks, shared.clock, lambda: self.log.emit(SessionChanged()))
-        self.servers = Servers(self, tasks, workspace.roots, Path(record.cwd), shared.approvals, self._servers_changed)
+        self.editor_servers: Sequence[Source] = ()
+        """MCP servers that the editor names for this session; they count from the next :meth:`refresh`."""
+        self.servers = Servers(
+            self,
+            tasks,
+            workspace.roots,
+            Path(record.cwd),
+            shared.approvals,
+            self._named_servers,
+            self._servers_changed,
+        )
         self._refreshing = anyio.Lock()
         self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
         if past is not None and (node := past.view.agents.get(record.agent_id)) is not None:
@@ -147,7 +159,8 @@ class Session:
     @property
     def problems(self) -> Sequence[Problem]:
         """What the user has to know about files that are written for agents."""
-        return (*self.catalogue.problems, *self.library.problems)
+        servers = (*self.servers.problems, *self.servers.faults)
+        return (*self.catalogue.problems, *self.library.problems, *servers)
 
     @property
     def busy(self) -> bool:
@@ -407,8 +420,8 @@ class Session:
         of_workspace = self.library.workspace.hooks if self.settings.vouched else ()
         return (*self.settings.hooks, *self.library.own.hooks, *of_workspace)
 
-    def server_tools(self) -> Mapping[str, Tool]:
-        return self.servers.tools()
+    def server_tools(self, definition: str = "") -> Mapping[str, Tool]:
+        return self.servers.tools(definition)
 
     def model(self, agent: Agent) -> Model:
         return self._shared.models(agent.info.model)
@@ -447,6 +460,11 @@ class Session:
         wanted = self.settings.agents.wake_on_task_end and not (self._cancelling or self._tree_limit())
         if parent.parent is None and wanted:
             self._turns.wake()
+
+    async def equip(self, agent: Agent) -> None:
+        if agent.definition.servers and agent.writes:
+            await self.servers.equip(agent.definition.name, self._primary.agent)
+            self._supervisor.renew(agent)
 
     async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
         return await self._supervisor.spawn(parent, tool_use_id, specs)
@@ -534,6 +552,11 @@ class Session:
         say(self, agent, StatusChanged(AgentStatus.RUNNING))
         say(self, agent, TurnStarted(turn.turn_id, turn.origin))
         self.servers.ask(agent)
+
+    def _named_servers(self) -> Sequence[Source]:
+        of_workspace = self.library.workspace if self.settings.trusted else Written()
+        definitions = self.catalogue.definitions.values()
+        return sources(self.settings.mcp_servers, self.library.own, of_workspace, definitions, self.editor_servers)
 
     def _servers_changed(self) -> None:
         """Other tools are there now: the primary has them from its next request on."""

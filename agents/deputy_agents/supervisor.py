@@ -97,7 +97,7 @@ class Supervisor:
         return driver
 
     def renew(self, agent: Agent) -> None:
-        """Puts definitions and settings as they are now in force for the next turn of the primary."""
+        """Puts definitions, settings and servers as they are now in force for the next request of ``agent``."""
         self._builder.renew(agent)
 
     def agent(self, agent_id: str) -> Agent:

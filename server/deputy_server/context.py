@@ -4,7 +4,7 @@ from pathlib import Path
 
 from deputy_agents.completion import Completions
 from deputy_agents.definition import Problem
-from deputy_agents.mcp.config import SETTINGS
+from deputy_agents.mcp import EDITOR, SETTINGS
 from deputy_agents.servers import ServerStatus
 from deputy_agents.session import Session
 from deputy_agents.text import visible
@@ -47,7 +47,7 @@ def _server(status: ServerStatus) -> wire.McpServerInfo:
     entry, offer = status.entry, status.offer
     return wire.McpServerInfo(
         name=entry.name,
-        uri=None if entry.source == SETTINGS else uri_of(entry.source),
+        uri=uri_of(entry.source.place) if entry.source.is_file else None,
         starts=visible(entry.line),
         state=wire.McpServerState(status.state.value),
         problem=status.problem or None,
@@ -67,5 +67,5 @@ def completions(found: Completions) -> wire.CompleteResult:
 
 
 def _file(problem: Problem, cwd: Path) -> str:
-    """The file with the problem; what is wrong with settings is told of the folder that they hold in."""
-    return str(cwd) if problem.file == SETTINGS else problem.file
+    """The file with the problem; what is wrong with what is no file is told of the folder that they hold in."""
+    return str(cwd) if problem.file in (SETTINGS, EDITOR) else problem.file

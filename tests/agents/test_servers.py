@@ -198,7 +198,7 @@ async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_ru
         await prompt(c)
         assert told(c) == "a"
         (server,) = c.session.servers.list()
-        assert server.entry.source == "settings"
+        assert server.entry.source.place == "settings"
 
 
 async def test_all_agents_of_a_session_share_one_server(project: Path) -> None:

@@ -5,7 +5,7 @@ root. In a workspace that is not trusted only home and built-in count.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -119,8 +119,9 @@ def _answer(question: _Question, before: _State | None) -> _State:
             parsed[file] = one = kept.get(file) or _read(file, question.known_tools, names)
             problems += one.problems
             if one.definition is not None:
-                problems += _clash(one.definition, here, found, workspace=place.within is not None)
-                here.setdefault(one.definition.name, one.definition)
+                definition = replace(one.definition, own=place.within is None)
+                problems += _clash(definition, here, found, workspace=not definition.own)
+                here.setdefault(definition.name, definition)
         found = here | found
     own = {name: found.get(name, definition) for name, definition in built_in().items()}
     definitions = own | {name: found[name] for name in sorted(found)}

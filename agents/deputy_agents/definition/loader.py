@@ -40,6 +40,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "permissionMode": (),
     "permissions": (),
     "mode": (),
+    "mcpServers": (),
     "inputSchema": (),
     "resultFormat": (),
 }
@@ -47,8 +48,8 @@ _SPELLINGS = {folded(spelling): name for name, others in _NAMES.items() for spel
 
 _FOREIGN = frozenset((
     "argumenthint", "author", "background", "category", "color", "effort", "globs", "handoffs", "hidden", "hooks",
-    "id", "initialprompt", "isolation", "license", "mcpservers", "memory", "metadata", "permission", "prompt", "skills",
-    "tags", "target", "title", "topp", "version", "whentouse",
+    "id", "initialprompt", "isolation", "license", "memory", "metadata", "permission", "prompt", "skills", "tags",
+    "target", "title", "topp", "version", "whentouse",
 ))  # fmt: skip
 """Fields of other programs: read over, but in a frontmatter that is no YAML the field before ends at them."""
 
@@ -145,6 +146,7 @@ def _definition(
         input_schema=schema,
         result_format=reader.template() or (old.result_format if old else None),
         source=source,
+        servers=reader.servers(),
     )
 
 
@@ -291,6 +293,23 @@ class _Reader:
             self._note(found.line, f"resultFormat: {error}", fatal=True)
         return text
 
+    def servers(self) -> Mapping[str, object] | None:
+        """``[name, {name: {command: ...}}]``, as a list, as one mapping, or as names with commas."""
+        if (found := self._given("mcpServers")) is None:
+            return None
+        listed = found.value
+        if isinstance(listed, str):
+            listed = [name.strip() for name in listed.split(",") if name.strip()]
+        servers: dict[str, object] = {}
+        for one in listed if isinstance(listed, list) else [listed]:
+            if isinstance(one, dict):
+                servers |= one
+            elif isinstance(one, str):
+                servers[one] = None
+            else:
+                self._note(found.line, "mcpServers: it must be a list of names, or of servers by name")
+        return servers
+
     def tools(
         self, known: Collection[str] | None, typed: Collection[str]
     ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
@@ -305,7 +324,7 @@ class _Reader:
         )
         for warning in found.warnings:
             self._note(self._line(warning.partition(":")[0]), warning)
-        if found.allowed is not None and not found.allowed:
+        if found.allowed is not None and not found.allowed and not self._given("mcpServers"):
             self._note(self._line("tools"), "tools: none is left, so it could do nothing", fatal=True)
         return found.allowed, found.disallowed
 

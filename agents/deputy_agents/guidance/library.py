@@ -49,12 +49,12 @@ class Library:
 
     @property
     def workspace(self) -> Written:
-        """All rules and hooks of the workspace: what they may say depends on the user's trust."""
+        """All rules, hooks and MCP servers of the workspace: what they may say depends on the user's trust."""
         return self._state.workspace
 
     @property
     def own(self) -> Written:
-        """Rules and hooks of the user, for every workspace."""
+        """Rules, hooks and MCP servers of the user, for every workspace."""
         return self._state.own
 
     @property
@@ -89,7 +89,7 @@ class Library:
             instructions[folder], faults = instructions_for(folder, self.roots, self._at_home, trusted=self.trusted)
             problems += faults
         workspace = sum(map(written_in, self.roots), Written())
-        own = Written() if self._at_home is None else written_in(self._at_home)
+        own = Written() if self._at_home is None else written_in(self._at_home, own=True)
         faults = tuple(dict.fromkeys((*problems, *workspace.problems, *own.problems)))
         return _State(found_skills, found_commands, instructions, workspace, own, faults)
 

@@ -1,5 +1,5 @@
-"""What ``.deputy/settings.json`` of a folder says: permission rules and hooks. A workspace has one, beside the agents
-that it defines, and the user's home folder, for all workspaces."""
+"""What ``.deputy/settings.json`` of a folder says: permission rules, hooks and MCP servers. A workspace has one,
+beside the agents that it defines, and the user's home folder, for all workspaces."""
 
 import json
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from deputy_agents.errors import ToolError
 from deputy_agents.guidance.rules import asking, rules_of
 from deputy_agents.hook import Hook
 from deputy_agents.hooks.config import hooks_of
+from deputy_agents.mcp import Source
+from deputy_agents.mcp.config import servers_of
 from deputy_agents.permission.rule import Rule
 
 FILE: Final = (".deputy", "settings.json")
@@ -23,21 +25,28 @@ class Written:
 
     rules: tuple[Rule, ...] = ()
     hooks: tuple[Hook, ...] = ()
+    servers: tuple[Source, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     def __add__(self, other: "Written") -> "Written":
-        return Written(self.rules + other.rules, self.hooks + other.hooks, self.problems + other.problems)
+        return Written(
+            self.rules + other.rules,
+            self.hooks + other.hooks,
+            self.servers + other.servers,
+            self.problems + other.problems,
+        )
 
 
-def written_in(root: Path) -> Written:
-    """What the file below ``root`` says. Blocks."""
+def written_in(root: Path, *, own: bool = False) -> Written:
+    """What the file below ``root`` says; ``own`` when that is the user's home. Blocks."""
     file = str(root.joinpath(*FILE))
     try:
         found = disk.read_text(root, FILE)
         whole: object = {} if found is None else json.loads(found.text)
     except (ToolError, ValueError, RecursionError) as error:
         rules, problems = asking(file, error)
-        return Written(rules, (), problems)
+        return Written(rules, problems=problems)
     rules, problems = rules_of(whole, file)
     hooks, wrong = hooks_of(whole, file)
-    return Written(rules, hooks, problems + wrong)
+    servers, unnamed = servers_of(whole, file, own=own)
+    return Written(rules, hooks, servers, problems + wrong + unnamed)

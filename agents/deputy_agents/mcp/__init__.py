@@ -15,6 +15,11 @@ from hashlib import blake2b
 from deputy_agents.errors import ToolError
 from deputy_agents.ports import ToolSpec
 
+SETTINGS = "settings"
+"""The place of servers that the settings name."""
+EDITOR = "editor"
+"""The place of servers that the editor of a session names."""
+
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
@@ -32,12 +37,29 @@ class ServerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A place that names servers: ``named`` is what it says of each, by name. ``place`` is a path, or the name of what
+    is no file. A place is ``own`` when nobody but the user can have written it: what it names is started unasked.
+    ``literal`` values hold no variables. The servers of a ``definition`` are for its agents alone."""
+
+    place: str
+    named: Mapping[str, object] = field(compare=False, repr=False)
+    own: bool = False
+    literal: bool = False
+    definition: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        return self.place not in (SETTINGS, EDITOR)
+
+
+@dataclass(frozen=True, slots=True)
 class ServerEntry:
-    """A server as a file or a setting names it: ``command`` with ``args`` and ``env``, or ``url`` with ``headers``.
-    ``source`` is the path of that file, or ``settings``. Values may hold ``${NAME}`` and ``${NAME:-default}``."""
+    """A server as ``source`` names it: ``command`` with ``args`` and ``env``, or ``url`` with ``headers``. Values may
+    hold ``${NAME}`` and ``${NAME:-default}``, unless the source is literal."""
 
     name: str
-    source: str
+    source: Source
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -52,8 +74,19 @@ class ServerEntry:
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables of Deputy's environment that the server gets to see."""
+        if self.source.literal:
+            return ()
         texts = (self.url, self.command, *self.args, *self.env.values(), *self.headers.values())
         return tuple(sorted({name for text in texts for name, _ in _VARIABLE.findall(text)}))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By which a session knows it: its definition, if it belongs to one, and its name."""
+        return self.source.definition, self.name
+
+    def expanded(self, text: str, environ: Mapping[str, str]) -> str:
+        """``text`` of this entry with its variables replaced. Raises as :func:`expanded`."""
+        return text if self.source.literal else expanded(text, environ)
 
     @property
     def fingerprint(self) -> str:

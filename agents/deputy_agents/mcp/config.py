@@ -1,23 +1,23 @@
 """Which servers there are: ``{"name": {"command": ..., "args": [...], "env": {...}}}``, or ``url`` and ``headers`` for
-a server that is reached by streamable HTTP. In ``.mcp.json`` they stand below ``mcpServers``."""
+a server that is reached by streamable HTTP. In files they stand below ``mcpServers``."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from deputy_agents import disk
 from deputy_agents.definition import Problem
 from deputy_agents.errors import ToolError
-from deputy_agents.mcp import ServerEntry
+from deputy_agents.mcp import ServerEntry, Source
 from deputy_agents.text import cut, visible
 
 FILE = ".mcp.json"
-SETTINGS = "settings"
 MAX_SERVERS = 32
+_JSON = TypeAdapter[object](object)
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,31}(?<!_)")
 
 
@@ -39,46 +39,66 @@ class _File(BaseModel):
     servers: dict[str, object] = Field(alias="mcpServers", default_factory=dict[str, object])
 
 
-def read_servers(
-    roots: Sequence[Path], given: Mapping[str, object]
-) -> tuple[Mapping[str, ServerEntry], tuple[Problem, ...]]:
-    """The servers that the user's settings and the files of ``roots`` name, of one name the first; and what is wrong
+Servers: TypeAlias = Mapping[tuple[str, str], ServerEntry]
+"""By :attr:`ServerEntry.key`."""
+
+
+def servers_of(whole: object, file: str, *, own: bool = False) -> tuple[tuple[Source, ...], tuple[Problem, ...]]:
+    """The servers that the JSON value of ``file`` names, and what is wrong with that."""
+    try:
+        named = _File.model_validate(whole).servers
+    except ValidationError as error:
+        return (), (Problem(file, 1, f"{_first(error)}."),)
+    return ((Source(file, named, own=own),) if named else ()), ()
+
+
+def read_servers(given: Sequence[Source], roots: Sequence[Path]) -> tuple[Servers, tuple[Problem, ...]]:
+    """The servers of ``given``, then those that ``.mcp.json`` in ``roots`` names: the first of one name counts. Those
+    of a definition come last, whatever their place: nothing of theirs may pass for a server of all. And what is wrong
     with them. Blocks."""
-    servers: dict[str, ServerEntry] = {}
-    problems: list[Problem] = []
-    for one in (*_entries(given, SETTINGS), *(found for root in roots for found in _in_file(root))):
+    found = (*given, *(one for root in roots for one in _in_file(root)))
+    problems = [one for one in found if isinstance(one, Problem)]
+    sources = sorted((one for one in found if isinstance(one, Source)), key=lambda source: bool(source.definition))
+    servers: dict[tuple[str, str], ServerEntry] = {}
+    for one in (entry for source in sources for entry in _entries(source)):
         if isinstance(one, Problem):
             problems.append(one)
+        elif one.source.definition and ("", one.name) in servers:
+            problems.append(_problem(one.source, one.name, "there is another one of this name, which is used"))
         else:
-            servers.setdefault(one.name, one)
+            servers.setdefault(one.key, one)
     return servers, tuple(problems)
 
 
-def _in_file(root: Path) -> Iterator[ServerEntry | Problem]:
-    source = str(root / FILE)
+def _in_file(root: Path) -> tuple[Source | Problem, ...]:
+    place = str(root / FILE)
     try:
         file = disk.read_text(root, (FILE,))
-        named = _File.model_validate_json(file.text).servers if file else {}
+        whole: object = _JSON.validate_json(file.text) if file else {}
     except ToolError as error:
-        yield Problem(source, 1, str(error))
+        return (Problem(place, 1, str(error)),)
     except ValidationError as error:
-        yield Problem(source, 1, f"it cannot be read: {_first(error)}")
-    else:
-        yield from _entries(named, source)
+        return (Problem(place, 1, f"it cannot be read: {_first(error)}"),)
+    sources, problems = servers_of(whole, place)
+    return (*sources, *problems)
 
 
-def _entries(named: Mapping[str, object], source: str) -> Iterator[ServerEntry | Problem]:
-    for name, raw in islice(named.items(), MAX_SERVERS):
+def _entries(source: Source) -> Iterator[ServerEntry | Problem]:
+    for name, raw in islice(source.named.items(), MAX_SERVERS):
         entry = _entry(name, raw, source)
         if isinstance(entry, str):
-            yield Problem(source, 1, f"MCP server {cut(visible(name), 40)}: {entry}")
+            yield _problem(source, name, entry)
         elif entry is not None:
             yield entry
-    if len(named) > MAX_SERVERS:
-        yield Problem(source, 1, f"only the first {MAX_SERVERS} MCP servers count")
+    if len(source.named) > MAX_SERVERS:
+        yield Problem(source.place, 1, f"only the first {MAX_SERVERS} MCP servers count")
 
 
-def _entry(name: str, raw: object, source: str) -> ServerEntry | str | None:
+def _problem(source: Source, name: str, reason: str) -> Problem:
+    return Problem(source.place, 1, f"MCP server {cut(visible(name), 40)}: {reason}")
+
+
+def _entry(name: str, raw: object, source: Source) -> ServerEntry | str | None:
     """The server; what is wrong with it; or ``None`` for one that is switched off."""
     if not _NAME.fullmatch(name):
         return "its name must have at most 32 letters, digits, - and single _"

@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 
 from deputy_agents.errors import ToolError
-from deputy_agents.mcp import Offer, ServerEntry, ServerState, expanded
+from deputy_agents.mcp import Offer, ServerEntry, ServerState
 from deputy_agents.mcp.offer import offer_of
 from deputy_agents.redact import MASK
 from deputy_agents.text import clean, cut, visible
@@ -192,14 +192,14 @@ class Connection:
         entry = self.entry
         if entry.url:
             headers = self._expanded(entry.headers)
-            async with http_transport(expanded(entry.url, os.environ), headers) as transport:
+            async with http_transport(entry.expanded(entry.url, os.environ), headers) as transport:
                 yield transport
         else:
-            command = [expanded(word, os.environ) for word in (entry.command, *entry.args)]
+            command = [entry.expanded(word, os.environ) for word in (entry.command, *entry.args)]
             yield stdio_transport(command, self._cwd, self._expanded(entry.env), self._over)
 
     def _expanded(self, values: Mapping[str, str]) -> dict[str, str]:
-        whole = {name: expanded(value, os.environ) for name, value in values.items()}
+        whole = {name: self.entry.expanded(value, os.environ) for name, value in values.items()}
         secret = (value for name, value in whole.items() if _SECRET_NAME.search(name) or values[name] != value)
         self._secrets = frozenset(value for value in secret if len(value) >= _MIN_SECRET)
         return whole

@@ -97,8 +97,9 @@ class Host(Protocol):
         """The hooks that hold now."""
         ...
 
-    def server_tools(self) -> Mapping[str, Tool]:
-        """The tools of the MCP servers that run, by name."""
+    def server_tools(self, definition: str = "") -> Mapping[str, Tool]:
+        """The tools of the MCP servers that run, by name: of those for all agents, or of those that are for the agents
+        of ``definition`` alone."""
         ...
 
     def model(self, agent: Agent) -> Model: ...
@@ -123,6 +124,11 @@ class Host(Protocol):
 
     def over_budget(self, agent: Agent) -> bool:
         """Whether ``agent``, or its whole tree, has nothing left; it is then being cancelled."""
+        ...
+
+    async def equip(self, agent: Agent) -> None:
+        """Gives ``agent`` the tools of the MCP servers of its definition; waits until the user has said whether these
+        may run."""
         ...
 
     async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:

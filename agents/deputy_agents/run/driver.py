@@ -170,6 +170,7 @@ class Driver:
             self.feed(Stopped(effect))
 
     async def _begin(self, first: UserPrompt) -> None:
+        await self._host.equip(self.agent)
         await self._hold_slot()
         if not self._ended.is_set():
             self.feed(first)

@@ -23,6 +23,7 @@ from deputy_server.acp.files import EditorFiles
 from deputy_server.acp.opened import Opened
 from deputy_server.acp.peer import Answer, Handler, Listener, Peer
 from deputy_server.acp.prompt import read_prompt
+from deputy_server.acp.servers import named_servers
 from deputy_server.app import App
 from deputy_server.rpc.json import JsonObject
 from deputy_server.turns import cancel_turn, outcome
@@ -31,8 +32,6 @@ M = TypeVar("M", bound=BaseModel)
 
 PAGE = 50
 """Sessions of one part of a list."""
-
-_UNUSED_SERVERS = "Deputy does not use the MCP servers that the editor names."
 
 REFRESH_GRACE = 2
 """Seconds that a prompt waits for definitions and commands on a slow disk; after that those of the last look count."""
@@ -73,20 +72,20 @@ class Agent:
         files = EditorFiles(self._peer, self._client)
         session = await self._app.runtime.new_session(cwd=folder, roots=roots, buffers=files, agent=self._definition)
         files.session_id = session.id
+        session.editor_servers = named_servers(params.mcp_servers)
         opened = self._opens(session, replay=False)
         session.attach(opened)
-        unused = _UNUSED_SERVERS if params.mcp_servers else None
-        return Answer({"sessionId": session.id, **opened.facts.setup()}, partial(self._greet, opened, unused))
+        return Answer({"sessionId": session.id, **opened.facts.setup()}, partial(self._greet, opened))
 
     async def load_session(self, params: schema.LoadSessionRequest) -> Answer:
         """Everything that was is told before the answer, as it happened."""
-        opened = await self._again(params.session_id, params.cwd, params.additional_directories, replay=True)
+        opened = await self._again(params, replay=True)
         await opened.told(opened.session.last_seq)
         opened.session.attach(opened)
         return Answer(opened.facts.setup(), partial(self._greet, opened))
 
     async def resume_session(self, params: schema.ResumeSessionRequest) -> Answer:
-        opened = await self._again(params.session_id, params.cwd, params.additional_directories, replay=False)
+        opened = await self._again(params, replay=False)
         opened.session.attach(opened)
         return Answer(opened.facts.setup(), partial(self._greet, opened))
 
@@ -130,6 +129,7 @@ class Agent:
         opened.say_unsaid()
         # What is said while a turn runs waits for its end: the protocol has no other place for it.
         turn = await session.prompt(given.said, attached=given.attached, queue=True)
+        self._tell_problems(opened)
         if opened.cancels != cancels:
             await cancel_turn(session, turn)
         try:
@@ -161,11 +161,12 @@ class Agent:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    async def _again(self, session_id: str, cwd: str, further: Sequence[str] | None, *, replay: bool) -> Opened:
-        """A session of before, opened for the folders that the client names."""
+    async def _again(self, params: schema.LoadSessionRequest | schema.ResumeSessionRequest, *, replay: bool) -> Opened:
+        """A session of before, opened for the folders and with the MCP servers that the client names."""
+        session_id = params.session_id
         if self._parent_of(session_id) is not None:
             raise InvalidRequest("sessionId: this is a sub-agent; load the session that it belongs to.", "sessionId")
-        _, roots = await _places(cwd, further)
+        _, roots = await _places(params.cwd, params.additional_directories)
         files = EditorFiles(self._peer, self._client)
         files.session_id = session_id
         record = await self._app.runtime.record(session_id)
@@ -173,6 +174,7 @@ class Agent:
         session = await self._app.runtime.load(
             session_id, roots=roots if inside else (Path(record.cwd), *roots[1:]), buffers=files
         )
+        session.editor_servers = named_servers(params.mcp_servers or ())
         return self._opens(session, replay=replay)
 
     def _opens(self, session: Session, *, replay: bool) -> Opened:
@@ -182,10 +184,9 @@ class Agent:
         self._peer.tasks.start_soon(opened.run)
         return opened
 
-    def _greet(self, opened: Opened, warning: str | None = None) -> None:
+    def _greet(self, opened: Opened) -> None:
         """What a client hears of a session as soon as it knows it."""
         opened.tell_facts()
-        self._notice(opened, warning, "warning")
         self._notice(opened, self._app.store_notice, "warning")
         self._notice(opened, self._app.notice, "info")
         self._tell_problems(opened)

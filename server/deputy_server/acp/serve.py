@@ -85,6 +85,7 @@ class Front:
             "agentCapabilities": {
                 "loadSession": True,
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+                "mcpCapabilities": {"http": True, "sse": False},
                 "sessionCapabilities": {
                     name: {} for name in ("list", "resume", "close", "delete", "additionalDirectories")
                 },

@@ -30,8 +30,8 @@ def list_servers(
 ) -> None:
     """List the MCP servers of this folder, and whether they may run.
 
-    They are those of `.mcp.json` here, and of the setting `mcpServers`. With `--start` the exit code is 1 when one does
-    not work.
+    They are those of `.mcp.json` and `.deputy/settings.json` here, of `~/.deputy/settings.json`, of the setting
+    `mcpServers`, and of definitions of agents. With `--start` the exit code is 1 when one does not work.
 
     Examples: `deputy mcp list` · `deputy mcp list --start --json`
     """
@@ -39,17 +39,20 @@ def list_servers(
 
     servers = _servers(settings)
     folder, approvals = _folder(), _approvals()
-    rows: list[dict[str, object]] = looked_at(list(servers.values()), folder) if start else [{} for _ in servers]
-    for row, entry in zip(rows, servers.values(), strict=True):
-        kept = {"name": entry.name, "starts": entry.line, "source": entry.source}
-        row.update(kept | {"approval": _ANSWERS[approvals.of(folder, entry)]})
+    rows: list[dict[str, object]] = looked_at(servers, folder) if start else [{} for _ in servers]
+    for row, entry in zip(rows, servers, strict=True):
+        answer = approvals.of(folder, entry)
+        approval = "your own" if answer is None and entry.source.own else _ANSWERS[answer]
+        kept = {"name": entry.name, "starts": entry.line, "source": entry.source.place}
+        of_agents = {"agents": entry.source.definition} if entry.source.definition else {}
+        row.update(kept | of_agents | {"approval": approval})
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
         for row in rows:
             typer.echo("\n".join(_told(row)))
         if not rows:
-            typer.echo("No MCP servers: there is no .mcp.json here that names one.", err=True)
+            typer.echo("No MCP servers: neither a file here nor one of yours names one.", err=True)
     if any(row.get("state", "ready") != "ready" for row in rows):
         raise typer.Exit(1)
 
@@ -60,9 +63,9 @@ def approve(name: Name, settings: SettingsFile = None) -> None:
 
     Example: `deputy mcp approve git`
     """
-    entry = _server(name, settings)
-    _keep(entry, True)
-    typer.echo(f"{name} may run here: {entry.line}")
+    for entry in _named(name, settings):
+        _keep(entry, True)
+        typer.echo(f"{name} may run here: {entry.line}")
 
 
 @mcp.command()
@@ -71,7 +74,8 @@ def revoke(name: Name, settings: SettingsFile = None) -> None:
 
     Example: `deputy mcp revoke git`
     """
-    _keep(_server(name, settings), None)
+    for entry in _named(name, settings):
+        _keep(entry, None)
     typer.echo(f"{name} will be asked about.")
 
 
@@ -80,33 +84,44 @@ def _told(row: dict[str, object]) -> list[str]:
 
     state = f", {row['state']}" if "state" in row else ""
     lines = [f"{row['name']}  ({row['approval']}{state})", f"    {visible(str(row['starts']))}"]
-    for kind in ("problem", "tools", "resources", "prompts"):
+    for kind in ("agents", "problem", "tools", "resources", "prompts"):
         found = row.get(kind)
         if found:
             lines.append(f"    {kind}: {', '.join(map(str, found)) if isinstance(found, list) else found}")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return lines
 
 
-def _servers(settings: Path | None) -> "dict[str, ServerEntry]":
+def _servers(settings: Path | None) -> "list[ServerEntry]":
+    from deputy_agents.definition import home_folder
+    from deputy_agents.definition.catalogue import Catalogue
     from deputy_agents.errors import InvalidRequest
+    from deputy_agents.guidance.written import Written, written_in
     from deputy_agents.mcp.config import read_servers
+    from deputy_agents.servers import sources
     from deputy_server.doctor import read_settings
 
     try:
         given = read_settings(settings).mcp_servers
     except InvalidRequest as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from None
-    servers, problems = read_servers([_folder()], given)
-    for problem in problems:
+    folder, home = _folder(), home_folder()
+    own = Written() if home is None else written_in(home, own=True)
+    workspace = written_in(folder)
+    catalogue = Catalogue([folder], trusted=True)
+    catalogue.load()
+    servers, problems = read_servers(sources(given, own, workspace, catalogue.definitions.values()), [folder])
+    for problem in dict.fromkeys((*own.problems, *workspace.problems, *problems)):
         typer.echo(str(problem), err=True)
-    return dict(servers)
+    return list(servers.values())
 
 
-def _server(name: str, settings: Path | None) -> "ServerEntry":
+def _named(name: str, settings: Path | None) -> "list[ServerEntry]":
+    """Those of one name: of the session, or of several definitions."""
     servers = _servers(settings)
-    if name not in servers:
-        raise typer.BadParameter(f"there is no server {name!r} here; there are: {', '.join(servers) or 'none'}")
-    return servers[name]
+    if not (found := [entry for entry in servers if entry.name == name]):
+        known = ", ".join(dict.fromkeys(entry.name for entry in servers))
+        raise typer.BadParameter(f"there is no server {name!r} here; there are: {known or 'none'}")
+    return found
 
 
 def _keep(entry: "ServerEntry", allowed: bool | None) -> None:

@@ -42,6 +42,7 @@ class _Run:
         self._settings = settings
         self._folder = folder
         self._interrupted = False
+        self._told: set[str] = set()
         self._output = Output(stderr=True, highlight=False)
 
     async def main(self) -> int:
@@ -104,9 +105,9 @@ class _Run:
         events = session.subscribe(0 if self._options.fresh else None)
         try:
             await session.refresh()
-            for problem in session.problems:
-                progress.note(str(problem))
+            self._tell_problems(session, progress)
             turn = await session.prompt((Text(self._options.prompt),))
+            self._tell_problems(session, progress)
             async for event in events:
                 verdict.take(event)
                 await progress.event(event)
@@ -116,6 +117,13 @@ class _Run:
                         return
         finally:
             events.close()
+
+    def _tell_problems(self, session: Session, progress: Progress) -> None:
+        """Each once."""
+        for text in map(str, session.problems):
+            if text not in self._told:
+                self._told.add(text)
+                progress.note(text)
 
     def _sum_up(self, progress: Progress, verdict: Verdict) -> None:
         for title in verdict.refused:

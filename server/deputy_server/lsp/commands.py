@@ -48,6 +48,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
     await connection.refresh(session)
     connection.lead(session)
     turn = await session.prompt((Text(words),), queue=argument.queue, origin="command")
+    connection.tell_problems(session.problems)
     feed.expect(turn, None)
     if not connection.client.events:
         connection.tasks.start_soon(_show_turn, connection, session, turn)

@@ -93,6 +93,7 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     await connection.refresh(session)
     connection.lead(session)
     turn = await session.prompt(blocks, queue=params.queue)
+    connection.tell_problems(session.problems)  # of MCP servers that were started for it
     feed.expect(turn, params.work_done_token)
     try:
         result = await outcome(session, turn, gone=lambda: connection.gone)

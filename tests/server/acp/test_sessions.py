@@ -11,6 +11,7 @@ from tests.support.deputies import is_child
 from tests.support.messages_api import messages_api
 from tests.support.plays import Json, Play, call, calls, say
 from tests.support.rpc import RpcFailure
+from tests.support.servers import tools_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -158,10 +159,48 @@ async def test_further_folders_of_a_session_can_be_read_and_others_not(
         assert "text of outside" not in client.text(session)
 
 
-async def test_servers_that_the_editor_names_are_not_used_and_the_user_is_told(acp: Speakers, workspace: Path) -> None:
+async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_session_alone(
+    acp: Speakers, workspace: Path
+) -> None:
+    def script(body: Json, _: int) -> Play:
+        tools = [tool["name"] for tool in body["tools"] if tool["name"].startswith("mcp__")]
+        if "mcp__My-tools__secret" in tools and len(body["messages"]) == 1:
+            return calls(call("mcp__My-tools__secret"))
+        return say(str(body["messages"][-1]["content"]) if tools else "none")
+
+    asked: list[str] = []
+
+    def allow(question: Json) -> Json:
+        asked.append(question["toolCall"]["title"])
+        (once,) = [option["optionId"] for option in question["options"] if option["kind"] == "allow_once"]
+        return {"outcome": {"outcome": "selected", "optionId": once}}
+
+    given = tools_server(TOOLS_TOKEN="${as it is}")
+    env = [{"name": name, "value": value} for name, value in given.pop("env").items()]  # type: ignore[attr-defined]
+    async with acp(script, workspace) as (client, _, other):
+        client.handlers["session/request_permission"] = allow
+        session = await client.open(workspace, mcpServers=[{"name": "My tools", "env": env, **given}])
+        await client.say(session, "what is the secret?")
+        assert asked == ["mcp__My-tools__secret"]
+        assert "the token is [removed]" in client.text(session) or "${as it is}" in client.text(session)
+        await client.say(other, "and here?")
+        assert client.text(other) == "none"
+        again = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+        await client.request("session/close", {"sessionId": session})
+        await client.request("session/load", again)
+        await client.say(session, "still there?")
+        assert client.text(session).endswith("none")
+
+
+async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("x"), workspace, SUBAGENTS) as (client, _, _session):
-        await client.open(workspace, mcpServers=[{"name": "files", "command": "/bin/files", "args": [], "env": []}])
-        await client.update("notice", title="Deputy does not use the MCP servers that the editor names.")
+        broken = {"name": "files", "command": "/no/such/program", "args": [], "env": []}
+        unfit = {"name": "old", "type": "sse", "url": "http://localhost:1/sse", "headers": []}
+        session = await client.open(workspace, mcpServers=[broken, unfit])
+        await client.say(session, "hello")
+        told = [update["update"]["title"] for update in client.updates("notice")]
+        assert any("The MCP server files does not run" in title for title in told), told
+        assert any("MCP server old: servers by SSE alone are not supported" in title for title in told), told
 
 
 @pytest.mark.parametrize("cwd", ["relative", "/nowhere/at/all", "\0"])

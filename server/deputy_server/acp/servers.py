@@ -1,0 +1,34 @@
+"""The MCP servers that an editor names for a session. They are the user's own, and all values are as they are meant."""
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from acp import schema
+
+from deputy_agents.mcp import EDITOR, Source
+
+Server: TypeAlias = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
+
+
+def named_servers(servers: Sequence[Server]) -> tuple[Source, ...]:
+    """``servers`` as a place that names some. Editors give them names for people; tools get what letters there are."""
+    named = {_name(server.name): _entry(server) for server in servers}
+    return (Source(EDITOR, named, own=True, literal=True),) if named else ()
+
+
+def _name(text: str) -> str:
+    return re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "-", text)).strip("-_")[:32].rstrip("-_") or text
+
+
+def _entry(server: Server) -> dict[str, object]:
+    """As files have it."""
+    match server:
+        case schema.McpServerStdio():
+            env = {one.name: one.value for one in server.env}
+            return {"command": server.command, "args": server.args, "env": env}
+        case schema.HttpMcpServer() | schema.SseMcpServer():
+            headers = {one.name: one.value for one in server.headers}
+            return {"type": server.type, "url": server.url, "headers": headers}
+        case schema.AcpMcpServer():
+            return {"type": server.type}
