@@ -236,4 +236,4 @@ class Settings(Params):
     of `.deputy/settings.json` in a workspace that is trusted by name."""
     mcp_servers: dict[str, JsonObject] = Field(default={}, repr=False)
     """MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`.
-    They go before those that `.mcp.json` in the workspace names; each is asked about before it is started."""
+    They go before those of `~/.deputy/settings.json` and of the workspace; each is asked about before it is started."""

@@ -1,6 +1,7 @@
 """MCP servers of a session: started after a yes, used under the gate, and ended with it. The servers are real."""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -201,6 +202,146 @@ async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_ru
         assert server.entry.source.place == "settings"
 
 
+def at_home(project: Path, **servers: object) -> None:
+    """The user's own settings file names ``servers``."""
+    own = project.parent / "home" / ".deputy" / "settings.json"
+    own.parent.mkdir(parents=True)
+    own.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+
+
+async def test_servers_of_the_users_own_file_are_started_unasked_and_go_before_those_of_the_workspace(
+    project: Path,
+) -> None:
+    at_home(project, tools=tools_server(TOOLS_TOKEN="mine"))
+    person = Person()
+    async with core(project, Cast([call("echo", text="a"), say("done")]), person) as c:
+        await prompt(c)
+        assert told(c) == "a"
+        (server,) = c.session.servers.list()
+        assert server.entry.env["TOOLS_TOKEN"] == "mine"
+        assert [one.tool for one in person.asked] == ["mcp__tools__echo"]
+
+
+@pytest.mark.parametrize("effect", [Effect.DENY, Effect.ASK])
+async def test_rules_about_starting_servers_hold_for_the_users_own_too(project: Path, effect: Effect) -> None:
+    at_home(project, tools=tools_server())
+    settings = Settings(permissions=PermissionSettings((Rule("r", "mcp", effect),)))
+    person = Person(DENY)
+    async with core(project, Cast([say("hello")]), person, settings=settings) as c:
+        await prompt(c)
+        await c.until(lambda: state(c) is ServerState.REFUSED)
+        assert len(person.asked) == (effect is Effect.ASK)
+        problems = [one.reason for one in c.session.problems]
+        denied = ["The MCP server tools does not run: The rule mcp denies it."]
+        assert problems == (denied if effect is Effect.DENY else [])
+
+
+async def test_the_settings_file_of_the_workspace_names_servers_that_are_asked_about(workspace: Path) -> None:
+    (workspace / ".deputy").mkdir()
+    (workspace / ".deputy" / "settings.json").write_text(json.dumps({"mcpServers": {"tools": tools_server()}}), "utf-8")
+    person = starting()
+    async with core(workspace, Cast([say("hello")]), person) as c:
+        await prompt(c)
+        await ready(c)
+        assert [one.tool for one in person.asked] == ["mcp"]
+
+
+def define(project: Path, name: str, **front: object) -> None:
+    """A definition of the workspace; JSON is YAML."""
+    folder = project / ".deputy" / "agents"
+    folder.mkdir(parents=True, exist_ok=True)
+    fields = {"name": name, "description": "Does it.", **front}
+    lines = "\n".join(f"{key}: {json.dumps(value)}" for key, value in fields.items())
+    (folder / f"{name}.md").write_text(f"---\n{lines}\n---\nDo it.\n", "utf-8")
+
+
+def spawn(**kinds: str) -> Line:
+    """Starts children on tasks, each of a kind."""
+    return calls(
+        [
+            use(
+                "spawn_agents",
+                tasks=[{"task": t, "subagent_type": kind, "mode": "default"} for t, kind in kinds.items()],
+            )
+        ]
+    )
+
+
+def servers_of(c: Core, task: str, request: int = 0) -> set[str]:
+    """The servers whose tools a child is offered."""
+    names = (tool.name.split("__") for tool in c.requests(task)[request].tools if tool.name.startswith("mcp__"))
+    return {name[1] for name in names}
+
+
+async def test_a_server_that_a_definition_brings_along_is_started_for_its_agents_and_offered_to_them_alone(
+    project: Path,
+) -> None:
+    define(project, "bench", mcpServers=[{"lab": tools_server(TOOLS_TOKEN="x")}], tools=["read_file"])
+    define(project, "other")
+    pids = [calls([use("mcp__lab__pid")]), say("done")]
+    lines: dict[str, list[Line]] = {"one": list(pids), "two": list(pids), "three": [say("done")]}
+    person = starting()
+    async with core(
+        project, Cast([say("hello"), spawn(one="bench", two="bench", three="other"), say("end")], lines), person
+    ) as c:
+        await prompt(c)
+        await ready(c)
+        assert [one.title for one in person.asked] == ["mcp(tools)"]
+        await prompt(c)
+        assert servers_of(c, "one") == servers_of(c, "two") == {"lab"}
+        assert servers_of(c, "three") == {"tools"}
+        assert not any(tool.name.startswith("mcp__lab") for tool in c.requests()[-1].tools)
+        first, second = (results(c.requests(task)[1])[0].content for task in ("one", "two"))
+        assert first == second
+        assert [one.title for one in person.asked if one.tool == "mcp"] == ["mcp(tools)", "mcp(lab)"]
+        (asked,) = [one for one in person.asked if one.title == "mcp(lab)"]
+        assert "named in bench.md, gives agents of the kind bench tools." in (asked.reason or "")
+
+
+async def test_an_agent_goes_on_without_a_server_of_its_definition_that_may_not_run(project: Path) -> None:
+    name_servers(project)
+    define(project, "bench", mcpServers=[{"lab": tools_server()}])
+    lines: dict[str, list[Line]] = {"one": [say("done")]}
+    async with core(project, Cast([spawn(one="bench"), say("end")], lines), Person(DENY)) as c:
+        assert await prompt(c) == "end_turn"
+        assert servers_of(c, "one") == set()
+
+
+async def test_an_agent_that_waits_for_the_answer_about_its_server_can_be_cancelled(project: Path) -> None:
+    name_servers(project)
+    define(project, "bench", mcpServers=[{"lab": tools_server()}])
+    async with core(project, Cast([spawn(one="bench"), say("end")]), grace=BOUND) as c:
+        await c.session.refresh()
+        turn = await c.session.prompt([Text("go")])
+        await c.until(lambda: bool(c.session.questions()))
+        (child,) = [node.info.agent_id for node in c.session.agents() if node.info.depth]
+        await c.session.cancel_agent(child)
+        assert (await c.finish(turn)).stop_reason == "end_turn"
+        await c.session.cancel()
+
+
+@pytest.mark.parametrize(("named", "offered"), [(["tools"], {"tools"}), ([], set[str]()), ("absent", set[str]())])
+async def test_a_definition_picks_from_the_servers_of_the_session(
+    project: Path, named: object, offered: set[str]
+) -> None:
+    define(project, "bench", mcpServers=named)
+    lines: dict[str, list[Line]] = {"one": [say("done")]}
+    async with core(project, Cast([say("hello"), spawn(one="bench"), say("end")], lines), starting()) as c:
+        await prompt(c)
+        await ready(c)
+        await prompt(c)
+        assert servers_of(c, "one") == offered
+
+
+async def test_a_server_of_a_definition_cannot_pass_for_one_of_the_session(project: Path) -> None:
+    define(project, "bench", mcpServers={"tools": {"command": "something-else"}})
+    async with core(project, Cast([say("hello")]), starting()) as c:
+        await prompt(c)
+        assert [one.entry.command for one in c.session.servers.list()] == [sys.executable]
+        (problem,) = c.session.problems
+        assert problem.reason == "MCP server tools: there is another one of this name, which is used"
+
+
 async def test_all_agents_of_a_session_share_one_server(project: Path) -> None:
     lines = {"task": [call("pid"), say("done")]}
     script = Cast([say("hello"), call("pid"), delegate("task", mode="default"), say("end")], lines)
@@ -278,6 +419,7 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
         await c.until(lambda: all(one.state is ServerState.FAILED for one in c.session.servers.list()))
         problems = [one.problem for one in c.session.servers.list()]
         assert problems[0] == "it has ended: no-such-program: No such file or directory"
+        assert [one.reason for one in c.session.problems][:1] == [f"The MCP server none does not run: {problems[0]}."]
         assert problems[1] == "it has ended: out of order"
         assert (
             problems[2]

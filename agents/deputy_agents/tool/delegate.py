@@ -116,9 +116,9 @@ class Door(Protocol):
 
 def lowered(definition: Definition | None, wanted: Access) -> Access:
     """The access of a child: a definition that lists only tools that change nothing has no use for more."""
-    if definition is not None and definition.tools is not None and _HARMLESS.issuperset(definition.tools):
-        return Access.READ_ONLY
-    return wanted
+    if definition is None or definition.tools is None or definition.servers:
+        return wanted
+    return Access.READ_ONLY if _HARMLESS.issuperset(definition.tools) else wanted
 
 
 class _Waiting:

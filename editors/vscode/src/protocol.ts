@@ -1196,7 +1196,7 @@ export interface Settings {
   readonly sessions?: SessionsSettings;
   /** Commands that run before and after tools and at the end of a turn, beside those of `~/.deputy/settings.json` and of `.deputy/settings.json` in a workspace that is trusted by name. */
   readonly hooks?: readonly HookSetting[];
-  /** MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those that `.mcp.json` in the workspace names; each is asked about before it is started. */
+  /** MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those of `~/.deputy/settings.json` and of the workspace; each is asked about before it is started. */
   readonly mcpServers?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 

@@ -175,14 +175,14 @@ async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_sess
         (once,) = [option["optionId"] for option in question["options"] if option["kind"] == "allow_once"]
         return {"outcome": {"outcome": "selected", "optionId": once}}
 
-    given = tools_server(TOOLS_TOKEN="${as it is}")
+    given = tools_server(TOOLS_TOKEN="${NO_VARIABLE}")
     env = [{"name": name, "value": value} for name, value in given.pop("env").items()]  # type: ignore[attr-defined]
     async with acp(script, workspace) as (client, _, other):
         client.handlers["session/request_permission"] = allow
         session = await client.open(workspace, mcpServers=[{"name": "My tools", "env": env, **given}])
         await client.say(session, "what is the secret?")
-        assert asked == ["mcp__My-tools__secret"]
-        assert "the token is [removed]" in client.text(session) or "${as it is}" in client.text(session)
+        assert asked == ["mcp__My-tools__secret()"]
+        assert "the token is [removed], the key is None" in client.text(session)
         await client.say(other, "and here?")
         assert client.text(other) == "none"
         again = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
@@ -194,11 +194,11 @@ async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_sess
 
 async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("x"), workspace, SUBAGENTS) as (client, _, _session):
-        broken = {"name": "files", "command": "/no/such/program", "args": [], "env": []}
-        unfit = {"name": "old", "type": "sse", "url": "http://localhost:1/sse", "headers": []}
+        broken: Json = {"name": "files", "command": "/no/such/program", "args": [], "env": []}
+        unfit: Json = {"name": "old", "type": "sse", "url": "http://localhost:1/sse", "headers": []}
         session = await client.open(workspace, mcpServers=[broken, unfit])
         await client.say(session, "hello")
-        told = [update["update"]["title"] for update in client.updates("notice")]
+        told = [update["title"] for update in client.updates("notice")]
         assert any("The MCP server files does not run" in title for title in told), told
         assert any("MCP server old: servers by SSE alone are not supported" in title for title in told), told
 

@@ -886,7 +886,7 @@
 ---@field shell? deputy.ShellSettings
 ---@field sessions? deputy.SessionsSettings
 ---@field hooks? deputy.HookSetting[] Commands that run before and after tools and at the end of a turn, beside those of `~/.deputy/settings.json` and of `.deputy/settings.json` in a workspace that is trusted by name.
----@field mcpServers? table<string, table<string, any>> MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those that `.mcp.json` in the workspace names; each is asked about before it is started.
+---@field mcpServers? table<string, table<string, any>> MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those of `~/.deputy/settings.json` and of the workspace; each is asked about before it is started.
 
 ---How commands are run: by bash, without a terminal, in an environment that holds no secrets.
 ---@class deputy.ShellSettings
