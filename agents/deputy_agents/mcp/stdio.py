@@ -37,7 +37,7 @@ async def stdio_transport(
     """
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
-    async with served(command, cwd, env) as program, to_us, incoming, outgoing, from_us:
+    async with to_us, incoming, outgoing, from_us, served(command, cwd, env) as program:
 
         async def read() -> None:
             async with to_us:  # closed when it is known why, as all who wait hear of the end by that
