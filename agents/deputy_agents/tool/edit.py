@@ -160,11 +160,13 @@ async def _present(place: Place, context: ToolContext, shown: str) -> str | None
     """The text at ``place``, which the agent must have read and nobody changed since; ``None`` when there is no file.
 
     Only the digest is compared, and before anything is said about the content: an error tells nothing of a file that
-    the agent was not allowed to read.
+    the agent was not allowed to read. What is empty, as an editor shows a file that is not there yet, need not be read.
     """
     file = await context.workspace.read(place)
     if file is None:
         return None
+    if not file.text and place.path not in context.marks.seen:
+        return ""
     mark = context.marks.seen.get(place.path)
     if mark is None:
         raise ToolError(f"{shown} has not been read yet; use read_file first.")

@@ -175,6 +175,17 @@ async def test_a_file_that_appeared_meanwhile_is_not_overwritten(workspace: Path
     assert (workspace / "a.txt").read_text() == "of somebody else"
 
 
+async def test_a_new_file_that_the_user_looks_at_meanwhile_is_written_in_the_editor(
+    workspace: Path, hands: Hands
+) -> None:
+    ready = await hands.ready("write_file", {"path": "a.txt", "content": "mine\n"})
+    hands.documents.show(workspace / "a.txt", "", version=1)
+    await ready.run()
+    assert hands.documents.open[workspace / "a.txt"].text == "mine\n"
+    hands.documents.show(workspace / "b.txt", "", version=1)
+    assert await hands.text("write_file", path="b.txt", content="b") == "Changed b.txt: line 1."
+
+
 async def test_an_existing_file_that_was_read_can_be_written_anew(file: Path, hands: Hands) -> None:
     await having_read(hands)
     assert await hands.text("write_file", path="src/lib.rs", content="x\ny\n") == "Changed src/lib.rs: lines 1-2."
