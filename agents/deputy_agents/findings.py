@@ -103,4 +103,7 @@ def _message(line: str, at: Reference) -> str:
 
 def _plain(text: str) -> str:
     """``text`` without what marks it up at its beginning, and without emphasis."""
-    return _LEAD.sub("", text).replace("**", "").strip()
+    rest = _LEAD.sub("", text)
+    if rest.count("`") % 2:  # the first one began a piece of code
+        rest = f"`{rest}"
+    return rest.replace("**", "").strip()

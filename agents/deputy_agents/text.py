@@ -16,6 +16,7 @@ _BLANK = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
 """Letters and signs that look like nothing."""
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_AFTER_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 def visible(text: str) -> str:
@@ -34,6 +35,12 @@ def _visible(char: str) -> str:
     if not unseen or char == " ":
         return char
     return _SHORT.get(char) or f"\\u{{{ord(char):x}}}"
+
+
+def lines_of(text: str) -> list[str]:
+    """``text`` in lines with their ends, as editors count them; the last one has none and may be empty. Python's
+    ``splitlines`` also splits at form feeds and others."""
+    return _AFTER_LINE_END.split(text)
 
 
 def cut(text: str, limit: int) -> str:

@@ -7,8 +7,6 @@ from base64 import b64decode
 from collections.abc import Sequence
 from pathlib import Path
 
-from pygls.uris import to_fs_path
-
 from deputy_agents import event as ev
 from deputy_agents import settings as core
 from deputy_agents import view
@@ -31,6 +29,7 @@ from deputy_protocol import metrics as wire_metrics
 from deputy_protocol import process as wire_process
 from deputy_protocol import rule as wire_rule
 from deputy_protocol.base import rfc3339, to_wire
+from deputy_server.uris import local_path
 
 Fields = dict[str, object]
 
@@ -364,10 +363,9 @@ def path_of(uri: str, field: str) -> Path:
     Raises:
         InvalidRequest: it is no such URI; the error names ``field``.
     """
-    path = to_fs_path(uri)
-    if not path or "\0" in path or not Path(path).is_absolute():
+    if (path := local_path(uri)) is None:
         raise InvalidRequest(f"{field}: a file: URI is needed.", field)
-    return Path(path).resolve()
+    return path
 
 
 def blocks(prompt: Sequence[message.PromptBlock], cwd: Path) -> tuple[Block, ...]:
@@ -407,8 +405,8 @@ def image(data: str, field: str) -> Image:
 
 def file_words(uri: str, span: place.Range | None, cwd: Path) -> str:
     """A file, or a part of it, as agents write places: ``src/a.py:12-30``."""
-    path = to_fs_path(uri)
-    name = sound(uri if path is None else _relative(Path(path), cwd))
+    path = local_path(uri)
+    name = sound(uri if path is None else _relative(path, cwd))
     if span is None:
         return name
     first, last = span.start.line + 1, span.end.line + (1 if span.end.character else 0)
@@ -416,8 +414,7 @@ def file_words(uri: str, span: place.Range | None, cwd: Path) -> str:
 
 
 def _relative(path: Path, cwd: Path) -> str:
-    real = path.resolve()
-    return real.relative_to(cwd).as_posix() if real.is_relative_to(cwd) else str(real)
+    return path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else str(path)
 
 
 def sound(text: str) -> str:

@@ -37,7 +37,7 @@ class Endpoint:
         """
         host, _, port = text.rpartition(":")
         host = host.strip("[]") or "127.0.0.1"
-        if not port.isdecimal() or int(port) > 65535:
+        if not port.isdecimal() or len(port) > 5 or int(port) > 65535:
             raise InvalidRequest(f"--{transport}: {text} is no port; write PORT or HOST:PORT, and 0 for any free one")
         if not _is_loopback(host):
             raise InvalidRequest(

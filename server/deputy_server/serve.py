@@ -62,12 +62,16 @@ def _options(given: argparse.Namespace) -> Options:
     endpoint = next((Endpoint.read(kind, text) for kind, text in carried.items() if text is not None), None)
     if endpoint is None:
         return Options(record, replay)
-    token = _read_token(given.token_file) if given.token_file else os.environ.get("DEPUTY_TOKEN", "").strip()
-    return Options(record, replay, endpoint, token)
+    if given.token_file is not None:
+        return Options(record, replay, endpoint, _read_token(given.token_file))
+    return Options(record, replay, endpoint, os.environ.get("DEPUTY_TOKEN", "").strip())
 
 
 def _read_token(name: str) -> str:
     try:
-        return Path(name).read_text("utf-8").strip()
+        token = Path(name).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         raise InvalidRequest(f"--token-file: {name} cannot be read") from None
+    if len(token.split()) != 1:
+        raise InvalidRequest(f"--token-file: {name} must hold one token, and nothing else")
+    return token

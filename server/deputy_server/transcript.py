@@ -25,6 +25,7 @@ Redact: TypeAlias = Callable[[str], str]
 WAITING = "## Waiting for you"
 
 _MARKUP = re.compile(r"[\[\]\\`<]")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _OUTPUT_LINES = 30
 _HOW = "Answer where the editor asks, or here by a code lens or code action."
 
@@ -58,7 +59,7 @@ class Transcript:
             if not (isinstance(entry.body, ToolCall) and entry.body.started.tool_call_id in shown)
         ]
         if draft:
-            parts.append(f"**{_speaker(node, 'assistant')}** {ICONS['running']}\n\n{self._redact(draft)}\n")
+            parts.append(f"**{_speaker(node, 'assistant')}** {ICONS['running']}\n\n{_ended(self._redact(draft))}\n")
         if asked := [question for question in self._reading.questions() if self._concerns(question)]:
             parts += [f"{WAITING}\n\n{_HOW}\n", *(self._redact(_question(question)) for question in asked)]
         return _joined(parts)
@@ -92,7 +93,7 @@ class Transcript:
     def _lines(self, body: EntryBody, node: AgentNode) -> Iterator[str]:
         match body:
             case MessageAdded(role=role, text=text, references=references) as body:
-                yield f"**{_speaker(node, role)}**\n\n{text or f'[pictures: {body.pictures}]'}\n"
+                yield f"**{_speaker(node, role)}**\n\n{_ended(text) or f'[pictures: {body.pictures}]'}\n"
                 if references:
                     yield f"\nPlaces: {', '.join(map(self._place, references))}\n"
             case ToolCall() as call:
@@ -117,6 +118,17 @@ def _joined(parts: list[str]) -> str:
     for before, part in pairwise(parts):
         text += part if before.startswith("- ") and part.startswith("- ") else f"\n{part}"
     return text
+
+
+def _ended(text: str) -> str:
+    """``text`` with an end for the block that it leaves open: all that follows would be part of that."""
+    fence = ""
+    for found in _FENCE.finditer(text):
+        if not fence:
+            fence = found[1]
+        elif found[1].startswith(fence) and not found[2].strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
 
 
 def _speaker(node: AgentNode, role: str) -> str:
@@ -173,7 +185,8 @@ def _escaped(found: re.Match[str]) -> str:
 
 def code(text: str) -> str:
     """``text`` of one line in a code span that it cannot end."""
-    return f"`` {text} ``" if "`" in text else f"`{text}`"
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"`{text}`" if len(ticks) == 1 else f"{ticks} {text} {ticks}"
 
 
 def fenced(text: str, kind: str = "") -> str:

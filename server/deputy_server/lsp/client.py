@@ -5,15 +5,17 @@ costs the user the server. (It is also much faster than structuring all of LSP's
 agent needs.)
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
-from pygls.uris import from_fs_path, to_fs_path
+from pygls.uris import from_fs_path
 
 from deputy_protocol.errors import InvalidParams
 from deputy_server.rpc.json import dig, is_object, items
+from deputy_server.uris import local_path
 
 _ENCODINGS = tuple(kind.value for kind in types.PositionEncodingKind)
 
@@ -114,6 +116,5 @@ def _root(params: object) -> object:
 
 def local_paths(uris: Sequence[str]) -> tuple[Path, ...]:
     """The existing local folders among ``uris``, symlinks resolved, each once."""
-    paths = (to_fs_path(uri) for uri in uris)
-    real = (Path(path).resolve() for path in paths if path)
-    return tuple(dict.fromkeys(path for path in real if path.is_dir()))
+    paths = (path for uri in uris if (path := local_path(uri)) is not None)
+    return tuple(dict.fromkeys(path for path in paths if os.path.isdir(path)))  # noqa: PTH112 - this one never raises

@@ -8,7 +8,6 @@ its end, and a change that is not newer than the text it would change is ignored
 import asyncio
 import logging
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -18,17 +17,13 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
+from deputy_agents.text import lines_of
 from deputy_server.rpc.json import JsonObject
+from deputy_server.uris import local_path
 
 log = logging.getLogger(__name__)
 
 _CELLS = {types.NotebookCellKind.Markup: " [markdown]"}
-_AFTER_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
-
-
-def lines_of(text: str) -> list[str]:
-    """``text`` in lines with their ends; the last one has none and may be empty."""
-    return _AFTER_LINE_END.split(text)
 
 
 class Document(TextDocument):
@@ -46,7 +41,7 @@ class Document(TextDocument):
     async def find(self) -> None:
         """Resolves symlinks in the path, in a thread: a file system can be slow."""
         if self.real_path is not None:
-            self.real_path = await anyio.to_thread.run_sync(self.real_path.resolve)
+            self.real_path = await anyio.to_thread.run_sync(local_path, self.uri)
 
     @property
     def lines(self) -> list[str]:
@@ -100,8 +95,8 @@ class Documents(Workspace):
 
     async def find_notebook(self, uri: str) -> None:
         """Remembers where a notebook is on disk, symlinks resolved, in a thread: a file system can be slow."""
-        if path := to_fs_path(uri):
-            self._notebook_paths[unquote(uri)] = await anyio.to_thread.run_sync(Path(path).resolve)
+        if (path := await anyio.to_thread.run_sync(local_path, uri)) is not None:
+            self._notebook_paths[unquote(uri)] = path
 
     def notebook_at(self, path: Path) -> types.NotebookDocument | None:
         """The open notebook at ``path`` (absolute, symlinks resolved)."""
@@ -142,6 +137,13 @@ class Documents(Workspace):
         self._changed.set()
         self._changed = asyncio.Event()
         return document if isinstance(document, Document) else None
+
+    def update_notebook_document(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        notebook = self._notebook_documents.get(unquote(params.notebook_document.uri))
+        if notebook is None or params.notebook_document.version <= notebook.version:
+            log.warning("a change of a notebook was ignored: it is not open, or has moved on")
+            return
+        super().update_notebook_document(params)  # pyright: ignore[reportUnknownMemberType]
 
     async def newer(self, document: Document, version: int | None, *, timeout: float) -> bool:
         """Waits until ``document`` has left ``version``; false when it has not within ``timeout`` seconds."""

@@ -7,6 +7,7 @@ from lsprotocol import types
 
 from deputy_agents.errors import ToolError
 from deputy_agents.ports import Buffer
+from deputy_agents.text import visible
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.rpc import RpcProtocol
@@ -18,8 +19,8 @@ APPLY_TIMEOUT = 30
 
 _ANNOTATION = "deputy"
 
-SYNC_TIMEOUT = 1
-"""Seconds after an applied edit within which the editor should tell the new text."""
+SYNC_TIMEOUT = 10
+"""Seconds after an applied edit within which the editor must tell the new text."""
 
 
 class EditorBuffers:
@@ -50,7 +51,11 @@ class EditorBuffers:
         if (edit := minimal_edit(document, new_text)) is None:
             return
         await self._ask(path, {"label": label, "edit": self._workspace_edit(document, edit, label)})
-        await self._documents.newer(document, version, timeout=SYNC_TIMEOUT)
+        if not await self._documents.newer(document, version, timeout=SYNC_TIMEOUT):
+            raise ToolError(
+                f"The editor said that it applied the edit to {path.name}, and its text is as before. "
+                "Read the file again before editing it."
+            )
 
     async def delete(self, path: Path, *, version: int | None, label: str) -> None:
         """Raises ToolError when the document moved on from ``version``, or the editor does not delete files."""
@@ -78,9 +83,9 @@ class EditorBuffers:
             ) from None
         except (ClientError, ConnectionLost):
             raise ToolError(f"The editor could not apply the edit to {path.name}.") from None
-        if dig(answer, "applied") is not True:
+        if dig(answer, "applied") is not True or isinstance(dig(answer, "failedChange"), int):
             reason = dig(answer, "failureReason")
-            detail = f": {reason[:300]}" if isinstance(reason, str) else "."
+            detail = f": {visible(reason[:300])}" if isinstance(reason, str) else "."
             raise ToolError(f"The editor refused the edit to {path.name}{detail}")
 
     def _workspace_edit(self, document: Document, edit: JsonObject, label: str) -> JsonObject:

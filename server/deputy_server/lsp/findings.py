@@ -13,8 +13,8 @@ from deputy_agents.event import MessageAdded
 from deputy_agents.findings import Finding, Severity, findings
 from deputy_agents.ids import new_id
 from deputy_agents.session import Session
-from deputy_agents.text import visible
-from deputy_server.lsp.documents import Documents, lines_of
+from deputy_agents.text import lines_of, visible
+from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.rpc import RpcProtocol
 from deputy_server.rpc.json import JsonObject
 

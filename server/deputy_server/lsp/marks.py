@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from deputy_agents.event import CallStatus, ToolCallStarted, ToolCallUpdated, ToolKind
 from deputy_agents.outcome import AgentStatus
 from deputy_agents.snapshot import Reading
-from deputy_agents.text import visible
+from deputy_agents.text import lines_of, visible
 from deputy_agents.view import AgentNode, Entry, ToolCall
 from deputy_protocol import methods
 from deputy_server.rpc.json import JsonObject
 from deputy_server.transcript import WAITING, heading
 
-_DOCUMENT = re.compile(r"\]\(([\w-]+\.md)\)")
+_DOCUMENT = re.compile(r"(?<!\\)\]\(([\w-]+\.md)\)")
+"""The link of a line. In the words of a link a bracket is escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def marks(text: str, reading: Reading, agent_id: str, names: Mapping[str, str]) 
     """Those of a document as an editor has it, which may be older than the session is. ``names`` tells whose document
     a file name is."""
     nodes = {node.info.agent_id: node for node in reading.agents()}
-    lines = text.splitlines()
+    lines = [line.rstrip("\r\n") for line in lines_of(text)]
     yield from _of_the_whole(nodes[agent_id], nodes, reading)
     for number, line in enumerate(lines):
         if line.startswith("- ") and (found := _DOCUMENT.search(line)) and found[1] in names:

@@ -249,6 +249,16 @@ class RpcProtocol(LanguageServerProtocol):
             for feature, args, _ in cast(Iterable[tuple[Callable[..., object], tuple[object, ...], None]], started):
                 feature(*args)
 
+    def background(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Runs ``work`` beside the messages. That it fails ends nothing else."""
+        self.tasks.start_soon(self._work, work)
+
+    async def _work(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except Exception:
+            log.exception("what a notification asked for failed")
+
     def _receive_response(self, request_id: object, fields: JsonObject) -> None:
         future = self._asked.pop(request_id, None) if is_id(request_id) else None
         if future is None or future.done():

@@ -3,7 +3,7 @@
 import hmac
 import os
 from collections.abc import Generator
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -71,7 +71,9 @@ class DeputyProtocol(RpcProtocol):
         given = dig(params, "initializationOptions", "token")
         if self.token is not None and not (isinstance(given, str) and is_token(given, self.token)):
             self.exit_code = 1
-            raise NotAllowed("This server wants its token in initializationOptions.token; it printed it at its start.")
+            raise NotAllowed(
+                "This server wants its token in initializationOptions.token: that it was given, or else printed."
+            )
 
     async def _welcome(self, client: Client) -> JsonObject:
         trusted = self.settings is None or self.settings.trusted
@@ -156,6 +158,7 @@ class DeputyServer(LanguageServer):
         self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(_configure)
         self.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(_move)
         self.feature(types.TEXT_DOCUMENT_DID_OPEN)(_find_document)
+        self.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_closed)
         self.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(_find_notebook)
         self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(_cancel_progress)
 
@@ -168,17 +171,29 @@ def _configure(ls: DeputyServer, params: types.DidChangeConfigurationParams) -> 
 
 def _move(ls: DeputyServer, _params: types.DidChangeWorkspaceFoldersParams) -> None:
     if ls.rpc.connection is not None:
-        ls.rpc.tasks.start_soon(ls.rpc.connection.move)
+        ls.rpc.background(ls.rpc.connection.move)
 
 
 def _find_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams) -> None:
     document = ls.rpc.documents.get_text_document(params.text_document.uri)
     if isinstance(document, Document):
-        ls.rpc.tasks.start_soon(document.find)
+        ls.rpc.background(partial(_found, ls, document))
+
+
+async def _found(ls: DeputyServer, document: Document) -> None:
+    await document.find()
+    if ls.rpc.connection is not None:
+        ls.rpc.connection.text_changed(document)
+
+
+def _closed(ls: DeputyServer, _params: types.DidCloseTextDocumentParams) -> None:
+    """What was not saved is gone: findings are about the text on disk again."""
+    if ls.rpc.connection is not None:
+        ls.rpc.connection.findings.look_again_soon(ls.rpc.tasks)
 
 
 def _find_notebook(ls: DeputyServer, params: types.DidOpenNotebookDocumentParams) -> None:
-    ls.rpc.tasks.start_soon(ls.rpc.documents.find_notebook, params.notebook_document.uri)
+    ls.rpc.background(partial(ls.rpc.documents.find_notebook, params.notebook_document.uri))
 
 
 def _cancel_progress(ls: DeputyServer, params: types.WorkDoneProgressCancelParams) -> None:
