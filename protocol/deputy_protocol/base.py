@@ -14,7 +14,6 @@ JsonObject: TypeAlias = Mapping[str, object]
 Flag: TypeAlias = StrictBool
 Count: TypeAlias = Annotated[StrictInt, Field(ge=0)]
 Positive: TypeAlias = Annotated[StrictInt, Field(ge=1)]
-PageSize: TypeAlias = Annotated[StrictInt, Field(ge=1, le=10_000)]
 Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
 WIRE_CONFIG = ConfigDict(

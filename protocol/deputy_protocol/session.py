@@ -19,7 +19,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field, StrictInt
 
 from deputy_protocol.agent import Usage
-from deputy_protocol.base import Count, Flag, PageSize, Params, Wire
+from deputy_protocol.base import Count, Flag, Params, Positive, Wire
 from deputy_protocol.message import PromptBlock
 
 
@@ -132,7 +132,7 @@ class SessionListParams(Params):
     include_archived: Flag = False
     cursor: str | None = None
     """`nextCursor` of the part before."""
-    limit: PageSize | None = None
+    limit: Positive | None = None
 
 
 class SessionListResult(Wire):

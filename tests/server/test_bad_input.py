@@ -216,6 +216,33 @@ async def test_notifications_that_do_not_fit_are_dropped(client: RpcClient) -> N
     assert await client.request("deputy/session/list", {}) is not None
 
 
+async def test_addresses_that_name_no_file_end_nothing(client: RpcClient, workspace: Path) -> None:
+    (workspace / "loop").symlink_to("loop")
+    odd = [
+        (workspace / "loop").as_uri(),
+        (workspace / "loop" / "x").as_uri(),
+        "file:///a%00b",
+        "file:///\ud800",
+        "file://[x",
+    ]
+    session_id, _ = await client.session()
+    for uri in odd:
+        document = {"uri": uri, "languageId": "text", "version": 1, "text": "x"}
+        client.notify("textDocument/didOpen", {"textDocument": document})
+        notebook = {"uri": uri, "notebookType": "n", "version": 1, "cells": []}
+        client.notify("notebookDocument/didOpen", {"notebookDocument": notebook, "cellTextDocuments": []})
+        event = {"event": {"added": [{"uri": uri, "name": "odd"}], "removed": []}}
+        client.notify("workspace/didChangeWorkspaceFolders", event)
+        with pytest.raises(RpcFailure) as failure:
+            await client.request("deputy/session/new", {"cwd": uri})
+        assert failure.value.code == -32602
+    assert (await client.prompt(session_id, "hello"))["stopReason"] == "end_turn"
+    with pytest.raises(RpcFailure) as failure:
+        await client.request("deputy/session/load", {"sessionId": "\ud800"})
+    assert failure.value.code == -32602
+    assert "Traceback" not in client.stderr
+
+
 async def test_settings_that_do_not_fit_leave_those_before_in_force_and_the_user_is_told(client: RpcClient) -> None:
     client.notify("workspace/didChangeConfiguration", {"settings": {"deputy": {"agents": {"maxParallel": -1}}}})
     told = await client.until(lambda m: m.get("method") == "window/showMessage" and "maxParallel" in str(m))

@@ -360,7 +360,11 @@ async def test_an_edit_of_an_open_document_goes_through_the_editor_as_the_smalle
         assert client.events("agent_finished")[0]["status"] == "completed"
 
 
-@pytest.mark.parametrize("answer", [{"applied": False, "failureReason": "it is locked"}, None, {}, "yes"], ids=str)
+@pytest.mark.parametrize(
+    "answer",
+    [{"applied": False, "failureReason": "it is locked"}, {"applied": True, "failedChange": 0}, None, {}, "yes"],
+    ids=str,
+)
 async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(
     deputy: Deputies, workspace: Path, answer: object
 ) -> None:

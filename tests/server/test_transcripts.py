@@ -53,6 +53,25 @@ async def test_an_answer_in_the_making_is_shown_as_it_grows(deputy: Deputies, wo
         await viewer.until(uri, "**Deputy**\n\none two\n", gone="⟳")
 
 
+async def test_lenses_stand_at_the_lines_that_editors_count_whatever_a_label_holds(
+    deputy: Deputies, workspace: Path
+) -> None:
+    script = spawning("Fix [docs](guide.md) now", child=gated(asyncio.Event()))  # type: ignore[arg-type]
+    async with deputy(script, workspace, VIEWING) as (client, _):
+        viewer = Viewer(client)
+        await client.command("deputy.prompt", {"text": "one\u2028line\n```\nleft open"})
+        uri = await viewer.opened()
+        text = await viewer.until(uri, "Agents: 1 primary, 1 running", "Fix ")
+        assert text.count("\n```") == 2
+        at = next(number for number, line in enumerate(text.split("\n")) if "Fix " in line)
+        assert [(line, title) for line, title, _ in await viewer.lenses(uri)] == [
+            (0, "Stop"),
+            (at, "Open"),
+            (at, "Stop"),
+        ]
+        await viewer.press(uri, "Stop")
+
+
 async def test_lenses_stop_and_open_a_sub_agent(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     script = spawning("first task", "second task", child=gated(gate))  # type: ignore[arg-type]

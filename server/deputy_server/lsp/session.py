@@ -40,6 +40,8 @@ from deputy_server.turns import outcome
 
 PAGE = 100
 """Sessions of one part of a list, where the client names no limit."""
+MOST = 10_000
+"""Sessions of a list, at most."""
 
 
 async def open_session(connection: Connection, params: SessionNewParams) -> Session:
@@ -196,7 +198,7 @@ async def list_sessions(connection: Connection, params: SessionListParams) -> Se
         children=params.include_children,
         archived=params.include_archived,
         cursor=params.cursor,
-        limit=params.limit or PAGE,
+        limit=min(params.limit or PAGE, MOST),
     )
     page = await connection.app.runtime.sessions(query)
     return SessionListResult(sessions=tuple(map(convert.session_info, page.records)), next_cursor=page.cursor)
