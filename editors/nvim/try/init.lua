@@ -4,6 +4,7 @@ vim.opt.runtimepath:prepend(root)
 vim.g.mapleader, vim.g.maplocalleader = ' ', ','
 vim.o.swapfile, vim.o.termguicolors = false, true
 vim.o.statusline = " %t %m%=%<%{v:lua.require'deputy.statusline'.get()} "
+vim.cmd.helptags(vim.fn.fnameescape(root .. '/doc'))
 require('deputy').setup({})
 vim.api.nvim_create_autocmd('VimEnter', {
   callback = function()

@@ -15,9 +15,12 @@ def type_in(deputy: Neovim, words: str) -> None:
 def test_a_running_agent_is_told_something_by_its_key_and_hears_it(deputy: Neovim) -> None:
     opened(deputy, "steered")
     type_in(deputy, "mind the rest")
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.at("▾ ? fix and listen")
     deputy.keys("s")
     assert deputy.lua("return ASKED") == "To [fix and listen]: "
+    deputy.until("#NOTICED > 0")
+    assert deputy.lua("return NOTICED") == ["Deputy: [fix and listen] reads that once its question is answered."]
     deputy.at("▾ ? fix and listen")
     deputy.keys("<CR>")
     deputy.until_shown("read-only: thread of [fix and listen]")

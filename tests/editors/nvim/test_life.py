@@ -31,6 +31,9 @@ def test_the_health_check_names_the_server_that_was_found(nvim: Neovim) -> None:
         ({"windw": {}}, "`windw` is no option"),
         ({"window": {"position": "middle"}}, "`window.position` must be auto, right, left, bottom or tab"),
         ({"keys": {"session": {"approve": 3}}}, "`keys.session.approve` must be a string, not 3"),
+        ({"server": "deputy serve"}, '`server` must be a table, not "deputy serve"'),
+        ({"server": []}, "`server` must be a list of strings"),
+        ({"root_markers": [3]}, "`root_markers` must be a list of strings"),
         ({"notify": "yes"}, '`notify` must be a boolean, not "yes"'),
     ],
 )

@@ -123,6 +123,29 @@ def test_what_was_approved_and_failed_after_all_is_told(deputy: Neovim) -> None:
     assert deputy.lua("return NOTICED[1]").startswith("Deputy: what you approved failed: ")
 
 
+def test_a_text_that_has_changed_since_it_was_asked_about_is_told_until_it_is_as_before(deputy: Neovim) -> None:
+    changed = "the text has changed since this was asked"
+    opened(deputy)
+    assert changed not in deputy.everything()
+    deputy.keys("Gomine<Esc>")
+    deputy.until_shown(changed)
+    deputy.keys("u")
+    deputy.until(lambda: changed not in deputy.everything())
+
+
+def test_what_one_agent_proposes_in_a_row_does_not_count_as_changed(deputy: Neovim) -> None:
+    opened(deputy, "twice")
+    deputy.until(f"{OPEN} == 2")
+    deputy.until_shown("2 of 2")
+    assert "the text has changed" not in deputy.everything()
+    deputy.command("2")
+    deputy.lua("vim.wait(500)")
+    deputy.keys("\\a")
+    deputy.until(f"{OPEN} == 1")
+    deputy.until(lambda: text_of(deputy, "loop.py")[1] == "limit = 3")
+    assert "the text has changed" not in deputy.everything()
+
+
 def test_leaving_windows_and_closing_a_proposal_answers_nothing(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")

@@ -41,7 +41,11 @@ end
 function M.steer(session, agent_id, words)
   local function say(said)
     if said and vim.trim(said) ~= '' then
-      client.request('deputy/agent/message', { sessionId = session.id, agentId = agent_id, text = said })
+      client.request('deputy/agent/message', { sessionId = session.id, agentId = agent_id, text = said }, function()
+        local asks = #reducer.questions_of(session.state, agent_id) > 0
+        local when = asks and 'once its question is answered' or 'after its next step'
+        vim.notify(('Deputy: [%s] reads that %s.'):format(text.cut(label_of(session, agent_id), 24), when))
+      end)
     end
   end
   if words and words ~= '' then

@@ -79,6 +79,10 @@ local TYPES = { server = 'table', size = 'number' }
 local POSITIONS = { auto = true, right = true, left = true, bottom = true, tab = true }
 local FREE = { settings = true, env = true, server = true, root_markers = true }
 
+local function is_text(value)
+  return type(value) == 'string'
+end
+
 local function check(given, defaults, path, problems)
   for name, value in pairs(given) do
     local at, default = path .. tostring(name), defaults[name]
@@ -100,11 +104,20 @@ end
 ---@param given table
 ---@return string[]
 function M.problems(given)
+  if type(given) ~= 'table' then
+    return { 'they must be a table, not ' .. vim.inspect(given) }
+  end
   local problems = {}
   check(given, M.defaults, '', problems)
   local position = type(given.window) == 'table' and given.window.position
   if type(position) == 'string' and not POSITIONS[position] then
     table.insert(problems, '`window.position` must be auto, right, left, bottom or tab')
+  end
+  for _, name in ipairs({ 'server', 'root_markers' }) do
+    local list = given[name]
+    if type(list) == 'table' and not (vim.islist(list) and #list > 0 and vim.iter(list):all(is_text)) then
+      table.insert(problems, ('`%s` must be a list of strings, not %s'):format(name, vim.inspect(list)))
+    end
   end
   table.sort(problems)
   return problems

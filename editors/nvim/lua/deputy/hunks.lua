@@ -100,6 +100,8 @@ end
 local LOW = 12
 local FEW = { approve = true, deny = true, edit = true }
 
+local STALE = 'the text has changed since this was asked: approving may fail'
+
 local function few(keys)
   local some = {}
   for action, key in pairs(keys) do
@@ -108,7 +110,7 @@ local function few(keys)
   return some
 end
 
-local function header_of(asked, width, keys)
+local function header_of(asked, width, keys, stale)
   local own = reducer.questions_of(sessions.sessions[asked.sessionId].state, asked.agent.agentId)
   local title = ('? %s  %s'):format(text.one_line(asked.title), box.place(asked))
   local choices = box.choices(asked, keys, #own)
@@ -116,10 +118,31 @@ local function header_of(asked, width, keys)
     table.insert(choices, ':DeputyInbox answers')
   end
   local header = { { { text.cut(title, width), 'DeputyQuestion' } } }
+  if stale then
+    table.insert(header, { { text.cut('  ' .. STALE, width), 'DeputyFailed' } })
+  end
   for _, line in ipairs(box.wrapped(choices, width - 2)) do
     table.insert(header, { { '  ' .. line, 'DeputyKeys' } })
   end
   return header
+end
+
+--- Lines as they are compared: a buffer has no line behind the last line feed.
+local function lines_of(whole)
+  local lines = text.lines(whole or '')
+  return #lines > 1 and lines[#lines] == '' and vim.list_slice(lines, 1, #lines - 1) or lines
+end
+
+local function lines_in(buf)
+  return vim.tbl_map(text.visible, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
+end
+
+--- Whether a buffer holds a text.
+---@param buf integer
+---@param whole string? nil: there is no file
+---@return boolean
+function M.holds(buf, whole)
+  return vim.deep_equal(lines_in(buf), lines_of(whole))
 end
 
 --- Takes all that was drawn out of a buffer.
@@ -134,14 +157,13 @@ end
 ---@param width integer
 ---@param keys table<string, string> that work there, by action
 ---@param height integer? lines of that window
+---@param stale boolean whether the text is another than the one that the change was made for
 ---@return integer row of its first change, from 1
-function M.draw(buf, asked, width, keys, height)
+function M.draw(buf, asked, width, keys, height, stale)
   local old, new = text.lines(asked.preview.oldText or ''), text.lines(asked.preview.newText)
-  local have = vim.tbl_map(text.visible, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
-  -- A buffer has no line behind the last line feed.
-  local moved = hunks_of(old[#old] == '' and vim.list_slice(old, 1, #old - 1) or old, have)
+  local moved = hunks_of(lines_of(asked.preview.oldText), lines_in(buf))
   local low = height and height < LOW
-  local header, first = header_of(asked, width, low and few(keys) or keys), nil ---@type deputy.Piece[][], integer?
+  local header, first = header_of(asked, width, low and few(keys) or keys, stale), nil ---@type deputy.Piece[][], integer?
   for _, hunk in ipairs(hunks_of(old, new)) do
     local gone, come = slice(old, hunk[1], hunk[2]), slice(new, hunk[3], hunk[4])
     local at = { hunk[1] + shift_of(hunk[1], moved), hunk[2] }

@@ -13,6 +13,7 @@ local mapped = {} ---@type table<integer, table<string, string>> keys that work,
 local set = {} ---@type table<integer, string[]> those of them that were set here, by buffer
 local came = {} ---@type table<integer, table<string, number>> when each question came, by buffer
 local rows = {} ---@type table<integer, table<string, integer>> line of each question, by buffer
+local fits = {} ---@type table<integer, table<string, string[]>> texts that proposals are for, by agent, by buffer
 
 local function uri_of(asked)
   return asked.preview and asked.preview.type == 'diff' and asked.preview.uri
@@ -107,6 +108,26 @@ local function map(buf, actions)
   end
 end
 
+--- Takes down which texts of a buffer a question is good for: the one it was made for, and those between the changes
+--- of one agent, each of which is made for what the one before it makes.
+local function expect(buf, asked)
+  fits[buf] = fits[buf] or {}
+  local texts = fits[buf][asked.agent.agentId] or {}
+  fits[buf][asked.agent.agentId] = texts
+  vim.list_extend(texts, { asked.preview.oldText or '', asked.preview.newText })
+  if asked.batch.index > 0 then
+    -- What came before it may be settled.
+    table.insert(texts, table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), '\n'))
+  end
+end
+
+--- Whether the text of a buffer has become another than a question is good for.
+local function stale(buf, asked)
+  return not vim.iter(fits[buf][asked.agent.agentId]):any(function(whole)
+    return hunks.holds(buf, whole)
+  end)
+end
+
 local drawn = {} ---@type table<integer, string>
 
 --- Shows in a buffer what waits for an answer there.
@@ -135,8 +156,16 @@ function M.refresh(buf)
   local before = came[buf] or {}
   drawn[buf], rows[buf], came[buf] = key, {}, {}
   for _, each in ipairs(asked) do
+    if not before[each.requestId] then
+      expect(buf, each)
+    end
     came[buf][each.requestId] = before[each.requestId] or grace.now()
-    rows[buf][each.requestId] = hunks.draw(buf, each, width, mapped[buf], height)
+  end
+  for _, each in ipairs(asked) do
+    rows[buf][each.requestId] = hunks.draw(buf, each, width, mapped[buf], height, stale(buf, each))
+  end
+  if #asked == 0 then
+    fits[buf] = nil
   end
   if #asked == 0 and not elsewhere then
     drawn[buf] = nil
@@ -180,7 +209,7 @@ vim.api.nvim_create_autocmd({ 'BufUnload', 'BufDelete' }, {
   group = group,
   callback = function(event)
     unmap(event.buf)
-    drawn[event.buf], rows[event.buf], came[event.buf] = nil, nil, nil
+    drawn[event.buf], rows[event.buf], came[event.buf], fits[event.buf] = nil, nil, nil, nil
   end,
 })
 
