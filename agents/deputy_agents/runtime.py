@@ -29,7 +29,7 @@ from deputy_agents.session import Session, Shared
 from deputy_agents.settings import Settings
 from deputy_agents.slots import Slots
 from deputy_agents.snapshot import Reading, Snapshot
-from deputy_agents.title import renamed
+from deputy_agents.title import renamed, title_of
 from deputy_agents.upkeep import Upkeep
 from deputy_agents.view import ToolCall
 from deputy_agents.workspace import Workspace
@@ -133,7 +133,7 @@ class Runtime:
         record = SessionRecord(
             session_id=new_id(),
             agent_id=new_id(),
-            title=title or "",
+            title=title_of(title or ""),
             cwd=str(cwd),
             created_at=now,
             updated_at=now,

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.deputies import Deputies, spawning
+from tests.support.messages_api import messages_api
 from tests.support.plays import Json, call, calls, say
-from tests.support.rpc import PLAIN, RpcFailure
+from tests.support.rpc import PLAIN, RpcFailure, serving
 from tests.support.viewer import VIEWING, Viewer, path_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -70,6 +71,21 @@ async def test_lenses_stand_at_the_lines_that_editors_count_whatever_a_label_hol
             (at, "Stop"),
         ]
         await viewer.press(uri, "Stop")
+
+
+async def test_lenses_and_links_are_there_in_folders_of_any_name(workspace: Path, tmp_path: Path) -> None:
+    (workspace / "a.py").write_text("x\n")
+    env = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": str(tmp_path / "with space and \u00e4")}
+    async with messages_api(spawning("look", child=lambda *_: say("see `a.py:1`"))) as api, serving(env=env) as client:
+        await client.initialize(workspace, VIEWING, initializationOptions={"model": "m", "baseUrl": api.url})
+        viewer = Viewer(client)
+        await client.command("deputy.prompt", {"text": "look at `a.py:1`"})
+        uri = await viewer.opened()
+        await viewer.until(uri, "**Deputy**\n\ndone\n")
+        assert "%20" in uri
+        assert "Open" in {title for _, title, _ in await viewer.lenses(uri)}
+        links = await client.request("textDocument/documentLink", {"textDocument": {"uri": uri}})
+        assert (workspace / "a.py").as_uri() + "#L1" in [link["target"] for link in links]
 
 
 async def test_lenses_stop_and_open_a_sub_agent(deputy: Deputies, workspace: Path) -> None:

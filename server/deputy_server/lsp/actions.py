@@ -45,7 +45,7 @@ class Action:
 
 async def code_actions(connection: Connection, raw: object) -> object:
     params = parse(CodeActionParams, raw)
-    document = _document(connection, params.text_document.uri)
+    document = connection.documents.named(params.text_document.uri)
     first, last = params.range.start.line, params.range.end.line
     if document is not None and connection.transcript_at(document) is not None:
         actions = _of_marks([mark for mark in _marks(connection, document) if first <= mark.line <= last])
@@ -55,14 +55,9 @@ async def code_actions(connection: Connection, raw: object) -> object:
 
 
 async def code_lenses(connection: Connection, raw: object) -> object:
-    document = _document(connection, parse(DocumentParams, raw).text_document.uri)
+    document = connection.documents.named(parse(DocumentParams, raw).text_document.uri)
     found = [] if document is None else _marks(connection, document)
     return [{"range": _line(mark.line), "command": _command(mark.title, mark.command, mark.argument)} for mark in found]
-
-
-def _document(connection: Connection, uri: str) -> Document | None:
-    document = connection.documents.text_documents.get(uri)
-    return document if isinstance(document, Document) else None
 
 
 def _marks(connection: Connection, document: Document) -> list[Mark]:

@@ -114,6 +114,11 @@ class Documents(Workspace):
         super().put_text_document(text_document, notebook_uri)
         self._text_documents[unquote(text_document.uri)] = Document(text_document, self)
 
+    def named(self, uri: str) -> Document | None:
+        """The open document of that address, however it is written: pygls keeps them without percent signs."""
+        document = self._text_documents.get(unquote(uri))
+        return document if isinstance(document, Document) else None
+
     def at(self, path: Path) -> Document | None:
         """The open document at ``path`` (absolute, symlinks resolved)."""
         return next((document for real_path, document in self.files() if real_path == path), None)

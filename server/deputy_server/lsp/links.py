@@ -20,8 +20,8 @@ MOST = 500
 
 
 async def document_links(connection: Connection, raw: object) -> object:
-    document = connection.documents.text_documents.get(parse(DocumentParams, raw).text_document.uri)
-    if not isinstance(document, Document):
+    document = connection.documents.named(parse(DocumentParams, raw).text_document.uri)
+    if document is None:
         return []
     shown = connection.transcript_at(document)
     if shown is None or not isinstance(shown.reading, Session):
