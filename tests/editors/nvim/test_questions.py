@@ -146,6 +146,16 @@ def test_what_one_agent_proposes_in_a_row_does_not_count_as_changed(deputy: Neov
     assert "the text has changed" not in deputy.everything()
 
 
+def test_a_locked_buffer_is_left_alone_and_how_to_unlock_it_is_told(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    deputy.command("set nomodifiable")
+    deputy.keys("\\a")
+    deputy.until("#NOTICED > 0")
+    assert "`:set modifiable` unlocks it" in deputy.lua("return NOTICED[1]")
+    assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
+
+
 def test_leaving_windows_and_closing_a_proposal_answers_nothing(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")

@@ -21,6 +21,22 @@ def test_a_question_above_the_first_line_is_on_the_screen(workspace: Path, model
         nvim.until(lambda: "\n+ # new " in terminal.text())
 
 
+def test_a_question_that_is_settled_leaves_the_screen_also_where_its_line_is_below_the_window(
+    workspace: Path, model: str
+) -> None:
+    (workspace / "loop.py").write_text("# tries\nlimit = 2\nrest = 0\n", "utf-8")
+    (workspace / "notes.md").write_text("It tries two times.\n", "utf-8")
+    with in_terminal(workspace, 80, 20, "dark") as (nvim, terminal):
+        nvim.setup_scripted(model)
+        nvim.command("edit loop.py")
+        nvim.ask("edit it")
+        nvim.until("#require('deputy.session').questions() > 0")
+        nvim.command("wincmd t | resize 4")
+        nvim.until(lambda: "? [fix the limit] edit_file(loop.py)" in terminal.text().splitlines()[1])
+        nvim.command("DeputyStop")
+        nvim.until(lambda: "? [fix the limit] edit_file(loop.py)" not in terminal.text())
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_the_main_views_look_as_they_should(workspace: Path, model: str, size: str) -> None:
     seen: list[str] = []

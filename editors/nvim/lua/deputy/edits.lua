@@ -27,6 +27,8 @@ function M.apply(error, params, context)
     local buf = buffer_of(change)
     if buf and is_stale(change, buf) then
       return { applied = false, failureReason = 'the text has changed meanwhile' }
+    elseif buf and not vim.bo[buf].modifiable then
+      return { applied = false, failureReason = 'its buffer is locked; `:set modifiable` unlocks it' }
     elseif buf then
       -- Setting it to itself ends the undo block.
       vim.bo[buf].undolevels = vim.bo[buf].undolevels

@@ -149,6 +149,8 @@ end
 ---@param buf integer
 function M.clear(buf)
   vim.api.nvim_buf_clear_namespace(buf, ns, 0, -1)
+  -- Lines above one that is below a window's end would stay on the screen.
+  vim.api.nvim__redraw({ buf = buf, valid = false })
 end
 
 --- Draws a question about the file in a buffer, for a window of `width` cells.
