@@ -80,7 +80,7 @@ async def test_while_rules_of_the_workspace_cannot_be_read_everything_asks(works
     async with core(workspace, Cast([ECHO, say("done")]), person, settings=BYPASS) as c:
         await c.session.refresh()
         await c.turn()
-        assert "Until it is mended, everything asks." in c.session.library.problems[-1].reason
+        assert any("Until it is mended, everything asks." in one.reason for one in c.session.library.problems)
     assert len(person.asked) == 1
 
 

@@ -168,9 +168,10 @@ async def test_an_edit_carries_its_version_and_the_name_of_its_agent_and_asks_fo
     monkeypatch.setattr("deputy_server.lsp.editor.SYNC_TIMEOUT", 0)
     client = Client(apply_edit=True, document_changes=True, change_annotations=annotations)
     documents, protocol = opened("one\n"), Applying()
-    await EditorBuffers(cast(RpcProtocol, protocol), documents, client).apply(
-        Path("/w/a.txt"), "two\n", version=1, label="worker: edit_file(a.txt)"
-    )
+    with pytest.raises(ToolError, match=r"its text is as before\. Read the file again"):  # this one only says so
+        await EditorBuffers(cast(RpcProtocol, protocol), documents, client).apply(
+            Path("/w/a.txt"), "two\n", version=1, label="worker: edit_file(a.txt)"
+        )
     (params,) = protocol.told
     (change,) = params["edit"]["documentChanges"]
     assert change["textDocument"] == {"uri": URI, "version": 1}

@@ -14,9 +14,9 @@ from deputy_agents.mcp.config import read_servers
 
 def read(root: Path, text: str) -> tuple[dict[str, ServerEntry], list[str]]:
     (root / ".mcp.json").write_text(text, "utf-8")
-    servers, problems = read_servers([root], {})
+    servers, problems = read_servers([], [root])
     assert all(problem.file == str(root / ".mcp.json") for problem in problems)
-    return dict(servers), [problem.reason for problem in problems]
+    return {entry.name: entry for entry in servers.values()}, [problem.reason for problem in problems]
 
 
 def test_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp_path: Path) -> None:
@@ -35,8 +35,13 @@ def test_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp
         ),
     )
     assert problems == []
-    source = str(tmp_path / ".mcp.json")
-    assert servers["git"] == ServerEntry("git", source, "uvx", ("mcp-server-git",), {"A": "${B:-c}"})
+    git = servers["git"]
+    assert (git.source.place, git.command, git.args, git.env) == (
+        str(tmp_path / ".mcp.json"),
+        "uvx",
+        ("mcp-server-git",),
+        {"A": "${B:-c}"},
+    )
     assert (servers["web_docs"].line, servers["web_docs"].variables) == ("https://d.example/mcp", ("TOKEN",))
     assert list(servers) == ["git", "web_docs", "more"]
 
@@ -77,7 +82,7 @@ def test_no_link_out_of_the_workspace_is_followed(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / ".mcp.json").symlink_to(tmp_path / "outside.json")
-    assert read_servers([root], {})[0] == {}
+    assert read_servers([], [root])[0] == {}
 
 
 def test_variables_have_a_value_or_a_default_or_are_an_error() -> None:

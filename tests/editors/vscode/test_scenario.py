@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import BrowserContext
 
-from tests.editors.vscode.scenario import THEMES, barriers, scenario, use_theme
+from tests.editors.vscode.scenario import barriers, scenario, use_theme
 from tests.editors.vscode.vscode import make_project
 from tests.editors.vscode.window import window
 
@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("theme", ["dark", "light", pytest.param("contrast", marks=pytest.mark.soak, id="contrast")])
 async def test_a_session_is_shown_to_everybody_from_its_prompt_to_its_end(
     browser: BrowserContext, workbench: str, tmp_path: Path, theme: str
 ) -> None:
