@@ -67,7 +67,7 @@ test-all: $(VENV)/.dev $(VSIX) $(FROM_NPM) ## Run all tests, those in VS Code an
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not soak"
 
 soak: $(VENV)/.dev ## Run the tests that take long: a server killed at 200 moments
-	$(BIN)/pytest -n $(WORKERS) -m soak
+	$(BIN)/pytest -n $(WORKERS) -m "soak and not editors"
 
 lint: $(VENV)/.dev ## Style, format, types, layers, generated files
 	$(BIN)/ruff check .
