@@ -1,6 +1,7 @@
 """One client and what belongs to it: its abilities, open documents, subscriptions, questions and progress."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -227,13 +228,11 @@ class Connection:
             self.tasks.start_soon(self._refresh_lenses)
 
     async def _refresh_lenses(self) -> None:
-        """One request at a time, however long the client takes."""
+        """One request at a time, however long the client takes. One that fails is made up for by the next."""
         while self._lenses_stale:
             self._lenses_stale = False
-            try:
+            with suppress(TimeoutError, ClientError, ConnectionLost):
                 await self.protocol.request("workspace/codeLens/refresh", {}, timeout=SHOW_TIMEOUT)
-            except (TimeoutError, ClientError, ConnectionLost):
-                return  # it does not do what it declares: it is not asked again
         self._refreshing_lenses = False
 
     async def open_document(self, path: Path, *, focus: bool) -> bool:
