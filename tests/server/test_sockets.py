@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
@@ -127,13 +127,17 @@ async def test_each_client_has_what_it_declared(shared: Shared, workspace: Path)
 # -- a client that goes ------------------------------------------------------------------------------------------------
 
 
-async def test_a_run_survives_its_client_and_is_found_again(shared: Shared, workspace: Path) -> None:
+@pytest.mark.parametrize("leave", [lambda _client: None, reset], ids=["closed", "reset"])
+async def test_a_run_survives_its_client_and_is_found_again(
+    shared: Shared, workspace: Path, leave: Callable[[RpcClient], None]
+) -> None:
     gate = asyncio.Event()
     api = shared.play(lambda *_: say("here you are", gate=gate))
     async with shared.server.opened(workspace, options=shared.options) as client:
         session_id, _ = await client.session()
         client.start_prompt(session_id, "go")
         await api.until(lambda: len(api.requests) == 1)
+        leave(client)
     async with shared.server.opened(workspace) as client:
         loaded = await client.request("deputy/session/load", {"sessionId": session_id})
         assert loaded["agents"][0]["status"] == "running"
@@ -155,21 +159,6 @@ async def test_a_question_waits_for_a_client_to_come_back(shared: Shared, worksp
         assert [asked["title"] for asked in loaded["permissions"]] == ["write_file(a.txt)"]
         await client.event("turn_finished")
         assert (workspace / "a.txt").read_text() == "new a.txt\n"
-
-
-async def test_a_run_outlives_a_connection_that_is_reset(shared: Shared, workspace: Path) -> None:
-    gate = asyncio.Event()
-    api = shared.play(lambda *_: say("here you are", gate=gate))
-    async with shared.server.opened(workspace, options=shared.options) as client:
-        session_id, _ = await client.session()
-        client.start_prompt(session_id, "go")
-        await api.until(lambda: len(api.requests) == 1)
-        reset(client)
-    async with shared.server.opened(workspace) as client:
-        loaded = await client.request("deputy/session/load", {"sessionId": session_id})
-        assert loaded["agents"][0]["status"] == "running"
-        gate.set()
-        assert (await client.event("turn_finished"))["stopReason"] == "end_turn"
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)

@@ -35,10 +35,15 @@ def visit(nvim: Neovim) -> Iterator[tuple[str, str]]:
     yield "inbox", "questions that wait"
 
 
-def tour(size: str, look: Callable[[str, str, Terminal, Neovim], None], model: str, folder: Path) -> None:
-    """Calls ``look`` at each view, with the name of its file."""
+def write_files(folder: Path) -> None:
+    """What the scripted model reads and edits."""
     (folder / "loop.py").write_text("# tries\nlimit = 2\nrest = 0\n", "utf-8")
     (folder / "notes.md").write_text("It tries two times.\n", "utf-8")
+
+
+def tour(size: str, look: Callable[[str, str, Terminal, Neovim], None], model: str, folder: Path) -> None:
+    """Calls ``look`` at each view, with the name of its file."""
+    write_files(folder)
     columns, lines, background = SIZES[size]
     with in_terminal(folder, columns, lines, background) as (nvim, terminal):
         nvim.setup_scripted(model)

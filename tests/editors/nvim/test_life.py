@@ -58,17 +58,22 @@ def test_a_missing_server_is_told_with_what_to_do(nvim: Neovim) -> None:
     assert "correct the option `server`" in health(nvim)
 
 
-def test_a_server_that_hangs_at_its_start_is_given_up_and_a_restart_takes_a_better_one(nvim: Neovim) -> None:
-    nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
-    nvim.setup(server=["sleep", "600"], start_timeout=1)
-    nvim.ask("hello")
-    nvim.until_shown("No session: the server has not answered in 1 s. `:DeputyRestart` tries again")
+def told_once_and_started_again(nvim: Neovim) -> None:
+    """No server is left, which was told once, and a restart with better options works."""
     nvim.until("#vim.lsp.get_clients({ name = 'deputy' }) == 0")
     assert len(nvim.lua("return NOTICED")) == 1
     nvim.setup(settings={"model": "offline"})
     nvim.command("DeputyRestart")
     nvim.ask("hello")
     nvim.until_shown("offline model")
+
+
+def test_a_server_that_hangs_at_its_start_is_given_up_and_a_restart_takes_a_better_one(nvim: Neovim) -> None:
+    nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    nvim.setup(server=["sleep", "600"], start_timeout=1)
+    nvim.ask("hello")
+    nvim.until_shown("No session: the server has not answered in 1 s. `:DeputyRestart` tries again")
+    told_once_and_started_again(nvim)
 
 
 def test_settings_that_the_server_does_not_take_are_named_and_a_restart_takes_better_ones(nvim: Neovim) -> None:
@@ -77,12 +82,7 @@ def test_settings_that_the_server_does_not_take_are_named_and_a_restart_takes_be
     nvim.ask("hello")
     shown = nvim.until_shown("No session: the server does not start: settings.permissionMode: it must be")
     assert "Correct it in setup(), then `:DeputyRestart`." in shown
-    nvim.until("#vim.lsp.get_clients({ name = 'deputy' }) == 0")
-    assert len(nvim.lua("return NOTICED")) == 1
-    nvim.setup(settings={"model": "offline"})
-    nvim.command("DeputyRestart")
-    nvim.ask("hello")
-    nvim.until_shown("offline model")
+    told_once_and_started_again(nvim)
 
 
 def test_the_server_is_found_beside_the_plugin_in_path_and_in_a_virtual_environment(nvim: Neovim) -> None:

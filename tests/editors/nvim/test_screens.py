@@ -5,18 +5,21 @@ from pathlib import Path
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
-from tests.editors.nvim.screens import FOLDER, SIZES, tour
+from tests.editors.nvim.screens import FOLDER, SIZES, tour, write_files
 from tests.editors.nvim.terminal import Terminal, in_terminal
 
 
+def until_asked(nvim: Neovim, model: str, prompt: str) -> None:
+    nvim.setup_scripted(model)
+    nvim.command("edit loop.py")
+    nvim.ask(prompt)
+    nvim.until("#require('deputy.session').questions() > 0")
+
+
 def test_a_question_above_the_first_line_is_on_the_screen(workspace: Path, model: str) -> None:
-    (workspace / "loop.py").write_text("# tries\nlimit = 2\nrest = 0\n", "utf-8")
-    (workspace / "notes.md").write_text("It tries two times.\n", "utf-8")
+    write_files(workspace)
     with in_terminal(workspace, 140, 36, "dark") as (nvim, terminal):
-        nvim.setup_scripted(model)
-        nvim.command("edit loop.py")
-        nvim.ask("above")
-        nvim.until("#require('deputy.session').questions() > 0")
+        until_asked(nvim, model, "above")
         nvim.until(lambda: terminal.text().startswith("? [fix above] edit_file(loop.py)"))
         nvim.until(lambda: "\n+ # new " in terminal.text())
 
@@ -24,13 +27,9 @@ def test_a_question_above_the_first_line_is_on_the_screen(workspace: Path, model
 def test_a_question_that_is_settled_leaves_the_screen_also_where_its_line_is_below_the_window(
     workspace: Path, model: str
 ) -> None:
-    (workspace / "loop.py").write_text("# tries\nlimit = 2\nrest = 0\n", "utf-8")
-    (workspace / "notes.md").write_text("It tries two times.\n", "utf-8")
+    write_files(workspace)
     with in_terminal(workspace, 80, 20, "dark") as (nvim, terminal):
-        nvim.setup_scripted(model)
-        nvim.command("edit loop.py")
-        nvim.ask("edit it")
-        nvim.until("#require('deputy.session').questions() > 0")
+        until_asked(nvim, model, "edit it")
         nvim.command("wincmd t | resize 4")
         nvim.until(lambda: "? [fix the limit] edit_file(loop.py)" in terminal.text().splitlines()[1])
         nvim.command("DeputyStop")
