@@ -105,7 +105,7 @@ class Documents(Workspace):
 
     def notebook_text(self, notebook: types.NotebookDocument) -> str:
         """Its cells as one text, each below a line that tells its kind."""
-        cells = ((cell, self._text_documents.get(unquote(cell.document))) for cell in notebook.cells)
+        cells = ((cell, self.named(cell.document)) for cell in notebook.cells)
         return "\n".join(
             f"# %%{_CELLS.get(cell.kind, '')}\n{document.source.rstrip()}\n" for cell, document in cells if document
         )
@@ -131,7 +131,7 @@ class Documents(Workspace):
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
         """Takes a change, unless it is stale or of a document that is not open; the document that has changed."""
-        document = self._text_documents.get(unquote(params.text_document.uri))
+        document = self.named(params.text_document.uri)
         version = params.text_document.version
         if document is None or (document.version is not None and version <= document.version):
             log.warning("a change of a document was ignored: it is not open, or has moved on")
@@ -141,7 +141,7 @@ class Documents(Workspace):
         document.version = version
         self._changed.set()
         self._changed = asyncio.Event()
-        return document if isinstance(document, Document) else None
+        return document
 
     def update_notebook_document(self, params: types.DidChangeNotebookDocumentParams) -> None:
         notebook = self._notebook_documents.get(unquote(params.notebook_document.uri))

@@ -175,8 +175,8 @@ def _move(ls: DeputyServer, _params: types.DidChangeWorkspaceFoldersParams) -> N
 
 
 def _find_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams) -> None:
-    document = ls.rpc.documents.get_text_document(params.text_document.uri)
-    if isinstance(document, Document):
+    document = ls.rpc.documents.named(params.text_document.uri)
+    if document is not None:
         ls.rpc.background(partial(_found, ls, document))
 
 
