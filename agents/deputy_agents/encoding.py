@@ -46,11 +46,6 @@ def decode(data: bytes) -> tuple[str, Encoding] | None:
     return None if b"\0" in data else (data.decode(UTF8.codec, "surrogateescape"), UTF8)
 
 
-def readable(text: str) -> str:
-    """``text`` for people and models: what is no character is shown as the sign for that."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def is_exact(text: str) -> bool:
     """Whether all of the file was UTF-8."""
     return text.isascii() or _BYTES.search(text) is None

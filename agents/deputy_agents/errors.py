@@ -53,6 +53,18 @@ class InvalidRequest(DeputyError):
         self.field = field
 
 
+MAX_TEXT = 8 * 2**20
+"""Characters of a prompt or a message, which no model could read at once."""
+
+
+def check_length(text: str, field: str, most: int = MAX_TEXT) -> None:
+    """Raises InvalidRequest: what a client gave as ``field`` is longer than ``most`` characters."""
+    if len(text) > most:
+        raise InvalidRequest(
+            f"{field}: it has {len(text):,} characters, and may have {most:,}. Long texts belong into files.", field
+        )
+
+
 class NotConfigured(DeputyError):
     """A setting is missing; the message says which and how to set it."""
 

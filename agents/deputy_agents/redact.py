@@ -19,14 +19,15 @@ _SHAPES = re.compile(
     | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
     | AKIA[0-9A-Z]{16}
     | xox[abeprs]-[\w-]{10,}
-    | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}                # JSON web tokens
+    | (?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}                # JSON web tokens
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | (?<=://)[^/\s:@]+:[^/\s@]+(?=@)                   # user and password in an address
     """,
     re.VERBOSE | re.DOTALL,
 )
+# Nothing here is tried from each character to the end of a long word: what an agent reads may be megabytes.
 _ASSIGNED = re.compile(
-    r"""\b([\w-]*(?:passw(?:or)?d|secret|api[_-]?key|access[_-]?key|auth[_-]?token)[\w-]*["']?\s*[:=]\s*)
+    r"""((?:passw(?:or)?d|secret|api[_-]?key|access[_-]?key|auth[_-]?token)[\w-]{0,64}["']?\s{0,16}[:=]\s{0,16})
         (?:"[^"\n]{6,}"|'[^'\n]{6,}'|[^\s"',;]{6,})""",
     re.IGNORECASE | re.VERBOSE,
 )

@@ -21,7 +21,7 @@ from deputy_agents.definition import PermissionMode, Problem
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.loader import PRIMARY
 from deputy_agents.editor import Editors
-from deputy_agents.errors import InvalidRequest, UnknownAgent, WrongState
+from deputy_agents.errors import InvalidRequest, UnknownAgent, WrongState, check_length
 from deputy_agents.event import (
     AgentStarted,
     DefinitionsChanged,
@@ -65,6 +65,9 @@ from deputy_agents.view import AgentNode, Entry, View
 from deputy_agents.workspace import Workspace
 
 logger = logging.getLogger(__name__)
+
+MAX_NAME = 200
+"""Characters of a model's name."""
 
 READING_GRACE = 5
 """Seconds that may pass until what a prompt mentions is read."""
@@ -192,8 +195,9 @@ class Session:
         """Gives the primary another model, from its next request on.
 
         Raises:
-            InvalidRequest: the name is blank.
+            InvalidRequest: the name is blank, or very long.
         """
+        check_length(name, "model", MAX_NAME)
         name = clean(name).strip()
         if not name:
             raise InvalidRequest("model: a name is needed.", "model")
@@ -254,8 +258,9 @@ class Session:
         """Accepts a prompt as a person wrote it: ``/command arguments`` becomes what the command stands for, and what
         is mentioned with ``@`` is attached, as is ``attached``, which people do not see of it. Those who call at the
         same time are accepted in the order of their calls, and each in bounded time: what cannot be read by then is
-        left to the agent. Raises as :meth:`Turns.take`."""
+        left to the agent. Raises as :meth:`Turns.take`, and InvalidRequest for a text that no model could read."""
         shown = text_of(blocks)
+        check_length(shown, "prompt")
         # A caller that is cancelled has its turn all the same: what it asked for is answered by the end of a turn.
         with anyio.CancelScope(shield=True):
             async with self._refreshing:
@@ -347,10 +352,11 @@ class Session:
         Raises:
             UnknownAgent: no such agent here.
             WrongState: it has ended, or is idle.
-            InvalidRequest: there is nothing in it.
+            InvalidRequest: there is nothing in it, or more than a model can read.
         """
         if not text.strip():
             raise InvalidRequest("The message is empty.", "text")
+        check_length(text, "text")
         self._supervisor.steer(agent_id, text)
 
     def waiting(self) -> tuple[tuple[str, str], ...]:

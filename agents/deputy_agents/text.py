@@ -43,6 +43,12 @@ def lines_of(text: str) -> list[str]:
     return _AFTER_LINE_END.split(text)
 
 
+def readable(text: str) -> str:
+    """``text`` with what is no character replaced by the sign for that. JSON can carry halves of surrogate pairs, and
+    bytes that are no UTF-8 are kept as such: two that make a pair are joined."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def cut(text: str, limit: int) -> str:
     """At most ``limit`` characters of ``text``, the cut marked by ``…``."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

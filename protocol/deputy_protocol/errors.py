@@ -1,4 +1,7 @@
-"""Every request gets exactly one answer. An error's message says what is wrong and what to do; its `data`, where it has
+"""A message has at most 64 MiB and 100,000 values; a prompt at most 8 Mi characters and 1,000 blocks. Half of a
+surrogate pair, which JSON can carry but no file, counts as U+FFFD.
+
+Every request gets exactly one answer. An error's message says what is wrong and what to do; its `data`, where it has
 one, is described with its code. Messages hold nothing secret and no local path of the server.
 """
 
@@ -20,7 +23,7 @@ class ErrorCode(IntEnum):
         member.meaning = meaning
         return member
 
-    PARSE_ERROR = -32700, "The message is no JSON."
+    PARSE_ERROR = -32700, "The message is no JSON, or holds too many values."
     INVALID_REQUEST = -32600, "The message is no request, or a second `initialize`."
     METHOD_NOT_FOUND = -32601, "There is no such method or command."
     INVALID_PARAMS = -32602, "The parameters do not validate; `data.field` names the first that does not."

@@ -94,7 +94,7 @@ class SessionPromptParams(Params):
     """A prompt."""
 
     session_id: str
-    prompt: Annotated[tuple[PromptBlock, ...], Field(min_length=1)]
+    prompt: Annotated[tuple[PromptBlock, ...], Field(min_length=1, max_length=1000)]
     queue: Flag = False
     """Wait when a turn runs."""
     work_done_token: ProgressToken | None = None

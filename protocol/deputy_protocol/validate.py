@@ -55,6 +55,7 @@ _REASONS = {
     "string_pattern_mismatch": "it does not have the form that is needed",
     "string_too_short": "it must not be empty",
     "too_short": "it must not be empty",
+    "too_long": "it must not have more than {max_length}",
     "greater_than": "it must be above {gt}",
     "greater_than_equal": "it must be at least {ge}",
     "less_than_equal": "it must be at most {le}",

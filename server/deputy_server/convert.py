@@ -22,6 +22,7 @@ from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.picture import picture
 from deputy_agents.ports import Answer, Dismissed, Selected, SessionRecord
 from deputy_agents.shell.background import BackgroundCommand
+from deputy_agents.text import readable
 from deputy_protocol import agent, message, permission, place, session, settings, tool, transcript
 from deputy_protocol import definition as wire_definition
 from deputy_protocol import event as wire_event
@@ -381,7 +382,7 @@ def blocks(prompt: Sequence[message.PromptBlock], cwd: Path) -> tuple[Block, ...
 def _block(block: message.PromptBlock, cwd: Path, field: str) -> Block:
     match block:
         case message.TextBlock():
-            return Text(sound(block.text))
+            return Text(block.text)
         case message.ImageBlock():
             return image(block.data, field)
         case message.ResourceLink():
@@ -406,7 +407,7 @@ def image(data: str, field: str) -> Image:
 def file_words(uri: str, span: place.Range | None, cwd: Path) -> str:
     """A file, or a part of it, as agents write places: ``src/a.py:12-30``."""
     path = local_path(uri)
-    name = sound(uri if path is None else _relative(path, cwd))
+    name = readable(uri if path is None else _relative(path, cwd))
     if span is None:
         return name
     first, last = span.start.line + 1, span.end.line + (1 if span.end.character else 0)
@@ -415,11 +416,6 @@ def file_words(uri: str, span: place.Range | None, cwd: Path) -> str:
 
 def _relative(path: Path, cwd: Path) -> str:
     return path.relative_to(cwd).as_posix() if path.is_relative_to(cwd) else str(path)
-
-
-def sound(text: str) -> str:
-    """``text`` without halves of surrogate pairs, which JSON can carry but UTF-8 cannot."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def answer(outcome: permission.PermissionOutcome) -> Answer:

@@ -31,5 +31,20 @@ def test_values_of_variables_that_are_called_secret_go(name: str) -> None:
     assert Redactor({name: "open sesame"}).text("say open sesame now") == f"say {MASK} now"
 
 
+@pytest.mark.parametrize("word", ["a-", "sk-", "eyJaaaaaaaa", "password", "password ", "api-key-", "://a:", "secret="])
+def test_no_word_takes_long_to_look_through(word: str) -> None:
+    """Looked at anew from each of its places to its end, it would take hours."""
+    text = word * 100_000 + "!"
+    assert Redactor({}).text(text).endswith(("!", MASK))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["DB_PASSWORD=open-sesame", 'my-api-key-of-old: "open sesame"', "client_secret_v2 = 'open sesame'"],
+)
+def test_what_is_assigned_to_a_secret_name_goes(text: str) -> None:
+    assert "sesame" not in Redactor({}).text(text)
+
+
 def test_keys_of_services_go() -> None:
     assert MASK in Redactor({}).text("use sk-ant-api03-abcdefghijklmnop")

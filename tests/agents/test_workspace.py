@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deputy_agents import disk
-from deputy_agents.encoding import decode, readable
+from deputy_agents.encoding import decode
 from deputy_agents.errors import OutsideRoots, ToolError
 from deputy_agents.settings import Root
+from deputy_agents.text import readable
 from deputy_agents.workspace import PathKind, Workspace, digest, is_secret
 from tests.support.files import OpenDocuments
 

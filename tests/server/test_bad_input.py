@@ -201,10 +201,38 @@ async def test_params_with_keys_that_trouble_libraries_are_taken_as_they_are(cli
     assert await client.request("deputy/session/list", {"jsonrpc": "2.0", "extra": trouble}) is not None
 
 
-async def test_halves_of_surrogate_pairs_in_a_prompt_do_no_harm(client: RpcClient) -> None:
+@pytest.mark.parametrize("values", [b"1," * 3_000_000, b'{"a":"b"},' * 300_000, b"[" * 200_000], ids=len)
+async def test_a_message_of_very_many_values_is_refused(client: RpcClient, values: bytes) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"deputy/session/list","params":{"x":[%b1]}}' % values
+    await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
+
+
+async def test_a_long_text_is_no_matter_whatever_is_in_it(client: RpcClient) -> None:
+    assert await client.request("deputy/session/list", {"x": '[{"a": 1}, "\\", 2]\n' * 100_000}) is not None
+
+
+@pytest.mark.parametrize("count", [8 * 2**20 + 1, 40 * 2**20])
+async def test_a_text_that_no_model_could_read_is_refused(client: RpcClient, count: int) -> None:
+    session_id, agent_id = await client.session()
+    for method, params, field in (
+        ("deputy/session/prompt", {"prompt": [{"type": "text", "text": "a" * count}]}, "prompt"),
+        ("deputy/agent/message", {"agentId": agent_id, "text": "a" * count}, "text"),
+        ("deputy/session/setModel", {"model": "a" * count}, "model"),
+    ):
+        with pytest.raises(RpcFailure) as failure:
+            await client.request(method, {"sessionId": session_id, **params})
+        assert (failure.value.code, failure.value.data["field"]) == (-32602, field)
+
+
+async def test_halves_of_surrogate_pairs_become_the_sign_for_no_character(client: RpcClient) -> None:
     session_id, _ = await client.session(title="\ud800")
-    answer = await client.prompt(session_id, "hello \ud83d there")
+    answer = await client.prompt(session_id, "hello \ud83d there \U0001f600")
     assert answer["stopReason"] == "end_turn"
+    said = await client.event("message", lambda e: e["sessionId"] == session_id and e["role"] == "user")
+    assert said["text"] == "hello \ufffd there \U0001f600"
+    assert await client.request("deputy/session/setModel", {"sessionId": session_id, "model": "m\udc00"}) == {}
+    listed = await client.request("deputy/session/list", {})
+    assert next(s["model"] for s in listed["sessions"] if s["sessionId"] == session_id) == "m\ufffd"
 
 
 async def test_notifications_that_do_not_fit_are_dropped(client: RpcClient) -> None:
@@ -239,7 +267,7 @@ async def test_addresses_that_name_no_file_end_nothing(client: RpcClient, worksp
     assert (await client.prompt(session_id, "hello"))["stopReason"] == "end_turn"
     with pytest.raises(RpcFailure) as failure:
         await client.request("deputy/session/load", {"sessionId": "\ud800"})
-    assert failure.value.code == -32602
+    assert failure.value.code == -32001
     assert "Traceback" not in client.stderr
 
 

@@ -114,13 +114,13 @@ def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: P
     spot = place.Range(start=place.Position(line=4, character=2), end=place.Position(line=6, character=0))
     prompt = (
         message.ResourceLink(uri=(tmp_path / "src" / "a.py").as_uri(), range=spot),
-        message.TextBlock(text="half \ud800 pair"),
+        message.TextBlock(text="in words"),
         message.ImageBlock(mime_type="image/png", data=PNG),
         message.ResourceLink(uri="untitled:Untitled-1"),
     )
     assert convert.blocks(prompt, tmp_path) == (
         Text("(about src/a.py:5-6)"),
-        Text("half ? pair"),
+        Text("in words"),
         Image("image/png", PNG),
         Text("(about untitled:Untitled-1)"),
     )

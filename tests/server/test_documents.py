@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from deputy_agents.errors import ToolError
+from deputy_agents.text import lines_of
 from deputy_server.lsp.client import Client
-from deputy_server.lsp.documents import Documents, lines_of
+from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.editor import EditorBuffers, minimal_edit
 from deputy_server.lsp.rpc import RpcProtocol
 

@@ -237,7 +237,7 @@ class _Tree:
 
 _WORDS: Mapping[str, Value] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
-_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_DECIMAL = re.compile(r"[-+]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 
 
 def _scalar(text: str) -> Value:

@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 from deputy_agents.ids import new_id
 from deputy_agents.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
 from deputy_agents.ports import TextPart, ThinkingPart, Used
+from deputy_agents.text import readable
 
 Json: TypeAlias = Mapping[str, object]
 
@@ -46,16 +47,6 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def whole_characters(text: str) -> str:
-    """``text`` without half characters: pairs of surrogates are joined, lone ones replaced, as neither can be
-    encoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 @dataclass(slots=True)
 class _Open:
     """A content block that still grows: ``parts`` of its text or JSON, and what its opening event said."""
@@ -67,7 +58,7 @@ class _Open:
 
     @property
     def text(self) -> str:
-        return whole_characters("".join(self.parts))
+        return readable("".join(self.parts))
 
 
 class Answer:
@@ -139,9 +130,9 @@ class Answer:
         opened.parts.append(text)
         match opened.kind:
             case "text":
-                return TextPart(whole_characters(text))
+                return TextPart(readable(text))
             case "thinking":
-                return ThinkingPart(whole_characters(text))
+                return ThinkingPart(readable(text))
             case _:
                 return None
 

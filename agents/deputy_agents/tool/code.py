@@ -10,10 +10,9 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from deputy_agents.editor import Ability, Diagnostic, Spot, Symbol
-from deputy_agents.encoding import readable
 from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, ToolKind
-from deputy_agents.text import clean, cut, shortened, visible
+from deputy_agents.text import clean, cut, readable, shortened, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.feedback import told

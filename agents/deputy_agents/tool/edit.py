@@ -14,11 +14,11 @@ from typing import Annotated, TypeVar
 from anyio import to_thread
 from pydantic import Field
 
-from deputy_agents.encoding import check_new, readable
+from deputy_agents.encoding import check_new
 from deputy_agents.errors import ToolError
 from deputy_agents.event import DiffPreview, Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
-from deputy_agents.text import cut, visible
+from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.feedback import after_edit, before_edit

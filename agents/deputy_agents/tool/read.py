@@ -7,12 +7,12 @@ from anyio import to_thread
 from pydantic import Field
 
 from deputy_agents.disk import Entry, TooLarge
-from deputy_agents.encoding import is_exact, readable
+from deputy_agents.encoding import is_exact
 from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.picture import MAX_BYTES, SUFFIXES, Picture, picture
-from deputy_agents.text import cut, visible
+from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.workspace import PathKind, Place, digest

@@ -10,11 +10,10 @@ from typing import Annotated
 from pydantic import Field
 
 from deputy_agents.disk import TooLarge
-from deputy_agents.encoding import readable
 from deputy_agents.errors import ToolError
 from deputy_agents.event import Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
-from deputy_agents.text import cut, visible
+from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.match import last_part, matcher

@@ -4,7 +4,7 @@ export const PROTOCOL_VERSION = 1;
 
 /** Error codes. */
 export const ErrorCode = {
-  /** The message is no JSON. */
+  /** The message is no JSON, or holds too many values. */
   PARSE_ERROR: -32700,
   /** The message is no request, or a second `initialize`. */
   INVALID_REQUEST: -32600,

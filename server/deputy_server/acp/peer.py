@@ -18,7 +18,7 @@ from anyio.abc import TaskGroup
 
 from deputy_protocol.errors import ErrorCode
 from deputy_server.rpc.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
-from deputy_server.rpc.json import JsonObject, dig, is_object
+from deputy_server.rpc.json import JsonObject, NotJson, dig, is_object, read
 from deputy_server.rpc.requests import OpenRequests, RequestId, is_id, outcome
 from deputy_server.rpc.writer import Writer
 
@@ -74,9 +74,9 @@ class Peer:
         if not line.strip():
             return
         try:
-            message: object = json.loads(line)
-        except (ValueError, RecursionError):
-            self.refuse(None, ErrorCode.PARSE_ERROR, "The line is not valid JSON.")
+            message = read(line)
+        except NotJson as error:
+            self.refuse(None, ErrorCode.PARSE_ERROR, str(error))
             return
         fields = message if is_object(message) else {}
         match fields.get("method"), "id" in fields:

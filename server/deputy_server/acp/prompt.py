@@ -47,7 +47,7 @@ def read_prompt(given: Iterable[Given], cwd: Path) -> Prompt:
     for index, one in enumerate(given):
         match one:
             case schema.TextContentBlock():
-                said.append(Text(convert.sound(one.text)))
+                said.append(Text(one.text))
             case schema.ImageContentBlock():
                 said.append(convert.image(one.data, f"prompt[{index}].data"))
             case schema.ResourceContentBlock():
@@ -65,7 +65,7 @@ def _embedded(given: schema.EmbeddedResourceContentBlock, name: str, field: str)
     resource = given.resource
     if isinstance(resource, schema.TextResourceContents):
         mark = "\n[cut: read the file for the rest]"
-        yield Text(f"[{name}, as the editor has it]\n{shortened(convert.sound(resource.text), MAX_ATTACHED, mark)}")
+        yield Text(f"[{name}, as the editor has it]\n{shortened(resource.text, MAX_ATTACHED, mark)}")
     elif (resource.mime_type or "").startswith("image/"):
         yield convert.image(resource.blob, field)
 

@@ -51,5 +51,5 @@ async def revert(connection: Connection, params: AgentRevertParams) -> AgentReve
 
 async def message(connection: Connection, params: AgentMessageParams) -> AgentMessageResult:
     session = await connection.session(params.session_id)
-    session.steer(params.agent_id, convert.sound(params.text))
+    session.steer(params.agent_id, params.text)
     return AgentMessageResult(queued=True)

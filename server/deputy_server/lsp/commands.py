@@ -41,7 +41,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
     """Starts a turn and answers at once."""
     session, fresh = await _session(connection, argument)
     feed = connection.subscribe(session, after=0 if fresh else None)
-    words = convert.sound(argument.text)
+    words = argument.text
     if argument.uri is not None:
         place = convert.file_words(argument.uri, argument.range, Path(session.record.cwd))
         words = f"{words}\n\n(about {place})"

@@ -218,7 +218,7 @@ class Connection:
     def text_changed(self, document: Document) -> None:
         """The client has changed an open document."""
         if document.real_path is not None:
-            self.findings.text_changed(document.real_path, document.source)
+            self.findings.text_changed(document.real_path, lambda: document.source)
 
     def _documents_changed(self) -> None:
         """Transcripts were written: what stands at their lines may be another thing now."""

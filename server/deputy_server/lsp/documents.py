@@ -17,7 +17,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
-from deputy_agents.text import lines_of
+from deputy_server.lsp.rope import Rope
 from deputy_server.rpc.json import JsonObject
 from deputy_server.uris import local_path
 
@@ -26,13 +26,17 @@ log = logging.getLogger(__name__)
 _CELLS = {types.NotebookCellKind.Markup: " [markdown]"}
 
 
+_UNITS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
+"""In what positions are counted: an encoding, and bytes of one of its units."""
+
+
 class Document(TextDocument):
     """An open document."""
 
     def __init__(self, item: types.TextDocumentItem, workspace: Workspace) -> None:
-        super().__init__(
-            item.uri, item.text, item.version, str(item.language_id), position_codec=workspace.position_codec
-        )
+        super().__init__(item.uri, None, item.version, str(item.language_id))
+        self._rope = Rope(item.text)
+        self._units = _UNITS[str(workspace.position_encoding)]
         path = to_fs_path(item.uri)
         self.real_path = Path(os.path.normpath(path)) if path else None
         """Where it is on disk, symlinks resolved once :meth:`find` has run; ``None`` when it is no file (an untitled
@@ -44,21 +48,19 @@ class Document(TextDocument):
             self.real_path = await anyio.to_thread.run_sync(local_path, self.uri)
 
     @property
-    def lines(self) -> list[str]:
-        return lines_of(self.source)
+    def source(self) -> str:
+        return self._rope.text
 
     def offset_of(self, position: types.Position) -> int:
         """The index in the text of a position in the client's units."""
-        lines = self.lines
-        if position.line >= len(lines):
-            return len(self.source)
-        line = lines[position.line].rstrip("\r\n")
-        return sum(map(len, lines[: position.line])) + self._column(line, position.character)
+        start, line = self._rope.line(position.line)
+        return start + self._column(line, position.character)
 
     def position_of(self, offset: int) -> types.Position:
         """The position, in the client's units, of an index in the text."""
-        lines = lines_of(self.source[:offset])
-        return types.Position(len(lines) - 1, self.position_codec.client_num_units(lines[-1]))
+        number, before = self._rope.place(offset)
+        codec, size = self._units
+        return types.Position(number, len(before) if before.isascii() else len(before.encode(codec)) // size)
 
     def range_of(self, start: int, end: int) -> JsonObject:
         """The range between two indices in the text, as LSP has it."""
@@ -69,18 +71,19 @@ class Document(TextDocument):
         }
 
     def _column(self, line: str, units: int) -> int:
-        if line.isascii():
-            return min(units, len(line))
-        for index, char in enumerate(line):
-            if units <= 0:
-                return index
-            units -= self.position_codec.client_num_units(char)
-        return len(line)
+        """The index in ``line`` of so many units; within a character, that of the character."""
+        begin = line[:units]
+        if begin.isascii():
+            return len(begin)
+        codec, size = self._units
+        return len(begin.encode(codec)[: units * size].decode(codec, "ignore"))
+
+    def _apply_full_change(self, change: types.TextDocumentContentChangeEvent) -> None:
+        self._rope = Rope(change.text)
 
     def _apply_incremental_change(self, change: types.TextDocumentContentChangePartial) -> None:
         start, end = self.offset_of(change.range.start), self.offset_of(change.range.end)
-        text = self.source
-        self._source = text[:start] + change.text + text[max(start, end) :]
+        self._rope.replace(start, end, change.text)
 
 
 class Documents(Workspace):

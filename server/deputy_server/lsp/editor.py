@@ -1,6 +1,5 @@
 """The editor's open documents as the agents' :class:`~deputy_agents.ports.Buffers`."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from lsprotocol import types
@@ -113,7 +112,7 @@ def minimal_edit(document: Document, new_text: str) -> JsonObject | None:
     longest = min(len(old_text), len(new_text)) - last
     start = _shared(old_text, new_text, longest)
     old_rest, new_rest = (text[: len(text) - last] for text in (old_text, new_text))
-    end = last + _shared(reversed(old_rest), reversed(new_rest), longest - start)
+    end = last + _shared(old_rest, new_rest, longest - start, behind=True)
     # A place between CR and LF is none that an editor knows.
     if old_text[:start].endswith("\r") or new_text[:start].endswith("\r"):
         start -= 1
@@ -125,7 +124,12 @@ def minimal_edit(document: Document, new_text: str) -> JsonObject | None:
     }
 
 
-def _shared(one: Iterable[str], other: Iterable[str], longest: int) -> int:
-    """How many characters both begin with, at most ``longest``."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return min(longest, next((index for index, (a, b) in pairs if a != b), longest))
+def _shared(one: str, other: str, longest: int, *, behind: bool = False) -> int:
+    """How many characters both begin with, or end with, at most ``longest``."""
+    low, high = 0, longest
+    while low < high:
+        middle = (low + high + 1) // 2
+        # What lies before `low` is known to be the same.
+        part = slice(-middle, -low or None) if behind else slice(low, middle)
+        low, high = (middle, high) if one[part] == other[part] else (low, middle - 1)
+    return low

@@ -1,6 +1,6 @@
 """Findings of reviews as diagnostics, for as long as the lines are there that they are about."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,10 +80,10 @@ class Findings:
             self._publish(path)
         return found is not None
 
-    def text_changed(self, path: Path, text: str) -> None:
+    def text_changed(self, path: Path, text: Callable[[], str]) -> None:
         """Findings move with their lines, and go when these have changed."""
         if shown := self._shown.get(path):
-            lines = [line.rstrip("\r\n") for line in lines_of(text)]
+            lines = [line.rstrip("\r\n") for line in lines_of(text())]
             moved = [there for one in shown if (there := _moved(one, lines)) is not None]
             if moved != shown:
                 self._shown[path] = moved
@@ -100,7 +100,8 @@ class Findings:
         self._looking = False
         for path in tuple(self._shown):
             if self._documents.at(path) is None:
-                self.text_changed(path, await anyio.to_thread.run_sync(_text_of, path))
+                text = await anyio.to_thread.run_sync(_text_of, path)
+                self.text_changed(path, lambda text=text: text)
 
     def _publish(self, path: Path) -> None:
         document = self._documents.at(path)

@@ -28,7 +28,7 @@ from pygls.server import JsonRPCServer
 from deputy_protocol.errors import ErrorCode
 from deputy_server.lsp.stream import Fault
 from deputy_server.rpc.errors import ClientError, ConnectionLost, RpcError, to_rpc_error
-from deputy_server.rpc.json import JsonObject, dig, is_object
+from deputy_server.rpc.json import JsonObject, NotJson, dig, is_object, read
 from deputy_server.rpc.requests import OpenRequests, RequestId, is_id, outcome
 from deputy_server.rpc.writer import Outlet
 
@@ -89,9 +89,9 @@ class RpcProtocol(LanguageServerProtocol):
     def receive(self, body: bytes) -> None:
         """Takes one message. Never raises and never blocks; requests go on in tasks of their own."""
         try:
-            message: object = json.loads(body, parse_constant=_no_number)
-        except (ValueError, RecursionError):
-            self._refuse(None, ErrorCode.PARSE_ERROR, "The message is not valid JSON.")
+            message = read(body)
+        except NotJson as error:
+            self._refuse(None, ErrorCode.PARSE_ERROR, str(error))
             return
         fields = message if is_object(message) else {}
         match fields.get("method"), "id" in fields:
@@ -316,7 +316,3 @@ class RpcProtocol(LanguageServerProtocol):
 
     def _refuse(self, request_id: object, code: ErrorCode, message: str) -> None:
         self._send_error(request_id if is_id(request_id) else None, RpcError(code, message))
-
-
-def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")

@@ -56,7 +56,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         cwd=cwd,
         roots=roots,
         buffers=connection.shared_buffers(),
-        title=None if params.title is None else convert.sound(params.title),
+        title=params.title,
         model=params.model,
         permission_mode=convert.permission_mode(params.permission_mode),
         agent=params.agent,
@@ -114,7 +114,7 @@ async def unqueue(connection: Connection, params: SessionUnqueueParams) -> Sessi
 
 
 async def rename(connection: Connection, params: SessionRenameParams) -> Empty:
-    await connection.app.runtime.rename(params.session_id, convert.sound(params.title))
+    await connection.app.runtime.rename(params.session_id, params.title)
     return Empty()
 
 

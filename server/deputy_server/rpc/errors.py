@@ -63,8 +63,6 @@ def to_rpc_error(error: Exception) -> RpcError:
         return error
     if isinstance(error, errors.ModelError) and error.kind is errors.ModelErrorKind.NOT_CONFIGURED:
         return RpcError(ErrorCode.NOT_CONFIGURED, f"{error} {error.action}".strip(), _data_of(error))
-    if isinstance(error, UnicodeEncodeError):
-        return RpcError(ErrorCode.INVALID_PARAMS, "A text in the parameters holds half of a surrogate pair.")
     for kind, code in _CODES:
         if isinstance(error, kind):
             return RpcError(code, str(error), _data_of(error))
