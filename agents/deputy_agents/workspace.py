@@ -258,6 +258,9 @@ class Workspace:
             await to_thread.run_sync(write)
         elif buffer.text != expected:
             raise ToolError(f"{visible(place.subject)} has changed in the editor since it was read; read it again.")
+        elif place.kind is PathKind.FILE and not await to_thread.run_sync(place.path.exists):
+            # The editor would save it, and make it anew beside the one that has been moved.
+            raise ToolError(f"{visible(place.subject)} is open in the editor, but gone from disk since it was read.")
         else:
             await self.buffers.apply(place.path, text, version=buffer.version, label=label)
 

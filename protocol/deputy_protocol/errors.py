@@ -1,4 +1,4 @@
-"""A message has at most 64 MiB and 100,000 values; a prompt at most 8 Mi characters and 1,000 blocks. Half of a
+"""A message has at most 64 MiB and 300,000 values; a prompt at most 8 Mi characters and 1,000 blocks. Half of a
 surrogate pair, which JSON can carry but no file, counts as U+FFFD.
 
 Every request gets exactly one answer. An error's message says what is wrong and what to do; its `data`, where it has

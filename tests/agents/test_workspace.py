@@ -463,6 +463,21 @@ async def test_an_open_document_is_changed_by_the_editor_alone(workspace: Path) 
     assert (documents.applied, (workspace / "a.txt").read_text()) == (["worker"], "saved")
 
 
+async def test_an_open_document_whose_file_was_moved_away_meanwhile_is_not_made_anew(workspace: Path) -> None:
+    documents = OpenDocuments()
+    files = Workspace([workspace], documents)
+    (workspace / "a.txt").write_text("old")
+    documents.show(workspace / "a.txt", "old")
+    documents.show(workspace / "new.txt", "never saved")
+    place, new = await files.locate("a.txt", workspace), await files.locate("new.txt", workspace)
+    (workspace / "a.txt").rename(workspace / "b.txt")
+    with pytest.raises(ToolError, match="gone from disk"):
+        await files.write(place, "mine", expected="old", label="worker")
+    assert documents.applied == []
+    await files.write(new, "mine", expected="never saved", label="worker")
+    assert documents.open[workspace / "new.txt"].text == "mine"
+
+
 class Slow(OpenDocuments):
     """Applies an edit when it may ``go``."""
 

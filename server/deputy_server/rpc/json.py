@@ -9,7 +9,7 @@ from deputy_agents.text import readable
 JsonObject: TypeAlias = dict[str, object]
 
 
-MAX_VALUES = 100_000
+MAX_VALUES = 300_000
 """Values that one message may hold. Long texts are cheap to take; many small values hold up all other clients."""
 
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
