@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 
 import { Approvals } from "./approval/approvals.ts";
+import { Diffs } from "./approval/diffs.ts";
 import { Lenses } from "./approval/lenses.ts";
 import { Notice } from "./approval/notice.ts";
 import { Proposals } from "./approval/proposals.ts";
@@ -47,7 +48,7 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     sessions,
     questions,
     proposals,
-    approvals: new Approvals(questions, proposals),
+    approvals: new Approvals(questions, proposals, keep(new Diffs(questions, proposals))),
     threads: keep(new Threads(questions, proposals)),
     agents: keep(new AgentsTree(sessions, server)),
     inbox: keep(new Inbox(questions)),
@@ -57,7 +58,7 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     panels: keep(new ThreadPanels(pages)),
   };
   keep(new Definitions(server));
-  keep(new Lenses(proposals));
+  keep(new Lenses(questions, proposals));
   keep(new Notice(questions));
   keep(vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Actions()));
   const commands = {

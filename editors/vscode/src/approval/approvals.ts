@@ -1,19 +1,22 @@
 /** What the user can do with a question. Only the gestures here answer one. */
 import * as vscode from "vscode";
 
-import type { PermissionOption, PermissionRequest } from "../protocol.ts";
+import type { PermissionOption } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
-import { type DiffRequest, editedInput, firstLine, hunksOf, isDiff, withoutHunk } from "../state/proposal.ts";
-import { nameOf, oneLine } from "../state/words.ts";
+import { editedInput, firstLine, hunksOf, isDiff, withoutHunk } from "../state/proposal.ts";
+import { oneLine } from "../state/words.ts";
+import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
 
 export class Approvals {
   readonly #questions: Questions;
   readonly #proposals: Proposals;
+  readonly #diffs: Diffs;
 
-  constructor(questions: Questions, proposals: Proposals) {
+  constructor(questions: Questions, proposals: Proposals, diffs: Diffs) {
     this.#questions = questions;
     this.#proposals = proposals;
+    this.#diffs = diffs;
   }
 
   /** Answers with one of the question's own options. */
@@ -26,9 +29,7 @@ export class Approvals {
       this.#questions.answer(requestId, option, input && { input });
     } catch (error) {
       void vscode.window.showErrorMessage((error as Error).message);
-      return;
     }
-    await this.#closeDiffs(request);
   }
 
   async approve(requestId: string): Promise<void> {
@@ -40,7 +41,6 @@ export class Approvals {
     const request = this.#questions.get(requestId);
     if (!request) return this.#tooLate();
     this.#questions.answer(requestId, "reject_once", note.trim() ? { feedback: note.trim() } : {});
-    await this.#closeDiffs(request);
   }
 
   /** Asks for the reason first; closing the box leaves the question open. */
@@ -81,24 +81,15 @@ export class Approvals {
   async openDiff(requestId: string): Promise<void> {
     const request = this.#questions.get(requestId);
     if (!request || !isDiff(request)) return this.#tooLate();
-    const [before, after] = [this.#proposals.uri(request, "old"), this.#proposals.uri(request, "new")];
-    await vscode.commands.executeCommand("vscode.diff", before, after, diffTitle(request), { preview: true });
+    await this.#diffs.open(request);
   }
 
   /** All changes of the question's batch in one editor. */
   async openBatch(requestId: string): Promise<void> {
     const batch = this.#questions.get(requestId)?.batch.id;
-    const requests = this.#questions
-      .list()
-      .filter(isDiff)
-      .filter((request) => request.batch.id === batch);
-    const first = requests[0];
-    if (!first) return this.#tooLate();
-    const files = requests.map((request) => {
-      const after = this.#proposals.uri(request, "new");
-      return [after, this.#proposals.uri(request, "old"), after];
-    });
-    await vscode.commands.executeCommand("vscode.changes", batchTitle(first), files);
+    const requests = this.#questions.list().filter((request) => request.batch.id === batch);
+    if (batch === undefined) return this.#tooLate();
+    await this.#diffs.openAll(requests.filter(isDiff));
   }
 
   /** Puts one hunk of the proposal back to what the file has. */
@@ -124,35 +115,8 @@ export class Approvals {
     else await this.#tooLate();
   }
 
-  /** Closes the tabs of a settled proposal; what the user has typed there was taken with the answer. */
-  async #closeDiffs(request: PermissionRequest): Promise<void> {
-    if (!isDiff(request)) return;
-    const after = this.#proposals.uri(request, "new").toString();
-    const batchGoesOn = this.#questions.list().some(({ batch }) => batch.id === request.batch.id);
-    const tabs = vscode.window.tabGroups.all
-      .flatMap((group) => group.tabs)
-      .filter((tab) =>
-        tab.input instanceof vscode.TabInputTextDiff
-          ? tab.input.modified.toString() === after
-          : !batchGoesOn && tab.label.startsWith(batchTitle(request)),
-      );
-    const document = vscode.workspace.textDocuments.find((open) => open.uri.toString() === after);
-    // A dirty proposal would ask whether to save it.
-    if (tabs.length && document?.isDirty) await document.save();
-    if (tabs.length) await vscode.window.tabGroups.close(tabs);
-  }
-
   #tooLate(): Promise<void> {
     vscode.window.setStatusBarMessage("$(info) That question is settled already.", 4000);
     return Promise.resolve();
   }
-}
-
-function diffTitle(request: DiffRequest): string {
-  const name = vscode.Uri.parse(request.preview.uri).path.split("/").at(-1) ?? "";
-  return `${oneLine(name, 60)} (proposed by ${nameOf(request.agent, 40)})`;
-}
-
-function batchTitle(request: PermissionRequest): string {
-  return `Changes proposed by ${nameOf(request.agent, 40)}`;
 }

@@ -1,6 +1,7 @@
 /** Lenses over a proposal in a diff: the answers on top, and at each hunk the way back. */
 import * as vscode from "vscode";
 
+import type { Questions } from "../questions.ts";
 import { hunksOf } from "../state/proposal.ts";
 import { type Proposals, SCHEME } from "./proposals.ts";
 
@@ -10,11 +11,12 @@ export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   readonly onDidChangeCodeLenses = this.#changes.event;
 
-  constructor(proposals: Proposals) {
+  constructor(questions: Questions, proposals: Proposals) {
     this.#proposals = proposals;
     this.#subscriptions = [
       vscode.languages.registerCodeLensProvider({ scheme: SCHEME }, this),
       proposals.onDidEdit(() => this.#changes.fire()),
+      questions.onDidChange(() => this.#changes.fire()),
     ];
   }
 

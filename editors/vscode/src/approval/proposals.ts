@@ -15,6 +15,8 @@ type Side = "old" | "new";
 export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   readonly #questions: Questions;
   readonly #edited = new Map<string, string>();
+  /** What open editors have last seen, by address: they can still save, and so close, when their question is settled. */
+  readonly #seen = new Map<string, string>();
   readonly #files = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly #edits = new vscode.EventEmitter<string>();
   readonly #subscriptions: vscode.Disposable[];
@@ -27,6 +29,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     this.#subscriptions = [
       vscode.workspace.registerFileSystemProvider(SCHEME, this, { isCaseSensitive: true }),
       vscode.workspace.onDidChangeTextDocument(({ document }) => this.#take(document)),
+      vscode.workspace.onDidCloseTextDocument(({ uri }) => this.#seen.delete(uri.toString())),
       questions.onDidChange(() => this.#tidy()),
     ];
   }
@@ -60,17 +63,21 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   stat(uri: vscode.Uri): vscode.FileStat {
     const size = Buffer.byteLength(this.#content(uri));
     const readonly = this.#side(uri) === "old" ? { permissions: vscode.FilePermission.Readonly } : {};
-    return { type: vscode.FileType.File, ctime: 0, mtime: Date.now(), size, ...readonly };
+    // Only its own editor changes a proposal, so it is never newer than what that has read.
+    return { type: vscode.FileType.File, ctime: 0, mtime: 0, size, ...readonly };
   }
 
   readFile(uri: vscode.Uri): Uint8Array {
-    return Buffer.from(this.#content(uri));
+    const text = this.#content(uri);
+    this.#seen.set(uri.toString(), text);
+    return Buffer.from(text);
   }
 
   writeFile(uri: vscode.Uri, content: Uint8Array): void {
-    const request = this.request(uri);
-    if (!request || this.#side(uri) !== "new") throw vscode.FileSystemError.NoPermissions(uri);
-    this.#keep(request, Buffer.from(content).toString());
+    if (this.#side(uri) !== "new") throw vscode.FileSystemError.NoPermissions(uri);
+    const [request, text] = [this.request(uri), Buffer.from(content).toString()];
+    this.#seen.set(uri.toString(), text);
+    if (request) this.#keep(request, text);
     this.#files.fire([{ type: vscode.FileChangeType.Changed, uri }]);
   }
 
@@ -106,9 +113,11 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
 
   #content(uri: vscode.Uri): string {
     const request = this.request(uri);
+    if (request) return this.#side(uri) === "new" ? this.text(request) : (request.preview.oldText ?? "");
+    const seen = this.#seen.get(uri.toString());
     // A tab that is restored after a restart: its question is gone.
-    if (!request) throw vscode.FileSystemError.FileNotFound(uri);
-    return this.#side(uri) === "new" ? this.text(request) : (request.preview.oldText ?? "");
+    if (seen === undefined) throw vscode.FileSystemError.FileNotFound(uri);
+    return seen;
   }
 
   #take(document: vscode.TextDocument): void {
@@ -127,5 +136,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     for (const requestId of this.#edited.keys()) {
       if (!this.#questions.get(requestId)) this.#edited.delete(requestId);
     }
+    const open = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));
+    for (const uri of this.#seen.keys()) if (!open.has(uri)) this.#seen.delete(uri);
   }
 }

@@ -3,19 +3,21 @@ import * as vscode from "vscode";
 
 import { optionOf } from "../questions.ts";
 import { isDiff } from "../state/proposal.ts";
+import { nameOf, oneLine } from "../state/words.ts";
 import type { InboxItem } from "../views/inbox.ts";
+import { withoutLabel } from "../views/inbox.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
 /** What a question's command is called with: by a link, the inbox, a thread, a thread's reply box, or an editor's title. */
 type Which = string | InboxItem | vscode.CommentThread | vscode.CommentReply | vscode.Uri | undefined;
 
 export function questionCommands({ questions, proposals, approvals, threads, chat }: Deputy): CommandTable {
-  const idOf = (which: Which): string => {
+  /** The question that was named; empty when it is settled. */
+  const named = (which: NonNullable<Which>): string => {
     if (typeof which === "string") return which;
     if (which instanceof vscode.Uri) return proposals.request(which)?.requestId ?? "";
-    if (which && "kind" in which) return which.kind === "question" ? which.requestId : "";
-    if (which) return threads.requestId("thread" in which ? which.thread : which) ?? "";
-    return here() ?? questions.list()[0]?.requestId ?? "";
+    if ("kind" in which) return which.kind === "question" ? which.requestId : "";
+    return threads.requestId("thread" in which ? which.thread : which) ?? "";
   };
   /** The question that the editor with the focus is about: its proposal, or the file that it would change. */
   const here = (): string | undefined => {
@@ -23,22 +25,43 @@ export function questionCommands({ questions, proposals, approvals, threads, cha
     const at = questions.list().find((request) => isDiff(request) && request.preview.uri === shown?.toString());
     return (shown && proposals.request(shown)?.requestId) ?? at?.requestId;
   };
-  const on = (run: (requestId: string) => unknown) => (which?: Which) => run(idOf(which));
-  const about = (item: InboxItem | undefined): string =>
-    item?.kind === "agent" ? item.agentId : (questions.list()[0]?.agent.agentId ?? "");
+  /** Asks which question is meant; none when the user picks none. */
+  const pick = async (): Promise<string | undefined> => {
+    const items = questions.list().map((request) => ({
+      label: oneLine(withoutLabel(request), 80),
+      description: nameOf(request.agent),
+      requestId: request.requestId,
+    }));
+    const title = items.length ? "Which question?" : "Nothing waits for you";
+    return (await vscode.window.showQuickPick(items, { title }))?.requestId;
+  };
+  /** An answer reaches the question that it names, or whose proposal has the focus; no other one is meant by it. */
+  const answering = (run: (requestId: string) => unknown) => async (which?: Which) => {
+    const shown = vscode.window.activeTextEditor?.document.uri;
+    const id = which === undefined ? (shown && named(shown)) || (await pick()) : named(which);
+    return id === undefined ? undefined : run(id);
+  };
+  const lookingAt = (run: (requestId: string) => unknown) => async (which?: Which) => {
+    const id = which === undefined ? (here() ?? (await pick())) : named(which);
+    return id === undefined ? undefined : run(id);
+  };
+  const ofAgent = (allow: boolean) => (item?: InboxItem) =>
+    item?.kind === "agent"
+      ? approvals.answerAgent(item.agentId, allow)
+      : vscode.commands.executeCommand("deputy.questions.focus");
   return {
-    "deputy.question.approve": on((id) => approvals.approve(id)),
-    "deputy.question.approveAlways": on((id) => {
+    "deputy.question.approve": answering((id) => approvals.approve(id)),
+    "deputy.question.approveAlways": answering((id) => {
       const option = optionOf(questions.get(id), "allow_always");
       return option && approvals.choose(id, option);
     }),
-    "deputy.question.deny": on((id) => approvals.deny(id)),
-    "deputy.question.denyWithReason": on((id) => approvals.denyWithReason(id)),
-    "deputy.question.denyWithNote": (reply: vscode.CommentReply) => approvals.deny(idOf(reply), reply.text),
-    "deputy.question.openDiff": on((id) => approvals.openDiff(id)),
-    "deputy.question.openBatch": on((id) => approvals.openBatch(id)),
+    "deputy.question.deny": answering((id) => approvals.deny(id)),
+    "deputy.question.denyWithReason": answering((id) => approvals.denyWithReason(id)),
+    "deputy.question.denyWithNote": (reply: vscode.CommentReply) => approvals.deny(named(reply), reply.text),
+    "deputy.question.openDiff": lookingAt((id) => approvals.openDiff(id)),
+    "deputy.question.openBatch": lookingAt((id) => approvals.openBatch(id)),
     "deputy.question.rejectHunk": (uri: vscode.Uri, index: number) => approvals.rejectHunk(uri, index),
-    "deputy.question.show": on((id) => {
+    "deputy.question.show": lookingAt((id) => {
       const request = questions.get(id);
       return request && !isDiff(request) ? chat.show(id) : approvals.show(id);
     }),
@@ -47,7 +70,7 @@ export function questionCommands({ questions, proposals, approvals, threads, cha
       const next = all[(all.indexOf(here() ?? "") + 1) % Math.max(1, all.length)];
       return next === undefined ? undefined : vscode.commands.executeCommand("deputy.question.show", next);
     },
-    "deputy.inbox.approveAgent": (item?: InboxItem) => approvals.answerAgent(about(item), true),
-    "deputy.inbox.denyAgent": (item?: InboxItem) => approvals.answerAgent(about(item), false),
+    "deputy.inbox.approveAgent": ofAgent(true),
+    "deputy.inbox.denyAgent": ofAgent(false),
   };
 }

@@ -109,6 +109,7 @@ test("what the user makes of a proposal is what is applied", async (deputy) => {
   await clickLens(document.uri, "Approve");
   await ended(deputy);
   assert.ok((await onDisk(greet)).includes('return f"Good evening, {name}!"'));
+  await until("the diff is closed", () => diffTabs().length === 0);
 });
 
 test("one of two changes of a proposal is rejected by its lens", async (deputy) => {
@@ -233,6 +234,35 @@ test("a new file is written when it is approved", async (deputy) => {
   const uri = vscode.Uri.parse(request.preview.uri);
   assert.equal(await onDisk(uri), "# Plan\n\n1. Read\n2. Write\n");
   await vscode.workspace.fs.delete(uri);
+});
+
+test("an approval reaches no other question than the one in front of the user, or the one picked", async (deputy) => {
+  const greet = await file("greet.py");
+  const before = await onDisk(greet);
+  const approve = (picked: unknown): Promise<unknown> =>
+    whileAnswering("showQuickPick", picked, () =>
+      Promise.resolve(vscode.commands.executeCommand("deputy.question.approve")),
+    );
+  ask("improve both");
+  const document = await shown(deputy, "edit_file(backoff.py)");
+  const edit = new vscode.WorkspaceEdit();
+  edit.insert(document.uri, new vscode.Position(0, 0), "# mine\n");
+  assert.ok(await vscode.workspace.applyEdit(edit));
+  await vscode.commands.executeCommand("deputy.cancel");
+  await ended(deputy);
+  await until("the diff of the withdrawn question is closed", () => diffTabs().length === 0);
+
+  ask("improve the greeting");
+  const { requestId } = await question(deputy, "edit_file(greet.py)");
+  await vscode.window.showTextDocument(document.uri).then(undefined, () => undefined);
+  await approve(undefined);
+  await vscode.commands.executeCommand("deputy.question.approve", document.uri);
+  await vscode.commands.executeCommand("deputy.inbox.approveAgent");
+  assert.ok(deputy.questions.get(requestId));
+  assert.equal(await onDisk(greet), before);
+  await approve({ requestId });
+  await ended(deputy);
+  assert.ok((await onDisk(greet)).includes(BETTER));
 });
 
 test("a command is run when it is approved", async (deputy) => {

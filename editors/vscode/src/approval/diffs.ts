@@ -1,0 +1,69 @@
+/** The diffs in which proposals are shown. They close with their question, whoever settles or withdraws it. */
+import * as vscode from "vscode";
+
+import type { PermissionRequest } from "../protocol.ts";
+import type { Questions } from "../questions.ts";
+import { type DiffRequest, isDiff } from "../state/proposal.ts";
+import { nameOf, oneLine } from "../state/words.ts";
+import { type Proposals, SCHEME } from "./proposals.ts";
+
+export class Diffs implements vscode.Disposable {
+  readonly #questions: Questions;
+  readonly #proposals: Proposals;
+  readonly #subscription: vscode.Disposable;
+
+  constructor(questions: Questions, proposals: Proposals) {
+    this.#questions = questions;
+    this.#proposals = proposals;
+    this.#subscription = questions.onDidChange(() => void this.#closeSettled());
+  }
+
+  async open(request: DiffRequest): Promise<void> {
+    const [before, after] = [this.#proposals.uri(request, "old"), this.#proposals.uri(request, "new")];
+    const name = oneLine(vscode.Uri.parse(request.preview.uri).path.split("/").at(-1) ?? "", 60);
+    const title = `${name} (proposed by ${nameOf(request.agent, 40)})`;
+    await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: true });
+    // It may have been settled while the editor opened it.
+    await this.#closeSettled();
+  }
+
+  /** Several changes of one agent in one editor. */
+  async openAll(requests: readonly DiffRequest[]): Promise<void> {
+    const [first] = requests;
+    if (!first) return;
+    const files = requests.map((request) => {
+      const after = this.#proposals.uri(request, "new");
+      return [after, this.#proposals.uri(request, "old"), after];
+    });
+    await vscode.commands.executeCommand("vscode.changes", batchTitle(first), files);
+    await this.#closeSettled();
+  }
+
+  dispose(): void {
+    this.#subscription.dispose();
+  }
+
+  async #closeSettled(): Promise<void> {
+    const batches = this.#questions.list().filter(isDiff).map(batchTitle);
+    const isSettled = (uri: vscode.Uri): boolean => uri.scheme === SCHEME && !this.#proposals.request(uri);
+    const tabs = vscode.window.tabGroups.all
+      .flatMap((group) => group.tabs)
+      .filter(({ input, label }) => {
+        if (input instanceof vscode.TabInputTextDiff) return isSettled(input.modified);
+        if (input instanceof vscode.TabInputText) return isSettled(input.uri);
+        // What an editor of several files shows is not told.
+        return label.startsWith(BATCH) && !batches.some((title) => label.startsWith(title));
+      });
+    if (tabs.length === 0) return;
+    // What was typed there was taken with the answer; unsaved it would ask whether to save it.
+    const unsaved = vscode.workspace.textDocuments.filter((document) => document.isDirty && isSettled(document.uri));
+    await Promise.all(unsaved.map((document) => document.save()));
+    await vscode.window.tabGroups.close(tabs, true);
+  }
+}
+
+const BATCH = "Changes proposed by ";
+
+function batchTitle(request: PermissionRequest): string {
+  return `${BATCH}${nameOf(request.agent, 40)}`;
+}
