@@ -26,7 +26,7 @@ export class Composer implements Part {
   });
   readonly #completions = new Completions(
     this.#text,
-    (text) => this.#view?.send({ type: "complete", text }),
+    (text) => this.#send({ type: "complete", text }),
     () => this.#changed(),
   );
   readonly #chips = h("div", { class: "chips" });
@@ -34,30 +34,32 @@ export class Composer implements Part {
   readonly #mode = h("button", {
     type: "button",
     class: "pick",
-    onClick: () => this.#view?.send({ type: "pickMode" }),
+    onClick: () => this.#send({ type: "pickMode" }),
   });
   readonly #model = h("button", {
     type: "button",
     class: "pick",
-    onClick: () => this.#view?.send({ type: "pickModel" }),
+    onClick: () => this.#send({ type: "pickModel" }),
   });
   readonly #folder = h("span", { class: "folder muted" });
-  readonly #send = iconButton("send", "Send (Enter)", () => this.#submit());
-  readonly #stop = button("Stop", () => this.#view?.send({ type: "cancelTurn" }), {
+  readonly #submitter = iconButton("send", "Send (Enter)", () => this.#submit());
+  readonly #stop = button("Stop", () => this.#send({ type: "cancelTurn" }), {
     class: "secondary small",
     icon: "debug-stop",
     label: "Stop all agents of this session",
   });
   readonly #remember: (draft: Draft) => void;
+  readonly #send: View["send"];
   #mentions: readonly Mention[] = [];
   #pictures: readonly Picture[] = [];
   #queued: SessionState["queue"] | undefined;
-  #view: View | undefined;
 
-  constructor(draft: Draft | undefined, remember: (draft: Draft) => void) {
+  /** What is written goes out by `send` at once, also before there is a session to show. */
+  constructor(draft: Draft | undefined, remember: (draft: Draft) => void, send: View["send"]) {
     this.#remember = remember;
-    this.#send.classList.add("send");
-    const attach = iconButton("add", "Add files to the prompt", () => this.#view?.send({ type: "attach" }));
+    this.#send = send;
+    this.#submitter.classList.add("send");
+    const attach = iconButton("add", "Add files to the prompt", () => this.#send({ type: "attach" }));
     const box = h(
       "div",
       { class: "box" },
@@ -72,7 +74,7 @@ export class Composer implements Part {
         this.#folder,
         h("span", { class: "space" }),
         this.#stop,
-        this.#send,
+        this.#submitter,
       ),
     );
     this.element = h("form", { class: "composer" }, this.#queue, this.#completions.element, box);
@@ -88,10 +90,9 @@ export class Composer implements Part {
   }
 
   update(view: View): void {
-    this.#view = view;
     const busy = isBusy(view.state);
     this.#stop.hidden = !busy;
-    this.#send.title = busy ? "Queue (Enter): runs after this turn" : "Send (Enter)";
+    this.#submitter.title = busy ? "Queue (Enter): runs after this turn" : "Send (Enter)";
     const { mode, model, folder } = view.around;
     this.#folder.hidden = folder === "";
     this.#folder.title = `Agents of this session work in ${folder}`;
@@ -129,8 +130,8 @@ export class Composer implements Part {
 
   #submit(): void {
     const text = this.#text.value.trim();
-    if (!this.#view || (!text && this.#pictures.length === 0)) return;
-    this.#view.send({ type: "prompt", text, mentions: this.#mentions, pictures: this.#pictures });
+    if (!text && this.#pictures.length === 0) return;
+    this.#send({ type: "prompt", text, mentions: this.#mentions, pictures: this.#pictures });
     this.#text.value = "";
     this.#mentions = this.#pictures = [];
     this.#changed();
@@ -149,7 +150,7 @@ export class Composer implements Part {
       if (!mimeType) continue;
       event.preventDefault();
       if (file.size > MAX_PICTURE) {
-        this.#view?.send({ type: "tooLarge", limit: MAX_PICTURE });
+        this.#send({ type: "tooLarge", limit: MAX_PICTURE });
         continue;
       }
       const reader = new FileReader();

@@ -19,6 +19,8 @@ interface Host {
 declare function acquireVsCodeApi(): Host;
 
 const SECOND = 1000;
+/** Milliseconds from which on a drawing is felt. */
+const SLOW = 50;
 /** Pixels from the end within which the page follows what is new. */
 const NEAR_END = 40;
 
@@ -37,13 +39,15 @@ class PageView {
   #state = emptySession("");
   #around: Surroundings | undefined;
   #pictures: Readonly<Record<string, readonly Picture[]>> = {};
+  readonly #send = (message: FromPage): void => this.#host.postMessage(message);
   #scheduled = false;
+  #rest = 0;
   #followsEnd = true;
   #planDrawn: unknown;
 
   constructor(host: Host, root: HTMLElement) {
     this.#host = host;
-    this.#composer = new Composer(host.getState(), (draft) => host.setState(draft));
+    this.#composer = new Composer(host.getState(), (draft) => host.setState(draft), this.#send);
     this.#plan.open = true;
     this.#plan.hidden = true;
     fill(
@@ -107,13 +111,24 @@ class PageView {
     this.#schedule();
   }
 
-  /** Draws at most once a frame, however much is told. A page that is not seen draws when it is. */
+  /**
+   * Draws at most once a frame, however much is told, and after a slow drawing rests for longer than it took, so that
+   * one can always type. A page that is not seen draws when it is.
+   */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
+    if (this.#rest > 0) setTimeout(() => this.#drawInFrame(), this.#rest);
+    else this.#drawInFrame();
+  }
+
+  #drawInFrame(): void {
     requestAnimationFrame(() => {
       this.#scheduled = false;
+      const begun = performance.now();
       this.#draw();
+      const took = performance.now() - begun;
+      this.#rest = took > SLOW ? 2 * took : 0;
     });
   }
 
@@ -125,7 +140,7 @@ class PageView {
       around,
       pictures: this.#pictures,
       now: Date.now(),
-      send: (message) => this.#host.postMessage(message),
+      send: this.#send,
     };
     this.#chooseTranscript(around.agentId ?? this.#state.primaryId);
     this.#transcript?.update(view);

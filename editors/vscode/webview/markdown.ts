@@ -1,8 +1,9 @@
 /** Markdown of agents as elements: no HTML of theirs passes, links lead to files and web pages only when clicked. */
 import DOMPurify from "dompurify";
-import MarkdownIt from "markdown-it";
+import MarkdownIt, { type Token } from "markdown-it";
 
 import { visible } from "../src/state/words.ts";
+import { h } from "./dom.ts";
 
 const PATH = /^(?:\.{0,2}\/)?[\w@.+-]+(?:\/[\w@.+-]+)*\.\w+(?::(\d+)(?:-\d+)?)?$/;
 const ALLOWED = {
@@ -44,7 +45,47 @@ parser.disable("image");
 export type OpenPath = (path: string, line: number | undefined) => void;
 
 export function markdown(text: string, open: OpenPath): DocumentFragment {
-  const fragment = DOMPurify.sanitize(parser.render(visible(text)), ALLOWED);
+  return fragmentOf(parser.parse(visible(text), {}), open);
+}
+
+/** A text that grows: its finished blocks stay as they are, only the last one is made anew. */
+export class GrowingMarkdown {
+  readonly element = h("div", { class: "markdown" });
+  readonly #open: OpenPath;
+  #text = "";
+  /** Characters whose blocks are finished. */
+  #finished = 0;
+  #last: readonly Node[] = [];
+
+  constructor(open: OpenPath) {
+    this.#open = open;
+  }
+
+  /** Shows `text`, which goes on from the one before. */
+  update(text: string): void {
+    if (text === this.#text) return;
+    this.#text = text;
+    const rest = text.slice(this.#finished);
+    const tokens = parser.parse(visible(rest), {});
+    const last = tokens.findLastIndex((token) => token.level === 0 && token.nesting >= 0 && token.map);
+    const finished = fragmentOf(tokens.slice(0, Math.max(0, last)), this.#open);
+    const growing = fragmentOf(tokens.slice(Math.max(0, last)), this.#open);
+    for (const node of this.#last) (node as ChildNode).remove();
+    this.#last = [...growing.childNodes];
+    this.element.append(finished, growing);
+    this.#finished += offsetOf(rest, tokens[last]?.map?.[0] ?? 0);
+  }
+}
+
+/** Where a line begins; lines count from 0. */
+function offsetOf(text: string, line: number): number {
+  let offset = 0;
+  for (let count = 0; count < line; count++) offset = text.indexOf("\n", offset) + 1;
+  return offset;
+}
+
+function fragmentOf(tokens: Token[], open: OpenPath): DocumentFragment {
+  const fragment = DOMPurify.sanitize(parser.renderer.render(tokens, parser.options, {}), ALLOWED);
   for (const link of fragment.querySelectorAll("a")) becomeLink(link, open);
   for (const code of fragment.querySelectorAll(":not(pre) > code")) becomePath(code, open);
   for (const table of fragment.querySelectorAll("table")) wrapTable(table);

@@ -4,8 +4,8 @@ import type { MessageEntry, Range, ToolCallEntry } from "../src/protocol.ts";
 import type { Entry, Stream } from "../src/state/session.ts";
 import { oneLine, signOfCall, visible } from "../src/state/words.ts";
 import { AgentBlock } from "./block.ts";
-import { arrange, fill, h, icon } from "./dom.ts";
-import { markdown } from "./markdown.ts";
+import { arrange, fill, h, icon, setText } from "./dom.ts";
+import { GrowingMarkdown, markdown, type OpenPath } from "./markdown.ts";
 import { QuestionCard } from "./question.ts";
 import type { Part, View } from "./view.ts";
 
@@ -13,6 +13,8 @@ import type { Part, View } from "./view.ts";
 export type Detail = "whole" | "calls";
 
 const RECENT_CALLS = 6;
+/** Characters of a message that are shown here; all of a longer one opens in an editor. */
+const MAX_SHOWN = 100_000;
 
 export class Transcript implements Part {
   readonly element = h("div", { class: "transcript" });
@@ -37,7 +39,7 @@ export class Transcript implements Part {
     for (const entry of own.slice(hidden)) this.#want(wanted, keyOf(entry), () => partOf(entry));
     const stream = streams[this.#agentId];
     if (stream && this.#detail === "whole")
-      this.#want(wanted, `stream/${stream.messageId}`, () => new StreamPart(this.#agentId));
+      this.#want(wanted, `stream/${stream.messageId}`, () => new StreamPart(this.#agentId, view));
     for (const request of Object.values(questions)) {
       if (request.agent.agentId === this.#agentId)
         this.#want(wanted, `question/${request.requestId}`, () => new QuestionCard(request));
@@ -132,16 +134,29 @@ class MessagePart extends EntryPart<MessageEntry> {
     if (pictures && !this.#picturesOf) {
       fill(this.#pictures, icon("file-media"), pictures === 1 ? " 1 picture" : ` ${String(pictures)} pictures`);
     }
-    if (role === "user") body.textContent = visible(text);
-    else body.append(markdown(text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })));
+    const shown = text.slice(0, MAX_SHOWN);
+    if (role === "user") body.textContent = visible(shown);
+    else body.append(markdown(shown, opening(view)));
+    const { agentId, messageId } = this.entry;
     const seen = references ?? [];
     fill(
       this.element,
       pictures > 0 && this.#pictures,
       body,
+      shown !== text &&
+        h(
+          "button",
+          { type: "button", class: "link", onClick: () => view.send({ type: "message", agentId, messageId }) },
+          `Show all ${text.length.toLocaleString()} characters`,
+        ),
       seen.length > 0 && h("p", { class: "references" }, ...seen.map((one) => reference(view, one.uri, one.range))),
     );
   }
+}
+
+/** Opens the paths in a text. */
+function opening(view: View): OpenPath {
+  return (path, line) => view.send({ type: "path", path, ...(line && { line }) });
 }
 
 function shown({ mimeType, data }: Picture, index: number): HTMLElement {
@@ -153,17 +168,20 @@ class StreamPart implements Part {
   readonly #agentId: string;
   readonly #thought = h("details", { class: "thought" });
   readonly #thoughtText = h("div", { class: "thought-text" });
-  readonly #body = h("div", { class: "markdown" });
+  readonly #text: GrowingMarkdown;
+  readonly #more = h("p", { class: "muted" });
   #drawn: Stream | undefined;
 
-  constructor(agentId: string) {
+  constructor(agentId: string, view: View) {
     this.#agentId = agentId;
+    this.#text = new GrowingMarkdown(opening(view));
     this.#thought.append(h("summary", {}, "Thinking"), this.#thoughtText);
     this.element = h(
       "article",
       { class: "message assistant streaming", "aria-label": "Deputy", "aria-busy": "true" },
       this.#thought,
-      this.#body,
+      this.#text.element,
+      this.#more,
     );
   }
 
@@ -174,11 +192,9 @@ class StreamPart implements Part {
     this.#drawn = stream;
     this.#thought.hidden = !stream.thought;
     if (stream.thought !== before?.thought) this.#thoughtText.textContent = visible(stream.thought);
-    if (stream.text !== before?.text) {
-      this.#body.replaceChildren(
-        markdown(stream.text, (path, line) => view.send({ type: "path", path, ...(line && { line }) })),
-      );
-    }
+    this.#text.update(stream.text.slice(0, MAX_SHOWN));
+    this.#more.hidden = stream.text.length <= MAX_SHOWN;
+    setText(this.#more, `… ${stream.text.length.toLocaleString()} characters so far`);
   }
 }
 

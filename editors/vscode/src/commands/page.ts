@@ -33,6 +33,7 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     steer: onAgent("deputy.agent.steer"),
     transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.transcribe(page.sessionId, agentId),
     output: ({ agentId, toolCallId }, page) => openOutput(deputy(), { agentId, toolCallId }, page),
+    message: ({ agentId, messageId }, page) => openMessage(deputy(), agentId, messageId, page),
     unqueue: ({ promptId }, page) => unqueue(deputy(), promptId, page),
     open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
     path: ({ path, line }, page) => openPath(deputy(), path, line, page),
@@ -87,6 +88,14 @@ async function openOutput(
   if (sessionId === undefined) return;
   const { text } = await server.request("deputy/agent/output", { sessionId, ...call });
   await vscode.window.showTextDocument(await vscode.workspace.openTextDocument({ content: text }));
+}
+
+async function openMessage({ sessions }: Deputy, agentId: string, messageId: string, page: Page): Promise<void> {
+  const entries = sessions.get(page.sessionId ?? "")?.entries[agentId] ?? [];
+  const message = entries.find((entry) => entry.type === "message" && entry.messageId === messageId);
+  if (message?.type !== "message") return;
+  const document = await vscode.workspace.openTextDocument({ content: message.text, language: "markdown" });
+  await vscode.window.showTextDocument(document);
 }
 
 async function openPlace(uri: vscode.Uri, range?: Range): Promise<void> {

@@ -20,6 +20,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.Disposable {
   resolveWebviewView(view: vscode.WebviewView): void {
     const page = new Page(this.#context, view.webview);
     this.#page = page;
+    view.onDidChangeVisibility(() => !view.visible && page.hide());
     view.onDidDispose(() => {
       page.dispose();
       this.#page = undefined;
@@ -70,6 +71,7 @@ export class ThreadPanels implements vscode.Disposable {
     });
     const page = new Page(this.#context, panel.webview, { sessionId, agentId });
     this.#panels.set(key, panel);
+    panel.onDidChangeViewState(() => !panel.visible && page.hide());
     panel.onDidDispose(() => {
       page.dispose();
       this.#panels.delete(key);

@@ -66,6 +66,8 @@ export type FromPage =
   | { readonly type: "cancelAgent" | "thread" | "revert" | "steer" | "transcript"; readonly agentId: string }
   /** All of a call's output, as a document. */
   | { readonly type: "output"; readonly agentId: string; readonly toolCallId: string }
+  /** All of a message, as a document. */
+  | { readonly type: "message"; readonly agentId: string; readonly messageId: string }
   | { readonly type: "unqueue"; readonly promptId: string }
   | { readonly type: "open"; readonly uri: string; readonly range?: Range }
   | { readonly type: "path"; readonly path: string; readonly line?: number }

@@ -71,6 +71,11 @@ export class Page implements vscode.Disposable {
     else this.#waiting.push(message);
   }
 
+  /** The page is hidden: the editor drops what is sent to it until it starts anew, and says that it is ready. */
+  hide(): void {
+    this.#ready = false;
+  }
+
   dispose(): void {
     clearTimeout(this.#timer);
     for (const subscription of this.#subscriptions) subscription.dispose();
@@ -81,7 +86,6 @@ export class Page implements vscode.Disposable {
       void this.#context.act(message, this);
       return;
     }
-    // A webview that was hidden starts anew and says so again.
     this.#ready = true;
     this.#sendState();
     for (const waiting of this.#waiting.splice(0)) this.send(waiting);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import "./page.ts";
 
-const { markdown } = await import("../../webview/markdown.ts");
+const { GrowingMarkdown, markdown } = await import("../../webview/markdown.ts");
 
 function drawn(text: string, opened: [string, number | undefined][] = []): HTMLElement {
   const element = document.createElement("div");
@@ -55,4 +55,19 @@ test("a wide table scrolls by itself, by keyboard too", () => {
   const wrapper = drawn("| a | b |\n|---|---|\n| 1 | 2 |").querySelector<HTMLElement>(".table");
   assert.equal(wrapper?.tabIndex, 0);
   assert.equal(wrapper.querySelectorAll("td").length, 2);
+});
+
+test("a text that grows looks as if it were drawn at once, and its finished blocks stay", () => {
+  const text =
+    "# Found\n\nA *long*\nparagraph\n\n- one\n\n- two\n  - three\n\n> quoted\nlazily\n\n```py\nx = 1\n\n\ny = 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n\n    code\n\nTitle\n=====\nthe end \u{1f600}";
+  const growing = new GrowingMarkdown(() => undefined);
+  let heading: Element | null = null;
+  for (let length = 1; length <= text.length; length++) {
+    growing.update(text.slice(0, length));
+    if (text[length - 1] === "A") heading = growing.element.querySelector("h1");
+    else if (heading) assert.equal(growing.element.querySelector("h1"), heading);
+  }
+  const plain = (element: HTMLElement): string => element.innerHTML.replaceAll(/>\n+/g, ">");
+  assert.ok(heading);
+  assert.equal(plain(growing.element), plain(drawn(text)));
 });

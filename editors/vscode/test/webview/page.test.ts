@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { after, log, open, type TestPage } from "./page.ts";
+import { after, begin, log, open, type TestPage } from "./page.ts";
 
 const LOOK = log("three_children");
 const ASKING = log("questions");
@@ -229,6 +229,29 @@ test("an answer in the making grows, and is replaced by the whole", async () => 
   assert.equal(page.all(".message").length, entries?.length);
 });
 
+test("a message of great length is cut, also while it grows, and can be seen whole", async () => {
+  const page = await open();
+  const { primaryId: agentId = "", lastSeq } = after(LOOK);
+  page.show(after(LOOK));
+  const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z", messageId: "long" } as const;
+  const piece = `${"x".repeat(79)}\n`.repeat(1000);
+  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: `\`\`\`\n${piece}` }]);
+  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
+  const before = page.one(".streaming pre");
+  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
+  assert.equal(page.one(".streaming pre"), before, "what is not shown is not drawn");
+  assert.match(page.one(".streaming").textContent, /240.004 characters so far$/);
+  const text = `\`\`\`\n${piece.repeat(3)}`;
+  page.hear([{ ...at, type: "message", role: "assistant", text, seq: lastSeq + 1, agentSeq: 90 }]);
+  const [shown] = page.all(".message").slice(-1);
+  assert.ok((shown?.textContent.length ?? 0) < 101_000);
+  page.news();
+  const [all] = [...(shown?.querySelectorAll<HTMLElement>("button") ?? [])].slice(-1);
+  assert.match(all?.textContent ?? "", /Show all 240.004 characters/);
+  all?.click();
+  assert.deepEqual(page.news(), [{ type: "message", agentId, messageId: "long" }]);
+});
+
 test("the words of the user are text, whatever they look like", async () => {
   const page = await open();
   page.show(after(LOOK));
@@ -256,6 +279,15 @@ test("Enter sends the prompt, Shift+Enter and the Enter of an input method do no
   assert.deepEqual(page.news(), []);
   page.key(prompt, "Enter");
   assert.deepEqual(page.news(), [{ type: "prompt", text: "Why?", mentions: [], pictures: [] }]);
+  assert.equal(prompt.value, "");
+});
+
+test("what is sent before the page knows its session goes out at once", async () => {
+  const page = await begin();
+  const prompt = write(page, "Why @b");
+  assert.deepEqual(page.news(), [{ type: "complete", text: "Why @b" }]);
+  page.key(prompt, "Enter");
+  assert.deepEqual(page.news(), [{ type: "prompt", text: "Why @b", mentions: [], pictures: [] }]);
   assert.equal(prompt.value, "");
 });
 

@@ -31,6 +31,7 @@ Object.assign(globalThis, {
   requestAnimationFrame: (draw: () => void) => frames.push(draw),
   // The clock of the page is not to keep the tests from ending.
   setInterval: () => 0,
+  performance: { now: () => 0 },
 });
 
 export class TestPage {
@@ -92,8 +93,15 @@ export class TestPage {
   }
 }
 
-/** A fresh page, as the editor opens it. */
+/** A fresh page with an empty session, as the editor opens it. */
 export async function open(draft?: unknown): Promise<TestPage> {
+  const page = await begin(draft);
+  page.show(emptySession("session-1"));
+  return page;
+}
+
+/** A fresh page that was told nothing yet. */
+export async function begin(draft?: unknown): Promise<TestPage> {
   const root = window.document.createElement("div");
   root.id = "deputy";
   window.document.body.replaceChildren(root);
@@ -108,7 +116,6 @@ export async function open(draft?: unknown): Promise<TestPage> {
   // A module with another address is run anew.
   await import(`../../webview/main.ts?${String(++pages)}`);
   page.news();
-  page.show(emptySession("session-1"));
   return page;
 }
 
