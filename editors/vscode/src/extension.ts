@@ -90,7 +90,7 @@ function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscod
   );
   keep(
     server.onState((state) => {
-      if (state === "stopped") questions.clear();
+      if (state !== "running") questions.clear();
     }),
   );
   void explained(server, () => sessions.restore())();

@@ -4,7 +4,9 @@ import {
   type CancellationToken,
   CloseAction,
   ErrorAction,
+  ErrorCodes,
   type ErrorHandler,
+  type Executable,
   type InitializeParams,
   LanguageClient,
   type LanguageClientOptions,
@@ -42,6 +44,7 @@ type Handler<M extends keyof ServerRequests> = (
   token: CancellationToken,
 ) => Promise<ServerRequests[M]["result"]> | ServerRequests[M]["result"];
 
+const START_TIMEOUT = 30_000;
 const STOP_TIMEOUT = 5_000;
 const RESTARTS = 3;
 const RESTART_WINDOW = 3 * 60_000;
@@ -55,6 +58,8 @@ export class Server implements vscode.Disposable {
   readonly #crashes: number[] = [];
   #client: LanguageClient | undefined;
   #starting: Promise<void> | undefined;
+  /** Ends when all is done that was asked for so far: starts and stops come one after the other. */
+  #done: Promise<unknown> = Promise.resolve();
   #state: ServerState = "stopped";
   #capabilities: ServerCapabilities | undefined;
 
@@ -80,28 +85,25 @@ export class Server implements vscode.Disposable {
     return this.#capabilities?.methods.includes(method) ?? false;
   }
 
-  /** Starts the server if it does not run; several callers start one. */
+  /**
+   * Starts the server if it does not run; several callers start one.
+   *
+   * @throws NoServer, or what keeps the server from starting.
+   */
   start(): Promise<void> {
     if (this.#starting) return this.#starting;
-    const starting = this.#start().catch((error: unknown) => {
-      // Another one may have been started meanwhile.
-      if (this.#starting === starting) {
-        this.#starting = undefined;
-        this.#become("stopped");
-      }
+    const starting: Promise<void> = this.#inTurn(() => this.#start(starting)).catch((error: unknown) => {
+      if (this.#starting === starting) this.#forget("stopped");
       throw error;
     });
     this.#starting = starting;
+    this.#become("starting");
     return starting;
   }
 
   async stop(): Promise<void> {
-    const client = this.#client;
-    this.#client = this.#starting = this.#capabilities = undefined;
-    this.#become("stopped");
-    if (!client) return;
-    await client.stop(STOP_TIMEOUT).catch((error: unknown) => this.log.warn(String(error)));
-    await client.dispose().catch(() => undefined);
+    this.#forget("stopped");
+    await this.#inTurn(() => this.#end());
   }
 
   async restart(): Promise<void> {
@@ -113,7 +115,7 @@ export class Server implements vscode.Disposable {
   /**
    * The answer to a request; starts the server when it does not run.
    *
-   * @throws ResponseError as the server says it, or when there is no server.
+   * @throws ResponseError as the server says it; ServerEnded when it ended before it answered.
    */
   async request<M extends keyof ClientRequests>(
     method: M,
@@ -121,10 +123,12 @@ export class Server implements vscode.Disposable {
     token?: vscode.CancellationToken,
   ): Promise<ClientRequests[M]["result"]> {
     await this.start();
-    if (!this.#client) throw new Error("Deputy's server has ended.");
+    if (!this.#client) throw new ServerEnded();
     // A token that is undefined would be sent as a second parameter.
     const rest = token ? [token] : [];
-    return this.#client.sendRequest<ClientRequests[M]["result"]>(method, params, ...rest);
+    return this.#client.sendRequest<ClientRequests[M]["result"]>(method, params, ...rest).catch((error: unknown) => {
+      throw isLost(error) ? new ServerEnded() : error;
+    });
   }
 
   /** Tells the server of changed settings. */
@@ -141,13 +145,44 @@ export class Server implements vscode.Disposable {
     this.log.dispose();
   }
 
-  async #start(): Promise<void> {
-    this.#become("starting");
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.#done.then(run);
+    this.#done = result.catch(() => undefined);
+    return result;
+  }
+
+  /** From now on another server has to be started. */
+  #forget(state: ServerState): void {
+    this.#starting = this.#capabilities = undefined;
+    this.#become(state);
+  }
+
+  /** Starts a server, unless another one is wanted by now. */
+  async #start(starting: Promise<void>): Promise<void> {
     const { command, args } = await findServer(launchSettings());
     const env = { ...process.env, ...(await this.#key.environment()) };
+    if (this.#starting !== starting) return;
     this.log.info(`starting ${command} ${args.join(" ")}`);
-    const run = { command, args: [...args], options: { env } };
-    const client = new LanguageClient(SECTION, "Deputy", run, this.#options());
+    const client = this.#connect({ command, args: [...args], options: { env } });
+    this.#client = client;
+    try {
+      await bounded(client.start(), START_TIMEOUT);
+    } catch (error) {
+      await this.#end();
+      throw isLost(error) ? new Error("Deputy's server ended while it started; its log says why.") : error;
+    }
+    if (this.#starting === starting) this.#welcome(client);
+  }
+
+  /** Ends the process and what belongs to it. */
+  async #end(): Promise<void> {
+    const client = this.#client;
+    this.#client = undefined;
+    await client?.dispose(STOP_TIMEOUT).catch((error: unknown) => this.log.warn(String(error)));
+  }
+
+  #connect(run: Executable): LanguageClient {
+    const client = new QuietClient(SECTION, "Deputy", run, this.#options());
     client.registerFeature(new DeclaresDeputy());
     client.onRequest("deputy/permission/request", this.#handlers.question);
     const { diagnostics, definition, references, hover, symbols } = this.#handlers.language;
@@ -157,10 +192,10 @@ export class Server implements vscode.Disposable {
     client.onRequest("deputy/editor/hover", hover);
     client.onRequest("deputy/editor/symbols", symbols);
     client.onNotification("deputy/event", (event: EventParams) => this.#events.fire(event));
-    client.onDidChangeState(({ newState }) => this.#follow(client, newState));
-    this.#client = client;
-    await client.start();
-    this.#welcome(client);
+    client.onDidChangeState(({ newState }) => {
+      if (newState === State.Stopped && client === this.#client && this.#state === "running") this.#crashed();
+    });
+    return client;
   }
 
   #welcome(client: LanguageClient): void {
@@ -178,28 +213,19 @@ export class Server implements vscode.Disposable {
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationFailedHandler: () => false,
       middleware: { workspace: { handleApplyEdit: applied } },
-      errorHandler: this.#errorHandler(),
+      errorHandler: ERRORS,
     };
   }
 
-  #errorHandler(): ErrorHandler {
-    return {
-      error: () => ({ action: ErrorAction.Continue }),
-      closed: () => {
-        const now = Date.now();
-        this.#crashes.push(now);
-        const recent = this.#crashes.filter((time) => now - time < RESTART_WINDOW).length;
-        if (recent <= RESTARTS) return { action: CloseAction.Restart, handled: true };
-        return { action: CloseAction.DoNotRestart, message: "Deputy's server keeps ending; its log says why." };
-      },
-    };
-  }
-
-  #follow(client: LanguageClient, state: State): void {
-    if (client !== this.#client) return;
-    if (state === State.Running && this.#state !== "running") this.#welcome(client);
-    if (state === State.Starting) this.#become("starting");
-    if (state === State.Stopped) this.#become("stopped");
+  /** The process ended by itself: it is started again, unless that helps nothing. */
+  #crashed(): void {
+    const now = Date.now();
+    this.#crashes.push(now);
+    const recent = this.#crashes.filter((time) => now - time < RESTART_WINDOW).length;
+    this.#forget(recent > RESTARTS ? "stopped" : "starting");
+    void this.#inTurn(() => this.#end());
+    if (recent > RESTARTS) void explain(new Error("Deputy's server keeps ending; its log says why."), this);
+    else this.start().catch((error: unknown) => void explain(error, this));
   }
 
   #become(state: ServerState): void {
@@ -208,6 +234,46 @@ export class Server implements vscode.Disposable {
     void vscode.commands.executeCommand("setContext", "deputy.server", state);
     this.#states.fire(state);
   }
+}
+
+/** The server ended before it answered. */
+export class ServerEnded extends Error {
+  constructor() {
+    super("Deputy's server ended before it answered.");
+  }
+}
+
+/** Codes of requests whose connection was lost, or is not there. */
+const LOST: ReadonlySet<number | undefined> = new Set([
+  ErrorCodes.PendingResponseRejected,
+  ErrorCodes.ConnectionInactive,
+  ErrorCodes.MessageWriteError,
+]);
+
+function isLost(error: unknown): boolean {
+  return LOST.has((error as { code?: number }).code);
+}
+
+/** What becomes of a lost connection is for {@link Server} to decide. */
+const ERRORS: ErrorHandler = {
+  error: () => ({ action: ErrorAction.Continue, handled: true }),
+  closed: () => ({ action: CloseAction.DoNotRestart, handled: true }),
+};
+
+/** Says in the log what goes wrong; the user is told by {@link explain}, in words for people. */
+class QuietClient extends LanguageClient {
+  override error(message: string, data?: unknown): void {
+    super.error(message, data, false);
+  }
+}
+
+/** @throws Error when the promise takes longer than so many milliseconds. */
+async function bounded(promise: Promise<void>, limit: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("Deputy's server does not answer; its log says why.")), limit);
+  });
+  await Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 /** Tells the server at `initialize` which parts this client handles. */

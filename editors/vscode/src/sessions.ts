@@ -3,8 +3,8 @@ import * as vscode from "vscode";
 
 import { Pictures } from "./pictures.ts";
 import type { EventParams, PermissionMode, SessionPromptParams, SessionPromptResult } from "./protocol.ts";
-import type { Server } from "./server.ts";
-import { emptySession, isBusy, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
+import { type Server, ServerEnded } from "./server.ts";
+import { emptySession, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
 
 const SHOWN = "deputy.session";
 /** Sessions that are looked through for news of one: what changes in a window was used lately. */
@@ -30,6 +30,7 @@ export class Sessions implements vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   #current: string | undefined;
   #opening: Promise<SessionState> | undefined;
+  #restoring: Promise<void> | undefined;
   readonly pictures = new Pictures();
 
   readonly onDidChange = this.#changes.event;
@@ -62,6 +63,7 @@ export class Sessions implements vscode.Disposable {
 
   /** The session that is shown; opens one when there is none, and no second one meanwhile. */
   async present(): Promise<SessionState> {
+    await this.#restoring;
     if (this.current) return this.current;
     this.#opening ??= this.create().finally(() => (this.#opening = undefined));
     return this.#opening;
@@ -83,11 +85,15 @@ export class Sessions implements vscode.Disposable {
     this.#show(sessionId);
   }
 
-  /** Shows the session of the last time, if the server still has it. */
+  /** Shows the session of the last time, if the server still has it. A prompt meanwhile waits for it. */
   async restore(): Promise<void> {
     const sessionId = this.#memory.get<string>(SHOWN);
     if (!sessionId || this.#current) return;
-    await this.open(sessionId).catch(() => this.#memory.update(SHOWN, undefined));
+    this.#restoring = this.open(sessionId).catch((error: unknown) => {
+      if (this.#server.state === "running" && !(error instanceof ServerEnded))
+        void this.#memory.update(SHOWN, undefined);
+    });
+    await this.#restoring;
   }
 
   /** Stops showing the session; it goes on. */
@@ -103,11 +109,10 @@ export class Sessions implements vscode.Disposable {
 
   /** Prompts the session that is shown, or a new one; waits in the queue while a turn runs. */
   async prompt(prompt: readonly PromptBlock[]): Promise<SessionPromptResult> {
-    const state = await this.present();
-    const { sessionId } = state;
+    const { sessionId } = await this.present();
     const text = prompt.flatMap((block) => (block.type === "text" ? [block.text.trim()] : [])).join("\n");
     this.pictures.send({ sessionId, text, pictures: prompt.filter((block) => block.type === "image") });
-    return this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: isBusy(state) });
+    return this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: true });
   }
 
   /** Fetches the transcript of an agent whose start was not heard here. */
@@ -188,7 +193,10 @@ export class Sessions implements vscode.Disposable {
         queue: [],
         questions: {},
       });
-      await this.#load(sessionId).catch(() => this.forget(sessionId));
+      await this.#load(sessionId).catch((error: unknown) => {
+        if (!(error instanceof ServerEnded)) this.forget(sessionId);
+      });
+      if (this.#server.state !== "running") return;
     }
   }
 

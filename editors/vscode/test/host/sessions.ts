@@ -9,12 +9,17 @@ import { agent, answer, ask, ended, heard, question, run, test, until, whileAnsw
 
 export { run };
 
-/** Ends the server's process as a crash does; it is the child of this process that serves over stdio. */
+/** Ends the server's process as a crash does. */
 function crash(): void {
+  for (const pid of processes()) process.kill(pid, "SIGKILL");
+}
+
+/** The children of this process that serve over stdio. */
+function processes(): readonly number[] {
   const children = execFileSync("pgrep", ["--parent", String(process.pid), "--full", "serve --stdio"], {
     encoding: "utf-8",
   });
-  for (const line of children.trim().split("\n")) process.kill(Number(line), "SIGKILL");
+  return children.trim().split("\n").map(Number);
 }
 
 test("a session is there again after a restart of the server", async (deputy) => {
@@ -94,6 +99,40 @@ test("a server that crashes comes back, its question goes, and one click continu
     return found?.ended && !found.turn ? found : undefined;
   });
   assert.ok(answer(state).startsWith("I go on"), answer(state));
+});
+
+test("a server that keeps crashing is said to, and starts again when it is asked to", async (deputy) => {
+  await deputy.server.restart(); // it counts from here
+  const told: unknown[][] = [];
+  const restore = heard("showErrorMessage", told);
+  try {
+    for (let count = 1; count <= 4; count++) {
+      await until("the server", () => deputy.server.state === "running");
+      crash();
+      await until("its end", () => deputy.server.state !== "running");
+    }
+    await until("the message", () => told.length);
+    assert.equal(deputy.server.state, "stopped");
+    assert.deepEqual(told, [["Deputy's server keeps ending; its log says why.", "Show Log"]]);
+    await deputy.server.start();
+    assert.equal(deputy.server.state, "running");
+    ask("hello");
+    assert.equal(answer(await ended(deputy)), "Hello! I am the **scripted** model.");
+  } finally {
+    restore();
+    await deputy.server.restart();
+  }
+});
+
+test("however often it is restarted, one server runs at the end", async (deputy) => {
+  const told: unknown[][] = [];
+  const restore = heard("showErrorMessage", told);
+  const restart = (): Thenable<unknown> => vscode.commands.executeCommand("deputy.restartServer");
+  await Promise.all([restart(), restart(), deputy.server.start(), restart()]);
+  restore();
+  assert.deepEqual(told, []);
+  assert.equal(deputy.server.state, "running");
+  assert.equal(processes().length, 1);
 });
 
 test("a server that is not there is named, with the setting to correct and the log to see", async (deputy) => {
