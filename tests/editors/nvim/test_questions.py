@@ -1,5 +1,7 @@
 """Questions: at the code, in the session window, in the inbox."""
 
+import itertools
+
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
@@ -67,27 +69,56 @@ def test_a_reason_that_is_not_given_leaves_the_question_open(deputy: Neovim) -> 
 def test_an_edited_proposal_is_what_is_written(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")
-    assert list(deputy.api.current.buffer[:]) == ["limit = 3"]
-    deputy.api.current.buffer[:] = ["limit = 7"]
+    assert list(deputy.api.current.buffer[:]) == ["# tries", "limit = 3", "rest = 0"]
+    assert deputy.lua("return vim.api.nvim_get_current_line()") == "limit = 3"
+    deputy.api.current.buffer[:] = ["# attempts", "limit = 7", "rest = 0"]
     deputy.command("write")
     deputy.until_shown("All is said.")
-    assert text_of(deputy, "loop.py") == ["# tries", "limit = 7", "rest = 0"]
+    assert text_of(deputy, "loop.py") == ["# attempts", "limit = 7", "rest = 0"]
+
+
+def test_a_proposal_of_which_nothing_is_left_is_not_approved(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\e")
+    deputy.api.current.buffer[:] = ["# tries", "limit = 2", "rest = 0"]
+    deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
+    deputy.command("write")
+    assert deputy.lua("return NOTICED") == ["Deputy: nothing of the proposal is left; deny it instead."]
+    assert deputy.lua(f"return {OPEN}") == 1
+
+
+TEXTS = ("a\na\na\nb\n", "a\na\nx\na\nb\n", "b\n", "a\na\na\nb", "x", "a\r\na\r\nc\r\n", "\n\na\n\n")
+
+
+def test_what_the_user_makes_of_a_file_is_one_edit_that_the_server_can_make(deputy: Neovim) -> None:
+    for before, proposed, after in itertools.permutations(TEXTS, 3):
+        asked = {
+            "tool": "edit_file",
+            "input": {"old_string": "?", "new_string": "?", "replace_all": True},
+            "preview": {"type": "diff", "oldText": before, "newText": proposed},
+        }
+        plain = after.replace("\r\n", "\n")
+        made = deputy.lua("return require('deputy.proposal').input(...)", asked, plain)
+        assert made.keys() == {"old_string", "new_string"}
+        whole = before.replace("\r\n", "\n")
+        assert whole.count(made["old_string"]) == 1
+        assert whole.replace(made["old_string"], made["new_string"]) == plain
 
 
 def test_a_proposal_opens_once_and_what_comes_too_late_is_kept(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")
-    deputy.api.current.buffer[:] = ["limit = 7"]
+    deputy.api.current.buffer[:] = ["# tries", "limit = 7", "rest = 0"]
     deputy.command("wincmd t")
     deputy.keys("\\e")
-    assert list(deputy.api.current.buffer[:]) == ["limit = 7"]
+    assert list(deputy.api.current.buffer[:]) == ["# tries", "limit = 7", "rest = 0"]
     deputy.command("DeputyStop")
     deputy.until(f"{OPEN} == 0")
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.command("write")
     deputy.until("#NOTICED > 0")
     assert deputy.lua("return NOTICED") == ["Deputy: that question was settled before."]
-    assert list(deputy.api.current.buffer[:]) == ["limit = 7"]
+    assert list(deputy.api.current.buffer[:]) == ["# tries", "limit = 7", "rest = 0"]
 
 
 def test_a_proposal_is_found_in_its_tab_page_and_named_after_its_file(deputy: Neovim) -> None:
@@ -239,7 +270,7 @@ def test_what_writes_all_buffers_or_writes_from_another_window_approves_no_propo
     opened(deputy)
     deputy.command("set autowriteall hidden")
     deputy.keys("\\e")
-    deputy.api.current.buffer[:] = ["limit = 7"]
+    deputy.api.current.buffer[:] = ["# tries", "limit = 7", "rest = 0"]
     deputy.command("silent! wall")
     deputy.command("wincmd t")
     deputy.command("silent! wall!")

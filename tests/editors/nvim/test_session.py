@@ -189,3 +189,13 @@ def test_the_bar_names_the_key_that_sends_in_each_mode(deputy: Neovim) -> None:
     deputy.until_shown("You said: hello")
     deputy.api.input("<Esc>")
     deputy.until_shown("<CR> sends")
+
+
+def test_a_screen_that_becomes_narrow_leaves_room_for_the_code(deputy: Neovim) -> None:
+    deputy.command("Deputy")
+    width = "vim.api.nvim_win_get_width(require('deputy.window').thread())"
+    beside = deputy.lua(f"return {width}")
+    deputy.command("set columns=150 | doautocmd VimResized")
+    assert deputy.lua(f"return {width}") == beside
+    deputy.command("set columns=80 | doautocmd VimResized")
+    assert deputy.lua(f"return {width}") < 40

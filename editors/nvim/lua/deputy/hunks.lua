@@ -63,8 +63,14 @@ local function reveal(buf, count)
   end
 end
 
+---@class deputy.Drawn where the first change of a question stands
+---@field row integer its first line, from 1
+---@field last integer the line that new ones stand below, from 1
+---@field above integer virtual lines above the first line
+---@field below integer virtual lines below the last one
+
 --- Draws a hunk; `header` is nil for all but the first of a question.
----@return integer row from 1
+---@return deputy.Drawn
 local function draw_hunk(buf, hunk, gone, come, header, width)
   local old_start, old_count = hunk[1], hunk[2]
   local last = vim.api.nvim_buf_line_count(buf)
@@ -80,10 +86,11 @@ local function draw_hunk(buf, hunk, gone, come, header, width)
   end
   local top = old_count == 0 and old_start <= 0
   local anchor = top and 0 or math.min(last, row + math.max(old_count, 1) - 1) - 1
+  local above = header and old_count > 0 and row > 1
   if header then
     -- With nothing to take away the header stands between the lines around the new ones; above the first line of a
     -- window's text it would not be seen.
-    if old_count > 0 and row > 1 then
+    if above then
       put(buf, row - 1, { virt_lines = header, virt_lines_above = true })
     else
       below = vim.list_extend(vim.list_slice(header), below)
@@ -93,7 +100,24 @@ local function draw_hunk(buf, hunk, gone, come, header, width)
   if top then
     reveal(buf, #below)
   end
-  return row
+  return { row = row, last = anchor + 1, above = above and header and #header or 0, below = #below }
+end
+
+--- Shows as much as fits of a change that a window shows the beginning of. The cursor moves no more than it must.
+---@param win integer
+---@param drawn deputy.Drawn
+function M.uncover(win, drawn)
+  vim.api.nvim_win_call(win, function()
+    local view, height = vim.fn.winsaveview(), vim.api.nvim_win_get_height(win)
+    if drawn.row < view.topline or drawn.row > vim.fn.line('w$') + 1 then
+      return
+    end
+    local lines = vim.api.nvim_win_text_height(win, { start_row = view.topline - 1, end_row = drawn.last - 1 }).all
+    if lines + drawn.below > height then
+      local lnum = math.max(view.lnum, drawn.row)
+      vim.fn.winrestview({ topline = drawn.row, topfill = drawn.above, lnum = lnum })
+    end
+  end)
 end
 
 --- Lines of a window below which the change is worth more of them than all the keys.
@@ -160,19 +184,19 @@ end
 ---@param keys table<string, string> that work there, by action
 ---@param height integer? lines of that window
 ---@param stale boolean whether the text is another than the one that the change was made for
----@return integer row of its first change, from 1
+---@return deputy.Drawn
 function M.draw(buf, asked, width, keys, height, stale)
   local old, new = text.lines(asked.preview.oldText or ''), text.lines(asked.preview.newText)
   local moved = hunks_of(lines_of(asked.preview.oldText), lines_in(buf))
   local low = height and height < LOW
-  local header, first = header_of(asked, width, low and few(keys) or keys, stale), nil ---@type deputy.Piece[][], integer?
+  local header, first = header_of(asked, width, low and few(keys) or keys, stale), nil ---@type deputy.Piece[][], deputy.Drawn?
   for _, hunk in ipairs(hunks_of(old, new)) do
     local gone, come = slice(old, hunk[1], hunk[2]), slice(new, hunk[3], hunk[4])
     local at = { hunk[1] + shift_of(hunk[1], moved), hunk[2] }
-    local row = draw_hunk(buf, at, gone, come, not first and header or nil, width)
-    first = first or row
+    local drawn = draw_hunk(buf, at, gone, come, not first and header or nil, width)
+    first = first or drawn
   end
-  return first or 1
+  return first or { row = 1, last = 1, above = 0, below = 0 }
 end
 
 return M

@@ -162,7 +162,13 @@ function M.refresh(buf)
     came[buf][each.requestId] = before[each.requestId] or grace.now()
   end
   for _, each in ipairs(asked) do
-    rows[buf][each.requestId] = hunks.draw(buf, each, width, mapped[buf], height, stale(buf, each))
+    local shown = hunks.draw(buf, each, width, mapped[buf], height, stale(buf, each))
+    rows[buf][each.requestId] = shown.row
+    -- Text does not move under the hands of somebody who writes.
+    local writes = win == vim.api.nvim_get_current_win() and vim.api.nvim_get_mode().mode ~= 'n'
+    if each == asked[1] and not before[each.requestId] and win ~= -1 and not writes then
+      hunks.uncover(win, shown)
+    end
   end
   if #asked == 0 then
     fits[buf] = nil
@@ -187,7 +193,7 @@ function M.go_to(asked)
     return
   end
   if asked.preview.oldText == nil then
-    question.edit(asked)
+    require('deputy.proposal').edit(asked)
     return
   end
   require('deputy.place').jump(uri)

@@ -99,100 +99,6 @@ function M.approve_agent(question)
   answer_all(own, 'allow_once')
 end
 
--- -- editing a proposal ------------------------------------------------------------------------------------------
-
---- The part of a tool's input that is worth editing.
-local EDITABLE = { edit_file = 'new_string', write_file = 'content', shell = 'command' }
-
-local function edited(question, lines)
-  local field, written = EDITABLE[question.tool], table.concat(lines, '\n')
-  if field and type(question.input[field]) == 'string' then
-    local input = vim.deepcopy(question.input)
-    -- A buffer cannot show whether its last line ends: it ends as the proposal does.
-    local ends = vim.endswith(question.input[field], '\n')
-    input[field] = written .. (ends and written ~= '' and '\n' or '')
-    return input
-  end
-  return vim.json.decode(written)
-end
-
-local function proposal(question)
-  local field = EDITABLE[question.tool]
-  if field and type(question.input[field]) == 'string' then
-    return (question.input[field]:gsub('\n$', ''))
-  end
-  return vim.json.encode(question.input)
-end
-
-local function written(buf, question)
-  local ok, input = pcall(edited, question, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
-  if not ok then
-    vim.notify('Deputy: that is no JSON object.', vim.log.levels.ERROR)
-    return
-  end
-  vim.bo[buf].modified = false
-  -- What came too late stays, for whatever the user wants to do with it.
-  M.answer(question, 'allow_once', { input = input }, function()
-    pcall(vim.api.nvim_buf_delete, buf, { force = true })
-  end)
-end
-
---- Only a write that the user meant for a proposal approves it. What writes all changed buffers finds none here, since
---- a proposal never counts as changed, and what writes from another window is refused.
-local function guard(buf, question)
-  local inside = true
-  local function unchanged()
-    vim.bo[buf].modified = false
-  end
-  vim.api.nvim_buf_attach(buf, false, { on_lines = unchanged })
-  vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, { buffer = buf, callback = unchanged })
-  -- The buffer that is written is always the current one while it is, but these events come from the user alone.
-  vim.api.nvim_create_autocmd({ 'BufEnter', 'WinEnter', 'BufLeave', 'WinLeave' }, {
-    buffer = buf,
-    callback = function(event)
-      inside = vim.endswith(event.event, 'Enter')
-    end,
-  })
-  vim.api.nvim_create_autocmd('BufWriteCmd', {
-    buffer = buf,
-    callback = function()
-      if inside then
-        written(buf, question)
-      else
-        vim.notify('Deputy: a proposal is approved by `:w` in its own window.', vim.log.levels.WARN)
-      end
-    end,
-  })
-end
-
-local proposals = {} ---@type table<string, integer> buffers, by request
-
---- Opens what an agent proposes in a buffer of its own: writing it approves it as written, closing it does nothing.
----@param question deputy.PermissionRequest
-function M.edit(question)
-  -- In whichever tab page it is.
-  local open = vim.fn.win_findbuf(proposals[question.requestId] or -1)[1]
-  if open then
-    return vim.api.nvim_set_current_win(open)
-  end
-  local buf = vim.api.nvim_create_buf(false, true)
-  proposals[question.requestId] = buf
-  vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'acwrite', 'wipe'
-  local place = question.locations[1]
-  local file = place and vim.uri_to_fname(place.uri)
-  local what = file and vim.fs.basename(file) or question.tool
-  vim.api.nvim_buf_set_name(buf, ('deputy://proposal/%s/%s'):format(question.requestId:sub(-6), what))
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(proposal(question), '\n', { plain = true }))
-  vim.bo[buf].modified = false
-  vim.cmd('botright split')
-  vim.api.nvim_win_set_buf(0, buf)
-  vim.bo[buf].filetype = question.tool == 'shell' and 'sh' or file and vim.filetype.match({ filename = file }) or 'json'
-  local hint = '   :w approves it as written   :q leaves the question open '
-  local room = math.max(1, vim.api.nvim_win_get_width(0) - #hint - 1)
-  vim.wo[0][0].winbar = text.bar(text.cut(text.one_line(question.title), room) .. hint)
-  guard(buf, question)
-end
-
 local function answering(kind)
   return function(question)
     M.answer(question, kind)
@@ -208,7 +114,9 @@ M.ANSWERS = {
   deny = answering('reject_once'),
   deny_reason = M.deny_with_reason,
   deny_always = answering('reject_always'),
-  edit = M.edit,
+  edit = function(question)
+    require('deputy.proposal').edit(question)
+  end,
 }
 
 -- -- what a question shows ---------------------------------------------------------------------------------------

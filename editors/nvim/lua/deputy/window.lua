@@ -7,6 +7,9 @@ local M = {}
 --- Columns from which on the session stands beside the code.
 local ROOM_FOR_TWO = 120
 
+--- The largest part of a screen's width that it takes when the screen becomes narrower.
+local MOST = 0.6
+
 local thread_window, input_window ---@type integer?, integer?
 
 local OPTIONS = {
@@ -150,8 +153,10 @@ function M.close()
   thread_window = nil
 end
 
+local group = vim.api.nvim_create_augroup('deputy.window', {})
+
 vim.api.nvim_create_autocmd('WinClosed', {
-  group = vim.api.nvim_create_augroup('deputy.window', {}),
+  group = group,
   callback = function(event)
     -- An input area without its thread would be of no use.
     if thread_window and tonumber(event.match) == thread_window then
@@ -159,6 +164,19 @@ vim.api.nvim_create_autocmd('WinClosed', {
       vim.schedule(M.hide_input)
     else
       vim.schedule(M.fit)
+    end
+  end,
+})
+
+--- A screen that has become narrow leaves room for the code: the thread keeps its width otherwise.
+vim.api.nvim_create_autocmd('VimResized', {
+  group = group,
+  callback = function()
+    local win, size = M.thread(), config.options.window.size
+    -- At the bottom it is as wide as the screen.
+    local beside = win and vim.api.nvim_win_get_width(win) < vim.o.columns
+    if win and beside and vim.api.nvim_win_get_width(win) > vim.o.columns * MOST then
+      vim.api.nvim_win_set_width(win, math.floor(vim.o.columns * (size < 1 and size or MOST)))
     end
   end,
 })
