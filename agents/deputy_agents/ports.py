@@ -210,7 +210,7 @@ class Store(Protocol):
         ...
 
     async def delete(self, session_id: str) -> None:
-        """Forgets a session and all that belongs to it."""
+        """Forgets a session and all that belongs to it, the documents that showed it included."""
         ...
 
     async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:

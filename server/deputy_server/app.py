@@ -16,6 +16,7 @@ from deputy_agents.ports import Buffers, Model
 from deputy_agents.redact import Redactor
 from deputy_agents.runtime import Runtime
 from deputy_agents.settings import Settings as CoreSettings
+from deputy_agents.store.sqlite import DOCUMENTS
 from deputy_protocol.settings import Settings
 from deputy_server import convert
 from deputy_server.options import Options
@@ -50,7 +51,7 @@ class App:
         """The open documents of each client, in the order of their coming."""
         self._choose()
         self._store, self.store_notice = open_store(environ)
-        self.transcripts = state_folder(environ) / "transcripts"
+        self.transcripts = state_folder(environ) / DOCUMENTS
         """The folder of documents that show what agents do."""
         self.redact = Redactor(environ).text
         """Takes secrets out of what is written to a file."""

@@ -224,7 +224,21 @@ async def test_documents_are_for_the_user_alone_and_hold_no_secrets(deputy: Depu
         path = path_of(uri)
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        assert path.parent.parent == Path(os.environ["DEPUTY_STATE"]) or path.parent.name == "transcripts"
+        assert path.parent.parent == Path(os.environ["DEPUTY_STATE"]) / "transcripts"
+        assert path.parent.parent.stat().st_mode & 0o777 == 0o700
+
+
+async def test_documents_of_a_session_go_with_it(deputy: Deputies, workspace: Path) -> None:
+    async with deputy(lambda *_: say("x"), workspace, VIEWING) as (client, _):
+        viewer = Viewer(client)
+        await client.command("deputy.prompt", {"text": "one"})
+        first = path_of(await viewer.opened())
+        await client.command("deputy.newSession")
+        await client.command("deputy.prompt", {"text": "two"})
+        second = path_of(await viewer.opened(1))
+        await client.request("deputy/session/delete", {"sessionId": first.parent.name})
+        assert not first.parent.exists()
+        assert second.exists()
 
 
 async def test_an_agent_that_there_is_not_has_no_document(deputy: Deputies, workspace: Path) -> None:

@@ -4,8 +4,10 @@ Writes go through one thread (``writer``), reads through short-lived connections
 commit. Committed is what survives the end of the process, however it ends; the power may take the last moments.
 """
 
+import logging
 import math
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +34,11 @@ from deputy_agents.store.writer import LOG_PAGES, Writer, store_error
 
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
+
 FILE = "sessions.db"
+DOCUMENTS = "transcripts"
+"""Folder beside the file with a folder for each session that was shown as documents; it goes with the session."""
 LOCKED = 5.0
 """Seconds that a lock of another process is waited for."""
 
@@ -109,6 +115,8 @@ class SqliteStore:
             connection.execute("DELETE FROM sessions WHERE id = ?", (key,))
 
         await self._writer.run(job)
+        # Only now: the name is that of a session that there was.
+        await to_thread.run_sync(_remove, self._path.parent / DOCUMENTS / session_id)
 
     # -- what happened ---------------------------------------------------------------------------------------------
 
@@ -356,3 +364,12 @@ def _children(connection: sqlite3.Connection, key: int) -> list[Child]:
         "WHERE session = ? AND NOT user_initiated ORDER BY started_at, agent_id"
     )
     return [Child(*row) for row in connection.execute(sql, (key,))]
+
+
+def _remove(folder: Path) -> None:
+    """Deletes a folder in which somebody may be writing a last time."""
+    for _ in range(3):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+    logger.warning("a folder of documents of a deleted session is left over")

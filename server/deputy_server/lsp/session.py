@@ -125,6 +125,7 @@ async def archive(connection: Connection, params: SessionArchiveParams) -> Empty
 
 async def delete(connection: Connection, params: SessionParams) -> Empty:
     await connection.app.runtime.delete(params.session_id)
+    connection.transcripts.forget(params.session_id)
     connection.unsubscribe(params.session_id)
     return Empty()
 

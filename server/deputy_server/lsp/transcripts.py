@@ -47,7 +47,8 @@ def document_name(about: str, agent_id: str) -> str:
 
 
 class Transcripts:
-    """The documents that one client has opened, in ``folder``. ``told`` is called when some have changed."""
+    """The documents that one client has opened, in a folder for each session below ``folder``.
+    ``told`` is called when some have changed."""
 
     def __init__(self, folder: Path, redact: Redact, tasks: TaskGroup, told: Callable[[], None]) -> None:
         self._folder = folder
@@ -65,7 +66,7 @@ class Transcripts:
         keeper = self._keepers.get(reading.id)
         if keeper is None or keeper.reading is not reading:
             self.forget(reading.id)
-            folder = await anyio.to_thread.run_sync(_prepared, self._folder)
+            folder = await anyio.to_thread.run_sync(_prepared, self._folder, reading.id)
             keeper = self._keepers[reading.id] = _Keeper(reading, folder, self._redact, self._told)
             if isinstance(reading, Session):
                 self._tasks.start_soon(keeper.follow, reading)
@@ -218,8 +219,8 @@ class _Keeper:
         return self._names.setdefault(node.info.agent_id, document_name(about, node.info.agent_id))
 
 
-def _prepared(folder: Path) -> Path:
-    """The folder, there and without what is too old, symlinks resolved.
+def _prepared(folder: Path, session_id: str) -> Path:
+    """The folder of a session's documents, symlinks resolved, and what is too old gone from all such folders.
 
     Raises:
         StoreError: it cannot be made.
@@ -227,13 +228,19 @@ def _prepared(folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         oldest = time.time() - KEPT
-        for file in folder.glob("*.md"):
+        for file in folder.glob("*/*.md"):
             with suppress(FileNotFoundError):  # another server looks after the same folder
                 if file.stat().st_mtime < oldest:
                     file.unlink()
+        for other in folder.iterdir():
+            with suppress(OSError):  # there are documents in it
+                if other.stat().st_mtime < oldest:
+                    other.rmdir()
+        own = folder / session_id
+        own.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StoreError(f"There can be no transcripts in the folder of sessions: {error.strerror}.") from None
-    return folder.resolve()
+    return own.resolve()
 
 
 def _replace(path: Path, text: str) -> None:
