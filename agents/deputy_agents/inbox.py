@@ -124,7 +124,9 @@ class Inbox:
                 option = _option(options, option_id)
                 if option is None:
                     known = ", ".join(option.option_id for option in options)
-                    raise InvalidRequest(f"Question {request_id} has no option {option_id!r}; use {known}.", "optionId")
+                    raise InvalidRequest(
+                        f"Question {request_id} has no option {option_id!r}; use {known}.", "outcome.optionId"
+                    )
                 return Resolution(ResolvedBy.USER, option, feedback, input)
             case Dismissed(by):
                 return Resolution(by)

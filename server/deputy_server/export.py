@@ -12,7 +12,7 @@ from deputy_agents.view import AgentNode, ChildBlock, Entry, ToolCall
 from deputy_protocol.base import to_wire
 from deputy_protocol.session import ExportFormat
 from deputy_server import convert
-from deputy_server.transcript import code, fenced, link
+from deputy_server.transcript import code, fenced, link, words
 
 _SPEAKERS = {"user": "You", "assistant": "Deputy"}
 _CUT = 4000
@@ -39,7 +39,7 @@ def _json(reading: Reading) -> Iterator[str]:
 
 def _markdown(reading: Reading) -> Iterator[str]:
     record = reading.record
-    yield f"# {visible(record.title) or 'Session'}\n\n"
+    yield f"# {words(record.title) or 'Session'}\n\n"
     yield f"- Folder: {code(visible(record.cwd))}\n- Model: {visible(record.model)}\n"
     yield f"- Begun: {_date(record.created_at)}\n"
     nodes = reading.agents()
@@ -52,9 +52,9 @@ def _markdown(reading: Reading) -> Iterator[str]:
 
 def _heading(node: AgentNode) -> str:
     calls = f"{node.tool_call_count} tool call{'' if node.tool_call_count == 1 else 's'}"
-    why = f": {visible(node.error)}" if node.error else ""
+    why = f": {words(node.error)}" if node.error else ""
     return (
-        f'\n<a id="{node.info.agent_id}"></a>\n## {visible(node.info.label)}\n\n'
+        f'\n<a id="{node.info.agent_id}"></a>\n## {words(node.info.label)}\n\n'
         f"{visible(node.info.definition)}, {node.status.value}{why} · {calls}\n"
     )
 

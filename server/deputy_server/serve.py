@@ -60,6 +60,8 @@ def _options(given: argparse.Namespace) -> Options:
     record, replay = (Path(name) if name else None for name in (given.record, given.replay))
     carried = {Transport.TCP: given.tcp, Transport.WEBSOCKET: given.ws}
     endpoint = next((Endpoint.read(kind, text) for kind, text in carried.items() if text is not None), None)
+    if endpoint is None and given.token_file is not None:
+        raise InvalidRequest("--token-file is for --tcp and --ws")
     if endpoint is None:
         return Options(record, replay)
     if given.token_file is not None:

@@ -25,6 +25,8 @@ Redact: TypeAlias = Callable[[str], str]
 WAITING = "## Waiting for you"
 
 _MARKUP = re.compile(r"[\[\]\\`<]")
+_LINKING = re.compile(r"\](?=[(\[:])|[\\`<]")
+"""Most brackets make no link, and those who read the source like them as they are."""
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _OUTPUT_LINES = 30
 _HOW = "Answer where the editor asks, or here by a code lens or code action."
@@ -32,7 +34,7 @@ _HOW = "Answer where the editor asks, or here by a code lens or code action."
 
 def heading(question: Question) -> str:
     """The line that a question begins with, and no other: two may be about the same call."""
-    return f"### {visible(question.title)} ({question.request_id[-6:]})"
+    return f"### {words(question.title)} ({question.request_id[-6:]})"
 
 
 class Transcript:
@@ -73,7 +75,7 @@ class Transcript:
         if node.info.parent_id is None:
             counts = self._reading.view.status()
             waiting = f" · {counts.awaiting_permission} waiting for you" if counts.awaiting_permission else ""
-            title = visible(self._reading.record.title) or "Deputy"
+            title = words(self._reading.record.title) or "Deputy"
             return (
                 f"# {title}\n\n{_state(node)} · {visible(node.info.model)}\n\n"
                 f"Agents: 1 primary, {counts.running} running, {counts.finished} finished{waiting}\n"
@@ -81,7 +83,7 @@ class Transcript:
         parent = nodes[node.info.parent_id]
         title = self._reading.record.title if parent.info.parent_id is None else parent.info.label
         above = link(title or "Deputy", self._document_of(parent))
-        return f"# {visible(node.info.label)}\n\n{_state(node)} · {_figures(node)} · asked for by {above}\n"
+        return f"# {words(node.info.label)}\n\n{_state(node)} · {_figures(node)} · asked for by {above}\n"
 
     def _entry(self, entry: Entry, node: AgentNode) -> str:
         body, drawn = self._drawn.get(entry.seq, (None, ""))
@@ -99,7 +101,7 @@ class Transcript:
             case ToolCall() as call:
                 yield from _call(call)
             case ChildBlock(child):
-                doing = f" · {visible(child.activity)}" if child.activity else ""
+                doing = f" · {words(child.activity)}" if child.activity else ""
                 name = link(child.info.label, self._document_of(child))
                 yield f"- {_state(child)} · {name} · {_figures(child)}{doing}\n"
 
@@ -140,11 +142,11 @@ def _speaker(node: AgentNode, role: str) -> str:
 def _state(node: AgentNode) -> str:
     if node.open_questions:
         return f"{ASKING} waiting for you"
-    words = f"{ICONS[node.status]} {node.status}"
+    state = f"{ICONS[node.status]} {node.status}"
     if node.queue_position is not None:
-        return f"{words}, place {node.queue_position} in the queue"
+        return f"{state}, place {node.queue_position} in the queue"
     why = (node.failure_reason or "").replace("_", " ") or node.detail
-    return f"{words}: {visible(why)}" if why else words
+    return f"{state}: {words(why)}" if why else state
 
 
 def _figures(node: AgentNode) -> str:
@@ -169,7 +171,7 @@ def _call(call: ToolCall) -> Iterator[str]:
 def _question(question: Question) -> str:
     kind = "diff" if question.kind is ToolKind.EDIT else ""
     shown = fenced("\n".join(preview_lines(question.preview, context=3)), kind)
-    why = f"{visible(question.reason)}\n\n" if question.reason else ""
+    why = f"{words(question.reason)}\n\n" if question.reason else ""
     answers = " · ".join(visible(option.name) for option in question.options)
     return f"{heading(question)}\n\n{shown}\n\n{why}{answers}\n"
 
@@ -177,6 +179,11 @@ def _question(question: Question) -> str:
 def link(text: str, target: str) -> str:
     """A link whose words are ``text``, whatever is in it."""
     return f"[{_MARKUP.sub(_escaped, visible(text))}]({target})"
+
+
+def words(text: str) -> str:
+    """``text`` in one line that makes no link, no picture and no code, whatever is in it."""
+    return _LINKING.sub(_escaped, visible(text))
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -226,6 +226,13 @@ async def test_a_client_without_the_token_is_refused_over_websocket() -> None:
                 await connect(f"ws://127.0.0.1:{server.port}", additional_headers=header, proxy=None)
 
 
+async def test_the_scheme_of_the_token_may_be_written_in_any_case() -> None:
+    async with listening("--ws", "0") as server:
+        header = {"Authorization": f"bearer {server.where['token']}"}
+        async with connect(f"ws://127.0.0.1:{server.port}", additional_headers=header, proxy=None):
+            pass
+
+
 async def test_a_page_in_a_browser_cannot_connect_even_with_the_token() -> None:
     async with listening("--ws", "0") as server:
         headers = {"Authorization": f"Bearer {server.where['token']}"}
@@ -261,6 +268,8 @@ async def test_a_token_that_was_given_is_not_printed(workspace: Path, tmp_path: 
         (("--tcp", "x"), "is no port"),
         (("--tcp", "0", "--ws", "0"), "not allowed with"),
         (("--tcp", "0", "--token-file", "none"), "cannot be read"),
+        (("--stdio", "--token-file", "none"), "--token-file is for --tcp and --ws"),
+        (("--replay", "/no/such"), "--replay: /no/such cannot be read: No such file or directory\n"),
     ],
 )
 async def test_what_cannot_be_listened_on_is_told(arguments: tuple[str, ...], words: str) -> None:

@@ -290,10 +290,14 @@ async def test_several_questions_are_answered_at_once_and_only_those_that_are_na
         first, second, third = (request["requestId"] for request in requests)
         yes = next(option["optionId"] for option in requests[0]["options"] if option["kind"] == "allow_once")
         outcome = {"outcome": "selected", "optionId": yes}
-        for ids, option in (([first, "unknown"], yes), ([first, second], "maybe")):
+        for ids, option, field in (
+            ([first, "unknown"], yes, "requestIds[1]"),
+            ([first, second], "maybe", "outcome.optionId"),
+        ):
             wrong = {"requestIds": ids, "outcome": {**outcome, "optionId": option}}
-            with pytest.raises(RpcFailure, match="-32602"):
+            with pytest.raises(RpcFailure, match="-32602") as failure:
                 await client.request("deputy/permission/answerMany", wrong)
+            assert failure.value.data["field"] == field
         assert client.events("permission_resolved") == []
 
         both = {"requestIds": [first, second, first], "outcome": outcome}

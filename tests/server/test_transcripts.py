@@ -1,7 +1,6 @@
 """What agents do, in an editor that knows nothing of Deputy: documents that are kept as things are, to act on."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -71,6 +70,18 @@ async def test_lenses_stand_at_the_lines_that_editors_count_whatever_a_label_hol
             (at, "Stop"),
         ]
         await viewer.press(uri, "Stop")
+
+
+async def test_words_of_a_model_make_no_link_in_a_heading(deputy: Deputies, workspace: Path) -> None:
+    script = spawning("[docs](http://evil) `x", child=lambda *_: say("done"))
+    async with deputy(script, workspace, VIEWING) as (client, _):
+        viewer = Viewer(client)
+        await client.command("deputy.prompt", {"text": "go"})
+        await viewer.until(await viewer.opened(), "1 finished")
+        child = (await client.command("deputy.listAgents"))["agents"][-1]["agentId"]
+        await client.command("deputy.openTranscript", {"agentId": child})
+        text = await viewer.until(await viewer.opened(1), "asked for by")
+        assert text.startswith("# [docs\\](http://evil) \\`x\n")
 
 
 async def test_lenses_and_links_are_there_in_folders_of_any_name(workspace: Path, tmp_path: Path) -> None:
@@ -224,7 +235,7 @@ async def test_documents_are_for_the_user_alone_and_hold_no_secrets(deputy: Depu
         path = path_of(uri)
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        assert path.parent.parent == Path(os.environ["DEPUTY_STATE"]) / "transcripts"
+        assert path.parent.parent.name == "transcripts"
         assert path.parent.parent.stat().st_mode & 0o777 == 0o700
 
 

@@ -236,8 +236,10 @@ def replay(path: Path, environ: Mapping[str, str]) -> Replay:
         lines = [_Line.model_validate_json(text) for text in path.read_text("utf-8").split("\n") if text.strip()]
     except ValidationError as error:
         raise InvalidRequest(f"{path} is no recording of Deputy: {error.errors()[0]['msg']}", "replay") from None
-    except (OSError, ValueError) as error:
-        raise InvalidRequest(f"{path} cannot be read: {error}", "replay") from None
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}", "replay") from None
+    except ValueError:
+        raise InvalidRequest(f"{path} is no recording of Deputy: it is no text", "replay") from None
     if not lines:
         raise InvalidRequest(f"{path} holds no request.", "replay")
     return Replay(lines, Redactor(environ))

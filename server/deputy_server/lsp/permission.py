@@ -38,13 +38,16 @@ async def answer_many(connection: Connection, params: PermissionAnswerManyParams
     chosen = convert.answer(params.outcome)
     if isinstance(chosen, Selected) and chosen.input is not None and len(params.request_ids) > 1:
         raise InvalidRequest("outcome.input: a changed input is the answer to one question.", "outcome.input")
-    askers = {request_id: _asker(connection, request_id, chosen) for request_id in params.request_ids}
+    askers = {
+        request_id: _asker(connection, request_id, chosen, f"requestIds[{index}]")
+        for index, request_id in enumerate(params.request_ids)
+    }
     accepted = (request_id for request_id, session in askers.items() if session.answer(request_id, chosen))
     return PermissionAnswerManyResult(accepted=tuple(accepted))
 
 
-def _asker(connection: Connection, request_id: str, chosen: Answer) -> Session:
-    """The session that asks a question, when ``chosen`` is an answer to it.
+def _asker(connection: Connection, request_id: str, chosen: Answer, field: str = "requestId") -> Session:
+    """The session that asks a question, when ``chosen`` is an answer to it; ``field`` is where its id stands.
 
     Raises:
         InvalidRequest: no such question, or no such option of it.
@@ -57,7 +60,7 @@ def _asker(connection: Connection, request_id: str, chosen: Answer) -> Session:
                 raise
         else:
             return session
-    raise InvalidRequest("requestId: there is no such question.", "requestId")
+    raise InvalidRequest(f"{field}: there is no such question.", field)
 
 
 async def list_rules(connection: Connection, params: RuleListParams) -> RuleListResult:

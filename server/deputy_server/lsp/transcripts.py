@@ -63,14 +63,18 @@ class Transcripts:
         Raises:
             StoreError: it cannot be written.
         """
-        keeper = self._keepers.get(reading.id)
-        if keeper is None or keeper.reading is not reading:
-            self.forget(reading.id)
+        if self._keeper_of(reading) is None:
             folder = await anyio.to_thread.run_sync(_prepared, self._folder, reading.id)
-            keeper = self._keepers[reading.id] = _Keeper(reading, folder, self._redact, self._told)
-            if isinstance(reading, Session):
-                self._tasks.start_soon(keeper.follow, reading)
-        return await keeper.add(agent_id)
+            if self._keeper_of(reading) is None:  # nobody was faster
+                self.forget(reading.id)
+                keeper = self._keepers[reading.id] = _Keeper(reading, folder, self._redact, self._told)
+                if isinstance(reading, Session):
+                    self._tasks.start_soon(keeper.follow, reading)
+        return await self._keepers[reading.id].add(agent_id)
+
+    def _keeper_of(self, reading: Reading) -> "_Keeper | None":
+        keeper = self._keepers.get(reading.id)
+        return keeper if keeper is not None and keeper.reading is reading else None
 
     async def flush(self, reading: Reading) -> None:
         """Returns when the documents of a session tell all that has happened, or cannot be written."""

@@ -34,7 +34,7 @@ async def websocket_server(visit: Visit, token: str, endpoint: Endpoint) -> Asyn
     """
 
     def refuse(connection: ServerConnection, request: Request) -> Response | None:
-        if any(is_token(shown, f"Bearer {token}") for shown in request.headers.get_all("Authorization")):
+        if any(_is_bearer(shown, token) for shown in request.headers.get_all("Authorization")):
             return None
         answer = connection.respond(HTTPStatus.UNAUTHORIZED, "Deputy wants its token: Authorization: Bearer <token>\n")
         answer.headers["WWW-Authenticate"] = "Bearer"
@@ -60,6 +60,11 @@ async def websocket_server(visit: Visit, token: str, endpoint: Endpoint) -> Asyn
         compression=None,
     ) as server:
         yield next(iter(server.sockets)).getsockname()[1]
+
+
+def _is_bearer(shown: str, token: str) -> bool:
+    scheme, _, given = shown.partition(" ")
+    return scheme.lower() == "bearer" and is_token(given.strip(), token)
 
 
 class _Messages:
