@@ -50,6 +50,8 @@ TOOL = "mcp"
 """The name by which rules speak of starting servers: ``mcp(npx -y server *)``."""
 PATIENCE = 10.0
 """Seconds that a prompt waits for servers that are starting; their tools come later then."""
+SILENCE = 1.0
+"""Seconds after which the user is told what a prompt waits for."""
 _MAX_TITLE = 200
 
 
@@ -153,10 +155,15 @@ class Servers:
         for key, entry in entries.items():
             self._servers.setdefault(key, _Server(entry))
 
-    async def start(self, primary: Agent) -> None:
-        """Starts those that are for ``primary`` and may be started, and waits for them, in bounded time. About the
-        others the user is asked when :meth:`ask` is called."""
-        await self._start(self._for("", primary.definition.name), primary)
+    async def start(self, primary: Agent, waits_for: Callable[[str], None]) -> None:
+        """Starts those that are for ``primary`` and may be started, and waits for them, in bounded time; if that takes
+        long, ``waits_for`` is told for what. About the others the user is asked when :meth:`ask` is called."""
+        started = await self._start(self._for("", primary.definition.name), primary)
+        with anyio.move_on_after(SILENCE):
+            await _settled(started)
+            return
+        waits_for(_listed([server for server in started if server.state is ServerState.STARTING]))
+        await _settled(started)
 
     def ask(self, primary: Agent) -> None:
         """Asks about those that nobody has decided about, without waiting for the answer."""
@@ -175,11 +182,12 @@ class Servers:
     def _for(self, *definitions: str) -> Sequence[_Server]:
         return [server for server in self._servers.values() if server.entry.source.definition in definitions]
 
-    async def _start(self, servers: Sequence[_Server], primary: Agent) -> None:
+    async def _start(self, servers: Sequence[_Server], primary: Agent) -> Sequence[_Server]:
+        """Starts those that nobody has decided about and that may be started: these."""
         new = [server for server in servers if server.state is ServerState.NEW]
         for server in new:
             await self._consider(server, primary)
-        await _settled(new)
+        return new
 
     def _ask_about(self, servers: Sequence[_Server], primary: Agent) -> None:
         for server in servers:
@@ -197,7 +205,8 @@ class Servers:
         decision = self._decision(server, primary)
         allowed: bool | None = decision.effect is Effect.ALLOW
         if decision.effect is Effect.ASK:
-            allowed = await to_thread.run_sync(self._approvals.of, self._folder, server.entry)
+            stored = partial(self._approvals.of, self._folder, server.entry)
+            allowed = await to_thread.run_sync(stored, abandon_on_cancel=True)
             if allowed is None and server.entry.source.own and decision.rule is None:
                 allowed = True
         if server.state is not ServerState.NEW:
@@ -290,6 +299,11 @@ async def _settled(servers: Sequence[_Server]) -> None:
         for server in servers:
             if server.connection is not None:
                 await server.connection.settled.wait()
+
+
+def _listed(servers: Sequence[_Server]) -> str:
+    names = ", ".join(server.entry.name for server in servers)
+    return f"the MCP server{'' if len(servers) == 1 else 's'} {names}" if servers else ""
 
 
 def _status(server: _Server) -> ServerStatus:

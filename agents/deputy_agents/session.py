@@ -134,6 +134,11 @@ class Session:
             self._servers_changed,
         )
         self._refreshing = anyio.Lock()
+        self._preparing: dict[anyio.CancelScope, anyio.Event] = {}
+        """Prompts on their way to being accepted, each with what is set when it is."""
+        self._waiting_for = ""
+        self.cancels = 0
+        """How often everything was cancelled here."""
         self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
         if past is not None and (node := past.view.agents.get(record.agent_id)) is not None:
             kind = node.info.definition
@@ -178,7 +183,8 @@ class Session:
     @property
     def idle(self) -> bool:
         """Nothing runs here, and nobody watches."""
-        return not self.busy and not self._supervisor.below(self.primary_id) and not self.watched
+        works = self.busy or self._preparing or self._supervisor.below(self.primary_id)
+        return not works and not self.watched
 
     @property
     def permission_mode(self) -> PermissionMode:
@@ -253,21 +259,55 @@ class Session:
                 self.inbox.review()
 
     async def prompt(
-        self, blocks: Sequence[Block], *, attached: Sequence[Block] = (), queue: bool = False, origin: Origin = "user"
+        self,
+        blocks: Sequence[Block],
+        *,
+        attached: Sequence[Block] = (),
+        queue: bool = False,
+        origin: Origin = "user",
+        since: int | None = None,
     ) -> Turn:
         """Accepts a prompt as a person wrote it: ``/command arguments`` becomes what the command stands for, and what
         is mentioned with ``@`` is attached, as is ``attached``, which people do not see of it. Those who call at the
         same time are accepted in the order of their calls, and each in bounded time: what cannot be read by then is
-        left to the agent. Raises as :meth:`Turns.take`, and InvalidRequest for a text that no model could read."""
+        left to the agent. One that is cancelled before it is accepted, by its caller or because :attr:`cancels` is no
+        longer ``since``, has its turn all the same, which ends as cancelled at once. Raises as :meth:`Turns.take`, and
+        InvalidRequest for a text that no model could read."""
         shown = text_of(blocks)
         check_length(shown, "prompt")
-        # A caller that is cancelled has its turn all the same: what it asked for is answered by the end of a turn.
-        with anyio.CancelScope(shield=True):
-            async with self._refreshing:
-                await self.servers.start(self._primary.agent)
-                with anyio.move_on_after(READING_GRACE):
-                    blocks = await self._read(blocks)
-        return self.start_turn((*blocks, *attached), shown=shown, queue=queue, origin=origin)
+        self._turns.check((*blocks, *attached))
+        stop, accepted = anyio.CancelScope(), anyio.Event()
+        if since is not None and since != self.cancels:
+            stop.cancel()
+        self._preparing[stop] = accepted
+        try:
+            with stop:
+                blocks = await self._prepared(blocks)
+        except anyio.get_cancelled_exc_class():
+            stop.cancel()  # the caller learns of it by the end of the turn
+        try:
+            whole = (*blocks, *attached)
+            return self._turns.take(whole, shown, origin, queue=queue, cancelled=stop.cancel_called)
+        finally:
+            del self._preparing[stop]
+            accepted.set()
+
+    async def _prepared(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        async with self._refreshing:
+            try:
+                await self.servers.start(self._primary.agent, self._waits_for)
+            finally:
+                self._waits_for("")
+            with anyio.move_on_after(READING_GRACE):
+                return await self._read(blocks)
+        return blocks
+
+    def _waits_for(self, what: str) -> None:
+        """A prompt waits for ``what``; for nothing any more if that is empty."""
+        if what != self._waiting_for:
+            self._waiting_for = what
+            status = AgentStatus.RUNNING if what or self.busy else AgentStatus.IDLE
+            say(self, self._primary.agent, StatusChanged(status, detail=f"waiting for {what}" if what else None))
 
     async def complete(self, text: str) -> Completions:
         """How a prompt that is being written can go on after ``text``."""
@@ -299,7 +339,7 @@ class Session:
     async def cancel(self) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
         works = any(command.code is None for command in self.commands.list())
-        cancelled = self.busy or works or bool(self._supervisor.below(self.primary_id))
+        cancelled = self.busy or works or bool(self._preparing or self._supervisor.below(self.primary_id))
         await self._cancel(CancelReason.USER)
         await self.flush()
         return cancelled
@@ -539,7 +579,11 @@ class Session:
 
     async def _cancel(self, reason: CancelReason) -> None:
         self._cancelling = True
+        self.cancels += 1
         try:
+            for stop, accepted in tuple(self._preparing.items()):
+                stop.cancel()
+                await accepted.wait()
             for turn_id, _ in self.waiting():
                 self.unqueue(turn_id)
             await self._turns.cancel(reason)
@@ -557,7 +601,8 @@ class Session:
             self._tasks.start_soon(self._limit_turn, turn, seconds)
         say(self, agent, StatusChanged(AgentStatus.RUNNING))
         say(self, agent, TurnStarted(turn.turn_id, turn.origin))
-        self.servers.ask(agent)
+        if not turn.cancelled:
+            self.servers.ask(agent)
 
     def _named_servers(self) -> Sequence[Source]:
         of_workspace = self.library.workspace if self.settings.trusted else Written()

@@ -29,6 +29,8 @@ class Turn:
     origin: Origin
     text: str = ""
     """The prompt as people see it."""
+    cancelled: bool = False
+    """The user had cancelled it before it began."""
     usage_before: Usage = field(default_factory=Usage)
     outcome: TurnResult | None = None
     _done: asyncio.Event = field(default_factory=asyncio.Event)

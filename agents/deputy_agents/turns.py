@@ -40,23 +40,40 @@ class Turns:
         """The prompts that wait for the running turn, in order: id and text."""
         return tuple((turn.turn_id, turn.text) for turn in self._queue)
 
-    def take(self, blocks: Sequence[Block], shown: str | None, origin: Origin, *, queue: bool) -> Turn:
+    @staticmethod
+    def check(blocks: Sequence[Block]) -> tuple[Block, ...]:
+        """What counts of a prompt.
+
+        Raises:
+            InvalidRequest: there is nothing in it.
+        """
+        kept = tuple(block for block in blocks if not isinstance(block, Text) or block.text.strip())
+        if not any(isinstance(block, Text | Image) for block in kept):
+            raise InvalidRequest("The prompt is empty.", "prompt")
+        return kept
+
+    def take(
+        self, blocks: Sequence[Block], shown: str | None, origin: Origin, *, queue: bool, cancelled: bool = False
+    ) -> Turn:
         """Accepts a prompt as the model reads it; ``shown`` is how people see it. While a turn runs, it waits for its
-        end if ``queue`` is set, or if the end of a background agent started that turn.
+        end if ``queue`` is set, or if the end of a background agent started that turn. One that the user has
+        ``cancelled`` meanwhile ends as such before the model is asked.
 
         Raises:
             InvalidRequest: there is nothing in it.
             WrongState: a turn runs, and ``queue`` is not set; or the session is closed.
             Overloaded: too many prompts wait already.
         """
-        kept = tuple(block for block in blocks if not isinstance(block, Text) or block.text.strip())
-        if not any(isinstance(block, Text | Image) for block in kept):
-            raise InvalidRequest("The prompt is empty.", "prompt")
-        if self.closed:
+        kept = self.check(blocks)
+        turn = Turn(new_id(), kept, origin, text_of(kept) if shown is None else shown, cancelled)
+        if cancelled and (self.closed or self.running is not None):
+            turn.settle(TurnResult("cancelled", Usage()))
+        elif self.closed:
             raise WrongState("This session is closed.")
-        turn = Turn(new_id(), kept, origin, text_of(kept) if shown is None else shown)
-        if self.running is None:
+        elif self.running is None:
             self._begin(turn)
+            if cancelled:
+                self._primary.feed(UserCancel(CancelReason.USER))
         elif not queue and self.running.origin != "task_end":
             raise WrongState("A turn is running in this session: wait, cancel it, or send the prompt with queue: true.")
         elif len(self._queue) >= self._host.settings.limits.prompt_queue:

@@ -21,7 +21,7 @@ from deputy_agents.ports import Answer, Dismissed, Selected
 from deputy_agents.settings import PermissionSettings, Settings
 from tests.support.commands import started, until
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Line, Person, core, delegate, results
-from tests.support.servers import ROOT, name_servers, tools_server
+from tests.support.servers import ROOT, name_servers, own_servers, tools_server
 
 pytestmark = pytest.mark.asyncio
 
@@ -202,17 +202,10 @@ async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_ru
         assert server.entry.source.place == "settings"
 
 
-def at_home(project: Path, **servers: object) -> None:
-    """The user's own settings file names ``servers``."""
-    own = project.parent / "home" / ".deputy" / "settings.json"
-    own.parent.mkdir(parents=True)
-    own.write_text(json.dumps({"mcpServers": servers}), "utf-8")
-
-
 async def test_servers_of_the_users_own_file_are_started_unasked_and_go_before_those_of_the_workspace(
     project: Path,
 ) -> None:
-    at_home(project, tools=tools_server(TOOLS_TOKEN="mine"))
+    own_servers(project.parent / "home", tools=tools_server(TOOLS_TOKEN="mine"))
     person = Person()
     async with core(project, Cast([call("echo", text="a"), say("done")]), person) as c:
         await prompt(c)
@@ -224,7 +217,7 @@ async def test_servers_of_the_users_own_file_are_started_unasked_and_go_before_t
 
 @pytest.mark.parametrize("effect", [Effect.DENY, Effect.ASK])
 async def test_rules_about_starting_servers_hold_for_the_users_own_too(project: Path, effect: Effect) -> None:
-    at_home(project, tools=tools_server())
+    own_servers(project.parent / "home", tools=tools_server())
     settings = Settings(permissions=PermissionSettings((Rule("r", "mcp", effect),)))
     person = Person(DENY)
     async with core(project, Cast([say("hello")]), person, settings=settings) as c:

@@ -18,7 +18,7 @@ from tests.support.commands import until
 from tests.support.deputies import Deputies, is_child
 from tests.support.plays import Json, Play, call, calls, say
 from tests.support.rpc import serving
-from tests.support.servers import name_servers, tools_server
+from tests.support.servers import DEAF, name_servers, own_servers, tools_server
 
 TIME = {"command": str(Path(sys.executable).with_name("mcp-server-time")), "args": ["--local-timezone", "UTC"]}
 ASK = "deputy/permission/request"
@@ -100,6 +100,27 @@ async def test_a_deputy_that_is_killed_leaves_no_server(workspace: Path) -> None
         assert any("tests.support.mcp_server" in " ".join(process.cmdline()) for process in mine)
         os.kill(client.process.pid, signal.SIGKILL)
         await until(lambda: not any(process.is_running() for process in mine))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("way", ["deputy/session/cancel", "$/cancelRequest"])
+async def test_a_prompt_that_waits_for_a_server_is_cancelled_at_once(
+    workspace: Path, tmp_path: Path, way: str
+) -> None:
+    own_servers(tmp_path / "own", deaf=DEAF)
+    async with serving(env={"HOME": str(tmp_path / "own")}) as client:
+        await client.initialize(workspace, initializationOptions={"model": "offline"})
+        session_id, _ = await client.session()
+        blocks = [{"type": "text", "text": "hello"}]
+        prompt = client.start("deputy/session/prompt", {"sessionId": session_id, "prompt": blocks})
+        waits = "waiting for the MCP server deaf"
+        await client.event("agent_status", lambda event: event.get("detail") == waits)
+        if way == "$/cancelRequest":
+            client.notify(way, {"id": prompt})
+        else:
+            assert await client.request(way, {"sessionId": session_id}) == {"cancelled": True}
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
+        assert client.events("message")[-1]["role"] == "user"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from deputy_protocol.event import EventParams
+from tests.support.servers import DEAF, own_servers
 
 DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
 PATIENCE = 60
@@ -150,11 +152,11 @@ def test_an_agent_of_ones_own_takes_the_place_of_the_primary(run: Run, project: 
 
 @pytest.mark.requirement("X12", "X17")
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels_and_leaves_nothing_running(project: Path, stop: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_cancels_and_leaves_nothing_running(project: Path, stop: signal.Signals) -> None:
     process = subprocess.Popen(
         [*DEPUTY, "run", "--json", "--model", "m", "go"],
         cwd=project,
-        env={**os.environ, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": _deaf(tmp_path)},
+        env={**os.environ, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": _deaf()},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -171,6 +173,37 @@ def test_a_signal_cancels_and_leaves_nothing_running(project: Path, stop: signal
     assert process.returncode == 130, errors
     assert lines(told)[-1]["type"] in ("turn_finished", "agent_status", "session_status")
     assert '"cancelled"' in told
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked(
+    project: Path, tmp_path: Path, signals: int
+) -> None:
+    own_servers(tmp_path / "own", deaf=DEAF)
+    process = subprocess.Popen(
+        [*DEPUTY, "run", "--json", "--model", "m", "go"],
+        cwd=project,
+        env={**os.environ, "HOME": str(tmp_path / "own"), "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": _deaf()},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        while "waiting for the MCP server deaf" not in process.stdout.readline():
+            pass
+        for _ in range(signals):
+            process.send_signal(signal.SIGINT)
+        told, errors = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "agent_activity" not in told
+    _KEPT[-1].setblocking(False)
+    with pytest.raises(BlockingIOError):  # nobody has come for the model
+        _KEPT[-1].accept()
 
 
 def test_a_reader_that_goes_away_ends_the_run(project: Path) -> None:
@@ -205,17 +238,14 @@ def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path
     assert "No sessions have an id that begins with nothing." in unknown.stderr
 
 
-def _deaf(folder: Path) -> str:
+def _deaf() -> str:
     """The address of a service that accepts and never answers."""
-    import socket
-
     listener = socket.create_server(("127.0.0.1", 0))
     _KEPT.append(listener)
-    del folder
     return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-_KEPT: list[object] = []
+_KEPT: list[socket.socket] = []
 
 
 def test_what_is_wrong_with_a_users_rules_is_told(run: Run, tmp_path: Path) -> None:

@@ -18,3 +18,14 @@ def tools_server(**env: str) -> dict[str, object]:
 
 def name_servers(workspace: Path, **servers: object) -> None:
     (workspace / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+
+
+DEAF: dict[str, object] = {"command": "sleep", "args": ["600"]}
+"""A server that never says anything."""
+
+
+def own_servers(home: Path, **servers: object) -> None:
+    """The user's own settings file names ``servers``: they are started unasked."""
+    own = home / ".deputy" / "settings.json"
+    own.parent.mkdir(parents=True)
+    own.write_text(json.dumps({"mcpServers": servers}), "utf-8")

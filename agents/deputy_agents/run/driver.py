@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import cast
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from deputy_agents import mention, references
@@ -255,6 +256,7 @@ class Driver:
         input: Input | None = None
         with scope:
             try:
+                await anyio.lowlevel.checkpoint_if_cancelled()  # what is stopped before it begins does nothing
                 input = await work()
             except (Exception, asyncio.CancelledError) as error:
                 if isinstance(error, asyncio.CancelledError) and not is_stray_cancel():

@@ -26,7 +26,7 @@ from deputy_server.acp.prompt import read_prompt
 from deputy_server.acp.servers import named_servers
 from deputy_server.app import App
 from deputy_server.rpc.json import JsonObject
-from deputy_server.turns import cancel_turn, outcome
+from deputy_server.turns import outcome
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -101,7 +101,6 @@ class Agent:
 
     async def close_session(self, params: schema.CloseSessionRequest) -> JsonObject:
         opened = self._opened(params.session_id)
-        opened.cancels += 1
         await opened.session.cancel()
         await opened.told(opened.session.last_seq)
         self._open.pop(params.session_id, None)  # it may have been closed twice
@@ -111,7 +110,6 @@ class Agent:
 
     async def delete_session(self, params: schema.DeleteSessionRequest) -> JsonObject:
         if (opened := self._open.pop(params.session_id, None)) is not None:
-            opened.cancels += 1
             opened.close()
         with suppress(UnknownSession):  # what is not there need not be deleted
             await self._app.runtime.delete(params.session_id)
@@ -121,17 +119,15 @@ class Agent:
 
     async def prompt(self, params: schema.PromptRequest) -> JsonObject:
         opened = self._opened(params.session_id)
-        session, cancels = opened.session, opened.cancels
+        session, since = opened.session, opened.session.cancels
         given = await to_thread.run_sync(read_prompt, params.prompt, Path(session.record.cwd))
         with anyio.move_on_after(REFRESH_GRACE, shield=True):
             await session.refresh()
         self._tell_problems(opened)
         opened.say_unsaid()
         # What is said while a turn runs waits for its end: the protocol has no other place for it.
-        turn = await session.prompt(given.said, attached=given.attached, queue=True)
+        turn = await session.prompt(given.said, attached=given.attached, queue=True, since=since)
         self._tell_problems(opened)
-        if opened.cancels != cancels:
-            await cancel_turn(session, turn)
         try:
             result = await outcome(session, turn)
         finally:
@@ -145,7 +141,6 @@ class Agent:
         """Ends what a session does, background agents included; of a child, what that child does."""
         session_id = parse(schema.CancelNotification, params).session_id
         if (opened := self._open.get(session_id)) is not None:
-            opened.cancels += 1
             await opened.session.cancel()
         elif (parent := self._parent_of(session_id)) is not None:
             await parent.session.cancel_agent(session_id)

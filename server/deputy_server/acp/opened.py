@@ -42,8 +42,6 @@ class Opened:
 
     def __init__(self, session: Session, peer: Peer, client: Client, models: Sequence[str], *, replay: bool) -> None:
         self.session = session
-        self.cancels = 0
-        """How often the client has cancelled here."""
         self._peer = peer
         self._client = client
         self.facts = Facts(session, models)

@@ -103,10 +103,11 @@ class _Run:
     async def _follow(self, session: Session, progress: Progress, verdict: Verdict) -> None:
         """Says the prompt, and shows what happens until nothing more does."""
         events = session.subscribe(0 if self._options.fresh else None)
+        since = session.cancels
         try:
             await session.refresh()
             self._tell_problems(session, progress)
-            turn = await session.prompt((Text(self._options.prompt),))
+            turn = await session.prompt((Text(self._options.prompt),), since=since)
             self._tell_problems(session, progress)
             async for event in events:
                 verdict.take(event)

@@ -40,6 +40,7 @@ _ERROR = 1
 async def prompt(connection: Connection, argument: PromptArgument) -> Answer[SessionNewResult]:
     """Starts a turn and answers at once."""
     session, fresh = await _session(connection, argument)
+    since = session.cancels
     feed = connection.subscribe(session, after=0 if fresh else None)
     words = argument.text
     if argument.uri is not None:
@@ -47,7 +48,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
         words = f"{words}\n\n(about {place})"
     await connection.refresh(session)
     connection.lead(session)
-    turn = await session.prompt((Text(words),), queue=argument.queue, origin="command")
+    turn = await session.prompt((Text(words),), queue=argument.queue, origin="command", since=since)
     connection.tell_problems(session.problems)
     feed.expect(turn, None)
     if not connection.client.events:

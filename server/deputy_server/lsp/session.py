@@ -89,12 +89,13 @@ async def new(connection: Connection, params: SessionNewParams) -> Answer[Sessio
 
 async def prompt(connection: Connection, params: SessionPromptParams) -> SessionPromptResult:
     session = await connection.session(params.session_id)
+    since = session.cancels
     feed = connection.subscribe(session)
     feed.start(connection.tasks)
     blocks = convert.blocks(params.prompt, Path(session.record.cwd))
     await connection.refresh(session)
     connection.lead(session)
-    turn = await session.prompt(blocks, queue=params.queue)
+    turn = await session.prompt(blocks, queue=params.queue, since=since)
     connection.tell_problems(session.problems)  # of MCP servers that were started for it
     feed.expect(turn, params.work_done_token)
     try:
