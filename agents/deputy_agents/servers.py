@@ -145,7 +145,8 @@ class Servers:
         """Looks which servers there are now; those that are gone, or are another thing now, end."""
         roots = self.roots if self._host.settings.trusted else ()
         read = partial(read_servers, self._named(), roots)
-        entries, self.problems = await to_thread.run_sync(read, abandon_on_cancel=True)
+        named, self.problems = await to_thread.run_sync(read, abandon_on_cancel=True)
+        entries = {key: entry for key, entry in named.items() if not entry.disabled}
         for key, server in tuple(self._servers.items()):
             if entries.get(key) != server.entry:
                 del self._servers[key]

@@ -69,7 +69,8 @@ _REASONS = {
 
 def _reason(error: ErrorDetails) -> str:
     template = _REASONS.get(error["type"])
-    return _bounded(error["msg"] if template is None else template.format_map(error.get("ctx", {})))
+    own = error["msg"].removeprefix("Value error, ")
+    return _bounded(own if template is None else template.format_map(error.get("ctx", {})))
 
 
 def _bounded(reason: str) -> str:

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
-from pydantic import ValidationError
 
+from deputy_agents.definition import Problem, home_folder
 from deputy_agents.errors import DeputyError, InvalidRequest, ModelError
+from deputy_agents.fault import Malformed, parsed, unreadable
+from deputy_agents.guidance.written import Written, written_in
 from deputy_agents.message import Message, Text
 from deputy_agents.model import cards
 from deputy_agents.model.choose import Models, choose_model
@@ -25,7 +27,9 @@ from deputy_agents.model.endpoint import endpoint_of
 from deputy_agents.model.offline import OFFLINE
 from deputy_agents.ports import ModelRequest
 from deputy_agents.tool import ripgrep
+from deputy_protocol.errors import InvalidParams
 from deputy_protocol.settings import Settings
+from deputy_protocol.validate import parse
 from deputy_server import convert
 from deputy_server.state import state_folder
 
@@ -62,12 +66,13 @@ def read_settings(path: Path | None) -> Settings:
     if path is None:
         return Settings()
     try:
-        return Settings.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise InvalidRequest(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    except OSError as error:
+        return parse(Settings, parsed(path.read_text("utf-8")))
+    except (InvalidParams, Malformed) as error:
         raise InvalidRequest(f"{path}: {error}") from None
+    except UnicodeDecodeError:
+        raise InvalidRequest(f"{path}: it is no UTF-8 text") from None
+    except OSError as error:
+        raise InvalidRequest(f"{path}: {unreadable(error)}") from None
 
 
 async def examine(patient: Patient) -> list[Check]:
@@ -187,6 +192,20 @@ async def _prices(patient: Patient) -> Check:
     return Check("prices", True, f"{path} has cards of {len(own.cards)} models.")
 
 
+async def _written(_: Patient) -> Check:
+    """The settings files of the user and of this folder: while one cannot be read, everything asks."""
+    problems = await anyio.to_thread.run_sync(_problems)
+    if problems:
+        return Check("files", False, "; ".join(map(str, problems)), "Correct the file.")
+    return Check("files", True, "What is written in .deputy/settings.json, here and at home, can be read.")
+
+
+def _problems() -> list[Problem]:
+    home = home_folder()
+    own = Written() if home is None else written_in(home, own=True)
+    return list(dict.fromkeys((own + written_in(Path.cwd().resolve())).problems))
+
+
 async def _store(patient: Patient) -> Check:
     folder = state_folder(patient.environ)
     try:
@@ -203,4 +222,12 @@ def _write_in(folder: Path) -> None:
         file.write(b"deputy")
 
 
-_CHECKS: tuple[Callable[[Patient], Awaitable[Check]], ...] = (_python, _server, _search, _model, _prices, _store)
+_CHECKS: tuple[Callable[[Patient], Awaitable[Check]], ...] = (
+    _python,
+    _server,
+    _search,
+    _model,
+    _prices,
+    _written,
+    _store,
+)

@@ -1,37 +1,45 @@
 """Tries MCP servers, for those who set them up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
 
-from deputy_agents.mcp import ServerEntry
-from deputy_agents.mcp.connection import Connection
+from deputy_agents.mcp import ServerEntry, ServerState
+from deputy_agents.mcp.connection import START_LIMIT, Connection
 
 
-def looked_at(entries: Sequence[ServerEntry], folder: Path) -> list[dict[str, object]]:
-    """What came of starting each of ``entries`` once: its state, and what it has or why it does not run. Blocks."""
-    return anyio.run(_looked_at, entries, folder)
+def look_at(
+    entries: Sequence[ServerEntry], folder: Path, tell: Callable[[ServerEntry, dict[str, object]], None]
+) -> None:
+    """Starts each of ``entries`` once, and tells what came of it as soon as that is known: its state, and what it has
+    or why it does not run. Blocks, in bounded time."""
+    anyio.run(_look_at, entries, folder, tell)
 
 
-async def _looked_at(entries: Sequence[ServerEntry], folder: Path) -> list[dict[str, object]]:
-    connections = [Connection(entry, str(folder), lambda: None) for entry in entries]
-    rows: list[dict[str, object]] = []
-    async with anyio.create_task_group() as tasks:
-        for connection in connections:
-            tasks.start_soon(connection.run)
-        for connection in connections:
+async def _look_at(
+    entries: Sequence[ServerEntry], folder: Path, tell: Callable[[ServerEntry, dict[str, object]], None]
+) -> None:
+    async def look(connection: Connection) -> None:
+        with anyio.move_on_after(START_LIMIT):
             await connection.settled.wait()
-        rows += map(_row, connections)
-        tasks.cancel_scope.cancel()
-    return rows
+        tell(connection.entry, _row(connection))
+
+    connections = [Connection(entry, str(folder), lambda: None) for entry in entries]
+    async with anyio.create_task_group() as running:
+        for connection in connections:
+            running.start_soon(connection.run)
+        async with anyio.create_task_group() as looking:
+            for connection in connections:
+                looking.start_soon(look, connection)
+        running.cancel_scope.cancel()
 
 
 def _row(connection: Connection) -> dict[str, object]:
-    offer = connection.offer
+    offer, late = connection.offer, not connection.settled.is_set()
     return {
-        "state": connection.state.value,
-        "problem": connection.problem,
+        "state": (ServerState.FAILED if late else connection.state).value,
+        "problem": connection.problem or (f"it gave no answer within {START_LIMIT:g} s" if late else ""),
         "tools": [tool.name for tool in offer.tools],
         "resources": list(offer.resources),
         "prompts": list(offer.prompts),

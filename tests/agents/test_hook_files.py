@@ -13,9 +13,10 @@ from deputy_agents.guidance.written import written_in
     [
         ([{"on": "turn_end", "run": "x"}], 1, ""),
         ([{"on": "turn_end", "run": "x"}, {"on": "never", "run": "x"}], 1, "hook 2: on: "),
-        ([{"on": "turn_end"}], 0, "hook 1: run: Field required"),
-        ([{"on": "turn_end", "run": "x", "timeout": 100_000}], 0, "hook 1: timeout: "),
-        ([{"on": "turn_end", "run": "x", "matcher": "Edit"}], 0, "hook 1: matcher: "),
+        ([{"on": "turn_end"}], 0, "hook 1: run: it is required"),
+        ([{"on": "turn_end", "run": "x", "timeout": 100_000}], 0, "hook 1: timeout: it must be at most "),
+        ([{"on": "turn_end", "run": "x", "matcher": "Edit"}], 0, "hook 1: matcher: there is no such field"),
+        (["ruff format"], 0, "hook 1: an object is needed"),
         ("make", 0, "hooks must be a list"),
     ],
     ids=str,

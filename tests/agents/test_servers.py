@@ -359,6 +359,29 @@ async def test_a_server_that_crashes_or_floods_is_told_and_started_again(project
         assert (back.content, again.content) == ("back", "again")
 
 
+async def test_an_error_of_a_servers_own_is_told_in_its_words_and_the_server_goes_on(project: Path) -> None:
+    async with running(project, [call("pid"), call("refuse"), call("pid"), say("done")]) as c:
+        await prompt(c)
+        first, refused, second = (results(request)[0] for request in c.requests()[2:])
+        assert (refused.is_error, refused.content) == (True, "The MCP server tools says: the table is locked")
+        assert first.content == second.content
+
+
+async def test_a_server_that_was_started_anew_at_its_address_is_connected_to_again(workspace: Path) -> None:
+    port = free_port()
+    name_servers(workspace, tools={"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})
+    lines: list[Line] = [call("echo", text="a"), call("echo", text="b"), say("done")]
+    async with core(workspace, Cast([say("hello"), *lines]), starting()) as c:
+        async with http_server(port):
+            await prompt(c)
+            await ready(c)
+        async with http_server(port):
+            await prompt(c)
+        lost, again = (results(request)[0] for request in c.requests()[2:])
+        broke_down = "The MCP server tools broke down in this call; it is started again."
+        assert (lost.content, again.content) == (broke_down, "b")
+
+
 @pytest.mark.requirement("X16")
 async def test_a_call_that_hangs_is_given_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "CALL_LIMIT", 0.2)
@@ -467,11 +490,9 @@ async def test_a_server_is_reached_by_http(workspace: Path, monkeypatch: pytest.
 
 
 @asynccontextmanager
-async def http_server() -> AsyncIterator[str]:
+async def http_server(port: int | None = None) -> AsyncIterator[str]:
     """The address of the tools' server, as a program of its own."""
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = port or free_port()
     env = {**os.environ, "PORT": str(port), "PYTHONPATH": str(ROOT)}
     program = [sys.executable, "-m", "tests.support.mcp_server", "http"]
     server = await asyncio.create_subprocess_exec(*program, env=env, stderr=asyncio.subprocess.DEVNULL)
@@ -483,6 +504,12 @@ async def http_server() -> AsyncIterator[str]:
     finally:
         server.kill()
         await server.wait()
+
+
+def free_port() -> int:
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 async def _listens(port: int) -> bool:

@@ -42,9 +42,19 @@ def test_a_healthy_installation_is_told_so_in_one_line_each(tmp_path: Path) -> N
     ran = run(tmp_path, ANTHROPIC_API_KEY="sk-secret", DEPUTY_MODEL="some-model")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [line.split()[:2] for line in ran.stdout.splitlines()] == [
-        ["✓", name] for name in ("python", "server", "search", "model", "prices", "store")
+        ["✓", name] for name in ("python", "server", "search", "model", "prices", "files", "store")
     ]
     assert "sk-secret" not in ran.stdout
+
+
+def test_a_settings_file_of_the_user_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "own" / ".deputy" / "settings.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"permissions": {},\n bad', "utf-8")
+    ran = run(tmp_path, HOME=str(tmp_path / "own"), DEPUTY_MODEL="offline")
+    assert ran.returncode == 1
+    broken = f"✗ files   {file}:2: it is no valid JSON (line 2, column 2). Until it is mended, everything asks."
+    assert broken in ran.stdout
 
 
 def test_what_is_wrong_is_told_as_json_with_what_to_do_and_an_exit_code(tmp_path: Path) -> None:

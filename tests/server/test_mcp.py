@@ -104,9 +104,7 @@ async def test_a_deputy_that_is_killed_leaves_no_server(workspace: Path) -> None
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("way", ["deputy/session/cancel", "$/cancelRequest"])
-async def test_a_prompt_that_waits_for_a_server_is_cancelled_at_once(
-    workspace: Path, tmp_path: Path, way: str
-) -> None:
+async def test_a_prompt_that_waits_for_a_server_is_cancelled_at_once(workspace: Path, tmp_path: Path, way: str) -> None:
     own_servers(tmp_path / "own", deaf=DEAF)
     async with serving(env={"HOME": str(tmp_path / "own")}) as client:
         await client.initialize(workspace, initializationOptions={"model": "offline"})
@@ -154,11 +152,48 @@ def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: C
 
 def test_the_command_line_starts_servers_to_see_what_they_have(workspace: Path, invoked: Callable[..., Result]) -> None:
     name_servers(workspace, time=TIME, broken={"command": "no-such-program"})
+    for name in ("time", "broken"):
+        invoked("approve", name)
     tried = invoked("list", "--start")
     assert tried.exit_code == 1
-    assert "time  (will ask, ready)" in tried.stdout
+    assert "time  (approved, ready)" in tried.stdout
     assert "tools: get_current_time, convert_time" in tried.stdout
     assert "problem: it has ended: no-such-program: No such file or directory" in tried.stdout
+
+
+def test_a_server_that_was_not_let_run_is_not_started_to_be_looked_at(
+    workspace: Path, invoked: Callable[..., Result]
+) -> None:
+    name_servers(
+        workspace,
+        eager={"command": "touch", "args": ["ran"]},
+        off={"command": "touch", "args": ["ran"], "disabled": True},
+    )
+    tried = invoked("list", "--start")
+    assert tried.exit_code == 0
+    assert "eager  (will ask, not started)" in tried.stdout
+    assert "deputy mcp approve eager" in tried.stdout
+    assert "off  (switched off, not started)" in tried.stdout
+    assert not (workspace / "ran").exists()
+
+
+def test_a_server_that_hangs_does_not_hold_up_what_the_others_have(workspace: Path, tmp_path: Path) -> None:
+    own_servers(tmp_path / "own", deaf=DEAF, time=TIME)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deputy_server", "mcp", "list", "--start"],
+        cwd=workspace,
+        env={**os.environ, "HOME": str(tmp_path / "own")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "time  (your own, ready)\n"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
 
 
 def test_a_run_without_a_person_goes_on_without_the_server_and_says_how_to_let_it_run(workspace: Path) -> None:

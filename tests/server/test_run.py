@@ -106,7 +106,9 @@ def test_the_exit_code_tells_the_end(
         (("--session", "unknown", "x"), "There is no session"),
         (("--agent", "planner", "x"), "no agent 'planner' for a session"),
         (("--budget", "-1", "x"), "budget"),
-        (("--settings", "nothing.json", "x"), "nothing.json"),
+        (("--settings", "nothing.json", "x"), "nothing.json: there is no such file"),
+        (("",), "The prompt is empty"),
+        (("--json", "  \n"), "The prompt is empty"),
     ],
 )
 def test_wrong_usage_is_told_and_nothing_runs(run: Run, arguments: tuple[str, ...], told: str) -> None:
@@ -115,6 +117,7 @@ def test_wrong_usage_is_told_and_nothing_runs(run: Run, arguments: tuple[str, ..
     assert told in ended.stderr
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
+    assert run("sessions", "list", "--json").stdout == "[]\n"
 
 
 @pytest.mark.parametrize("input", ["", "  \n", "\udcff"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.shared.exceptions import MCPError
 
 from tests.support.pictures import png
 
@@ -35,6 +36,12 @@ def secret() -> str:
 def fail() -> str:
     """Fails."""
     raise ValueError("nothing there")
+
+
+@server.tool()
+def refuse() -> str:
+    """Answers with an error of the protocol, by the code that servers have for errors of their own."""
+    raise MCPError(-32000, "the table is locked")
 
 
 @server.tool()

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import Final, cast
 
 from deputy_agents.definition import Problem
+from deputy_agents.fault import Malformed
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.text import cut
 
@@ -35,8 +36,9 @@ def rules_of(whole: object, file: str) -> tuple[tuple[Rule, ...], tuple[Problem,
 
 def asking(file: str, error: Exception) -> tuple[tuple[Rule, ...], tuple[Problem, ...]]:
     """What holds while the rules of ``file`` cannot be read: everything asks, as there may be a denial among them."""
+    line = error.line if isinstance(error, Malformed) else 1
     reason = f"{cut(str(error), 200)}. Until it is mended, everything asks."
-    return (Rule(f"{file}#", "*", Effect.ASK, source=file),), (Problem(file, 1, reason),)
+    return (Rule(f"{file}#", "*", Effect.ASK, source=file),), (Problem(file, line, reason),)
 
 
 def _rules(whole: object, file: str) -> tuple[Rule, ...]:

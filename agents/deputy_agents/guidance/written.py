@@ -1,7 +1,6 @@
 """What ``.deputy/settings.json`` of a folder says: permission rules, hooks and MCP servers. A workspace has one,
 beside the agents that it defines, and the user's home folder, for all workspaces."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,6 +8,7 @@ from typing import Final
 from deputy_agents import disk
 from deputy_agents.definition import Problem
 from deputy_agents.errors import ToolError
+from deputy_agents.fault import Malformed, parsed
 from deputy_agents.guidance.rules import asking, rules_of
 from deputy_agents.hook import Hook
 from deputy_agents.hooks.config import hooks_of
@@ -42,8 +42,8 @@ def written_in(root: Path, *, own: bool = False) -> Written:
     file = str(root.joinpath(*FILE))
     try:
         found = disk.read_text(root, FILE)
-        whole: object = {} if found is None else json.loads(found.text)
-    except (ToolError, ValueError, RecursionError) as error:
+        whole: object = {} if found is None else parsed(found.text)
+    except (ToolError, Malformed) as error:
         rules, problems = asking(file, error)
         return Written(rules, problems=problems)
     rules, problems = rules_of(whole, file)

@@ -65,6 +65,8 @@ class ServerEntry:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    disabled: bool = False
+    """Whoever has written it down has switched it off."""
 
     @property
     def line(self) -> str:

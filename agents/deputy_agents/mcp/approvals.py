@@ -2,22 +2,29 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from threading import Lock
 from typing import cast
+
+from filelock import FileLock
 
 from deputy_agents.mcp import ServerEntry
 
 _VERSION = 1
+_PATIENCE = 5
+"""Seconds that an answer waits for others that are being written."""
 
 
 class Approvals:
-    """Answers that hold for good. Without a ``path`` they are kept as long as the process. All methods block; of two
-    processes that write at once the later one wins."""
+    """Answers that hold for good. Without a ``path`` they are kept as long as the process. All methods block; answers
+    that are given at once, in threads or in processes, are all kept."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
+        self._lock = Lock()
         self._kept: dict[str, dict[str, object]] = {}
 
     def of(self, folder: Path, entry: ServerEntry) -> bool | None:
@@ -32,6 +39,20 @@ class Approvals:
         Raises:
             OSError: the file cannot be written.
         """
+        with self._lock, self._alone():
+            self._keep(folder, entry, allowed)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        """No other process writes meanwhile."""
+        if self._path is None:
+            yield
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with FileLock(self._path.with_suffix(".lock"), timeout=_PATIENCE, mode=0o600):
+            yield
+
+    def _keep(self, folder: Path, entry: ServerEntry, allowed: bool | None) -> None:
         kept = self._read()
         answers = kept.setdefault(str(folder), {})
         if allowed is None:
@@ -58,7 +79,6 @@ class Approvals:
         self._kept = kept
         if self._path is None:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = json.dumps({"version": _VERSION, "folders": kept}, indent=2)
         with NamedTemporaryFile("w", dir=self._path.parent, delete=False, encoding="utf-8") as file:
             file.write(text)

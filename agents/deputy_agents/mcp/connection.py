@@ -39,8 +39,6 @@ PAUSE = 0.5
 
 _LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http")
 _MISSING = "MCP servers need the Python package mcp; it comes with the extra of that name: pip install 'deputy-ls[mcp]'"
-_CLOSED = -32000
-"""The code by which the library tells that a connection is over."""
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 _MIN_SECRET = 8
 
@@ -90,7 +88,8 @@ class Connection:
         except TimeoutError:
             raise ToolError(f"The MCP server {name} gave no answer within {CALL_LIMIT:g} s.") from None
         except MCPError as error:
-            if error.code == _CLOSED:
+            # The code is no sign that the connection is over: servers have it for errors of their own.
+            if self._broken is not None or self._client is not client:
                 self._client = None if self._client is client else self._client
                 raise ToolError(f"The MCP server {name} broke down in this call; it is started again.") from None
             raise ToolError(f"The MCP server {name} says: {self.told(_reason(error))}") from None
@@ -192,7 +191,7 @@ class Connection:
         entry = self.entry
         if entry.url:
             headers = self._expanded(entry.headers)
-            async with http_transport(entry.expanded(entry.url, os.environ), headers) as transport:
+            async with http_transport(entry.expanded(entry.url, os.environ), headers, self._over) as transport:
                 yield transport
         else:
             command = [entry.expanded(word, os.environ) for word in (entry.command, *entry.args)]

@@ -1,7 +1,8 @@
 """A server that is reached by streamable HTTP. What it sends is bounded: a single event, or an answer that is none."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -10,16 +11,18 @@ from mcp.client.streamable_http import streamable_http_client
 MAX_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message."""
 
+_SESSION = "mcp-session-id"
 _TIMEOUT = httpx2.Timeout(30, read=300)
 """Seconds; a stream of events may be silent for long."""
 
 
 @asynccontextmanager
 async def http_transport(
-    url: str, headers: Mapping[str, str]
+    url: str, headers: Mapping[str, str], over: Callable[[str], None]
 ) -> AsyncGenerator[AbstractAsyncContextManager[tuple[Any, Any]]]:
-    """The library's transport, over a client of ours."""
-    transport = _Bounded(httpx2.AsyncHTTPTransport())
+    """The library's transport, over a client of ours. When the server knows the session no longer, as after it was
+    started anew, ``over`` is called with that."""
+    transport = _Bounded(httpx2.AsyncHTTPTransport(), over)
     async with httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT, transport=transport) as http:
         yield streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE)
 
@@ -27,11 +30,14 @@ async def http_transport(
 class _Bounded(httpx2.AsyncBaseTransport):
     """Ends an answer that is no stream of events when it is too long; events are bounded by the library."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, over: Callable[[str], None]) -> None:
         self._inner = inner
+        self._over = over
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
+        if response.status_code == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
+            self._over("it knows the session no longer")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _BoundedStream(response.stream)
         return response

@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias, cast
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
+from deputy_agents import fault
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.modelcard import DEFAULT_WINDOW, ModelCard, ModelCards, Price
 
@@ -72,10 +73,10 @@ def read(path: Path) -> ModelCards:
     try:
         return _cards(_checked().validate_python(tomllib.loads(path.read_text("utf-8"))))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InvalidRequest(f"{path}: {where}: {first['msg']}", where) from None
-    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"{path}: {fault.told(error)}") from None
+    except OSError as error:
+        raise InvalidRequest(f"{path}: {fault.unreadable(error)}") from None
+    except ValueError as error:
         raise InvalidRequest(f"{path}: {error}") from None
 
 

@@ -1,7 +1,8 @@
 """The MCP servers that an editor names for a session. They are the user's own, and all values are as they are meant."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from itertools import chain, count
 from typing import TypeAlias
 
 from acp import schema
@@ -13,12 +14,20 @@ Server: TypeAlias = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpSe
 
 def named_servers(servers: Sequence[Server]) -> tuple[Source, ...]:
     """``servers`` as a place that names some. Editors give them names for people; tools get what letters there are."""
-    named = {_name(server.name): _entry(server) for server in servers}
+    named: dict[str, dict[str, object]] = {}
+    for server in servers:
+        named[_free(_name(server.name), named)] = _entry(server)
     return (Source(EDITOR, named, own=True, literal=True),) if named else ()
 
 
 def _name(text: str) -> str:
     return re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "-", text)).strip("-_")[:32].rstrip("-_") or text
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """``name``, or it with a number where another server's name has become the same."""
+    numbered = (f"{name[:29]}-{number}" for number in count(2))
+    return next(one for one in chain([name], numbered) if one not in taken)
 
 
 def _entry(server: Server) -> dict[str, object]:

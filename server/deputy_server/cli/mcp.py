@@ -2,8 +2,9 @@
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -19,42 +20,71 @@ SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="A JSON file with the settings that your editor sends.")
 ]
 
+Row: TypeAlias = dict[str, object]
 _ANSWERS = {True: "approved", False: "refused", None: "will ask"}
 
 
 @mcp.command("list")
 def list_servers(
-    start: Annotated[bool, typer.Option("--start", help="Start each for a moment, and list what it has.")] = False,
+    start: Annotated[
+        bool, typer.Option("--start", help="Start those that may run for a moment, and list what they have.")
+    ] = False,
     settings: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
     """List the MCP servers of this folder, and whether they may run.
 
     They are those of `.mcp.json` and `.deputy/settings.json` here, of `~/.deputy/settings.json`, of the setting
-    `mcpServers`, and of definitions of agents. With `--start` the exit code is 1 when one does not work.
+    `mcpServers`, and of definitions of agents. `--start` starts those that you have let run, and shows each as soon
+    as it is known what it has; the exit code is 1 when one of them does not work.
 
     Examples: `deputy mcp list` · `deputy mcp list --start --json`
     """
-    from deputy_server.servers import looked_at
-
-    servers = _servers(settings)
-    folder, approvals = _folder(), _approvals()
-    rows: list[dict[str, object]] = looked_at(servers, folder) if start else [{} for _ in servers]
-    for row, entry in zip(rows, servers, strict=True):
-        answer = approvals.of(folder, entry)
-        approval = "your own" if answer is None and entry.source.own else _ANSWERS[answer]
-        kept = {"name": entry.name, "starts": entry.line, "source": entry.source.place}
-        of_agents = {"agents": entry.source.definition} if entry.source.definition else {}
-        row.update(kept | of_agents | {"approval": approval})
+    servers, approvals = _servers(settings), _approvals()
+    rows = [_row(entry, approvals.of(_folder(), entry), start=start) for entry in servers]
+    if start:
+        _try(servers, rows, None if as_json else _show)
+    elif not as_json:
+        for row in rows:
+            _show(row)
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
-    else:
-        for row in rows:
-            typer.echo("\n".join(_told(row)))
-        if not rows:
-            typer.echo("No MCP servers: neither a file here nor one of yours names one.", err=True)
-    if any(row.get("state", "ready") != "ready" for row in rows):
+    elif not rows:
+        typer.echo("No MCP servers: neither a file here nor one of yours names one.", err=True)
+    if any(row.get("state") == "failed" for row in rows):
         raise typer.Exit(1)
+
+
+def _row(entry: "ServerEntry", answer: bool | None, *, start: bool) -> Row:
+    """What is known of a server before it is started. One that the user has not let run is not, to be looked at."""
+    own = answer is None and entry.source.own
+    approval = "switched off" if entry.disabled else "your own" if own else _ANSWERS[answer]
+    row: Row = {"name": entry.name, "starts": entry.line, "source": entry.source.place}
+    if entry.source.definition:
+        row["agents"] = entry.source.definition
+    row["approval"] = approval
+    if start and not (own or answer) and not entry.disabled:
+        row |= {"state": "not started", "problem": f"you have not let it run here; see deputy mcp approve {entry.name}"}
+    elif start and entry.disabled:
+        row["state"] = "not started"
+    return row
+
+
+def _try(servers: "Sequence[ServerEntry]", rows: list[Row], show: Callable[[Row], None] | None) -> None:
+    """Starts those that may run. Each is shown as soon as it is known what it has."""
+    from deputy_server.servers import look_at
+
+    def tell(entry: "ServerEntry", found: Row) -> None:
+        row = next(row for row, one in zip(rows, servers, strict=True) if one is entry)
+        row |= found
+        if show:
+            show(row)
+
+    if show:
+        for row in rows:
+            if "state" in row:
+                show(row)
+    look_at([one for one, row in zip(servers, rows, strict=True) if "state" not in row], _folder(), tell)
 
 
 @mcp.command()
@@ -79,7 +109,11 @@ def revoke(name: Name, settings: SettingsFile = None) -> None:
     typer.echo(f"{name} will be asked about.")
 
 
-def _told(row: dict[str, object]) -> list[str]:
+def _show(row: Row) -> None:
+    typer.echo("\n".join(_told(row)))
+
+
+def _told(row: Row) -> list[str]:
     from deputy_agents.text import visible
 
     state = f", {row['state']}" if "state" in row else ""

@@ -48,7 +48,7 @@ def run_prompt(
     """
     from deputy_agents.errors import DeputyError  # the agents only where they run
     from deputy_server.doctor import read_settings
-    from deputy_server.headless.options import RunOptions, read_prompt
+    from deputy_server.headless.options import RunOptions, prompt_of
     from deputy_server.headless.run import run
 
     if latest and session is not None:
@@ -57,7 +57,7 @@ def run_prompt(
         raise typer.BadParameter("a session keeps the agent that it was begun with.", param_hint="--agent")
     try:
         options = RunOptions(
-            prompt=read_prompt(sys.stdin.buffer) if prompt == "-" else prompt,
+            prompt=prompt_of(prompt, sys.stdin.buffer),
             json=as_json,
             latest=latest,
             session=session,

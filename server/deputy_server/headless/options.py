@@ -74,12 +74,20 @@ def _rules(texts: Iterable[str], effect: Effect) -> Iterator[RuleSetting]:
         yield RuleSetting(tool=rule.tool, pattern=rule.pattern, action=RuleAction(effect.value))
 
 
-def read_prompt(source: BinaryIO) -> str:
-    """The prompt that stands in ``source``.
+def prompt_of(argument: str, source: BinaryIO) -> str:
+    """The prompt that the command line gives, or says that ``source`` gives.
 
     Raises:
         InvalidRequest: it is empty, too long, or no text.
     """
+    if argument == "-":
+        return _read_prompt(source)
+    if not argument.strip():
+        raise InvalidRequest("The prompt is empty; give it as an argument, or '-' to read it from standard input.")
+    return argument
+
+
+def _read_prompt(source: BinaryIO) -> str:
     data = source.read(MOST + 1)
     if len(data) > MOST:
         raise InvalidRequest(f"The prompt on standard input is longer than {MOST:,} bytes; name a file in it instead.")

@@ -2,12 +2,15 @@
 
 import json
 import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from deputy_agents.errors import ToolError
-from deputy_agents.mcp import ServerEntry, expanded
+from deputy_agents.mcp import ServerEntry, Source, expanded
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.mcp.config import read_servers
 
@@ -43,7 +46,19 @@ def test_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp
         {"A": "${B:-c}"},
     )
     assert (servers["web_docs"].line, servers["web_docs"].variables) == ("https://d.example/mcp", ("TOKEN",))
-    assert list(servers) == ["git", "web_docs", "more"]
+    assert [name for name, one in servers.items() if not one.disabled] == ["git", "web_docs", "more"]
+    assert servers["off"].disabled
+
+
+def test_servers_in_the_form_of_another_program_are_told_of(tmp_path: Path) -> None:
+    _, problems = read(tmp_path, '{"servers": {"a": {"command": "x"}}}')
+    assert problems == ["servers must stand below mcpServers; below servers they do not count"]
+
+
+def test_a_file_that_is_no_json_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{\n "mcpServers": oh\n}', "utf-8")
+    _, (problem,) = read_servers([], [tmp_path])
+    assert (problem.line, problem.reason) == (2, "it is no valid JSON (line 2, column 16)")
 
 
 @pytest.mark.parametrize(
@@ -51,10 +66,12 @@ def test_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp
     [
         ({}, "give either command or url"),
         ({"command": "x", "url": "https://x"}, "give either command or url"),
-        ({"command": 3}, "command: Input should be a valid string"),
+        ({"command": 3}, "command: a text is needed"),
         ({"url": "ftp://x"}, "url: it must begin with https:// or http://"),
         ({"type": "sse", "url": "https://x"}, "servers by SSE alone are not supported"),
-        ([], "Input should be"),
+        ([], "an object is needed"),
+        ("x", "an object is needed"),
+        ({"type": "carrier pigeon"}, "type: it must be 'stdio', 'http'"),
     ],
     ids=str,
 )
@@ -101,6 +118,39 @@ def test_answers_are_kept_for_one_folder_and_one_command_line_in_a_file_for_its_
     assert (kept.of(folder, entry), kept.of(folder, other), kept.of(tmp_path, entry)) == (True, None, None)
     kept.keep(folder, entry, None)
     assert Approvals(path).of(folder, entry) is None
+
+
+_KEEPING = """
+import sys
+from pathlib import Path
+from deputy_agents.mcp import ServerEntry, Source
+from deputy_agents.mcp.approvals import Approvals
+path, mine = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+input()
+for n in range(10):
+    Approvals(path).keep(Path("/w"), ServerEntry(f"{mine}-{n}", Source("s", {}), "x"), True)
+"""
+
+
+def test_answers_that_are_given_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "mcp.json"
+    program = [sys.executable, "-c", _KEEPING, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    others = [subprocess.Popen([*program, name], **pipes) for name in ("a", "b")]  # type: ignore[call-overload]
+    for other in others:
+        assert other.stdout.readline() == "ready\n"
+    for other in others:
+        other.stdin.write("go\n")
+        other.stdin.flush()
+    kept = Approvals(path)
+    entries = [ServerEntry(f"t-{n}", Source("s", {}), "x") for n in range(10)]
+    with ThreadPoolExecutor(10) as threads:
+        list(threads.map(lambda entry: kept.keep(Path("/w"), entry, True), entries))
+    for other in others:
+        other.communicate(timeout=60)
+    assert [other.returncode for other in others] == [0, 0]
+    assert len(json.loads(path.read_text("utf-8"))["folders"]["/w"]) == 30
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"folders": 1}', '{"folders": {"/w": {"x": 1}}}'])
