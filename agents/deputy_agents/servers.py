@@ -7,7 +7,7 @@ model has made it, so that every client shows it where it shows the others.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -126,12 +126,11 @@ class Servers:
 
     @property
     def faults(self) -> Sequence[Problem]:
-        """Why servers do not run, where the user has not said so themselves."""
-        off = (_FAILED, ServerState.REFUSED)
+        """Why servers do not run, where the user has not said so themselves, and which of their tools nobody gets."""
         return [
-            Problem(s.entry.source.place, 1, _outcome(_status(s)))
-            for _, s in sorted(self._servers.items())
-            if s.state in off and not s.known
+            Problem(server.entry.source.place, 1, reason)
+            for _, server in sorted(self._servers.items())
+            for reason in _faults(server)
         ]
 
     def tools(self, definition: str = "") -> Mapping[str, Tool]:
@@ -139,7 +138,8 @@ class Servers:
         that are for all agents, or that are for those of ``definition`` alone."""
         mine = (s for _, s in sorted(self._servers.items()) if s.entry.source.definition == definition)
         running = [s.connection for s in mine if s.connection and s.state is not _FAILED]
-        return {tool.spec.name: tool for one in running for spec in one.offer.tools if (tool := ServerTool(one, spec))}
+        tools = (ServerTool(one, name, own) for one in running for name, own in one.offer.tools.items())
+        return {tool.spec.name: tool for tool in tools}
 
     async def refresh(self) -> None:
         """Looks which servers there are now; those that are gone, or are another thing now, end."""
@@ -310,6 +310,13 @@ def _listed(servers: Sequence[_Server]) -> str:
 def _status(server: _Server) -> ServerStatus:
     offer = server.connection.offer if server.connection else Offer()
     return ServerStatus(server.entry, server.state, server.problem, offer)
+
+
+def _faults(server: _Server) -> Iterator[str]:
+    if server.state in (_FAILED, ServerState.REFUSED) and not server.known:
+        yield _outcome(_status(server))
+    elif server.connection is not None:
+        yield from (f"MCP server {server.entry.name}: {reason}." for reason in server.connection.offer.left_out)
 
 
 _PLACES = {SETTINGS: "your settings", EDITOR: "your editor"}

@@ -51,7 +51,7 @@ def _server(status: ServerStatus) -> wire.McpServerInfo:
         starts=visible(entry.line),
         state=wire.McpServerState(status.state.value),
         problem=status.problem or None,
-        tools=tuple(f"mcp__{entry.name}__{tool.name}" for tool in offer.tools),
+        tools=tuple(f"mcp__{entry.name}__{name}" for name in offer.tools),
         resources=offer.resources,
         prompts=offer.prompts,
     )

@@ -40,7 +40,7 @@ def _row(connection: Connection) -> dict[str, object]:
     return {
         "state": (ServerState.FAILED if late else connection.state).value,
         "problem": connection.problem or (f"it gave no answer within {START_LIMIT:g} s" if late else ""),
-        "tools": [tool.name for tool in offer.tools],
+        "tools": list(offer.tools),
         "resources": list(offer.resources),
         "prompts": list(offer.prompts),
     }

@@ -92,7 +92,7 @@ async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_w
         assert "TOOLS_TOKEN=${MY_TOKEN:-hush-hush-hush}" in asked.command
         assert "It gets to see MY_TOKEN of your environment." in ((await c.question()).reason or "")
         (server,) = c.session.servers.list()
-        assert {"echo", "crash"} <= {tool.name for tool in server.offer.tools}
+        assert {"echo", "crash"} <= server.offer.tools.keys()
         assert (server.offer.resources, server.offer.prompts) == (("notes://today",), ("review",))
 
 
@@ -418,9 +418,28 @@ async def test_errors_and_pictures_reach_the_model_much_is_cut_and_secrets_are_t
 async def test_new_tools_of_a_server_are_offered(project: Path) -> None:
     async with running(project, [call("grow"), say("done"), call("grown"), say("done")]) as c:
         await prompt(c)
-        await until(lambda: any(tool.name == "grown" for tool in c.session.servers.list()[0].offer.tools))
+        await until(lambda: "grown" in c.session.servers.list()[0].offer.tools)
         await prompt(c)
         assert told(c) == "grown"
+
+
+async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_are_none_are_told(
+    workspace: Path,
+) -> None:
+    name_servers(workspace, tools=tools_server("odd_mcp_server"))
+    async with running(workspace, [call("we-ird", text="hi"), say("done")]) as c:
+        assert list(c.session.servers.list()[0].offer.tools) == ["echo", "dot-ted", "a-b", "we-ird"]
+        await prompt(c)
+        assert told(c) == "we ird said hi"
+        assert [one.reason.removeprefix("MCP server tools: the tool ") for one in c.session.problems] == [
+            "list is left out: inputSchema.type: it must be 'object'.",
+            "words is left out: inputSchema: an object is needed.",
+            "without a name is left out: name: a text is needed.",
+            "without a name is left out: an object is needed.",
+            "echo is left out: there is another one of this name, which is used.",
+            f"{'x' * 79}… is left out: its name needs letters, at most 80.",
+            "without a name is left out: its name needs letters, at most 80.",
+        ]
 
 
 async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def tools_server(**env: str) -> dict[str, object]:
-    """The server with good tools and bad ones, as `.mcp.json` has it."""
+def tools_server(program: str = "mcp_server", **env: str) -> dict[str, object]:
+    """The server with good tools and bad ones, or another ``program`` of this folder, as `.mcp.json` has it."""
     return {
         "command": sys.executable,
-        "args": ["-m", "tests.support.mcp_server"],
+        "args": ["-m", f"tests.support.{program}"],
         "env": {"PYTHONPATH": str(ROOT), **env},
     }
 

@@ -99,11 +99,13 @@ class ServerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server has: tools by the names that it gives them, URIs of resources, names of prompts."""
+    """What a server has: tools, with the names that it gives them, by those that agents use; URIs of resources; names
+    of prompts. ``left_out`` tells of each tool that no agent is given why that is."""
 
-    tools: tuple[ToolSpec, ...] = ()
+    tools: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
     resources: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def expanded(text: str, environ: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from deputy_agents.errors import ToolError
 from deputy_agents.mcp import Offer, ServerEntry, ServerState
-from deputy_agents.mcp.offer import offer_of
+from deputy_agents.mcp.offer import left_out, offer_of
 from deputy_agents.redact import MASK
 from deputy_agents.text import clean, cut, visible
 
@@ -34,10 +34,12 @@ ATTEMPTS = 3
 """Failures in a row after which a server is given up."""
 STEADY = 60.0
 """Seconds after which a server that ran does not count as one that fails."""
+MAX_WRONG = 20
+"""Tools of one list that are told to be left out."""
 PAUSE = 0.5
 """Seconds between a failure and the next start, times the failures so far."""
 
-_LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http")
+_LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http", "deputy_agents.mcp.sieve")
 _MISSING = "MCP servers need the Python package mcp; it comes with the extra of that name: pip install 'deputy-ls[mcp]'"
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 _MIN_SECRET = 8
@@ -61,6 +63,8 @@ class Connection:
         self._stirred = anyio.Event()
         self._broken: str | None = None
         self._secrets: frozenset[str] = frozenset()
+        self._wrong: dict[str, None] = {}
+        """Sentences about what it lists and cannot be given to anybody."""
 
     async def run(self) -> None:
         """Keeps the server running until it is cancelled, or has failed too often."""
@@ -159,18 +163,25 @@ class Connection:
     async def _connected(self) -> "AsyncGenerator[Client]":
         from mcp import Client
 
+        from deputy_agents.mcp.sieve import sifted
+
         with anyio.fail_after(START_LIMIT) as limit:
             async with (
                 self._transport() as transport,
-                Client(transport, mode="legacy", message_handler=self._heard) as client,
+                Client(sifted(transport, self._leave_out), mode="legacy", message_handler=self._heard) as client,
             ):
                 await self._look(client)
                 limit.deadline = float("inf")
                 yield client
 
     async def _look(self, client: "Client") -> None:
+        self._wrong = {}
         with anyio.fail_after(START_LIMIT):
-            self.offer = await offer_of(client)
+            self.offer = await offer_of(client, self._wrong)
+
+    def _leave_out(self, name: str, why: str) -> None:
+        if len(self._wrong) < MAX_WRONG:
+            self._wrong[left_out(name, self.told(why))] = None
 
     async def _heard(self, message: "IncomingMessage") -> None:
         """The server says that it has other tools now."""

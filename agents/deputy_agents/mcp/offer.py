@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deputy_agents.mcp import Offer
@@ -21,24 +21,34 @@ MAX_LISTED = 200
 MAX_DESCRIPTION = 2000
 MAX_SCHEMA = 32 * 1024
 """Characters of the schema of one tool's input; one with more is left out."""
+MAX_NAME = 80
 
 _MAX_PAGES = 20
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+"""What model services do not take in the name of a tool, and servers do."""
 _NOT_AT_TOP = ("oneOf", "allOf", "anyOf")
 """What model services refuse in a schema at its top; the server still judges by it."""
 
 
-async def offer_of(client: "Client") -> Offer:
-    """What the server says that it has. Resources and prompts that cannot be listed are none."""
-    tools = await _pages(client.list_tools, lambda page: page.tools, MAX_TOOLS)
+async def offer_of(client: "Client", wrong: Iterable[str] = ()) -> Offer:
+    """What the server says that it has. Resources and prompts that cannot be listed are none. ``wrong`` is what there
+    is to tell, once they are listed, of tools that are not among them."""
+    listed = await _pages(client.list_tools, lambda page: page.tools, MAX_TOOLS)
     can = client.server_capabilities
     resources = await _perhaps(can.resources, client.list_resources, lambda page: page.resources)
     prompts = await _perhaps(can.prompts, client.list_prompts, lambda page: page.prompts)
+    tools, left_out = _named(listed)
     return Offer(
-        tuple(spec for tool in tools if (spec := _spec(tool)) is not None),
+        tools,
         tuple(cut(visible(str(resource.uri)), 500) for resource in resources),
         tuple(cut(visible(prompt.name), 200) for prompt in prompts),
+        (*wrong, *left_out),
     )
+
+
+def left_out(name: str, why: str) -> str:
+    """The sentence about a tool that no agent is given."""
+    return f"the tool {cut(visible(name), MAX_NAME) or 'without a name'} is left out: {why}"
 
 
 async def _perhaps(able: object, ask: Callable[..., Awaitable[Any]], items: Callable[[Any], list[Any]]) -> list[Any]:
@@ -63,9 +73,20 @@ async def _pages(ask: Callable[..., Awaitable[Any]], items: Callable[[Any], list
     return found[:limit]
 
 
-def _spec(tool: "Tool") -> ToolSpec | None:
-    schema = {key: value for key, value in tool.input_schema.items() if key not in _NOT_AT_TOP}
-    if not _NAME.fullmatch(tool.name) or len(json.dumps(schema)) > MAX_SCHEMA:
-        logger.warning("a tool of an MCP server is left out: its name or its schema is too long")
-        return None
-    return ToolSpec(tool.name, cut(clean(tool.description or tool.name), MAX_DESCRIPTION), {**schema, "type": "object"})
+def _named(tools: "Iterable[Tool]") -> tuple[Mapping[str, ToolSpec], list[str]]:
+    """The tools by the names that agents use, and sentences about those that none is given."""
+    named: dict[str, ToolSpec] = {}
+    problems: list[str] = []
+    for tool in tools:
+        schema = {key: value for key, value in tool.input_schema.items() if key not in _NOT_AT_TOP}
+        name = _NO_NAME.sub("-", tool.name)
+        if not name.strip("-") or len(name) > MAX_NAME:
+            problems.append(left_out(tool.name, f"its name needs letters, at most {MAX_NAME}"))
+        elif len(json.dumps(schema)) > MAX_SCHEMA:
+            problems.append(left_out(tool.name, "the schema of its input is too long"))
+        elif name in named:
+            problems.append(left_out(tool.name, "there is another one of this name, which is used"))
+        else:
+            about = cut(clean(tool.description or tool.name), MAX_DESCRIPTION)
+            named[name] = ToolSpec(tool.name, about, {**schema, "type": "object"})
+    return named, problems

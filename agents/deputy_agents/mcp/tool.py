@@ -28,12 +28,13 @@ _MAX_TITLE = 200
 
 
 class ServerTool:
-    """One tool of the server behind ``connection``; ``own`` describes it by the name that the server gives it."""
+    """One tool of the server behind ``connection``; ``own`` describes it by the name that the server gives it, ``name``
+    is the one that agents use."""
 
-    def __init__(self, connection: Connection, own: ToolSpec) -> None:
+    def __init__(self, connection: Connection, name: str, own: ToolSpec) -> None:
         self._connection = connection
         self._own = own.name
-        name = f"mcp__{connection.entry.name}__{own.name}"
+        name = f"mcp__{connection.entry.name}__{name}"
         self._spec = ToolSpec(name, own.description, own.input_schema)
 
     @property
