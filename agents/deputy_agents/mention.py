@@ -8,6 +8,7 @@ nothing is text.
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from deputy_agents.errors import ToolError
@@ -17,6 +18,7 @@ from deputy_agents.tool.base import Tool, ToolContext
 from deputy_agents.tool.code import Diagnostics
 from deputy_agents.tool.read import ListDir, ReadFile
 from deputy_agents.tool.search import Grep
+from deputy_agents.workspace import PathKind
 
 MAX_MENTIONS = 20
 MAX_CHARS = 120_000
@@ -83,13 +85,22 @@ async def _attached(
             if not all(map(allowed, prepared.access)):
                 return (Text(f"[@{mention.name} is not attached: reading it has to be asked for]"),)
             output = await tool.run(args, context)
-        except ToolError:
+        except ToolError as error:
+            if isinstance(tool, ReadFile) and await _is_file(mention, context):
+                return (Text(f"[@{mention.name} is not attached: {error}]"),)
             continue
         if isinstance(tool, Grep) and not output.locations:
             continue
         heading = f"[@{mention.name}] {tool.spec.name}({prepared.target})"
         return (Text(f"{heading}\n{output.content}"), *output.images)
     return ()
+
+
+async def _is_file(mention: Mention, context: ToolContext) -> bool:
+    """Whether there is a file of that name, for which nothing else can be meant."""
+    with suppress(ToolError):
+        return (await context.workspace.locate(mention.name, context.cwd)).kind is PathKind.FILE
+    return False
 
 
 def _readings(mention: Mention) -> Iterator[tuple[Tool, dict[str, object]]]:

@@ -386,9 +386,8 @@ class Runtime:
         await catalogue.refresh()
         fit = {one.name: one for one in catalogue.definitions.values() if one.mode is not Mode.SUBAGENT}
         if (kind := fit.get(name)) is None:
-            raise InvalidRequest(
-                f"agent: there is no agent {name!r} for a session; there are {', '.join(fit)}.", "agent"
-            )
+            what = "is for sub-agents alone" if name in catalogue.definitions else "is unknown"
+            raise InvalidRequest(f"agent: {name!r} {what}; a session can have {', '.join(fit)}.", "agent")
         return kind
 
     async def _end(self, session: Session) -> None:

@@ -16,7 +16,11 @@ from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
 from deputy_agents.run.hooking import SEND_BACK, Hooking
 from deputy_agents.run.state import Cancelling
+from deputy_agents.text import cut, visible
 from deputy_agents.turn import Origin, Turn, TurnResult
+
+MAX_SAID = 300
+"""Characters of what a hook printed that the user is told."""
 
 
 class Turns:
@@ -165,9 +169,11 @@ class Turns:
         words = "\n\n".join(f"The hook {one.name} says:\n{one.said}" for one in failed if one.code == SEND_BACK)
         if words and turn.origin == "user" and self.running is None and not self.closed:
             self.wake(words)
-        elif failed:
+            failed = [one for one in failed if one.code != SEND_BACK]
+        for one in failed:
             status = AgentStatus.RUNNING if self.running else AgentStatus.IDLE
-            say(self._host, agent, StatusChanged(status, detail=f"the hook {failed[0].name} failed"))
+            why = f": {cut(visible(one.said), MAX_SAID)}" if one.said else ""
+            say(self._host, agent, StatusChanged(status, detail=f"the hook {one.name} failed{why}"))
 
     def _tell_queue(self) -> None:
         self._host.log.emit(PromptQueue(self.waiting()))

@@ -158,10 +158,12 @@ async def test_a_hook_at_the_end_of_a_turn_sends_the_agent_back_once(workspace: 
 
 
 async def test_a_hook_at_the_end_that_fails_otherwise_is_told_to_people_alone(workspace: Path) -> None:
-    settings = with_hooks(Hook(END, "exit 1"))
+    settings = with_hooks(Hook(END, "exit 1"), Hook(END, "echo no room; exit 3"))
     async with core(workspace, Cast([say("done")]), settings=settings) as c:
         await c.turn()
         await c.seen(StatusChanged, lambda status: status.detail == "the hook `exit 1` failed")
+        why = "the hook `echo no room; exit 3` failed: no room"
+        await c.seen(StatusChanged, lambda status: status.detail == why)
         assert len(c.bodies(TurnStarted)) == 1
 
 

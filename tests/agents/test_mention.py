@@ -88,6 +88,17 @@ async def test_a_secret_is_left_to_a_question(project: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_file_that_cannot_be_attached_says_why(project: Path) -> None:
+    (project / "bin.dat").write_bytes(b"\0\1")
+    async with core(project, Cast([say("done"), say("done")])) as c:
+        [beyond] = await sent(c, "see @src/a.py#L50-L90")
+        assert beyond.startswith("[@src/a.py is not attached: ")
+        assert "6 lines" in beyond
+        [binary] = await sent(c, "see @bin.dat")
+        assert binary.startswith("[@bin.dat is not attached: ")
+
+
+@pytest.mark.asyncio
 async def test_an_attached_file_counts_as_read(project: Path) -> None:
     change = calls([edit("src/a.py", "class Engine", "class Motor")])
     async with core(project, Cast([change, say("done")]), Person()) as c:

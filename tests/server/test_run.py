@@ -103,8 +103,8 @@ def test_the_exit_code_tells_the_end(
         (("--permission-mode", "root", "x"), "permission-mode"),
         (("--continue", "x"), "no session of this folder"),
         (("--continue", "--session", "s", "x"), "exclude"),
-        (("--session", "unknown", "x"), "There is no session"),
-        (("--agent", "planner", "x"), "no agent 'planner' for a session"),
+        (("--session", "unknown", "x"), "No sessions have an id that begins with unknown."),
+        (("--agent", "planner", "x"), "'planner' is for sub-agents alone"),
         (("--budget", "-1", "x"), "budget"),
         (("--settings", "nothing.json", "x"), "nothing.json: there is no such file"),
         (("",), "The prompt is empty"),
@@ -138,7 +138,7 @@ def test_it_goes_on_with_an_earlier_session(run: Run, project: Path) -> None:
     again = lines(run("run", "--json", "--continue", "and colour?").stdout)
     assert {event["sessionId"] for event in again if "sessionId" in event} == {first}
     assert min(event["seq"] for event in again if "seq" in event) > 1
-    by_id = run("run", "--session", first, "where is colour?")
+    by_id = run("run", "--session", first[:30], "where is colour?")
     assert by_id.returncode == 0
     (project / "other").mkdir()
 
@@ -237,7 +237,7 @@ def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path
     assert run("sessions", "delete", session_id, "--yes").returncode == 0
     assert json.loads(run("sessions", "list", "--json").stdout) == []
     unknown = run("sessions", "show", "nothing")
-    assert unknown.returncode == 1
+    assert unknown.returncode == 2
     assert "No sessions have an id that begins with nothing." in unknown.stderr
 
 

@@ -18,7 +18,8 @@ MAX_DEPTH = 3
 """Folders below one of commands; a command in one is called ``/folder:name``."""
 DESCRIPTION_LENGTH = 120
 _KNOWN = frozenset({"description", "argumenthint", "allowedtools", "model", "agent", "disablemodelinvocation"})
-_CALL = re.compile(r"\s*/(?P<name>[\w:.-]+)(?:\s+(?P<arguments>.*))?\s*", re.DOTALL)
+_NAME = re.compile(r"[\w:.-]+")
+_CALL = re.compile(rf"\s*/(?P<name>{_NAME.pattern})(?:\s+(?P<arguments>.*))?\s*", re.DOTALL)
 _PLACE = re.compile(r"\$(?:(?P<all>ARGUMENTS)\b|(?P<one>[1-9])(?!\d))")
 
 
@@ -51,8 +52,11 @@ def _command(path: Path, top: Path, text: str) -> Command | Problem:
     body = clean(front.body).strip()
     if not body:
         return Problem(str(path), front.body_line, "There is no prompt in it.", fatal=True)
+    name = ":".join(path.relative_to(top).with_suffix("").parts)
+    if not _NAME.fullmatch(name):
+        return Problem(str(path), 1, "A command's name has letters, digits, dots and - only: no spaces.", fatal=True)
     return Command(
-        name=":".join(path.relative_to(top).with_suffix("").parts),
+        name=name,
         description=cut(word(front, "description"), DESCRIPTION_LENGTH) or first_line(body, DESCRIPTION_LENGTH),
         body=body,
         source=str(path),

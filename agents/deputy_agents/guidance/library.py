@@ -1,6 +1,6 @@
 """Everything that users have written down for the agents of one workspace."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -104,13 +104,13 @@ class Library:
         problems: list[Problem],
     ) -> dict[str, _T]:
         found: dict[str, _T] = {}
-        for one in self._each(folders, look):
-            if isinstance(one, Problem):
-                problems.append(one)
-            else:
-                found.setdefault(one.name, one)
-        return dict(sorted(found.items()))
-
-    def _each(self, folders: Sequence[str], look: Callable[[Place], Iterable[_T | Problem]]) -> Iterator[_T | Problem]:
         for place in places(self.roots, self._at_home, self.trusted, folders):
-            yield from look(place)
+            here: dict[str, _T] = {}
+            for one in look(place):
+                if isinstance(one, Problem):
+                    problems.append(one)
+                elif (other := here.setdefault(one.name, one)) is not one:
+                    reason = f"It has the name of {other.source}, which is used: {one.name}."
+                    problems.append(Problem(one.source, 1, reason, fatal=True))
+            found = here | found
+        return dict(sorted(found.items()))

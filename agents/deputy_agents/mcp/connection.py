@@ -40,7 +40,7 @@ PAUSE = 0.5
 """Seconds between a failure and the next start, times the failures so far."""
 
 _LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http", "deputy_agents.mcp.sieve")
-_MISSING = "MCP servers need the Python package mcp; it comes with the extra of that name: pip install 'deputy-ls[mcp]'"
+_MISSING = "MCP servers need the Python package mcp in Deputy's own environment: pip install 'mcp>=2.3,<3'"
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 _MIN_SECRET = 8
 

@@ -111,6 +111,8 @@ class Agent:
     async def delete_session(self, params: schema.DeleteSessionRequest) -> JsonObject:
         if (opened := self._open.pop(params.session_id, None)) is not None:
             opened.close()
+        elif self._parent_of(params.session_id) is not None:
+            raise InvalidRequest("sessionId: a sub-agent goes with its session.", "sessionId")
         with suppress(UnknownSession):  # what is not there need not be deleted
             await self._app.runtime.delete(params.session_id)
         return {}

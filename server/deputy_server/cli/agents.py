@@ -1,7 +1,7 @@
 """``deputy agents``: the kinds of agents that there are here, without an editor."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -20,10 +20,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def _begun(incomplete: str) -> list[tuple[str, str]]:
     """Completes a name, with what the agent is for."""
+    return _completed(incomplete, _loaded().definitions.values())
+
+
+def primary_begun(incomplete: str) -> list[tuple[str, str]]:
+    """Completes the name of an agent that a session can have as its own."""
+    from deputy_agents.definition import Mode
+
+    return _completed(incomplete, (one for one in _loaded().definitions.values() if one.mode is not Mode.SUBAGENT))
+
+
+def _completed(incomplete: str, known: "Iterable[Definition]") -> list[tuple[str, str]]:
     from deputy_agents.definition.describe import summary
     from deputy_agents.text import cut
 
-    known = _loaded().definitions.values()
     return [(one.name, cut(summary(one), 80)) for one in known if one.name.startswith(incomplete)]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from deputy_agents.definition import PermissionMode
+from deputy_server.cli.agents import primary_begun
 
 
 def run_prompt(
@@ -19,8 +20,13 @@ def run_prompt(
     latest: Annotated[
         bool, typer.Option("--continue", "-c", help="Go on with the latest session of this folder.")
     ] = False,
-    session: Annotated[str | None, typer.Option(help="Go on with the session of this id.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Agent definition to work as; see `deputy agents`.")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Go on with the session of this id, or whose id begins so.")
+    ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(help="Agent definition to work as; see `deputy agents`.", autocompletion=primary_begun),
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="Model to use; 'offline' needs no key.")] = None,
     mode: Annotated[
         PermissionMode | None, typer.Option("--permission-mode", help="How much is allowed without asking.")

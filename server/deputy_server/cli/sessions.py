@@ -164,26 +164,16 @@ def _exported(session_id: str, kind: Format) -> str:
 
 
 async def _whole(store: "Store", begun: str) -> str:
-    """The one session whose id begins so.
-
-    Raises:
-        UnknownSession: there is none, or there are several.
-    """
-    from deputy_agents.errors import UnknownSession
+    """The one session whose id begins so. Raises UnknownSession: there is none, or there are several."""
     from deputy_agents.ports import SessionQuery
+    from deputy_server.state import whole_id
 
-    records = (await store.sessions(SessionQuery())).records
-    found = [record.session_id for record in records if record.session_id.startswith(begun)]
-    if begun in found:
-        return begun
-    if len(found) != 1:
-        raise UnknownSession(f"{len(found) or 'No'} sessions have an id that begins with {begun}.")
-    return found[0]
+    return whole_id((await store.sessions(SessionQuery())).records, begun)
 
 
 def _with_store(use: "Callable[[Store], Awaitable[T]]") -> T:
     """What ``use`` makes of the user's store."""
-    from deputy_agents.errors import DeputyError
+    from deputy_agents.errors import DeputyError, UnknownSession
 
     async def main() -> T:
         async with _opened() as store:
@@ -191,6 +181,8 @@ def _with_store(use: "Callable[[Store], Awaitable[T]]") -> T:
 
     try:
         return anyio.run(main)
+    except UnknownSession as error:
+        raise typer.BadParameter(str(error)) from None
     except DeputyError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None

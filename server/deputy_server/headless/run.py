@@ -22,6 +22,7 @@ from deputy_server.app import App
 from deputy_server.headless.options import Exit, RunOptions
 from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress
 from deputy_server.headless.verdict import Verdict
+from deputy_server.state import whole_id
 from deputy_server.terminal import draw
 from deputy_server.terminal.output import Output
 from deputy_server.terminal.screen import LiveScreen, PlainScreen
@@ -165,6 +166,7 @@ async def _open(runtime: Runtime, options: RunOptions, folder: Path) -> Session:
         session_id = page.records[0].session_id
     if session_id is None:
         return await runtime.new_session(cwd=folder, roots=(folder,), agent=options.agent)
+    session_id = whole_id((await runtime.sessions(SessionQuery())).records, session_id)
     session = await runtime.load(session_id, roots=(folder,))
     if options.model is not None:
         session.set_model(options.model)

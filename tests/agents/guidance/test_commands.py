@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from deputy_agents.definition import Problem
 from deputy_agents.event import MessageAdded, PromptQueue
 from deputy_agents.guidance import Command, Place
 from deputy_agents.guidance.commands import called, commands_in, filled
@@ -59,10 +60,11 @@ def test_names_come_from_the_path_and_descriptions_from_the_file(workspace: Path
     write(workspace, "review.md", "---\ndescription: Looks: closely\nargument-hint: [file]\n---\nReview $1")
     write(workspace, "fe/new.md", "# Make a component\nNow.")
     write(workspace, "empty.md", "---\ndescription: x\n---\n")
+    write(workspace, "sp ace.md", "Nobody could call it.")
     found = list(commands_in(Place(workspace / ".deputy/commands", workspace)))
     commands = {one.name: (one.description, one.argument_hint) for one in found if isinstance(one, Command)}
     assert commands == {"review": ("Looks: closely", "[file]"), "fe:new": ("Make a component", None)}
-    assert len(found) == 3
+    assert [Path(one.file).name for one in found if isinstance(one, Problem)] == ["empty.md", "sp ace.md"]
 
 
 @pytest.mark.asyncio

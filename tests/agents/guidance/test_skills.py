@@ -90,6 +90,18 @@ async def test_the_nearest_wins_and_of_a_workspace_that_is_not_trusted_none(work
     assert library.skills["x"].description == "home"
 
 
+@pytest.mark.asyncio
+async def test_of_two_skills_of_one_name_in_one_folder_one_is_used_and_the_other_told(workspace: Path) -> None:
+    skill(workspace, "a", "---\nname: ok\ndescription: first\n---\nbody")
+    skill(workspace, "b", "---\nname: ok\ndescription: second\n---\nbody")
+    library = Library([workspace], trusted=True)
+    await library.refresh()
+    assert library.skills["ok"].description == "first"
+    [problem] = library.problems
+    assert Path(problem.file).parent.name == "b"
+    assert "a/SKILL.md, which is used: ok" in problem.reason
+
+
 def test_quirks_load_and_what_is_broken_says_why(workspace: Path) -> None:
     skill(workspace, "plain", "# Deploy it\n\nRun make.")
     skill(workspace, "colon", "---\nname: My Skill\ndescription: Use when: a colon is there\n---\nbody")

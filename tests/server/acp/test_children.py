@@ -141,6 +141,7 @@ async def test_a_child_takes_no_prompt_and_is_not_loaded(acp: Speakers, workspac
         for method, params in (
             ("session/prompt", {"prompt": [{"type": "text", "text": "and you?"}]}),
             ("session/load", {"cwd": str(workspace), "mcpServers": []}),
+            ("session/delete", {}),
         ):
             with pytest.raises(RpcFailure, match="sub-agent") as failure:
                 await client.request(method, {"sessionId": child, **params})
