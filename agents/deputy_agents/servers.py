@@ -7,7 +7,7 @@ model has made it, so that every client shows it where it shows the others.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -72,6 +72,16 @@ def sources(
     return (*editor, Source(SETTINGS, settings), *own.servers, *workspace.servers, *of_definitions)
 
 
+def unknown(definitions: Iterable[Definition], servers: Collection[tuple[str, str]]) -> Sequence[Problem]:
+    """What ``definitions`` name and none of ``servers``, known by :attr:`ServerEntry.key`, is."""
+    return [
+        Problem(one.source, 1, f"It names the MCP server {cut(visible(name), 40)}, and there is none of that name.")
+        for one in definitions
+        for name, entry in (one.servers or {}).items()
+        if entry is None and ("", name) not in servers
+    ]
+
+
 @dataclass(slots=True)
 class _Server:
     entry: ServerEntry
@@ -111,6 +121,8 @@ class Servers:
     ) -> None:
         self.problems: tuple[Problem, ...] = ()
         """What is wrong with what is written about them."""
+        self.named: frozenset[tuple[str, str]] | None = None
+        """Those that are written about, by their keys, switched off or not; ``None`` before anybody has looked."""
         self._host = host
         self._tasks = tasks
         self.roots = tuple(roots)
@@ -146,6 +158,7 @@ class Servers:
         roots = self.roots if self._host.settings.trusted else ()
         read = partial(read_servers, self._named(), roots)
         named, self.problems = await to_thread.run_sync(read, abandon_on_cancel=True)
+        self.named = frozenset(named)
         entries = {key: entry for key, entry in named.items() if not entry.disabled}
         for key, server in tuple(self._servers.items()):
             if entries.get(key) != server.entry:

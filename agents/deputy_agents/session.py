@@ -50,7 +50,7 @@ from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import BackgroundEnded, FinishTurn
-from deputy_agents.servers import Servers, sources
+from deputy_agents.servers import Servers, sources, unknown
 from deputy_agents.settings import Budget, Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
@@ -167,7 +167,10 @@ class Session:
     @property
     def problems(self) -> Sequence[Problem]:
         """What the user has to know about files that are written for agents."""
-        servers = (*self.servers.problems, *self.servers.faults)
+        named, missing = self.servers.named, ()
+        if named is not None and self.settings.trusted:  # what another workspace names is not looked at
+            missing = unknown(self.catalogue.definitions.values(), named)
+        servers = (*self.servers.problems, *self.servers.faults, *missing)
         return (*self.catalogue.problems, *self.library.problems, *servers)
 
     @property

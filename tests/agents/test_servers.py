@@ -324,6 +324,10 @@ async def test_a_definition_picks_from_the_servers_of_the_session(
         await ready(c)
         await prompt(c)
         assert servers_of(c, "one") == offered
+        told = [one.reason for one in c.session.problems]
+        assert told == (
+            ["It names the MCP server absent, and there is none of that name."] if named == "absent" else []
+        )
 
 
 async def test_a_server_of_a_definition_cannot_pass_for_one_of_the_session(project: Path) -> None:

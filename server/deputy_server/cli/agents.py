@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -89,7 +90,7 @@ def check(as_json: AsJson = False) -> None:
     Examples: `deputy agents check` · `deputy agents check --json`
     """
     catalogue = _loaded()
-    problems = catalogue.problems
+    problems = [*catalogue.problems, *_of_servers(catalogue)]
     if as_json:
         told = [{"file": p.file, "line": p.line, "reason": p.reason, "fatal": p.fatal} for p in problems]
         typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
@@ -111,6 +112,18 @@ def _loaded() -> "Catalogue":
     catalogue = Catalogue([Path.cwd().resolve()], trusted=True, known_tools=TOOL_NAMES)
     catalogue.load()
     return catalogue
+
+
+def _of_servers(catalogue: "Catalogue") -> "Sequence[Problem]":
+    """What is wrong with the MCP servers that definitions bring along. Those that they only name may be in the settings
+    of an editor."""
+    from deputy_agents.mcp import Source
+    from deputy_agents.mcp.config import read_servers
+
+    definitions = catalogue.definitions.values()
+    sources = [Source(one.source, one.servers, definition=one.name) for one in definitions if one.servers]
+    inline = [replace(one, named={name: raw for name, raw in one.named.items() if raw is not None}) for one in sources]
+    return read_servers(inline, [])[1]
 
 
 def _told(one: "Definition") -> dict[str, object]:

@@ -47,6 +47,12 @@ def test_one_definition_is_shown_with_its_prompt_and_an_unknown_name_tells_those
     assert "scout" in unknown.stderr
 
 
+def test_checking_looks_at_the_servers_that_a_definition_brings_along(workspace: Path) -> None:
+    define(workspace, "scout", ["mcpServers: [{x: {command: true}}, lab]"])
+    told = json.loads(deputy("agents", "check", "--json").stdout)
+    assert [one["reason"] for one in told] == ["MCP server x: command: a text is needed"]
+
+
 @pytest.mark.parametrize(("fields", "code"), [(["maxTurns: 3"], 0), (["maxTurns: -3"], 1)])
 def test_checking_names_file_line_and_reason_and_fails_for_what_cannot_be_used(
     workspace: Path, fields: list[str], code: int
