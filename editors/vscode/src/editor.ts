@@ -12,6 +12,13 @@ export function mentionOf(uri: vscode.Uri, selection?: vscode.Range): Mention {
   return { uri: uri.toString(), label: `${name}:${lines}`, range: rangeOf(selection) };
 }
 
+/** Name of a folder of the workspace, with the one above it where two have the same name. */
+export function folderName(uri: vscode.Uri): string {
+  const last = (path: string, count: number): string => path.split("/").slice(-count).join("/");
+  const same = (vscode.workspace.workspaceFolders ?? []).filter((one) => last(one.uri.path, 1) === last(uri.path, 1));
+  return last(uri.path, same.length > 1 ? 2 : 1);
+}
+
 /** Offers "Ask Deputy" on a selection, and "Ask Deputy to fix" on diagnostics. */
 export class Actions implements vscode.CodeActionProvider {
   provideCodeActions(

@@ -80,12 +80,13 @@ export async function deactivate(): Promise<void> {
 function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
   const restart = explained(server, () => server.restart());
   keep(key.onDidChange(() => server.state === "running" && void restart()));
-  keep(vscode.workspace.onDidGrantWorkspaceTrust(() => void server.configure()));
+  const configure = explained(server, () => server.configure());
+  keep(vscode.workspace.onDidGrantWorkspaceTrust(() => void configure()));
   keep(
     vscode.workspace.onDidChangeConfiguration((change) => {
       // Also where none runs: it may have been this setting that kept it from starting.
       if (change.affectsConfiguration(`${SECTION}.server`)) void restart();
-      else if (change.affectsConfiguration(SECTION)) void server.configure();
+      else if (change.affectsConfiguration(SECTION)) void configure();
     }),
   );
   keep(

@@ -17,7 +17,15 @@ export interface Launch {
 }
 
 /** There is no server to start; the message says what to do. */
-export class NoServer extends Error {}
+export class NoServer extends Error {
+  /** The settings that mend it. */
+  readonly settings: string;
+
+  constructor(message: string, settings = "deputy.server") {
+    super(message);
+    this.settings = settings;
+  }
+}
 
 const SERVE = ["serve", "--stdio"];
 const HAS_SERVER = "import sys, importlib.util as u; sys.exit(0 if u.find_spec('deputy_server') else 3)";

@@ -4,6 +4,7 @@
  */
 import type { Picture } from "./page/messages.ts";
 import type { EventParams } from "./protocol.ts";
+import { showsPrompt } from "./state/words.ts";
 
 /** Messages whose pictures are kept; those before them show their number. */
 const KEPT = 20;
@@ -32,7 +33,7 @@ export class Pictures {
     if (event.type !== "message" || event.role !== "user" || !event.pictures) return false;
     const { sessionId, messageId, text, pictures } = event;
     const found = this.#sent.find(
-      (sent) => sent.sessionId === sessionId && sent.text === text.trim() && sent.pictures.length === pictures,
+      (sent) => sent.sessionId === sessionId && showsPrompt(text, sent.text) && sent.pictures.length === pictures,
     );
     if (!found) return false;
     this.#sent = this.#sent.filter((sent) => sent !== found);

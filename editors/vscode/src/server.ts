@@ -10,6 +10,7 @@ import {
   type InitializeParams,
   LanguageClient,
   type LanguageClientOptions,
+  ResponseError,
   RevealOutputChannelOn,
   State,
   type StaticFeature,
@@ -61,6 +62,8 @@ export class Server implements vscode.Disposable {
   /** Ends when all is done that was asked for so far: starts and stops come one after the other. */
   #done: Promise<unknown> = Promise.resolve();
   #state: ServerState = "stopped";
+  /** It did not start, which other settings may mend. */
+  #failed = false;
   #capabilities: ServerCapabilities | undefined;
 
   readonly onEvent = this.#events.event;
@@ -93,7 +96,10 @@ export class Server implements vscode.Disposable {
   start(): Promise<void> {
     if (this.#starting) return this.#starting;
     const starting: Promise<void> = this.#inTurn(() => this.#start(starting)).catch((error: unknown) => {
-      if (this.#starting === starting) this.#forget("stopped");
+      if (this.#starting === starting) {
+        this.#forget("stopped");
+        this.#failed = true;
+      }
       throw error;
     });
     this.#starting = starting;
@@ -133,6 +139,7 @@ export class Server implements vscode.Disposable {
 
   /** Tells the server of changed settings. */
   async configure(): Promise<void> {
+    if (this.#failed) await this.start();
     if (this.#state !== "running") return;
     const settings = { [SECTION]: serverSettings() };
     await this.#client?.sendNotification("workspace/didChangeConfiguration", { settings });
@@ -159,6 +166,7 @@ export class Server implements vscode.Disposable {
 
   /** Starts a server, unless another one is wanted by now. */
   async #start(starting: Promise<void>): Promise<void> {
+    this.#failed = false;
     const { command, args } = await findServer(launchSettings());
     const env = { ...process.env, ...(await this.#key.environment()) };
     if (this.#starting !== starting) return;
@@ -169,7 +177,7 @@ export class Server implements vscode.Disposable {
       await bounded(client.start(), START_TIMEOUT);
     } catch (error) {
       await this.#end();
-      throw isLost(error) ? new Error("Deputy's server ended while it started; its log says why.") : error;
+      throw startError(error);
     }
     if (this.#starting === starting) this.#welcome(client);
   }
@@ -250,6 +258,13 @@ const LOST: ReadonlySet<number | undefined> = new Set([
   ErrorCodes.MessageWriteError,
 ]);
 
+/** Why a server does not start, in words for people. */
+function startError(error: unknown): unknown {
+  if (isLost(error)) return new Error("Deputy's server ended while it started; its log says why.");
+  if (!(error instanceof ResponseError) || error.code !== ErrorCodes.InvalidParams) return error;
+  return new NoServer(`Deputy does not start: ${error.message.replace("initializationOptions.", "deputy.")}`, SECTION);
+}
+
 function isLost(error: unknown): boolean {
   return LOST.has((error as { code?: number }).code);
 }
@@ -306,7 +321,7 @@ export async function explain(error: unknown, server: Server): Promise<void> {
   const code = (error as { code?: unknown }).code;
   const actions: Record<string, () => unknown> = {};
   if (error instanceof NoServer) {
-    actions["Open Settings"] = () => vscode.commands.executeCommand("workbench.action.openSettings", "deputy.server");
+    actions["Open Settings"] = () => vscode.commands.executeCommand("workbench.action.openSettings", error.settings);
     actions["Try Again"] = () => vscode.commands.executeCommand("deputy.restartServer");
   }
   if (code === ErrorCode.NOT_CONFIGURED) {

@@ -1,10 +1,12 @@
 /** The sessions that this window has open, folded from events, and the one that it shows. */
 import * as vscode from "vscode";
 
+import { Endings } from "./endings.ts";
 import { Pictures } from "./pictures.ts";
-import type { EventParams, PermissionMode, SessionPromptParams, SessionPromptResult } from "./protocol.ts";
+import type { EventParams, PermissionMode, SessionListResult, SessionPromptParams } from "./protocol.ts";
 import { type Server, ServerEnded } from "./server.ts";
 import { emptySession, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
+import { showsPrompt } from "./state/words.ts";
 
 const SHOWN = "deputy.session";
 /** Sessions that are looked through for news of one: what changes in a window was used lately. */
@@ -28,6 +30,7 @@ export class Sessions implements vscode.Disposable {
   readonly #changes = new vscode.EventEmitter<SessionChange>();
   readonly #shown = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable[];
+  readonly #endings: Endings;
   #current: string | undefined;
   #opening: Promise<SessionState> | undefined;
   #restoring: Promise<void> | undefined;
@@ -40,6 +43,7 @@ export class Sessions implements vscode.Disposable {
   constructor(server: Server, memory: vscode.Memento) {
     this.#server = server;
     this.#memory = memory;
+    this.#endings = new Endings(memory);
     this.#subscriptions = [
       server.onEvent((event) => this.#hear(event)),
       server.onState((state) => {
@@ -108,11 +112,25 @@ export class Sessions implements vscode.Disposable {
   }
 
   /** Prompts the session that is shown, or a new one; waits in the queue while a turn runs. */
-  async prompt(prompt: readonly PromptBlock[]): Promise<SessionPromptResult> {
-    const { sessionId } = await this.present();
+  async prompt(prompt: readonly PromptBlock[]): Promise<void> {
+    const { sessionId, lastSeq } = await this.present();
     const text = prompt.flatMap((block) => (block.type === "text" ? [block.text.trim()] : [])).join("\n");
     this.pictures.send({ sessionId, text, pictures: prompt.filter((block) => block.type === "image") });
-    return this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: true });
+    try {
+      await this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: true });
+    } catch (error) {
+      // A prompt that the agent had read is cut off, not unsent: it can be continued.
+      if (!(error instanceof ServerEnded && this.#hasRead(sessionId, lastSeq, text))) throw error;
+    }
+  }
+
+  /** Whether the agent was given that prompt after the event `since`. */
+  #hasRead(sessionId: string, since: number, text: string): boolean {
+    const state = this.#states.get(sessionId);
+    return (state?.entries[state.primaryId ?? ""] ?? []).some(
+      (entry) =>
+        entry.type === "message" && entry.role === "user" && entry.seq > since && showsPrompt(entry.text, text),
+    );
   }
 
   /** Fetches the transcript of an agent whose start was not heard here. */
@@ -123,6 +141,21 @@ export class Sessions implements vscode.Disposable {
     if (!state) return;
     this.#states.set(sessionId, withTranscript(state, agentId, answer));
     this.#changes.fire({ sessionId });
+  }
+
+  /**
+   * The newest sessions of this window's folders: agents of one that works elsewhere would change files that are not
+   * in sight. Without a folder, all.
+   */
+  async list(limit: number, includeArchived = false): Promise<SessionListResult> {
+    const folders = vscode.workspace.workspaceFolders ?? [];
+    const queries = folders.length ? folders.map(({ uri }) => ({ cwd: uri.toString() })) : [{}];
+    const lists = await Promise.all(
+      queries.map((query) => this.#server.request("deputy/session/list", { ...query, limit, includeArchived })),
+    );
+    const more = lists.find(({ nextCursor }) => nextCursor);
+    const sessions = lists.flatMap((list) => list.sessions).sort((a, b) => b.updatedAt.localeCompare(a.updatedAt));
+    return { sessions, ...(more?.nextCursor && { nextCursor: more.nextCursor }) };
   }
 
   async setMode(sessionId: string, permissionMode: PermissionMode): Promise<void> {
@@ -147,6 +180,7 @@ export class Sessions implements vscode.Disposable {
     const state = this.#states.get(sessionId) ?? emptySession(sessionId);
     const next = reduce(state, event);
     this.#states.set(sessionId, next);
+    if (event.type === "turn_finished") this.#endings.remember(event);
     const hasPictures = this.pictures.hear(event);
     this.#changes.fire({ sessionId, events: [event], ...(hasPictures && { hasPictures }) });
     if (next.stale) void this.#load(sessionId).catch(() => undefined);
@@ -172,7 +206,7 @@ export class Sessions implements vscode.Disposable {
       .request("deputy/session/load", { sessionId })
       .then((loaded) => {
         const before = this.#states.get(sessionId);
-        const state = loadedSession(loaded);
+        const state = { ...loadedSession(loaded), ended: this.#endings.of(loaded) };
         this.#states.set(sessionId, before ? kept(before, state) : state);
         this.#changes.fire({ sessionId });
       })
@@ -210,6 +244,6 @@ export class Sessions implements vscode.Disposable {
 
 /** What a loaded state does not tell, and live events did. */
 function kept(before: SessionState, loaded: SessionState): SessionState {
-  const { turn, ended, streams, outputs } = before;
+  const { turn, ended = loaded.ended, streams, outputs } = before;
   return { ...loaded, turn, ended, streams, outputs };
 }

@@ -1,6 +1,6 @@
 /** One line over the prompt when something stands in the way, with the one thing to do about it. */
 import { countsOf, isBusy, isInterrupted } from "../src/state/session.ts";
-import { elapsed, endingOf, oneLine, statusLine } from "../src/state/words.ts";
+import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/words.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -52,13 +52,15 @@ export class Notices implements Part {
 export class StatusRow implements Part {
   readonly element = h("div", { class: "status muted" });
 
-  update({ state, now }: View): void {
+  update({ state, around, now }: View): void {
     const hasChildren = Object.keys(state.agents).length > 1;
     const busy = isBusy(state);
     const time = state.turn ? elapsed(now - Date.parse(state.turn.startedAt)) : "";
+    const starting = around.server === "starting" ? "Deputy is starting" : "";
     const activity = state.turn && state.primaryId ? (state.agents[state.primaryId]?.detail ?? "") : "";
-    const line = hasChildren || busy ? statusLine(countsOf(state)) : "";
-    setText(this.element, [time, activity, line].filter(Boolean).join(" · "));
+    const counts = countsOf(state);
+    const agents = hasChildren || busy ? statusLine({ ...counts, waiting: 0 }) : "";
+    setText(this.element, [waitingLine(counts), starting, time, activity, agents].filter(Boolean).join(" · "));
     this.element.title = this.element.textContent;
     this.element.hidden = this.element.textContent === "";
   }

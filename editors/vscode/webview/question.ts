@@ -1,6 +1,6 @@
 /** A question inside the block of the agent that asks. Nothing in it answers by Enter unless it has the focus. */
 import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
-import { type DiffText, diffText, isDiff } from "../src/state/proposal.ts";
+import { type DiffText, diffText, isDiff, nameOfOption } from "../src/state/proposal.ts";
 import { oneLine, visible } from "../src/state/words.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
@@ -105,7 +105,11 @@ export class QuestionCard implements Part {
       }),
     );
     const lasting = of("allow_always", "reject_always").map((option) =>
-      h("button", { type: "button", class: "link", onClick: this.#choosing(option) }, oneLine(option.name, 200)),
+      h(
+        "button",
+        { type: "button", class: "link", title: oneLine(option.name, 200), onClick: this.#choosing(option) },
+        nameOfOption(this.#request, option),
+      ),
     );
     return h(
       "div",

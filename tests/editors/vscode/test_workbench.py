@@ -126,6 +126,26 @@ async def test_a_picture_that_is_pasted_goes_with_the_prompt(window: Window) -> 
     await expect(window.chat.locator(".message.user").get_by_alt_text("Picture 1 of the prompt")).to_be_visible()
 
 
+async def test_what_goes_with_a_prompt_arrives_in_a_hidden_chat_and_comes_back_from_the_queue(window: Window) -> None:
+    prompt, chips = window.chat.locator("textarea.prompt"), window.chat.locator(".chip")
+    await window.ask("take your time")
+    await expect(window.chat.get_by_role("button", name="Stop all agents of this session")).to_be_visible()
+    await window.open_file("greet.py")
+    await window.command("View: Show Explorer")
+    await expect(prompt).to_be_hidden()
+    await window.command("View: Focus Active Editor Group")
+    await window.page.keyboard.press("Control+A")
+    await window.page.keyboard.press("Control+Alt+D")
+    await expect(chips).to_contain_text(["greet.py:1-8"])
+    await prompt.evaluate(PASTE_A_PICTURE)
+    await expect(chips).to_have_count(2)
+    await window.ask("later")
+    await expect(chips).to_have_count(0)
+    await window.chat.get_by_role("button", name="Take this prompt back").click()
+    await expect(prompt).to_have_value("later")
+    await expect(chips).to_have_count(2)
+
+
 async def test_a_session_works_in_the_folder_that_was_picked(
     browser: BrowserContext, workbench: str, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ class Window:
     async def ask(self, words: str) -> None:
         prompt = self.chat.locator("textarea.prompt")
         await prompt.fill(words)
+        await expect(prompt).to_have_value(words)
         await prompt.press("Enter")
 
     def block(self, label: str) -> Locator:
@@ -86,6 +87,8 @@ class Window:
         await palette.locator("input").fill(name)
         await palette.locator(".monaco-list-row", has_text=name).first.click()
         await expect(self.page.locator(".tab.active", has_text=name)).to_be_visible()
+        # The editor takes the focus later than it shows its tab, from whatever has it by then.
+        await expect(self.page.locator(".editor-instance .monaco-editor.focused")).to_be_visible()
 
     async def shot(self, path: Path) -> None:
         """What the screen shows, once it has come to rest."""

@@ -5,7 +5,7 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type DiffRequest, diffText, firstLine, isDiff } from "../state/proposal.ts";
+import { type DiffRequest, diffText, firstLine, isDiff, nameOfOption } from "../state/proposal.ts";
 import { nameOf, oneLine } from "../state/words.ts";
 import type { Proposals } from "./proposals.ts";
 
@@ -144,7 +144,7 @@ function answers(request: DiffRequest): string {
   const always = request.options.find((option) => option.kind === "allow_always");
   return [
     link("$(check) Approve", COMMANDS.approve),
-    always && link("$(check-all) Approve for this file", COMMANDS.always),
+    always && link(`$(check-all) ${nameOfOption(request, always)}`, COMMANDS.always),
     link("$(close) Deny", COMMANDS.deny),
     link("$(diff) Open diff", COMMANDS.diff),
     request.batch.size > 1 && link("$(files) Open all files", COMMANDS.batch),

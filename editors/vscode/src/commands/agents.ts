@@ -16,7 +16,9 @@ export function agentCommands({ server, sessions, panels }: Deputy): CommandTabl
         title: `Tell ${labelOf(item)}`,
         prompt: "The agent reads it after its next tool results.",
       });
-      if (text?.trim()) await server.request("deputy/agent/message", { ...ids(item), text });
+      if (!text?.trim()) return;
+      await server.request("deputy/agent/message", { ...ids(item), text });
+      vscode.window.setStatusBarMessage(`$(check) ${labelOf(item)} reads it after its next tool results.`, 6000);
     },
     "deputy.agent.revert": async (item: AgentItem) => {
       const question = `Take back all edits of ${labelOf(item)}?`;

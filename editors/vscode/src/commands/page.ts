@@ -5,9 +5,11 @@ import type { FromPage } from "../page/messages.ts";
 import type { Page } from "../page/page.ts";
 import type { Range } from "../protocol.ts";
 import { explain } from "../server.ts";
+import { showsPrompt } from "../state/words.ts";
 import { send } from "./ask.ts";
 import type { Deputy } from "./deputy.ts";
 
+type Prompt = Extract<FromPage, { type: "prompt" }>;
 type Act = { readonly [T in FromPage["type"]]?: (message: Extract<FromPage, { type: T }>, page: Page) => unknown };
 
 /** The function that a page hands its messages to. */
@@ -15,10 +17,14 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
   const command = (id: string, ...args: unknown[]): Thenable<unknown> => vscode.commands.executeCommand(id, ...args);
   const onAgent = (id: string) => (message: { readonly agentId: string }, page: Page) =>
     command(id, { sessionId: page.sessionId, agentId: message.agentId });
+  /** Prompts that wait or run. */
+  const sent = new Set<Prompt>();
   const acts: Act = {
     prompt: async (message, page) => {
       const { text, mentions, pictures } = message;
-      if (!(await send(deputy(), message))) page.send({ type: "unsent", text, mentions, pictures });
+      sent.add(message);
+      const isTaken = await send(deputy(), message).finally(() => sent.delete(message));
+      if (!isTaken) page.send({ type: "unsent", text, mentions, pictures });
     },
     complete: ({ text }, page) => complete(deputy(), text, page),
     tooLarge: ({ limit }) =>
@@ -34,7 +40,7 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.transcribe(page.sessionId, agentId),
     output: ({ agentId, toolCallId }, page) => openOutput(deputy(), { agentId, toolCallId }, page),
     message: ({ agentId, messageId }, page) => openMessage(deputy(), agentId, messageId, page),
-    unqueue: ({ promptId }, page) => unqueue(deputy(), promptId, page),
+    unqueue: ({ promptId }, page) => unqueue(deputy(), promptId, sent, page),
     open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
     path: ({ path, line }, page) => openPath(deputy(), path, line, page),
     attach: () => command("deputy.attach"),
@@ -72,12 +78,19 @@ async function complete({ server, sessions }: Deputy, text: string, page: Page):
 }
 
 /** Takes a waiting prompt back into the box where it was written. */
-async function unqueue({ server, sessions }: Deputy, promptId: string, page: Page): Promise<void> {
+async function unqueue(
+  { server, sessions }: Deputy,
+  promptId: string,
+  sent: ReadonlySet<Prompt>,
+  page: Page,
+): Promise<void> {
   const sessionId = page.sessionId;
   if (sessionId === undefined) return;
   const text = sessions.get(sessionId)?.queue.find((entry) => entry.promptId === promptId)?.text;
+  const written = [...sent].findLast((prompt) => showsPrompt(text ?? "", prompt.text));
   const { removed } = await server.request("deputy/session/unqueue", { sessionId, promptId });
-  if (removed && text) page.send({ type: "unsent", text });
+  if (!removed || text === undefined) return;
+  page.send({ ...(written ?? { text }), type: "unsent" });
 }
 
 async function openOutput(

@@ -13,6 +13,12 @@ const FORMATS = [
 export function sessionCommands(deputy: Deputy): CommandTable {
   const { server, sessions, history } = deputy;
   const sessionOf = (item?: SessionInfo): SessionInfo | undefined => item ?? sessions.current?.info;
+  const archiving = (archived: boolean) => async (item?: SessionInfo) => {
+    const session = sessionOf(item);
+    if (!session) return;
+    await server.request("deputy/session/archive", { sessionId: session.sessionId, archived });
+    history.refresh();
+  };
   return {
     "deputy.session.new": async () => {
       const folder = await pickFolder();
@@ -35,12 +41,8 @@ export function sessionCommands(deputy: Deputy): CommandTable {
       await server.request("deputy/session/rename", { sessionId: session.sessionId, title: title.trim() });
       history.refresh();
     },
-    "deputy.session.archive": async (item?: SessionInfo) => {
-      const session = sessionOf(item);
-      if (!session) return;
-      await server.request("deputy/session/archive", { sessionId: session.sessionId, archived: !session.archived });
-      history.refresh();
-    },
+    "deputy.session.archive": archiving(true),
+    "deputy.session.unarchive": archiving(false),
     "deputy.session.delete": async (item?: SessionInfo) => {
       const session = sessionOf(item);
       if (!session) return;
@@ -83,8 +85,8 @@ async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> {
     : vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
 }
 
-async function pickSession({ server }: Deputy): Promise<SessionInfo | undefined> {
-  const { sessions } = await server.request("deputy/session/list", { limit: 100, includeArchived: true });
+async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | undefined> {
+  const { sessions } = await known.list(100, true);
   const items = sessions.map((session) => ({
     label: oneLine(session.title, 80) || "New session",
     description: `${new Date(session.updatedAt).toLocaleString()}${session.archived ? " · archived" : ""}`,

@@ -10,7 +10,7 @@ export interface Surroundings {
   readonly mode: PermissionMode;
   readonly model: string;
   readonly trusted: boolean;
-  /** Name of the folder that the session works in; empty where there is only one. */
+  /** Name of the folder that the session works in; empty where it is the only one of the window. */
   readonly folder: string;
   readonly can: { readonly revert: boolean; readonly message: boolean };
   /** Proposals that the user has changed, by question. */

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 
+import { folderName } from "../editor.ts";
 import type { Proposals } from "../approval/proposals.ts";
 import type { EventParams, PermissionMode } from "../protocol.ts";
 import type { Server } from "../server.ts";
@@ -130,6 +131,8 @@ export class Page implements vscode.Disposable {
       (state && sessions.modeOf(state.sessionId)) ?? settings.get<PermissionMode>("permissionMode", "default");
     const { workspaceFolders = [] } = vscode.workspace;
     const folder = state?.info ? vscode.Uri.parse(state.info.cwd) : workspaceFolders[0]?.uri;
+    const [only, ...others] = workspaceFolders;
+    const isPlain = others.length === 0 && (!folder || folder.toString() === only?.uri.toString());
     return {
       server: server.state,
       agentId: this.#thread?.agentId,
@@ -140,7 +143,7 @@ export class Page implements vscode.Disposable {
         60,
       ),
       trusted,
-      folder: workspaceFolders.length > 1 ? oneLine(folder?.path.split("/").at(-1) ?? "", 60) : "",
+      folder: isPlain || !folder ? "" : oneLine(folderName(folder), 60),
       can: { revert: server.has("deputy/agent/revert"), message: server.has("deputy/agent/message") },
       edits: proposals.edits(),
     };

@@ -1,8 +1,8 @@
 /** Proposed changes: their hunks, and what the user made of them. */
 import { structuredPatch } from "diff";
 
-import type { DiffPreview, PermissionRequest } from "../protocol.ts";
-import { visible } from "./words.ts";
+import type { DiffPreview, PermissionOption, PermissionRequest } from "../protocol.ts";
+import { oneLine, visible } from "./words.ts";
 
 /** A place where proposal and file differ. Lines count from 0; a range without lines is empty. */
 export interface Hunk {
@@ -16,6 +16,13 @@ export type DiffRequest = PermissionRequest & { readonly preview: DiffPreview };
 
 export function isDiff(request: PermissionRequest): request is DiffRequest {
   return request.preview?.type === "diff";
+}
+
+/** What an answer is called wherever it is offered. The rule that a lasting one makes is the option's own name. */
+export function nameOfOption(request: PermissionRequest, { kind, name }: PermissionOption): string {
+  if (isDiff(request) && kind === "allow_always") return "Approve for this file";
+  if (isDiff(request) && kind === "reject_always") return "Deny for this file";
+  return oneLine(name, 200);
 }
 
 export function hunksOf(before: string, after: string): readonly Hunk[] {

@@ -80,8 +80,9 @@ export function endingOf(stopReason: TurnEnd): string {
   return ENDINGS[stopReason];
 }
 
-export function modeOf(mode: PermissionMode): { readonly name: string; readonly about: string } {
-  return MODES[mode];
+/** What is written in the settings may be no mode at all. */
+export function modeOf(mode: string): { readonly name: string; readonly about: string } {
+  return (PERMISSION_MODES as readonly string[]).includes(mode) ? MODES[mode as PermissionMode] : MODES.default;
 }
 
 export const PERMISSION_MODES = Object.keys(MODES) as readonly PermissionMode[];
@@ -119,11 +120,16 @@ export function calls(count: number): string {
   return count === 1 ? "1 call" : `${count} calls`;
 }
 
-/** `Agents: 1 primary, 2 running, 1 finished · 1 waiting for you`. */
+/** `1 waiting for you · Agents: 1 primary, 2 running, 1 finished`: where it is cut, what matters is seen. */
 export function statusLine(counts: Counts): string {
   const queued = counts.pending ? `${counts.pending} queued, ` : "";
-  const waiting = counts.waiting ? ` · ${counts.waiting} waiting for you` : "";
-  return `Agents: 1 primary, ${queued}${counts.running} running, ${counts.finished} finished${waiting}`;
+  const agents = `Agents: 1 primary, ${queued}${counts.running} running, ${counts.finished} finished`;
+  return [waitingLine(counts), agents].filter(Boolean).join(" · ");
+}
+
+/** `1 waiting for you`; empty where nothing waits. */
+export function waitingLine({ waiting }: Pick<Counts, "waiting">): string {
+  return waiting ? `${waiting} waiting for you` : "";
 }
 
 /**
@@ -141,6 +147,11 @@ export function oneLine(text: string, limit = 200): string {
   const line = visible(text.replace(/\s+/g, " ").trim());
   const characters = [...line];
   return characters.length > limit ? `${characters.slice(0, limit - 1).join("")}…` : line;
+}
+
+/** Whether a prompt as people see it is the one with these words: behind them stands what it is about. */
+export function showsPrompt(shown: string, words: string): boolean {
+  return shown.trim().startsWith(words.trim());
 }
 
 function spelledOut(character: string): string {

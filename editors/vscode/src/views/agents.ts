@@ -13,6 +13,8 @@ export interface AgentItem {
   readonly agentId: string;
 }
 
+/** Characters of a label: in a narrow side bar there is to be room for the state behind it. */
+const MAX_LABEL = 24;
 const COLOURS: Readonly<Record<string, string>> = {
   completed: "testing.iconPassed",
   failed: "testing.iconFailed",
@@ -58,7 +60,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     if (!state || !agent) return new vscode.TreeItem("");
     const isPrimary = agent.parentAgentId === undefined;
     const sign = signOf(agent);
-    const row = new vscode.TreeItem(isPrimary ? state.info?.title || "Deputy" : oneLine(agent.label));
+    const row = new vscode.TreeItem(isPrimary ? "Deputy" : oneLine(agent.label, MAX_LABEL));
     row.description = describe(agent);
     const colour = COLOURS[sign.word];
     row.iconPath = new vscode.ThemeIcon(
@@ -66,7 +68,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
       colour === undefined ? undefined : new vscode.ThemeColor(colour),
     );
     row.accessibilityInformation = {
-      label: `${row.label as string}, ${agent.definition}, ${sign.word}, ${row.description}`,
+      label: `${isPrimary ? "Deputy" : agent.label}, ${agent.definition}, ${sign.word}, ${row.description}`,
     };
     const isParent = childrenOf(state, agent.agentId).length > 0;
     row.collapsibleState = isParent ? vscode.TreeItemCollapsibleState.Expanded : vscode.TreeItemCollapsibleState.None;
@@ -120,17 +122,15 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
   }
 }
 
-/** The agent's row, without its name: what it does, or how it ended; then time, calls, tokens, cost. */
+/** The agent's row, without its name: what waits or went wrong, which the icon tells, too; time, calls, what it does. */
 function describe(agent: AgentView): string {
   const sign = signOf(agent);
-  const now =
-    sign.word === "waiting for you"
-      ? sign.word
-      : reasonOf(agent) || (agent.activity ? oneLine(agent.activity, 60) : "");
+  const isWaiting = sign.word === "waiting for you";
   const isChild = agent.parentAgentId !== undefined;
   return [
-    now || (agent.status === "idle" ? "" : sign.word),
+    isWaiting ? sign.word : reasonOf(agent),
     isChild && agent.status !== "pending" ? runTime(agent, Date.now()) : "",
+    !isWaiting && hasNotEnded(agent) && agent.activity ? oneLine(agent.activity, 60) : "",
     agent.toolCallCount ? calls(agent.toolCallCount) : "",
     tokens(agent.usage),
     cost(agent.usage),

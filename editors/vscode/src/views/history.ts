@@ -1,4 +1,4 @@
-/** The sessions that the server has, newest first. */
+/** The sessions of this window's folders, newest first. */
 import * as vscode from "vscode";
 
 import type { SessionInfo } from "../protocol.ts";
@@ -44,7 +44,7 @@ export class History implements vscode.TreeDataProvider<HistoryItem>, vscode.Dis
 
   async getChildren(item?: HistoryItem): Promise<HistoryItem[]> {
     if (item || this.#server.state !== "running" || !this.#server.has("deputy/session/list")) return [];
-    const { sessions, nextCursor } = await this.#server.request("deputy/session/list", { limit: PAGE * this.#pages });
+    const { sessions, nextCursor } = await this.#sessions.list(PAGE * this.#pages);
     return nextCursor ? [...sessions, { more: nextCursor }] : [...sessions];
   }
 

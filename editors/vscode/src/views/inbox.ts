@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 
 import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
+import { folderName } from "../editor.ts";
 import { isDiff } from "../state/proposal.ts";
 import { nameOf, oneLine, visible } from "../state/words.ts";
 
@@ -94,7 +95,8 @@ export function withoutLabel(request: PermissionRequest): string {
 function folderOf(request: PermissionRequest): string {
   const isOneOfMany = (vscode.workspace.workspaceFolders?.length ?? 0) > 1;
   if (!isOneOfMany || !isDiff(request)) return "";
-  return vscode.workspace.getWorkspaceFolder(vscode.Uri.parse(request.preview.uri))?.name ?? "";
+  const folder = vscode.workspace.getWorkspaceFolder(vscode.Uri.parse(request.preview.uri));
+  return folder ? folderName(folder.uri) : "";
 }
 
 function asItem(request: PermissionRequest): InboxItem {

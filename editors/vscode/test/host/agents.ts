@@ -64,9 +64,9 @@ test("the tree has the agents by start, below the primary, with what can be done
   assert.deepEqual(
     rows.map(({ label, contextValue }) => [label, contextValue]),
     [
-      [LOOK[0], "child.running"],
-      [LOOK[1], "child.running"],
-      [LOOK[2], "child.ended.revert"],
+      ["read the callers of ret…", "child.running"],
+      ["read the tests about re…", "child.running"],
+      ["read the history of bac…", "child.ended.revert"],
     ],
   );
   assert.ok(
@@ -130,6 +130,15 @@ test("a plan is shown as it is kept", async (deputy) => {
       ["Add a test", "pending"],
     ],
   );
+});
+
+test("of two prompts that are sent at once the second one waits", async (deputy) => {
+  ask("hello");
+  ask("make a plan");
+  await until("the second answer", () => {
+    const state = deputy.sessions.current;
+    return state && answer(state) === "That is the plan.";
+  });
 });
 
 test("a prompt that waits can be taken back", async (deputy) => {

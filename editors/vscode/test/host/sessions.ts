@@ -1,6 +1,9 @@
 /** Sessions over time: kept, opened again, exported; and a server that ends in the midst of it. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as vscode from "vscode";
 
 import type { HistoryItem } from "../../src/views/history.ts";
@@ -133,6 +136,64 @@ test("however often it is restarted, one server runs at the end", async (deputy)
   assert.deepEqual(told, []);
   assert.equal(deputy.server.state, "running");
   assert.equal(processes().length, 1);
+});
+
+test("settings that do not fit are named, and when they do the server starts", async (deputy) => {
+  const settings = vscode.workspace.getConfiguration("deputy");
+  const set = (mode: string | undefined): Thenable<void> =>
+    settings.update("permissionMode", mode, vscode.ConfigurationTarget.Global);
+  const told: unknown[][] = [];
+  const restore = heard("showErrorMessage", told);
+  try {
+    await deputy.server.stop();
+    await set("careless");
+    await vscode.commands.executeCommand("deputy.restartServer");
+    const [message, ...actions] = await until("the message", () => told[0]);
+    assert.ok(String(message).startsWith("Deputy does not start: deputy.permissionMode"), String(message));
+    assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
+    assert.equal(told.length, 1);
+    assert.equal(deputy.server.state, "stopped");
+  } finally {
+    restore();
+    await set(undefined);
+  }
+  await until("the server", () => deputy.server.state === "running");
+});
+
+test("sessions that work in a folder of another window are not offered", async (deputy) => {
+  ask("hello");
+  const { sessionId } = await ended(deputy);
+  const elsewhere = vscode.Uri.file(mkdtempSync(join(tmpdir(), "elsewhere-"))).toString();
+  const other = await deputy.server.request("deputy/session/new", { cwd: elsewhere });
+  await deputy.server.request("deputy/session/prompt", {
+    sessionId: other.sessionId,
+    prompt: [{ type: "text", text: "hello" }],
+  });
+  const ids = (await deputy.history.getChildren()).map((row) => "sessionId" in row && row.sessionId);
+  assert.ok(ids.includes(sessionId));
+  assert.ok(!ids.includes(other.sessionId));
+});
+
+test("a turn that the user stopped is not taken for one that was cut off", async (deputy) => {
+  ask("take your time");
+  await until("the turn", () => deputy.sessions.current?.turn);
+  await vscode.commands.executeCommand("deputy.cancel");
+  const { sessionId } = await ended(deputy);
+  await deputy.server.restart();
+  const state = await until("the session", () => {
+    const found = deputy.sessions.get(sessionId);
+    return found?.ended && found;
+  });
+  assert.equal(state.ended?.stopReason, "cancelled");
+  assert.equal(isInterrupted(state), false);
+});
+
+test("a prompt that the agent has read is not handed back when the server ends", async (deputy) => {
+  const prompted = deputy.sessions.prompt([{ type: "text", text: "take your time" }]);
+  await until("the stream", () => Object.keys(deputy.sessions.current?.streams ?? {}).length);
+  crash();
+  await prompted;
+  await until("what was cut off", () => deputy.sessions.current && isInterrupted(deputy.sessions.current));
 });
 
 test("a server that is not there is named, with the setting to correct and the log to see", async (deputy) => {

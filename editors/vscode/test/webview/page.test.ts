@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { nameOfOption } from "../../src/state/proposal.ts";
 import { after, begin, log, open, type TestPage } from "./page.ts";
 
 const LOOK = log("three_children");
@@ -146,9 +147,10 @@ test("a click on an answer sends that answer, and nothing else does", async () =
     [],
   );
   const [request] = Object.values(page.state.questions);
-  for (const option of request?.options ?? []) {
-    page.button(option.name, question).click();
-    assert.deepEqual(page.news(), [{ type: "choose", requestId: request?.requestId, option }]);
+  assert.ok(request);
+  for (const option of request.options) {
+    page.button(nameOfOption(request, option), question).click();
+    assert.deepEqual(page.news(), [{ type: "choose", requestId: request.requestId, option }]);
   }
 });
 
