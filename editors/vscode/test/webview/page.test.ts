@@ -121,6 +121,18 @@ test("the line of counts says how many agents run", async () => {
   assert.ok(page.one(".status").textContent.endsWith("Agents: 1 primary, 0 running, 3 finished"));
 });
 
+test("what waits for the user stands first, where a narrow side bar does not cut it", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  assert.ok(page.one(".status").textContent.startsWith("1 waiting for you · "));
+});
+
+test("a page can be drawn whatever the settings say", async () => {
+  const page = await open();
+  page.show(after(LOOK), { mode: "careless" as "default" });
+  assert.equal(page.all(".pick")[0]?.textContent, "Ask");
+});
+
 // -- questions -------------------------------------------------------------------------------------------------------
 
 test("a question stands in the block of its agent, which unfolds once for it", async () => {
