@@ -431,7 +431,8 @@ async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_a
     workspace: Path,
 ) -> None:
     name_servers(workspace, tools=tools_server("odd_mcp_server"))
-    async with running(workspace, [call("we-ird", text="hi"), say("done")]) as c:
+    lines = [call("we-ird", text="hi"), say("done"), call("echo", text="garble"), say("done")]
+    async with running(workspace, lines) as c:
         assert list(c.session.servers.list()[0].offer.tools) == ["echo", "dot-ted", "a-b", "we-ird"]
         await prompt(c)
         assert told(c) == "we ird said hi"
@@ -444,6 +445,8 @@ async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_a
             f"{'x' * 79}… is left out: its name needs letters, at most 80.",
             "without a name is left out: its name needs letters, at most 80.",
         ]
+        await prompt(c)
+        assert told(c).endswith("its answer is not one of the protocol: content: a list is needed")
 
 
 async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: Path) -> None:

@@ -36,7 +36,7 @@ def main() -> None:
                 result = {"tools": TOOLS}
             case "tools/call":
                 said = f"{params['name']} said {params['arguments'].get('text', 'nothing')}"
-                result = {"content": [{"type": "text", "text": said}]}
+                result = {"content": [{"type": "text", "text": said}] if "garble" not in said else "nope"}
             case _:
                 continue
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)

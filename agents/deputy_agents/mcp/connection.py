@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio import to_thread
+from pydantic import ValidationError
 
+from deputy_agents import fault
 from deputy_agents.errors import ToolError
 from deputy_agents.mcp import Offer, ServerEntry, ServerState
 from deputy_agents.mcp.offer import left_out, offer_of
@@ -225,6 +227,8 @@ def _reason(raised: BaseException) -> str:
     error = raised
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, ValidationError):
+        return f"its answer is not one of the protocol: {fault.told(error)}"
     if isinstance(error, TimeoutError):
         return f"it gave no answer within {START_LIMIT:g} s"
     return cut(visible(clean(str(error) or type(error).__name__)), 300)
