@@ -2,12 +2,10 @@
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from socket import socket
 
 import pytest
 
@@ -21,7 +19,7 @@ from deputy_agents.ports import Answer, Dismissed, Selected
 from deputy_agents.settings import PermissionSettings, Settings
 from tests.support.commands import started, until
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Line, Person, core, delegate, results
-from tests.support.servers import ROOT, name_servers, own_servers, tools_server
+from tests.support.servers import free_port, http_server, name_servers, own_servers, tools_server
 
 pytestmark = pytest.mark.asyncio
 
@@ -513,35 +511,3 @@ async def test_a_server_is_reached_by_http(workspace: Path, monkeypatch: pytest.
             await prompt(c)
             assert results(c.requests()[2])[0].content == "hi"
             assert told(c).endswith("ask the tool for less]")
-
-
-@asynccontextmanager
-async def http_server(port: int | None = None) -> AsyncIterator[str]:
-    """The address of the tools' server, as a program of its own."""
-    port = port or free_port()
-    env = {**os.environ, "PORT": str(port), "PYTHONPATH": str(ROOT)}
-    program = [sys.executable, "-m", "tests.support.mcp_server", "http"]
-    server = await asyncio.create_subprocess_exec(*program, env=env, stderr=asyncio.subprocess.DEVNULL)
-    try:
-        async with asyncio.timeout(BOUND):
-            while not await _listens(port):  # noqa: ASYNC110 - it sends no word
-                await asyncio.sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.kill()
-        await server.wait()
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-async def _listens(port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    writer.close()
-    return True

@@ -143,7 +143,10 @@ def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: C
     assert "MCP server wrong: give either command or url" in listed.stderr
     assert invoked("approve", "time").exit_code == 0
     assert "time  (approved)" in invoked("list").stdout
-    invoked("revoke", "time")
+    [told] = json.loads(invoked("approve", "time", "--json").stdout)
+    assert (told["name"], told["approval"]) == ("time", "approved")
+    [told] = json.loads(invoked("revoke", "time", "--json").stdout)
+    assert told["approval"] == "will ask"
     assert "time  (will ask)" in invoked("list").stdout
     unknown = invoked("approve", "nothing")
     assert unknown.exit_code == 2

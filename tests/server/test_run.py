@@ -220,7 +220,8 @@ def test_a_reader_that_goes_away_ends_the_run(project: Path) -> None:
 
 
 def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path) -> None:
-    run("run", "where is retry defined?")
+    first = run("run", "--allow", "red_file(*)", "--deny", "mcp__git__*", "where is retry defined?")
+    assert "There is no tool red_file: what --allow or --deny say of it is of no use." in first.stderr
     [listed] = json.loads(run("sessions", "list", "--json").stdout)
     session_id = listed["sessionId"]
     assert session_id in run("sessions", "list").stdout
@@ -234,7 +235,9 @@ def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path
     assert again.returncode == 2
     assert "File exists" in again.stderr
     assert run("sessions", "delete", session_id, input="n\n").returncode == 1
-    assert run("sessions", "delete", session_id, "--yes").returncode == 0
+    assert json.loads(run("sessions", "show", session_id, "--json").stdout) == exported
+    deleted = run("sessions", "delete", session_id, "--yes", "--json").stdout
+    assert json.loads(deleted) == {"deleted": session_id}
     assert json.loads(run("sessions", "list", "--json").stdout) == []
     unknown = run("sessions", "show", "nothing")
     assert unknown.returncode == 2

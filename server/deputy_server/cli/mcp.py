@@ -88,25 +88,34 @@ def _try(servers: "Sequence[ServerEntry]", rows: list[Row], show: Callable[[Row]
 
 
 @mcp.command()
-def approve(name: Name, settings: SettingsFile = None) -> None:
+def approve(name: Name, settings: SettingsFile = None, as_json: AsJson = False) -> None:
     """Let a server run in this folder, as it is written now, without being asked.
 
-    Example: `deputy mcp approve git`
+    Examples: `deputy mcp approve git` · `deputy mcp approve git --json`
     """
-    for entry in _named(name, settings):
+    found = _named(name, settings)
+    for entry in found:
         _keep(entry, True)
-        typer.echo(f"{name} may run here: {entry.line}")
+    if as_json:
+        typer.echo(json.dumps([{"name": name, "approval": _ANSWERS[True], "starts": one.line} for one in found]))
+    else:
+        for entry in found:
+            typer.echo(f"{name} may run here: {entry.line}")
 
 
 @mcp.command()
-def revoke(name: Name, settings: SettingsFile = None) -> None:
+def revoke(name: Name, settings: SettingsFile = None, as_json: AsJson = False) -> None:
     """Forget what was said about a server: it is asked about again.
 
-    Example: `deputy mcp revoke git`
+    Examples: `deputy mcp revoke git` · `deputy mcp revoke git --json`
     """
-    for entry in _named(name, settings):
+    found = _named(name, settings)
+    for entry in found:
         _keep(entry, None)
-    typer.echo(f"{name} will be asked about.")
+    if as_json:
+        typer.echo(json.dumps([{"name": name, "approval": _ANSWERS[None], "starts": one.line} for one in found]))
+    else:
+        typer.echo(f"{name} will be asked about.")
 
 
 def _show(row: Row) -> None:

@@ -85,12 +85,12 @@ def list_sessions(
 
 
 @sessions.command()
-def show(session_id: SessionId) -> None:
+def show(session_id: SessionId, as_json: AsJson = False) -> None:
     """Print a session for reading, in Markdown.
 
-    Example: `deputy sessions show 0192f1c2`
+    Examples: `deputy sessions show 0192f1c2` · `deputy sessions show 0192f1c2 --json | jq .session.title`
     """
-    typer.echo(_exported(session_id, Format.MARKDOWN), nl=False)
+    typer.echo(_exported(session_id, Format.JSON if as_json else Format.MARKDOWN), nl=False)
 
 
 @sessions.command()
@@ -120,10 +120,11 @@ def export(
 def delete(
     session_id: SessionId,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete a session with all that belongs to it. It cannot be brought back.
 
-    Example: `deputy sessions delete 0192f1c2`
+    Examples: `deputy sessions delete 0192f1c2` · `deputy sessions delete 0192f1c2 --yes --json`
     """
     from deputy_agents.ports import Claim, Store
     from deputy_server.terminal.draw import one_line
@@ -140,10 +141,10 @@ def delete(
 
     whole, title = _with_store(find)
     if not yes:
-        typer.confirm(f"Delete the session {one_line(title) or whole}?", abort=True)
+        typer.confirm(f"Delete the session {one_line(title) or whole}?", abort=True, err=True)
     if not _with_store(remove):
         raise typer.BadParameter("It is open in a running Deputy; close it there first.")
-    typer.echo(f"Deleted {whole}.", err=True)
+    typer.echo(json.dumps({"deleted": whole}) if as_json else f"Deleted {whole}.", err=not as_json)
 
 
 def _exported(session_id: str, kind: Format) -> str:

@@ -11,9 +11,11 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from deputy_agents.builder import TOOL_NAMES
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.message import Text
 from deputy_agents.model.offline import OFFLINE
+from deputy_agents.permission.rule import Effect, parse_rule
 from deputy_agents.ports import SessionQuery
 from deputy_agents.runtime import Runtime
 from deputy_agents.session import Session
@@ -52,7 +54,7 @@ class _Run:
             app.configure(self._settings)
             session = await _open(app.runtime, self._options, self._folder)
             async with anyio.create_task_group() as tasks:
-                notices = (app.store_notice, app.notice, self._unknown_price(session))
+                notices = (app.store_notice, app.notice, self._unknown_price(session), self._unknown_tools(session))
                 code = await self._play(session, notices, tasks)
                 tasks.cancel_scope.cancel()
         return Exit.CANCELLED if self._interrupted else code
@@ -88,6 +90,13 @@ class _Run:
         if self._options.budget is None or priced or model == OFFLINE:
             return None
         return f"The price of {model} is not known, so --budget does not bound it; --max-turns does."
+
+    def _unknown_tools(self, session: Session) -> str | None:
+        """What the user has to know of rules that are about nothing."""
+        known = {*TOOL_NAMES, *session.catalogue.definitions, "mcp"}
+        named = (parse_rule(text, Effect.DENY).tool for text in (*self._options.allow, *self._options.deny))
+        odd = [tool for tool in named if not (tool in known or tool.startswith("mcp__") or tool.endswith("*"))]
+        return f"There is no tool {' or '.join(odd)}: what --allow or --deny say of it is of no use." if odd else None
 
     def _live(self, session: Session, tasks: TaskGroup) -> LiveScreen | None:
         """The picture that moves, where there is a person to look at it and to ask."""

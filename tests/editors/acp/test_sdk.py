@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from tests.support.acp import SUBAGENTS
 from tests.support.deputies import is_child
 from tests.support.messages_api import Script, messages_api
 from tests.support.plays import Fault, Json, Play, call, calls, say, text, think
+from tests.support.servers import http_server, tools_server
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("C10")]
 
@@ -29,9 +30,11 @@ async def model(script: Script) -> AsyncGenerator[Mapping[str, str]]:
         assert api.violations == []
 
 
-async def play(env: Mapping[str, str], workspace: Path, *steps: Json, **how: object) -> Run:
-    """A run that begins with a new session."""
-    opened = {"request": "session/new", "params": {"cwd": str(workspace), "mcpServers": []}}
+async def play(
+    env: Mapping[str, str], workspace: Path, *steps: Json, servers: Sequence[Json] = (), **how: object
+) -> Run:
+    """A run that begins with a new session, which has MCP ``servers``."""
+    opened = {"request": "session/new", "params": {"cwd": str(workspace), "mcpServers": list(servers)}}
     whole = {**os.environ, **env}
     return await anyio.to_thread.run_sync(lambda: run([opened, *steps], env=whole, **how))  # type: ignore[arg-type]
 
@@ -97,6 +100,26 @@ async def test_a_whole_turn_with_a_child_and_questions_and_its_loading(workspace
     own = [u["content"]["text"] for u in seen.of("agent_message_chunk") if u["content"]["text"].startswith("All")]
     assert len(own) <= 2  # live, where it may come in pieces, and loaded; the repeat is not shown again
     assert seen.code == 0
+
+
+@pytest.mark.requirement("X16")
+async def test_agents_use_the_servers_that_the_editor_names(workspace: Path) -> None:
+    told: list[Json] = []
+
+    def script(body: Json, _: int) -> Play:
+        if len(body["messages"]) == 1:
+            return calls(call("mcp__near__echo", text="near"), call("mcp__far-off__echo", text="far"))
+        told.extend(body["messages"][-1]["content"])
+        return say("done")
+
+    own = tools_server(TOOLS_TOKEN="t")
+    env_of = [{"name": name, "value": value} for name, value in dict(own["env"]).items()]  # type: ignore[call-overload]
+    async with model(script) as env, http_server() as url:
+        near: Json = {"name": "near", "command": own["command"], "args": own["args"], "env": env_of}
+        far: Json = {"type": "http", "name": "far off", "url": f"{url}/mcp", "headers": []}
+        seen = await play(env, workspace, prompt("ask both"), servers=[near, far], capabilities={})
+    assert [one["content"] for one in told] == ["near", "far"]
+    assert len(seen.questions) == 2
 
 
 async def test_one_child_is_cancelled_and_its_parent_goes_on(workspace: Path) -> None:

@@ -39,6 +39,8 @@ def test_a_question_that_is_settled_leaves_the_screen_also_where_its_line_is_bel
     write_files(workspace)
     with in_terminal(workspace, 80, 20, "dark") as (nvim, terminal):
         until_asked(nvim, model, "edit it")
+        # Drawn before the window is small, it is not scrolled into view.
+        nvim.until(lambda: "? [fix the limit] edit_file(loop.py)" in terminal.text().splitlines()[1])
         nvim.command("wincmd t | resize 4")
         nvim.until(lambda: "? [fix the limit] edit_file(loop.py)" in terminal.text().splitlines()[1])
         nvim.command("DeputyStop")

@@ -28,7 +28,7 @@ async def test_questions_are_answered_in_the_inbox_one_by_one_and_all_of_an_agen
 
     await window.ask("improve both")
     await expect(window.row("edit_file")).to_have_count(2)
-    await window.press(window.row("edit_file(greet.py)"), "Approve")
+    await window.settle(window.row("edit_file(greet.py)"), "Approve")
     await expect(window.row("edit_file")).to_have_count(1)
     assert "limit - 1" in window.text("backoff.py")
     await window.press(window.row("1 question"), "Approve All of This Agent")
