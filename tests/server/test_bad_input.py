@@ -201,7 +201,7 @@ async def test_params_with_keys_that_trouble_libraries_are_taken_as_they_are(cli
     assert await client.request("deputy/session/list", {"jsonrpc": "2.0", "extra": trouble}) is not None
 
 
-@pytest.mark.parametrize("values", [b"1," * 3_000_000, b'{"a":"b"},' * 300_000, b"[" * 200_000], ids=len)
+@pytest.mark.parametrize("values", [b"1," * 400_000, b'{"a":"b"},' * 200_000, b"[" * 400_000], ids=len)
 async def test_a_message_of_very_many_values_is_refused(client: RpcClient, values: bytes) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"deputy/session/list","params":{"x":[%b1]}}' % values
     await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
@@ -211,8 +211,8 @@ async def test_a_long_text_is_no_matter_whatever_is_in_it(client: RpcClient) -> 
     assert await client.request("deputy/session/list", {"x": '[{"a": 1}, "\\", 2]\n' * 100_000}) is not None
 
 
-@pytest.mark.parametrize("count", [8 * 2**20 + 1, 40 * 2**20])
-async def test_a_text_that_no_model_could_read_is_refused(client: RpcClient, count: int) -> None:
+async def test_a_text_that_no_model_could_read_is_refused(client: RpcClient) -> None:
+    count = 8 * 2**20 + 1
     session_id, agent_id = await client.session()
     for method, params, field in (
         ("deputy/session/prompt", {"prompt": [{"type": "text", "text": "a" * count}]}, "prompt"),
