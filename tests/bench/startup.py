@@ -20,7 +20,8 @@ def sessions(params):
 server.start_io()
 """
 
-_CONTENDERS: Mapping[str, Sequence[str]] = {"bare pygls": ("-c", _BARE), "Deputy": SERVE}
+# With an option of the interpreter it starts cold, as users have it, and not from a process that has all loaded.
+_CONTENDERS: Mapping[str, Sequence[str]] = {"bare pygls": ("-P", "-c", _BARE), "Deputy": ("-P", *SERVE)}
 
 
 async def _start(command: Sequence[str], folder: Path) -> tuple[float, float]:
