@@ -19,7 +19,7 @@ _SHAPES = re.compile(
     | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
     | AKIA[0-9A-Z]{16}
     | xox[abeprs]-[\w-]{10,}
-    | (?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}                # JSON web tokens
+    | (?:(?<![\w-])eyJ[\w-]{8,}|eyJ[\w-]{8,1024})\.[\w-]{8,}\.[\w-]{8,}  # JSON web tokens, in a longer word too
     | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | (?<=://)[^/\s:@]+:[^/\s@]+(?=@)                   # user and password in an address
     """,

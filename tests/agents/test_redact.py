@@ -46,5 +46,11 @@ def test_what_is_assigned_to_a_secret_name_goes(text: str) -> None:
     assert "sesame" not in Redactor({}).text(text)
 
 
+@pytest.mark.parametrize("before", ["", "Bearer ", "session_", "a-"])
+def test_web_tokens_go_whatever_stands_before_them(before: str) -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
+    assert Redactor({}).text(f"{before}{token} end") == f"{before}{MASK} end"
+
+
 def test_keys_of_services_go() -> None:
     assert MASK in Redactor({}).text("use sk-ant-api03-abcdefghijklmnop")
