@@ -93,12 +93,8 @@ def approve(name: Name, settings: SettingsFile = None, as_json: AsJson = False) 
 
     Examples: `deputy mcp approve git` · `deputy mcp approve git --json`
     """
-    found = _named(name, settings)
-    for entry in found:
-        _keep(entry, True)
-    if as_json:
-        typer.echo(json.dumps([{"name": name, "approval": _ANSWERS[True], "starts": one.line} for one in found]))
-    else:
+    found = _answered(name, settings, True, as_json=as_json)
+    if not as_json:
         for entry in found:
             typer.echo(f"{name} may run here: {entry.line}")
 
@@ -109,13 +105,19 @@ def revoke(name: Name, settings: SettingsFile = None, as_json: AsJson = False) -
 
     Examples: `deputy mcp revoke git` · `deputy mcp revoke git --json`
     """
+    _answered(name, settings, None, as_json=as_json)
+    if not as_json:
+        typer.echo(f"{name} will be asked about.")
+
+
+def _answered(name: str, settings: Path | None, allowed: bool | None, *, as_json: bool) -> "list[ServerEntry]":
+    """The servers of that name, with the answer about each kept, and told where JSON is wanted."""
     found = _named(name, settings)
     for entry in found:
-        _keep(entry, None)
+        _keep(entry, allowed)
     if as_json:
-        typer.echo(json.dumps([{"name": name, "approval": _ANSWERS[None], "starts": one.line} for one in found]))
-    else:
-        typer.echo(f"{name} will be asked about.")
+        typer.echo(json.dumps([{"name": name, "approval": _ANSWERS[allowed], "starts": one.line} for one in found]))
+    return found
 
 
 def _show(row: Row) -> None:
