@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -117,13 +116,11 @@ def _loaded() -> "Catalogue":
 def _of_servers(catalogue: "Catalogue") -> "Sequence[Problem]":
     """What is wrong with the MCP servers that definitions bring along. Those that they only name may be in the settings
     of an editor."""
-    from deputy_agents.mcp import Source
+    from deputy_agents.guidance.written import Written
     from deputy_agents.mcp.config import read_servers
+    from deputy_agents.servers import sources
 
-    definitions = catalogue.definitions.values()
-    sources = [Source(one.source, one.servers, definition=one.name) for one in definitions if one.servers]
-    inline = [replace(one, named={name: raw for name, raw in one.named.items() if raw is not None}) for one in sources]
-    return read_servers(inline, [])[1]
+    return read_servers(sources({}, Written(), Written(), catalogue.definitions.values()), [])[1]
 
 
 def _told(one: "Definition") -> dict[str, object]:
