@@ -91,8 +91,8 @@ generate: $(VENV)/.dev ## Write the schema and the reference pages anew from the
 	$(BIN)/python -m deputy_protocol.generate
 
 lock: $(VENV)/.dev ## Resolve the dependencies of pyproject.toml anew into the hashed files
-	$(BIN)/$(LOCK) pyproject.toml --group build -o requirements.txt
-	$(BIN)/$(LOCK) pyproject.toml --group build --group dev -c requirements.txt -o requirements-dev.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra mcp --group build -o requirements.txt
+	$(BIN)/$(LOCK) pyproject.toml --extra mcp --group build --group dev -c requirements.txt -o requirements-dev.txt
 
 clean: ## Remove the virtual environment and all caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

@@ -232,7 +232,7 @@ async def test_an_untrusted_folder_brings_no_definitions_and_only_children_that_
         assert "judge" not in tools_of(c.requests()[0])
         assert "there is no sub-agent definition 'judge'" in unknown.content
         assert denied.is_error
-        assert "The mode plan denies it: spawn_agent starts a child that may change things." in denied.content
+        assert "spawn_agent starts a child that may change things; the mode plan denies that." in denied.content
         assert read.content == "read"
         c.runtime.apply_settings(Settings(trusted=True))
         await c.session.refresh()
@@ -253,7 +253,7 @@ async def test_a_child_works_under_the_lower_of_its_own_mode_and_its_parents(wor
     async with core(workspace, cast, person) as c:
         await c.turn()
         assert person.titles == ["[bold] write_file(b.txt)"], "a child's definition does not lift it above its parent"
-        assert "The mode plan denies it" in results(c.requests("shy")[-1])[0].content
+        assert "the mode plan denies that" in results(c.requests("shy")[-1])[0].content
         assert json.loads(c.told()[0])["sub_agent_results"][0]["outcome"] == {"success": {"result": "done"}}
 
 

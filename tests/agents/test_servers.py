@@ -499,7 +499,7 @@ async def test_a_plan_uses_no_tool_of_a_server(project: Path) -> None:
     async with running(project, [call("echo", text="a"), say("done")]) as c:
         c.session.permission_mode = PermissionMode.PLAN
         await prompt(c)
-        assert "The mode plan denies it" in told(c)
+        assert "the mode plan denies that" in told(c)
 
 
 async def test_a_server_is_reached_by_http(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ async def test_the_mode_that_settles_an_open_question_is_named(workspace: Path) 
         await c.question()
         c.session.permission_mode = PermissionMode.PLAN
         await c.finish(turn)
-        assert c.told() == ["Denied: The mode plan denies it: shell runs a command."]
+        assert c.told() == ["Denied: shell runs a command; the mode plan denies that."]
 
 
 async def test_the_rule_that_lets_a_call_run_is_named_in_its_event(workspace: Path) -> None:
@@ -112,6 +112,21 @@ async def test_the_rule_that_lets_a_call_run_is_named_in_its_event(workspace: Pa
         await c.turn()
         reasons = [call.reason for call in c.bodies(ToolCallStarted)]
         assert reasons == ["The rule shell(echo *) allows it.", None]
+
+
+async def test_a_call_that_cannot_be_prepared_is_titled_with_what_it_was_to_be_about(workspace: Path) -> None:
+    failing = [
+        use("read_file", path="no/such.py"),
+        use("edit_file", path="a\u202eb.py", new_string="x"),
+        use("no_such_tool", query="two\nlines " + "x" * 300),
+        use("shell", cwd=7),
+    ]
+    async with core(workspace, Cast([calls(failing), say("done")])) as c:
+        await c.turn()
+        read, edit, unknown, bare = [call.title for call in c.bodies(ToolCallStarted)]
+    assert (read, edit, bare) == ("read_file(no/such.py)", "edit_file(a\\u{202e}b.py)", "shell()")
+    assert unknown.startswith("no_such_tool(two lines xxx")
+    assert len(unknown) <= len("no_such_tool()") + 200
 
 
 @pytest.mark.requirement("E14")

@@ -115,11 +115,13 @@ def _answer(question: _Question, before: _State | None) -> _State:
     for place, listing in question.places:
         problems += (Problem(file, 1, reason, fatal=True) for file, reason in listing.refused)
         here: dict[str, Definition] = {}
+        real: dict[str, str] = {}
         for file in listing.files:
             parsed[file] = one = kept.get(file) or _read(file, question.known_tools, names)
             problems += one.problems
-            if one.definition is not None:
+            if one.definition is not None and real.get(one.definition.name) != file.real:  # else a link to it
                 definition = replace(one.definition, own=place.within is None)
+                real.setdefault(definition.name, file.real)
                 problems += _clash(definition, here, found, workspace=not definition.own)
                 here.setdefault(definition.name, definition)
         found = here | found

@@ -61,13 +61,15 @@ _DOES = {
     Action.EXECUTE: "runs a command",
     Action.FETCH: "reads from the web",
     Action.CONNECT: "starts a program that gives agents tools",
-    Action.CALL: "is a tool of an MCP server, which may do anything",
+    Action.CALL: "is a tool of an MCP server and may do anything",
     Action.SPAWN: "starts a child that may change things",
     Action.SPAWN_READ_ONLY: "starts a child that only reads",
 }
 _GRAVITY = (Action.READ_SECRET, Action.OUTSIDE, Action.EDIT_PROTECTED)
 """What a user who is asked about several things at once is to be told first."""
-_VERB = {_ALLOW: "allows", _ASK: "asks about", _DENY: "denies"}
+_BY_RULE = {_ALLOW: "allows it", _ASK: "asks about it", _DENY: "denies it"}
+_IN_MODE = {_ALLOW: "the mode {} allows that", _ASK: "that needs a yes in this mode", _DENY: "the mode {} denies that"}
+"""Where a mode asks it is not named: people know it by the name that their editor gives it."""
 
 
 def decide(policy: Policy, request: AccessRequest) -> Decision:
@@ -105,14 +107,14 @@ def _by_itself(policy: Policy, request: AccessRequest) -> Decision:
 
 def _by_mode(mode: PermissionMode, request: AccessRequest) -> Decision:
     effect = _BY_MODE[request.action][mode.rank]
-    return Decision(effect, f"The mode {mode.value} {_VERB[effect]} it: {request.tool} {_DOES[request.action]}.")
+    return Decision(effect, f"{request.tool} {_DOES[request.action]}; {_IN_MODE[effect].format(mode.value)}.")
 
 
 def _by_rule(rule: Rule, request: AccessRequest) -> Decision | None:
     named = f"The rule {visible(rule_text(rule))}"
     match matches(rule, request):
         case Match.YES:
-            return Decision(rule.effect, f"{named} {_VERB[rule.effect]} it.", rule)
+            return Decision(rule.effect, f"{named} {_BY_RULE[rule.effect]}.", rule)
         case Match.MAYBE:
             return Decision(_ASK, f"{named} may be about what it becomes when it runs.", rule)
         case Match.NO:

@@ -158,7 +158,7 @@ class Gatekeeper:
         self.agent.tool_calls += 1
         tool = self.agent.tools.get(use.name)
         kind = tool.kind if tool else ToolKind.OTHER
-        title = self.agent.title(_title(use.name, prepared))
+        title = self.agent.title(_title(use, prepared))
         locations = prepared.locations if prepared else ()
         reason = decision.reason if decision and decision.rule else None
         started = ToolCallStarted(use.id, use.name, title, kind, CallStatus.PENDING, use.input, locations, reason)
@@ -172,7 +172,7 @@ class Gatekeeper:
             agent=self.agent.ref,
             batch=Batch("", 0, 1),
             tool_call_id=use.id,
-            title=self.agent.title(_title(use.name, prepared)),
+            title=self.agent.title(_title(use, prepared)),
             tool=use.name,
             kind=tool.kind,
             input=use.input,
@@ -241,12 +241,21 @@ _PUT_OUT = 8000
 """Characters of the output of a call that are told when it is stopped."""
 _MAX_CHANGES = 8000
 """Characters of a changed input that the model is told."""
+_TARGETS = ("path", "pattern", "command", "url", "query", "name", "description", "instructions")
+"""Fields of inputs that name what a call is about, the most telling first."""
+_MAX_TARGET = 200
 
 _LASTING = (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS)
 
 
-def _title(tool: str, prepared: Prepared | None) -> str:
-    return f"{tool}({visible(prepared.target)})" if prepared else f"{tool}()"
+def _title(use: ToolUse, prepared: Prepared | None) -> str:
+    return f"{use.name}({visible(prepared.target if prepared else _said_target(use.input))})"
+
+
+def _said_target(input: Mapping[str, object]) -> str:
+    """What a call that cannot be prepared was to be about, as far as its input says so."""
+    said = next((value for key in _TARGETS if isinstance(value := input.get(key), str) and value.strip()), "")
+    return cut(" ".join(said.split()), _MAX_TARGET)
 
 
 def _changes(use: ToolUse, input: Mapping[str, object]) -> str:

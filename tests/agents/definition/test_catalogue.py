@@ -144,6 +144,14 @@ def test_two_files_of_one_folder_with_one_name_are_a_problem(disk: Disk) -> None
     assert reasons(catalogue) == [f"{first} defines 'same' too and is used."]
 
 
+def test_a_link_to_a_file_of_its_folder_is_no_second_definition(disk: Disk) -> None:
+    first = Path(disk.write("root/.deputy/agents/a.md", "same", "First."))
+    (first.parent / "b.md").symlink_to("a.md")
+    catalogue = loaded(disk.catalogue())
+    assert catalogue.definitions["same"].prompt == "First."
+    assert catalogue.problems == ()
+
+
 def test_nothing_is_read_while_nothing_changes(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     disk.write("root/.deputy/agents/a.md", "mine")
     catalogue = loaded(disk.catalogue())

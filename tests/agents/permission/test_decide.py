@@ -163,7 +163,7 @@ def test_a_decision_names_the_rule_that_made_it_and_says_why() -> None:
     decision = decide(Policy(PermissionMode.BYPASS, [denied]), edit())
     assert decision.rule is denied
     assert decision.reason == "The rule edit_file(src/**) denies it."
-    assert decide(Policy(PermissionMode.PLAN), edit()).reason == "The mode plan denies it: edit_file changes a file."
+    assert decide(Policy(PermissionMode.PLAN), edit()).reason == "edit_file changes a file; the mode plan denies that."
 
 
 def test_there_is_no_unknown_mode() -> None:
