@@ -147,10 +147,15 @@ class Opened:
                 pass
 
     def _tell_trouble(self, detail: str) -> None:
-        """Once a turn: how often it is tried again is nobody's business."""
-        if self._client.notices and not self._retrying:
-            self._retrying = True
+        """Once a turn: how often it is tried again is nobody's business. A client that shows no notices shows it with
+        what the agent thinks, so that nobody looks at an editor that is silent."""
+        if self._retrying:
+            return
+        self._retrying = True
+        if self._client.notices:
             self.notice(detail, severity="warning")
+        else:
+            self._notify(self.session.id, chunk("agent_thought_chunk", f"*{detail}*\n\n", new_id()))
 
     def _notify(self, session_id: str, update: JsonObject) -> None:
         self._peer.notify("session/update", {"sessionId": session_id, "update": update})

@@ -192,6 +192,21 @@ async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_sess
         assert client.text(session).endswith("none")
 
 
+async def test_servers_of_the_editor_whose_names_become_the_same_are_both_there(acp: Speakers, workspace: Path) -> None:
+    def names(body: Json, _: int) -> Play:
+        return say(" ".join(sorted(tool["name"] for tool in body["tools"] if tool["name"].startswith("mcp__"))))
+
+    async with acp(names, workspace) as (client, _, _session):
+        given = tools_server()
+        env = [{"name": name, "value": value} for name, value in given.pop("env", {}).items()]  # type: ignore[attr-defined]
+        servers = [{"name": name, "env": env, **given} for name in ("a b", "a-b")]
+        session = await client.open(workspace, mcpServers=servers)
+        await client.say(session, "which tools?")
+        shown = client.text(session)
+        assert "mcp__a-b__echo" in shown
+        assert "mcp__a-b-2__echo" in shown
+
+
 async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("x"), workspace, SUBAGENTS) as (client, _, _session):
         broken: Json = {"name": "files", "command": "/no/such/program", "args": [], "env": []}

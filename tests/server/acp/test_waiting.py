@@ -45,3 +45,13 @@ async def test_a_prompt_that_waits_for_a_server_says_so_and_is_cancelled_at_once
             assert (ended["stopReason"], ended["usage"]["totalTokens"]) == ("cancelled", 0)
             assert api.requests == []
             assert "Traceback" not in client.stderr
+
+
+async def test_a_client_without_notices_reads_in_the_thoughts_what_its_prompt_waits_for(workspace: Path) -> None:
+    async with speaking() as client:
+        await client.greet()
+        session = await client.open(workspace, mcpServers=[{"name": "deaf", "env": [], **DEAF}])
+        prompt = client.start_say(session, "go")
+        assert WAITS in (await client.update("agent_thought_chunk"))["content"]["text"]
+        client.notify("session/cancel", {"sessionId": session})
+        assert (await client.result(prompt))["stopReason"] == "cancelled"
