@@ -183,10 +183,10 @@ class Servers:
         """Asks about those that nobody has decided about, without waiting for the answer."""
         self._ask_about(self._for("", primary.definition.name), primary)
 
-    async def equip(self, definition: str, primary: Agent) -> None:
-        """Starts those that are for agents of ``definition`` alone. Waits until the user has answered about each, and
-        then for the servers, in bounded time."""
-        mine = self._for(definition)
+    async def equip(self, primary: Agent, definition: str | None = None) -> None:
+        """Starts those that are for ``primary``, or for agents of ``definition`` alone. Waits until the user has
+        answered about each, and then for the servers, in bounded time."""
+        mine = self._for("", primary.definition.name) if definition is None else self._for(definition)
         await self._start(mine, primary)
         self._ask_about(mine, primary)
         for server in mine:

@@ -312,6 +312,11 @@ class Session:
             status = AgentStatus.RUNNING if what or self.busy else AgentStatus.IDLE
             say(self, self._primary.agent, StatusChanged(status, detail=f"waiting for {what}" if what else None))
 
+    async def ask_about_servers(self) -> None:
+        """Asks about the MCP servers that nobody has decided about, and returns when the user has answered and those
+        that may run do, or do not within a bounded time. Without it a prompt does not wait for such answers."""
+        await self.servers.equip(self._primary.agent)
+
     async def complete(self, text: str) -> Completions:
         """How a prompt that is being written can go on after ``text``."""
         return await self._primary.complete(text, self.library.commands)
@@ -512,7 +517,7 @@ class Session:
 
     async def equip(self, agent: Agent) -> None:
         if agent.definition.servers and agent.writes:
-            await self.servers.equip(agent.definition.name, self._primary.agent)
+            await self.servers.equip(self._primary.agent, agent.definition.name)
             self._supervisor.renew(agent)
 
     async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:

@@ -63,17 +63,18 @@ class _Run:
         verdict = Verdict(session.primary_id)
         with anyio.CancelScope() as unread:
             self._output.on_unread = unread.cancel
-            tasks.start_soon(self._watch_signals, session, unread, tasks)
+            asking = anyio.CancelScope()
+            tasks.start_soon(self._watch_signals, session, asking, unread, tasks)
             live = self._live(session, tasks)
             progress = self._progress(live)
             with live.running() if live else nullcontext():
+                for notice in filter(None, notices):
+                    progress.note(notice)
                 if live:
                     session.attach(Asker(session.id, live))
                     tasks.start_soon(live.run)
-                for notice in filter(None, notices):
-                    progress.note(notice)
                 try:
-                    await self._follow(session, progress, verdict)
+                    await self._follow(session, progress, verdict, asking if live else None)
                 except BrokenPipeError:
                     _forget_output()
                     return Exit.FAILED
@@ -110,13 +111,19 @@ class _Run:
             return JsonLines()
         return Drawn(live or PlainScreen(self._output, auto=lambda _: None))
 
-    async def _follow(self, session: Session, progress: Progress, verdict: Verdict) -> None:
-        """Says the prompt, and shows what happens until nothing more does."""
+    async def _follow(
+        self, session: Session, progress: Progress, verdict: Verdict, asking: anyio.CancelScope | None
+    ) -> None:
+        """Says the prompt, and shows what happens until nothing more does. Where there is a person, it first asks about
+        MCP servers, in ``asking``: an answer that comes after the only prompt would be of no use."""
         events = session.subscribe(0 if self._options.fresh else None)
         since = session.cancels
         try:
             await session.refresh()
             self._tell_problems(session, progress)
+            if asking is not None:
+                with asking:
+                    await session.ask_about_servers()
             turn = await session.prompt((Text(self._options.prompt),), since=since)
             self._tell_problems(session, progress)
             async for event in events:
@@ -154,7 +161,9 @@ class _Run:
             except BrokenPipeError:
                 _forget_output()
 
-    async def _watch_signals(self, session: Session, everything: anyio.CancelScope, tasks: TaskGroup) -> None:
+    async def _watch_signals(
+        self, session: Session, asking: anyio.CancelScope, everything: anyio.CancelScope, tasks: TaskGroup
+    ) -> None:
         """The first signal cancels the session in good order, a second one ends the run at once."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
@@ -162,6 +171,7 @@ class _Run:
                     everything.cancel()
                     return
                 self._interrupted = True
+                asking.cancel()
                 tasks.start_soon(session.cancel)
 
 

@@ -26,7 +26,7 @@ from deputy_protocol.message import Role
 from deputy_protocol.permission import OptionKind, PermissionOption, PermissionRequest
 from deputy_server.icons import RUNNING
 from deputy_server.terminal import draw, keys
-from deputy_server.terminal.view import Block, View, status_line
+from deputy_server.terminal.view import Block, Item, View, status_line
 
 Auto = Callable[[PermissionRequest], str | None]
 """What approves a question, in words; ``None`` where nobody and nothing does."""
@@ -150,9 +150,12 @@ class LiveScreen:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """The terminal is this screen's from here to the end of the block."""
+        """The terminal is this screen's from here to the end of the block. What moved until then stays as it was."""
         with keys.one_by_one(), self._live:
-            yield
+            try:
+                yield
+            finally:
+                self._print(lambda _: True)
 
     async def run(self) -> None:
         """Redraws and reads keys until cancelled."""
@@ -173,8 +176,12 @@ class LiveScreen:
         if view.primary != self._view.primary:
             self._shown = 0
         self._view = view
-        items = list(view.items.values())
-        while self._shown < len(items) and items[self._shown].settled:
+        self._print(lambda item: item.settled)
+
+    def _print(self, settled: Callable[[Item], bool]) -> None:
+        """Prints what has ``settled``, in order, up to the first that has not."""
+        items = list(self._view.items.values())
+        while self._shown < len(items) and settled(items[self._shown]):
             self._console.print(draw.item(items[self._shown], time()))
             self._shown += 1
 

@@ -1,23 +1,19 @@
 """The demo as a newcomer runs it: a process, the real server below it, with and without a terminal."""
 
-import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.support.terminal import PATIENCE, Terminal, terminal
+
 DEMO = [sys.executable, "-m", "deputy_server", "demo"]
-PATIENCE = 40
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @pytest.fixture
@@ -111,63 +107,12 @@ def test_when_nobody_reads_any_more_it_ends_quietly(project: Path) -> None:
         assert demo.wait(PATIENCE) == 1
 
 
-class Terminal:
-    """The other end of a pseudo-terminal, with a person's patience."""
-
-    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-        self._master = master
-        self._seen = ""
-
-    def wait_for(self, pattern: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not re.search(pattern, self._seen):
-            ready, _, _ = select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"{pattern!r} did not appear in:\n{self._seen}"
-            text = self._read()
-            assert text, f"the demo ended before {pattern!r} appeared:\n{self._seen}"
-            self._seen += _ESCAPES.sub("", text)
-        self._seen = self._seen[re.search(pattern, self._seen).end() :]  # type: ignore[union-attr]
-
-    def press(self, keys: str) -> None:
-        os.write(self._master, keys.encode())
-
-    def end(self) -> int:
-        """Reads on until the demo has ended; its exit code."""
-        while text := self._read():
-            self._seen += _ESCAPES.sub("", text)
-        return self.process.wait(PATIENCE)
-
-    @property
-    def rest(self) -> str:
-        return self._seen
-
-    def _read(self) -> str:
-        try:
-            return os.read(self._master, 65536).decode(errors="replace")
-        except OSError:  # Linux says so when the other end is closed
-            return ""
-
-
-@contextmanager
-def terminal(*arguments: str, cwd: Path) -> Iterator[Terminal]:
-    master, slave = pty.openpty()
-    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-    process = subprocess.Popen(
-        [*DEMO, *arguments], cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-    )
-    os.close(slave)
-    try:
-        yield Terminal(master, process)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        os.close(master)
+def at_terminal(*arguments: str, cwd: Path) -> AbstractContextManager[Terminal]:
+    return terminal([*DEMO, *arguments], cwd)
 
 
 def test_at_a_terminal_the_user_is_asked_and_a_key_answers(project: Path) -> None:
-    with terminal('replace "colour" with "color"', cwd=project) as person:
+    with at_terminal('replace "colour" with "color"', cwd=project) as person:
         person.wait_for(r"\] edit_file\(main\.py\)")
         person.wait_for(r"1 waiting for you")
         assert 'print("colour")' in (project / "main.py").read_text()
@@ -178,7 +123,7 @@ def test_at_a_terminal_the_user_is_asked_and_a_key_answers(project: Path) -> Non
 
 def test_a_denied_edit_changes_nothing(project: Path) -> None:
     before = contents(project)
-    with terminal('replace "colour" with "color"', cwd=project) as person:
+    with at_terminal('replace "colour" with "color"', cwd=project) as person:
         person.wait_for(r"1 waiting for you")
         person.press("n")
         assert person.end() == 0
@@ -189,7 +134,7 @@ def test_a_denied_edit_changes_nothing(project: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_a_question_is_open_ends_everything(project: Path, number: signal.Signals) -> None:
     before = contents(project)
-    with terminal('replace "colour" with "color"', cwd=project) as person:
+    with at_terminal('replace "colour" with "color"', cwd=project) as person:
         person.wait_for(r"1 waiting for you")
         below = psutil.Process(person.process.pid).children(recursive=True)
         assert below

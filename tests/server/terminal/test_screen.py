@@ -1,5 +1,6 @@
 """Questions and keys on the live screen, and the lines of the plain one."""
 
+from contextlib import nullcontext
 from functools import reduce
 from io import StringIO
 
@@ -179,3 +180,14 @@ async def test_where_nobody_is_asked_the_answer_and_what_it_is_about_are_shown(
     assert (choice and choice.option_id) == option
     for part in ("[x] edit_file(a.py)", "-a", "+b", said):
         assert part in out.getvalue()
+
+
+def test_at_its_end_everything_stays_though_something_before_it_never_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deputy_server.terminal.screen.keys.one_by_one", nullcontext)
+    device, out = console()
+    screen = LiveScreen(device, lambda agent: None, None)
+    told = [make.primary(), make.call("p", "call", "mcp(time)"), make.message("p", "m", "The answer.")]
+    with screen.running():
+        screen.update(reduce(fold, map(event, told), View()), None)
+        assert "The answer." not in out.getvalue()
+    assert out.getvalue().index("mcp(time)") < out.getvalue().index("The answer.")

@@ -1,0 +1,58 @@
+"""``deputy run`` at a terminal with a person at it."""
+
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from anyio import to_thread
+
+from tests.support.messages_api import messages_api
+from tests.support.plays import Json, Play, say
+from tests.support.servers import DEAF, name_servers, tools_server
+from tests.support.terminal import Terminal, terminal
+
+pytestmark = pytest.mark.asyncio
+
+DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
+
+
+def tools(body: Json, _: int) -> Play:
+    return say(
+        f"I have {' '.join(tool['name'] for tool in body['tools'] if tool['name'].startswith('mcp__')) or 'none'}"
+    )
+
+
+@pytest.mark.requirement("X16", "X17")
+@pytest.mark.parametrize(("key", "answer"), [("y", "I have .*mcp__tools__echo"), ("n", "I have none")])
+async def test_the_prompt_waits_for_the_persons_word_about_a_server(workspace: Path, key: str, answer: str) -> None:
+    name_servers(workspace, tools=tools_server())
+
+    def look(person: Terminal) -> int:
+        person.wait_for(r"mcp\(tools\)")
+        person.wait_for(r"y Start it this time")
+        assert api.requests == []
+        person.press(f"\r {key}")
+        person.wait_for(answer)
+        return person.end()
+
+    async with messages_api(tools) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
+        with terminal([*DEPUTY, "run", "which tools?"], workspace, env) as person:
+            assert await to_thread.run_sync(partial(look, person)) == 0
+
+
+async def test_an_interrupt_at_that_question_ends_the_run_and_asks_no_model(workspace: Path) -> None:
+    name_servers(workspace, deaf=DEAF)
+
+    def look(person: Terminal) -> int:
+        person.wait_for(r"y Start it this time")
+        person.process.send_signal(signal.SIGINT)
+        return person.end()
+
+    async with messages_api(tools) as api:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
+        with terminal([*DEPUTY, "run", "which tools?"], workspace, env) as person:
+            assert await to_thread.run_sync(partial(look, person)) == 130
+        assert api.requests == []
