@@ -347,6 +347,7 @@ class Session:
     async def cancel(self) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
         works = any(command.code is None for command in self.commands.list())
+        works |= self._turns.hooking
         cancelled = self.busy or works or bool(self._preparing or self._supervisor.below(self.primary_id))
         await self._cancel(CancelReason.USER)
         await self.flush()

@@ -33,6 +33,8 @@ class Turn:
     """The user had cancelled it before it began."""
     usage_before: Usage = field(default_factory=Usage)
     outcome: TurnResult | None = None
+    sent_back: "Turn | None" = None
+    """What goes on where hooks at the end of this one have sent the agent back to work."""
     _done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def settle(self, outcome: TurnResult) -> None:

@@ -39,6 +39,13 @@ class Turns:
         self._begins = begins
         self._rests = rests
         self._queue: deque[Turn] = deque()
+        self._hooking: dict[str, tuple[Turn, anyio.CancelScope]] = {}
+        """Turns that have ended but for the hooks at their end, by id."""
+
+    @property
+    def hooking(self) -> bool:
+        """Hooks run at the end of a turn."""
+        return bool(self._hooking)
 
     def waiting(self) -> tuple[tuple[str, str], ...]:
         """The prompts that wait for the running turn, in order: id and text."""
@@ -87,10 +94,13 @@ class Turns:
             self._tell_queue()
         return turn
 
-    def wake(self, text: str = "") -> None:
+    def wake(self, text: str = "") -> Turn | None:
         """Begins a turn that no person asked for, unless one runs or the session is closed."""
-        if self.running is None and not self.closed:
-            self._begin(Turn(new_id(), (Text(text),) if text else (), "task_end", text))
+        if self.running is not None or self.closed:
+            return None
+        turn = Turn(new_id(), (Text(text),) if text else (), "task_end", text)
+        self._begin(turn)
+        return turn
 
     def take_back(self, turn_id: str) -> bool:
         """Takes a waiting prompt back: it ends as cancelled. ``False`` when it does not wait."""
@@ -103,11 +113,12 @@ class Turns:
         return True
 
     async def cancel(self, reason: CancelReason, detail: str = "") -> bool:
-        """Ends the running turn with the children that it waits for; returns when they have stopped. ``False`` when
-        none runs."""
+        """Ends the running turn with the children that it waits for, and hooks at the end of one; returns when they
+        have stopped. ``False`` when there is none."""
+        hooking = await self._end_hooking()
         turn = self.running
         if turn is None:
-            return False
+            return hooking
         if detail and not isinstance(self._primary.state.phase, Cancelling):
             say(self._host, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {detail}"))
         self._primary.feed(UserCancel(reason, detail))
@@ -158,9 +169,21 @@ class Turns:
         try:
             await self._host.log.flush()
             if outcome.stop_reason != "cancelled":
-                await self._end_hooks(turn, outcome)
+                with anyio.CancelScope() as scope:
+                    self._hooking[turn.turn_id] = turn, scope
+                    await self._end_hooks(turn, outcome)
         finally:
+            self._hooking.pop(turn.turn_id, None)
             turn.settle(outcome)
+
+    async def _end_hooking(self) -> bool:
+        hooking = tuple(self._hooking.values())
+        for _, scope in hooking:
+            scope.cancel()
+        with anyio.move_on_after(self._host.settings.limits.cancel_grace):
+            for turn, _ in hooking:
+                await turn.result()
+        return bool(hooking)
 
     async def _end_hooks(self, turn: Turn, outcome: TurnResult) -> None:
         """Runs the hooks at the end of a turn. One that says so sends the agent back to work, once for each prompt."""
@@ -168,7 +191,7 @@ class Turns:
         failed = await Hooking(agent, self._host).turn_end(outcome.stop_reason, self._primary.state.last_text)
         words = "\n\n".join(f"The hook {one.name} says:\n{one.said}" for one in failed if one.code == SEND_BACK)
         if words and turn.origin == "user" and self.running is None and not self.closed:
-            self.wake(words)
+            turn.sent_back = self.wake(words)
             failed = [one for one in failed if one.code != SEND_BACK]
         for one in failed:
             status = AgentStatus.RUNNING if self.running else AgentStatus.IDLE

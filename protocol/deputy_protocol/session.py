@@ -1,8 +1,8 @@
-"""A prompt is answered when its turn has ended, with a stop reason and what the turn used. Every way to cancel answers
-it with `{"stopReason": "cancelled", …}`, never with error -32800: `$/cancelRequest` of the prompt and cancel of its
-`workDoneToken` end the turn and the children that it waits for; `deputy/session/cancel`, `deputy.cancelSession` and
-`deputy/agent/cancel` on the primary end background agents too. A failure of the model that ends the turn is error
--32006. A cancelled turn also emits `message` with the text shown so far.
+"""A prompt is answered when its turn has ended, hooks at its end included, with a stop reason and what it used. Every
+way to cancel answers it with `{"stopReason": "cancelled", …}`, never with error -32800: `$/cancelRequest` of the prompt
+and cancel of its `workDoneToken` end the turn and the children that it waits for; `deputy/session/cancel`,
+`deputy.cancelSession` and `deputy/agent/cancel` on the primary end background agents too. A failure of the model that
+ends the turn is error -32006. A cancelled turn also emits `message` with the text shown so far.
 
 A prompt during a turn is error -32003 unless it has `queue: true`, or the turn was begun by the end of a background
 agent: then it waits, shown by the event `prompt_queue`, and can be taken back. `deputy/session/cancel` empties the

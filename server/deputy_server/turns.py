@@ -1,6 +1,7 @@
 """Waiting for the end of a turn, as every front end does."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import anyio
 
@@ -15,12 +16,21 @@ CANCEL_GRACE = 10
 
 
 async def outcome(session: Session, turn: Turn, *, gone: Callable[[], bool] = lambda: False) -> TurnResult:
-    """How ``turn`` ended. A caller that is cancelled ends the turn, and still learns how that went; one whose client is
-    ``gone`` by then leaves it alone.
+    """How ``turn`` ended, with what went on from it when hooks had sent the agent back to work. A caller that is
+    cancelled ends the turn, and still learns how that went; one whose client is ``gone`` by then leaves it alone.
 
     Raises:
         ModelError: the model failed, and the turn with it.
     """
+    result = await _outcome(session, turn, gone)
+    while turn.sent_back is not None:
+        turn = turn.sent_back
+        following = await _outcome(session, turn, gone)
+        result = replace(following, usage=result.usage + following.usage)
+    return result
+
+
+async def _outcome(session: Session, turn: Turn, gone: Callable[[], bool]) -> TurnResult:
     try:
         result = await turn.result()
     except anyio.get_cancelled_exc_class():

@@ -1,6 +1,7 @@
 """What both front ends for editors promise, over their own protocols: one suite for the two."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -15,21 +16,28 @@ from tests.support.plays import Json, Play, call, calls, failing, say
 
 pytestmark = pytest.mark.asyncio
 
-Open: TypeAlias = Callable[[MessagesApi], AbstractAsyncContextManager[Front]]
+Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Front]]
 
 
 @pytest.fixture(params=[language_server, acp], ids=["lsp", "acp"])
 def opened(request: pytest.FixtureRequest, workspace: Path) -> Open:
-    """Starts one of the front ends in ``workspace``, in front of a model."""
+    """Starts one of the front ends in ``workspace``, in front of a model, with more variables where there are any."""
 
     @asynccontextmanager
-    async def start(api: MessagesApi) -> AsyncGenerator[Front]:
-        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
+    async def start(api: MessagesApi, **more: str) -> AsyncGenerator[Front]:
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m", **more}
         async with request.param(env, workspace) as front:
             yield front
         assert api.violations == []
 
     return start
+
+
+def own_hook(home: Path, run: str) -> None:
+    """The user has a hook at the end of turns."""
+    own = home / ".deputy/settings.json"
+    own.parent.mkdir(parents=True)
+    own.write_text(json.dumps({"hooks": [{"on": "turn_end", "run": run}]}))
 
 
 def writing(path: str) -> Script:
@@ -114,3 +122,30 @@ async def test_a_failure_of_the_model_says_what_to_do_and_the_session_goes_on(op
         assert failed.action
         api.script = lambda _body, _n: say("the key is right now")
         assert await front.say(session, "again") == Ending("end_turn")
+
+
+async def test_a_prompt_whose_hook_sends_the_agent_back_is_answered_after_what_it_did_then(
+    opened: Open, workspace: Path, tmp_path: Path
+) -> None:
+    own_hook(tmp_path / "own", "echo '2 tests fail'; exit 2")
+
+    def script(body: Json, _: int) -> Play:
+        return say("mended" if "2 tests fail" in last_text(body) else "done")
+
+    async with messages_api(script) as api, opened(api, HOME=str(tmp_path / "own")) as front:
+        session = await front.open(workspace)
+        assert await front.say(session, "go") == Ending("end_turn")
+        assert ("assistant", "mended") in front.shown(session).said
+        assert len(api.bodies) == 2
+
+
+async def test_hooks_at_the_end_of_a_turn_are_cancelled_with_it(opened: Open, workspace: Path, tmp_path: Path) -> None:
+    own_hook(tmp_path / "own", "touch begun; sleep 615; exit 2")
+    async with messages_api(lambda _b, _n: say("done")) as api, opened(api, HOME=str(tmp_path / "own")) as front:
+        session = await front.open(workspace)
+        prompt = front.start(session, "go")
+        while not (workspace / "begun").exists():  # noqa: ASYNC110 - a hook has no other way to tell
+            await asyncio.sleep(0.02)
+        await front.cancel(session)
+        assert await front.end_of(prompt) == Ending("end_turn")
+        assert len(api.bodies) == 1
