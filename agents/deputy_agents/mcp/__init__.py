@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
+from shlex import quote
 
 from deputy_agents.errors import ToolError
 from deputy_agents.ports import ToolSpec
@@ -20,6 +21,8 @@ SETTINGS = "settings"
 EDITOR = "editor"
 """The place of servers that the editor of a session names."""
 
+_PLAIN = re.compile(r"[\w@%+=:,./${}~*-]+")
+"""An argument that can be read as it is; a variable in it is not quoted, as it will be replaced."""
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
@@ -70,8 +73,8 @@ class ServerEntry:
 
     @property
     def line(self) -> str:
-        """The command line or the address, as written."""
-        return self.url or " ".join((self.command, *self.args))
+        """The command line, in which each argument can be told from the next, or the address."""
+        return self.url or " ".join(one if _PLAIN.fullmatch(one) else quote(one) for one in (self.command, *self.args))
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -102,6 +102,18 @@ def test_no_link_out_of_the_workspace_is_followed(tmp_path: Path) -> None:
     assert read_servers([], [root])[0] == {}
 
 
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (("-y", "a/b@1", "${HOME}/x", "--at=*"), "run -y a/b@1 ${HOME}/x --at=*"),
+        (("-c", "touch /tmp/x"), "run -c 'touch /tmp/x'"),
+        (("a;b", "", "it's"), "run 'a;b' '' 'it'\"'\"'s'"),
+    ],
+)
+def test_a_command_line_shows_where_each_argument_ends(args: tuple[str, ...], line: str) -> None:
+    assert ServerEntry("x", Source(".mcp.json", {}), "run", args).line == line
+
+
 def test_variables_have_a_value_or_a_default_or_are_an_error() -> None:
     assert expanded("${A}-${B:-b}-${C:-}-$D", {"A": "1"}) == "1-b--$D"
     with pytest.raises(ToolError, match="A has no value"):
