@@ -31,16 +31,16 @@ from deputy_agents.event import (
     TurnError,
     TurnStarted,
 )
-from deputy_agents.guidance.commands import called, filled
 from deputy_agents.guidance.library import Library
 from deputy_agents.guidance.written import Written
 from deputy_agents.hook import Hook
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import Inbox
+from deputy_agents.intake import Intake
 from deputy_agents.log import EventLog, Subscription
 from deputy_agents.mcp import Source
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.message import Block, Text
+from deputy_agents.message import Block
 from deputy_agents.metrics import Metrics
 from deputy_agents.outcome import AgentStatus, CancelReason, Ending
 from deputy_agents.outlook import Outlook
@@ -60,7 +60,7 @@ from deputy_agents.title import renamed, title_of
 from deputy_agents.tool.base import Tool
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
 from deputy_agents.turn import Origin, Turn
-from deputy_agents.turns import Turns, text_of
+from deputy_agents.turns import Turns
 from deputy_agents.view import AgentNode, Entry, View
 from deputy_agents.workspace import Workspace
 
@@ -68,9 +68,6 @@ logger = logging.getLogger(__name__)
 
 MAX_NAME = 200
 """Characters of a model's name."""
-
-READING_GRACE = 5
-"""Seconds that may pass until what a prompt mentions is read."""
 
 
 @dataclass(slots=True)
@@ -133,12 +130,6 @@ class Session:
             self._named_servers,
             self._servers_changed,
         )
-        self._refreshing = anyio.Lock()
-        self._preparing: dict[anyio.CancelScope, anyio.Event] = {}
-        """Prompts on their way to being accepted, each with what is set when it is."""
-        self._waiting_for = ""
-        self.cancels = 0
-        """How often everything was cancelled here."""
         self._supervisor = Supervisor(self, Builder(self, catalogue, library), shared.slots, shared.metrics, tasks)
         if past is not None and (node := past.view.agents.get(record.agent_id)) is not None:
             kind = node.info.definition
@@ -146,6 +137,7 @@ class Session:
         if past is not None:
             self._supervisor.restore(past)
         self._turns = Turns(self, self._primary, tasks, self._turn_begins, self._touch)
+        self._intake = Intake(self, self._primary, self._turns, self.servers, library)
         self._cancelling = False
         """The user stops everything: the ends of background agents wake nobody."""
 
@@ -186,7 +178,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """Nothing runs here, and nobody watches."""
-        works = self.busy or self._preparing or self._supervisor.below(self.primary_id)
+        works = self.busy or self._intake.preparing or self._supervisor.below(self.primary_id)
         return not works and not self.watched
 
     @property
@@ -253,13 +245,18 @@ class Session:
         """Looks whether agent definitions, instructions, skills, commands or the rules of the workspace have changed;
         call it before a turn and before listing them. Those who call at the same time go on in the order of their
         calls."""
-        async with self._refreshing:
+        async with self._intake.order:
             self.catalogue.trusted = self.library.trusted = self.settings.trusted
             changed = [await self.catalogue.refresh(), await self.library.refresh()]
             await self.servers.refresh()
             if any(changed):
                 self.log.emit(DefinitionsChanged())
                 self.inbox.review()
+
+    @property
+    def cancels(self) -> int:
+        """How often everything was cancelled here."""
+        return self._intake.cancels
 
     async def prompt(
         self,
@@ -270,47 +267,8 @@ class Session:
         origin: Origin = "user",
         since: int | None = None,
     ) -> Turn:
-        """Accepts a prompt as a person wrote it: ``/command arguments`` becomes what the command stands for, and what
-        is mentioned with ``@`` is attached, as is ``attached``, which people do not see of it. Those who call at the
-        same time are accepted in the order of their calls, and each in bounded time: what cannot be read by then is
-        left to the agent. One that is cancelled before it is accepted, by its caller or because :attr:`cancels` is no
-        longer ``since``, has its turn all the same, which ends as cancelled at once. Raises as :meth:`Turns.take`, and
-        InvalidRequest for a text that no model could read."""
-        shown = text_of(blocks)
-        check_length(shown, "prompt")
-        self._turns.check((*blocks, *attached))
-        stop, accepted = anyio.CancelScope(), anyio.Event()
-        if since is not None and since != self.cancels:
-            stop.cancel()
-        self._preparing[stop] = accepted
-        try:
-            with stop:
-                blocks = await self._prepared(blocks)
-        except anyio.get_cancelled_exc_class():
-            stop.cancel()  # the caller learns of it by the end of the turn
-        try:
-            whole = (*blocks, *attached)
-            return self._turns.take(whole, shown, origin, queue=queue, cancelled=stop.cancel_called)
-        finally:
-            del self._preparing[stop]
-            accepted.set()
-
-    async def _prepared(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        async with self._refreshing:
-            try:
-                await self.servers.start(self._primary.agent, self._waits_for)
-            finally:
-                self._waits_for("")
-            with anyio.move_on_after(READING_GRACE):
-                return await self._read(blocks)
-        return blocks
-
-    def _waits_for(self, what: str) -> None:
-        """A prompt waits for ``what``; for nothing any more if that is empty."""
-        if what != self._waiting_for:
-            self._waiting_for = what
-            status = AgentStatus.RUNNING if what or self.busy else AgentStatus.IDLE
-            say(self, self._primary.agent, StatusChanged(status, detail=f"waiting for {what}" if what else None))
+        """Accepts a prompt as a person wrote it: see :meth:`Intake.accept`."""
+        return await self._intake.accept(blocks, attached, origin, queue=queue, since=since)
 
     async def ask_about_servers(self) -> None:
         """Asks about the MCP servers that nobody has decided about, and returns when the user has answered and those
@@ -320,15 +278,6 @@ class Session:
     async def complete(self, text: str) -> Completions:
         """How a prompt that is being written can go on after ``text``."""
         return await self._primary.complete(text, self.library.commands)
-
-    async def _read(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """``blocks`` with what they call and mention."""
-        text = text_of(blocks)
-        call = called(text)
-        if call is not None and (command := self.library.commands.get(call[0])) is not None:
-            text = filled(command, call[1])
-            blocks = (Text(text), *(block for block in blocks if not isinstance(block, Text)))
-        return (*blocks, *await self._primary.attached(text))
 
     def start_turn(
         self, blocks: Sequence[Block], *, shown: str | None = None, queue: bool = False, origin: Origin = "user"
@@ -348,7 +297,7 @@ class Session:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
         works = any(command.code is None for command in self.commands.list())
         works |= self._turns.hooking
-        cancelled = self.busy or works or bool(self._preparing or self._supervisor.below(self.primary_id))
+        cancelled = self.busy or works or bool(self._intake.preparing or self._supervisor.below(self.primary_id))
         await self._cancel(CancelReason.USER)
         await self.flush()
         return cancelled
@@ -588,11 +537,8 @@ class Session:
 
     async def _cancel(self, reason: CancelReason) -> None:
         self._cancelling = True
-        self.cancels += 1
         try:
-            for stop, accepted in tuple(self._preparing.items()):
-                stop.cancel()
-                await accepted.wait()
+            await self._intake.cancel()
             for turn_id, _ in self.waiting():
                 self.unqueue(turn_id)
             await self._turns.cancel(reason)
