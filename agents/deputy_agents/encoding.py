@@ -11,6 +11,9 @@ from deputy_agents.errors import ToolError
 
 _BYTES = re.compile("[\udc80-\udcff]")
 """What stands for bytes that are no UTF-8."""
+REPLACED = "\ufffd"
+"""What editors show for bytes that they cannot read."""
+_UNREAD = re.compile(f"[\udc80-\udcff{REPLACED}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,12 @@ def decode(data: bytes) -> tuple[str, Encoding] | None:
 def is_exact(text: str) -> bool:
     """Whether all of the file was UTF-8."""
     return text.isascii() or _BYTES.search(text) is None
+
+
+def blurred(text: str) -> str:
+    """``text`` as the least exact of editors may show it: how many signs stand for unread bytes is theirs to choose, and
+    how lines end as well."""
+    return _UNREAD.sub(REPLACED, text).replace("\r\n", "\n")
 
 
 def check_new(text: str, before: str = "") -> None:

@@ -242,7 +242,7 @@ class Servers:
         )
         with server.scope:
             resolution = await self._host.inbox.ask(question, primary.run, lambda: self._by_rule(server, primary))
-            await self._answered(server, resolution)
+            await self._answered(server, question, resolution)
         if server.connection is not None:
             say(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
             await server.connection.settled.wait()
@@ -256,8 +256,11 @@ class Servers:
             return None
         return Resolution(By.RULE, allowed=now.effect is Effect.ALLOW, decision=now.reason)
 
-    async def _answered(self, server: _Server, resolution: Resolution) -> None:
+    async def _answered(self, server: _Server, question: Question, resolution: Resolution) -> None:
         option = resolution.option
+        if resolution.input is not None and resolution.input != question.input:
+            self._refuse(server, "what is started cannot be changed by the answer; change it where it is named", known=False)
+            return
         if option is not None and option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
             await self._keep(server.entry, option.kind.allows)
         if resolution.allowed or (option is not None and option.kind.allows):

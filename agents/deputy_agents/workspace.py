@@ -15,6 +15,7 @@ from anyio import Event, fail_after, to_thread
 
 from deputy_agents import disk
 from deputy_agents.disk import Entry, FileText, Lines
+from deputy_agents.encoding import REPLACED, blurred, is_exact
 from deputy_agents.errors import OutsideRoots, ToolError
 from deputy_agents.ignore import is_ignored, list_unignored
 from deputy_agents.ports import Buffer, Buffers
@@ -148,7 +149,7 @@ class Workspace:
         Raises:
             ToolError: it is no regular file, binary, too large, or cannot be read.
         """
-        if self.buffers and (buffer := await self.buffers.get(place.path)):
+        if (buffer := await self._buffer(place)) is not None:
             return FileText(buffer.text)
         return await _reading(partial(disk.read_text, place.root, _file_parts(place)))
 
@@ -203,7 +204,7 @@ class Workspace:
         """
         self.check_writable(place)
         async with _changing(place):
-            if self.buffers and (buffer := await self.buffers.get(place.path)):
+            if self.buffers and (buffer := await self._buffer(place)):
                 if buffer.text != expected:
                     raise ToolError(f"{visible(place.subject)} has changed in the editor.")
                 await self.buffers.delete(place.path, version=buffer.version, label=label)
@@ -252,7 +253,7 @@ class Workspace:
         return visible(str(place.path.relative_to(cwd) if place.path.is_relative_to(cwd) else place.path))
 
     async def _write(self, place: Place, text: str, expected: str | None, label: str) -> None:
-        buffer = await self.buffers.get(place.path) if self.buffers else None
+        buffer = await self._buffer(place)
         if not self.buffers or not buffer:
             write = partial(disk.write_text, place.root, _file_parts(place), text, expected=expected)
             await to_thread.run_sync(write)
@@ -261,8 +262,29 @@ class Workspace:
         elif place.kind is PathKind.FILE and not await to_thread.run_sync(place.path.exists):
             # The editor would save it, and make it anew beside the one that has been moved.
             raise ToolError(f"{visible(place.subject)} is open in the editor, but gone from disk since it was read.")
+        elif await self._is_lossy(place, buffer):
+            raise ToolError(
+                f"{visible(place.subject)} has unsaved changes in an editor that does not know its encoding: saving it "
+                f"would lose what is shown as {REPLACED}. Reopen it there with its encoding, then try again."
+            )
         else:
             await self.buffers.apply(place.path, text, version=buffer.version, label=label)
+
+    async def _buffer(self, place: Place) -> Buffer | None:
+        """The open document at ``place``, if it has the text. One that shows, in place of bytes, that its editor could
+        not read the file, and has no changes, is only a view of it: the file itself is read and changed."""
+        buffer = await self.buffers.get(place.path) if self.buffers else None
+        if buffer is not None and await self._is_lossy(place, buffer):
+            on_disk = await _reading(partial(_text_on_disk, place.root, place.parts))
+            return None if on_disk is not None and blurred(on_disk) == blurred(buffer.text) else buffer
+        return buffer
+
+    async def _is_lossy(self, place: Place, buffer: Buffer) -> bool:
+        """Whether the editor would not write the file's own bytes where ``buffer`` shows that it could not read them."""
+        if REPLACED not in buffer.text:
+            return False
+        on_disk = await _reading(partial(_text_on_disk, place.root, place.parts))
+        return on_disk is not None and not is_exact(on_disk)
 
     def _resolved(self, path: str, cwd: Path) -> Place:
         asked = Path(os.path.normpath(cwd / path))

@@ -94,6 +94,14 @@ async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_w
         assert (server.offer.resources, server.offer.prompts) == (("notes://today",), ("review",))
 
 
+async def test_a_yes_to_another_command_line_than_the_one_that_was_asked_about_starts_nothing(project: Path) -> None:
+    person = Person(Selected("allow_once", input={"server": "tools", "starts": "echo", "named_in": "here"}))
+    async with core(project, Cast([say("hello")]), person) as c:
+        await prompt(c)
+        await until(lambda: state(c) is ServerState.REFUSED)
+        assert "cannot be changed by the answer" in str(c.session.problems[-1])
+
+
 @pytest.mark.requirement("X16")
 async def test_a_tool_is_asked_about_and_runs_after_a_yes(project: Path) -> None:
     async with running(project, [call("echo", text="hi"), say("done")]) as c:

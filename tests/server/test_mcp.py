@@ -17,7 +17,7 @@ from deputy_server.cli.mcp import mcp
 from tests.support.commands import until
 from tests.support.deputies import Deputies, is_child
 from tests.support.plays import Json, Play, call, calls, say
-from tests.support.rpc import serving
+from tests.support.rpc import PLAIN, serving
 from tests.support.servers import DEAF, name_servers, own_servers, tools_server
 
 TIME = {"command": str(Path(sys.executable).with_name("mcp-server-time")), "args": ["--local-timezone", "UTC"]}
@@ -85,6 +85,23 @@ async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_o
         assert [question["agent"]["label"] for question in asked] == ["what time is it"] * 2
         (finished,) = client.events("agent_finished")
         assert finished["result"] == "It is nine in the evening."
+
+
+@pytest.mark.asyncio
+async def test_a_plain_client_is_told_what_would_be_started_and_who_names_it(deputy: Deputies, workspace: Path) -> None:
+    name_servers(workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
+    async with deputy(lambda _b, _n: say("done"), workspace, PLAIN) as (client, _):  # type: ignore[arg-type]
+        client.handlers["window/showMessageRequest"] = lambda _: {"title": "Not this time"}
+        await client.command("deputy.prompt", {"text": "go"})
+        asked = await client.until(lambda message: message.get("method") == "window/showMessageRequest")
+        assert asked["params"]["message"].split("\n") == [
+            "mcp(docs)",
+            "The MCP server docs, named in .mcp.json, gives agents tools. It gets to see HOME of your environment.",
+            "$ bash -c 'run docs'",
+            "  KEY=${HOME}",
+            f"in {workspace}",
+        ]
+        assert asked["params"]["actions"][0] == {"title": "Not this time"}
 
 
 @pytest.mark.requirement("X16")

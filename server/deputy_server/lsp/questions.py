@@ -60,13 +60,14 @@ class ClientQuestioner:
 
 def message_request(question: Question) -> JsonObject:
     """A question as ``window/showMessageRequest``, its actions named exactly as the options. Denying comes first: some
-    editors choose the first one when Enter is pressed."""
-    lines = [visible(question.title), *preview_lines(question.preview)]
+    editors choose the first one when Enter is pressed. A command is shown whole, of a change as much as one can read."""
+    head = [cut(visible(line), _LINE_WIDTH) for line in (question.title, question.reason) if line]
+    preview = preview_lines(question.preview)
     if isinstance(question.preview, CommandPreview):
-        return _message(question, [cut(lines[0], _LINE_WIDTH), *lines[1:]])
-    shown = [cut(line, _LINE_WIDTH) for line in lines[: PREVIEW_LINES + 1]]
-    more = len(lines) - len(shown)
-    return _message(question, [*shown, f"… {more} more lines"] if more else shown)
+        return _message(question, [*head, *preview])
+    shown = [cut(line, _LINE_WIDTH) for line in preview[:PREVIEW_LINES]]
+    more = len(preview) - len(shown)
+    return _message(question, [*head, *shown, *([f"… {more} more lines"] if more else ())])
 
 
 def _message(question: Question, lines: Sequence[str]) -> JsonObject:

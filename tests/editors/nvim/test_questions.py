@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
+from tests.support.servers import name_servers
 
 OPEN = "#require('deputy.session').questions()"
 
@@ -359,3 +360,21 @@ def test_an_autocommand_that_fails_stops_nothing(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\a")
     deputy.until_shown("All is said.")
+
+
+def test_the_question_about_an_mcp_server_says_what_it_is_and_cannot_be_edited(deputy: Neovim) -> None:
+    name_servers(deputy.workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
+    deputy.ask("hello")
+    deputy.until_shown("┌ mcp(docs)")
+    shown = deputy.until_shown("d not this time · D deny with reason")
+    box = [line[len("│ ") :] for line in shown.splitlines() if line.startswith("│ ")]
+    command = box.index("$ bash -c 'run docs'")
+    assert box[command + 1] == "  KEY=${HOME}"
+    reason = "The MCP server docs, named in .mcp.json, gives agents tools. It gets to see HOME of your environment."
+    assert " ".join(box[command + 2 :]).startswith(reason)
+    assert "a start it this time" in shown
+    assert "edit first" not in shown
+    deputy.at("┌ mcp(docs)")
+    deputy.keys("e")
+    assert "nothing to edit" in deputy.messages()
+    assert deputy.lua(f"return {OPEN}") == 1

@@ -10,17 +10,17 @@ local M = {}
 local MOST_LINES = 40
 local NARROWEST = 20
 
---- In the order of showing: action, word, the option whose name is the word, and whether it is rare: then it is shown
---- where a question is unfolded.
+--- In the order of showing: action, the option whose name is its word, and whether it is rare: then it is shown where a
+--- question is unfolded.
 local CHOICES = {
-  { 'approve', 'approve' },
-  { 'approve_always', nil, 'allow_always' },
+  { 'approve', 'allow_once' },
+  { 'approve_always', 'allow_always' },
   { 'approve_agent' },
-  { 'edit', 'edit first' },
-  { 'deny', 'deny' },
-  { 'deny_reason', 'deny with reason' },
-  { 'deny_always', nil, 'reject_always', true },
-  { 'go_to_code', 'go to the code' },
+  { 'edit' },
+  { 'deny', 'reject_once' },
+  { 'deny_reason' },
+  { 'deny_always', 'reject_always', true },
+  { 'go_to_code' },
 }
 
 --- The name of an option, which spells out the rule that a lasting answer adds.
@@ -37,11 +37,16 @@ end
 ---@return string[]
 function M.choices(asked, keys, own, whole)
   local shown, in_code = {}, asked.preview and asked.preview.type == 'diff'
-  local words = { approve_agent = own > 1 and ('approve all %d of this agent'):format(own) or nil }
+  local words = {
+    approve_agent = own > 1 and ('approve all %d of this agent'):format(own) or nil,
+    edit = question.can_edit(asked) and 'edit first' or nil,
+    deny_reason = 'deny with reason',
+    go_to_code = in_code and 'go to the code' or nil,
+  }
   for _, row in ipairs(CHOICES) do
-    local action, word, option, rare = unpack(row, 1, 4)
-    local key = (in_code or action ~= 'go_to_code') and (whole or not rare) and keys[action]
-    word = word or words[action] or option and name_of(asked, option)
+    local action, option, rare = unpack(row, 1, 3)
+    local key = (whole or not rare) and keys[action]
+    local word = words[action] or option and name_of(asked, option)
     if key and word then
       table.insert(shown, text.key(key) .. ' ' .. word)
     end
@@ -85,8 +90,8 @@ function M.draw(asked, indent, look, own)
     items.add(item, { { gap }, { edge .. ' ', 'DeputyQuestion' }, ... })
   end
   local room = math.max(NARROWEST, look.width - indent - 3)
-  local function rows(line, group)
-    for _, part in ipairs(text.folded(line, room)) do
+  local function rows(line, group, words)
+    for _, part in ipairs(text.folded(line, room, words)) do
       row('│', { part, group })
     end
   end
@@ -102,7 +107,7 @@ function M.draw(asked, indent, look, own)
     rows(('… %s%s'):format(text.plural(#lines - most, 'more line'), how), 'DeputyDim')
   end
   if asked.reason then
-    rows(text.one_line(asked.reason), 'DeputyDim')
+    rows(text.one_line(asked.reason), 'DeputyDim', true)
   end
   local choices = M.wrapped(M.choices(asked, look.keys, own, look.open[asked.requestId]), room)
   for index, line in ipairs(choices) do

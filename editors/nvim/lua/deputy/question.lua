@@ -62,6 +62,13 @@ function M.answer(question, kind, more, accepted)
   send(question, vim.tbl_extend('error', { outcome = 'selected', optionId = choice.optionId }, more or {}), accepted)
 end
 
+--- Whether the call can be approved as something else: what starts an MCP server stands in a file.
+---@param question deputy.PermissionRequest
+---@return boolean
+function M.can_edit(question)
+  return question.tool ~= 'mcp'
+end
+
 --- The name of the option of a kind, which spells out the rule that a lasting answer adds.
 ---@param question deputy.PermissionRequest
 ---@param kind deputy.OptionKind
@@ -115,7 +122,11 @@ M.ANSWERS = {
   deny_reason = M.deny_with_reason,
   deny_always = answering('reject_always'),
   edit = function(question)
-    require('deputy.proposal').edit(question)
+    if M.can_edit(question) then
+      require('deputy.proposal').edit(question)
+    else
+      vim.notify('Deputy: there is nothing to edit in this question.')
+    end
   end,
 }
 
@@ -147,8 +158,8 @@ local function preview_lines(question)
     return vim.list_extend(lines, diff_lines(preview))
   elseif preview.type == 'command' then
     table.insert(lines, { 'in ' .. text.path(preview.cwd), 'DeputyDim' })
-    for _, line in ipairs(text.lines(preview.command)) do
-      table.insert(lines, { '$ ' .. line, 'DeputyCommand' })
+    for index, line in ipairs(text.lines(preview.command)) do
+      table.insert(lines, { (index == 1 and '$ ' or '  ') .. line, 'DeputyCommand' })
     end
     return lines
   end

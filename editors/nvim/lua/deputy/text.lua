@@ -73,16 +73,25 @@ function M.cut(text, width)
   return M.width(text) <= width and text or head(text, width - 1) .. '…'
 end
 
---- A line in parts of at most `width` cells; nothing is left out.
+--- A line in parts of at most `width` cells; nothing is left out, but for the blanks between `words`, where prose is
+--- folded.
 ---@param line string
 ---@param width integer
+---@param words boolean?
 ---@return string[]
-function M.folded(line, width)
+function M.folded(line, width, words)
   local parts = {}
   while M.width(line) > width do
     local part = head(line, width)
+    local blank = words and line:sub(1, #part + 1):match('^.*%S() +%S*$')
+    if blank then
+      part = line:sub(1, blank - 1)
+    end
     table.insert(parts, part)
     line = line:sub(#part + 1)
+    if words then
+      line = line:gsub('^ +', '')
+    end
   end
   if line ~= '' or #parts == 0 then
     table.insert(parts, line)
