@@ -55,8 +55,8 @@ def is_exact(text: str) -> bool:
 
 
 def blurred(text: str) -> str:
-    """``text`` as the least exact of editors may show it: how many signs stand for unread bytes is theirs to choose, and
-    how lines end as well."""
+    """``text`` as an editor may show it: how many signs stand for unread bytes is for each to choose, and how lines
+    end as well."""
     return _UNREAD.sub(REPLACED, text).replace("\r\n", "\n")
 
 

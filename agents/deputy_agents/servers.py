@@ -259,7 +259,8 @@ class Servers:
     async def _answered(self, server: _Server, question: Question, resolution: Resolution) -> None:
         option = resolution.option
         if resolution.input is not None and resolution.input != question.input:
-            self._refuse(server, "what is started cannot be changed by the answer; change it where it is named", known=False)
+            why = "what is started cannot be changed by the answer; change it where it is named"
+            self._refuse(server, why, known=False)
             return
         if option is not None and option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
             await self._keep(server.entry, option.kind.allows)

@@ -280,7 +280,7 @@ class Workspace:
         return buffer
 
     async def _is_lossy(self, place: Place, buffer: Buffer) -> bool:
-        """Whether the editor would not write the file's own bytes where ``buffer`` shows that it could not read them."""
+        """Whether the editor would not write the file's own bytes where ``buffer`` shows that it has not read them."""
         if REPLACED not in buffer.text:
             return False
         on_disk = await _reading(partial(_text_on_disk, place.root, place.parts))

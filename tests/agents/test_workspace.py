@@ -282,6 +282,44 @@ async def test_bytes_that_are_no_utf_8_outlive_an_edit_of_the_rest(workspace: Pa
     assert path.read_bytes() == b"caf\xe9 two\n"
 
 
+async def test_a_document_that_its_editor_could_not_decode_is_changed_on_disk_and_keeps_its_bytes(
+    workspace: Path,
+) -> None:
+    path = workspace / "latin.txt"
+    path.write_bytes(b"caf\xe9\xe8 one\r\n")
+    documents = OpenDocuments()
+    documents.show(path, "caf\ufffd one\n")
+    files = Workspace([workspace], documents)
+    text = await read(files, "latin.txt")
+    assert text == "caf\udce9\udce8 one\r\n"
+    await write(files, "latin.txt", text.replace("one", "two"), text)
+    assert path.read_bytes() == b"caf\xe9\xe8 two\r\n"
+    assert documents.open[path].text == "caf\ufffd one\n"
+
+
+async def test_a_document_with_unsaved_changes_that_its_editor_could_not_decode_is_left_alone(workspace: Path) -> None:
+    path = workspace / "latin.txt"
+    path.write_bytes(b"caf\xe9 one\n")
+    documents = OpenDocuments()
+    documents.show(path, "caf\ufffd one more\n")
+    files = Workspace([workspace], documents)
+    text = await read(files, "latin.txt")
+    assert text == "caf\ufffd one more\n"
+    with pytest.raises(ToolError, match="does not know its encoding"):
+        await write(files, "latin.txt", text.replace("one", "two"), text)
+    assert path.read_bytes() == b"caf\xe9 one\n"
+    assert documents.open[path].text == text
+
+
+async def test_the_sign_for_unread_bytes_in_a_file_that_holds_it_is_a_character_like_others(workspace: Path) -> None:
+    path = workspace / "sign.txt"
+    path.write_text("\ufffd one\n", "utf-8")
+    documents = OpenDocuments()
+    documents.show(path, "\ufffd one\n")
+    await write(Workspace([workspace], documents), "sign.txt", "\ufffd two\n", "\ufffd one\n")
+    assert documents.open[path].text == "\ufffd two\n"
+
+
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 async def test_a_file_with_a_byte_order_mark_keeps_its_encoding(workspace: Path, codec: str) -> None:
     path = workspace / "marked.txt"

@@ -87,7 +87,7 @@ async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_o
         assert finished["result"] == "It is nine in the evening."
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_plain_client_is_told_what_would_be_started_and_who_names_it(deputy: Deputies, workspace: Path) -> None:
     name_servers(workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
     async with deputy(lambda _b, _n: say("done"), workspace, PLAIN) as (client, _):  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ class ClientQuestioner:
 
 def message_request(question: Question) -> JsonObject:
     """A question as ``window/showMessageRequest``, its actions named exactly as the options. Denying comes first: some
-    editors choose the first one when Enter is pressed. A command is shown whole, of a change as much as one can read."""
+    editors choose the first one when Enter is pressed. A command is shown whole, a change as far as one can read."""
     head = [cut(visible(line), _LINE_WIDTH) for line in (question.title, question.reason) if line]
     preview = preview_lines(question.preview)
     if isinstance(question.preview, CommandPreview):
