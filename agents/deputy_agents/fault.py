@@ -62,7 +62,7 @@ def told(error: ValidationError, at: str = "") -> str:
     for step in first["loc"]:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
     template = _REASONS.get(first["type"])
-    reason = _own(first["msg"]) if template is None else template.format_map(first.get("ctx", {}))
+    reason = plain(first["msg"]) if template is None else template.format_map(first.get("ctx", {}))
     return cut(visible(f"{path}: {reason}" if path else reason), _MAX)
 
 
@@ -73,7 +73,7 @@ def unreadable(error: OSError) -> str:
     return f"it cannot be read ({(error.strerror or type(error).__name__).lower()})"
 
 
-def _own(message: str) -> str:
+def plain(message: str) -> str:
     """What the library says where there is no word for it here."""
-    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ").partition(", unable to parse")[0]
     return message.replace("Input should be", "it must be", 1).replace("Input should", "it must", 1)

@@ -151,7 +151,10 @@ def invoked(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
 
 
 def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: Callable[..., Result]) -> None:
-    name_servers(workspace, time=TIME, broken={"command": "no-such-program"}, wrong={})
+    broken = {"command": "no-such-program", "env": {"A": "${HOME}"}}
+    name_servers(workspace, time=TIME, broken=broken, wrong={})
+    place = f"    named in: {workspace / '.mcp.json'}\n"
+    assert f"    no-such-program\n{place}    gets to see: HOME\n" in invoked("list").stdout
     listed = invoked("list", "--json")
     assert [(row["name"], row["approval"]) for row in json.loads(listed.stdout)] == [
         ("time", "will ask"),

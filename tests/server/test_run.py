@@ -58,6 +58,7 @@ def test_the_answer_is_on_standard_output_and_nothing_else(run: Run) -> None:
     assert ended.returncode == 0, ended.stderr
     assert "a.py:1" in ended.stdout
     assert "Agents:" not in ended.stdout
+    assert ended.stdout.strip() not in ended.stderr
     assert "Agents: 1 primary, 0 running" in ended.stderr
     assert "Traceback" not in ended.stderr
 
@@ -100,12 +101,13 @@ def test_the_exit_code_tells_the_end(
     ("arguments", "told"),
     [
         (("--allow", "edit file", "x"), "is no rule"),
-        (("--permission-mode", "root", "x"), "permission-mode"),
         (("--continue", "x"), "no session of this folder"),
         (("--continue", "--session", "s", "x"), "exclude"),
         (("--session", "unknown", "x"), "No sessions have an id that begins with unknown."),
         (("--agent", "planner", "x"), "'planner' is for sub-agents alone"),
-        (("--budget", "-1", "x"), "budget"),
+        (("--permission-mode", "root", "x"), "'--permission-mode': 'root' is not one of 'plan'"),
+        (("--max-turns", "few", "x"), "'--max-turns': it must be a valid integer\n"),
+        (("--budget", "-1", "x"), "'--budget': it must be greater than or equal to 0"),
         (("--settings", "nothing.json", "x"), "nothing.json: there is no such file"),
         (("",), "The prompt is empty"),
         (("--json", "  \n"), "The prompt is empty"),
@@ -207,6 +209,45 @@ def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked
     _KEPT[-1].setblocking(False)
     with pytest.raises(BlockingIOError):  # nobody has come for the model
         _KEPT[-1].accept()
+
+
+@pytest.mark.parametrize(
+    ("closing", "code"), [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)]
+)
+@pytest.mark.parametrize("shape", ["", "--json"])
+def test_streams_that_are_closed_or_full_are_no_fault(project: Path, closing: str, code: int, shape: str) -> None:
+    line = f"{' '.join(DEPUTY)} run {shape} 'where is retry defined?' {closing}"
+    ended = subprocess.run(
+        ["bash", "-c", line], cwd=project, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
+    assert ("Standard output cannot be written: no space left on device." in ended.stderr) is bool(code)
+
+
+@pytest.mark.parametrize("command", ["--help", "doctor", "agents list"])
+def test_a_full_disk_behind_standard_output_is_told_in_one_line(project: Path, command: str) -> None:
+    line = f"{' '.join(DEPUTY)} {command} >/dev/full"
+    ended = subprocess.run(
+        ["bash", "-c", line], cwd=project, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (1, "deputy: no space left on device\n")
+
+
+def test_the_letters_of_a_prompt_are_kept_where_the_locale_knows_none(run: Run) -> None:
+    ended = run("run", "--json", "where is größe?", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert "where is größe?" in [event.get("text") for event in lines(ended.stdout)]
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"rmdir {gone}; {' '.join(DEPUTY)} run hi"
+    ended = subprocess.run(
+        ["bash", "-c", line], cwd=gone, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert ended.returncode == 2
+    assert "The folder that this is called in is gone" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_reader_that_goes_away_ends_the_run(project: Path) -> None:

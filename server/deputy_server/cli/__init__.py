@@ -1,9 +1,10 @@
 """The command line, for people. An editor's ``deputy serve`` goes past it, from ``__main__`` straight to ``serve``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from deputy_server.cli.acp import acp
 from deputy_server.cli.agents import agents
@@ -12,8 +13,27 @@ from deputy_server.cli.run import run_prompt
 from deputy_server.cli.sessions import sessions
 from deputy_server.version import VERSION
 
+
+class _Deputy(TyperGroup):
+    """Says in plain words what is wrong with an option, or with where it is called."""
+
+    def invoke(self, ctx: Any) -> object:  # the library does not export the type of contexts
+        try:
+            Path.cwd()
+        except OSError:
+            ctx.fail("The folder that this is called in is gone; change to another one.")
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            from deputy_agents.fault import plain
+
+            error.message = plain(error.message)
+            raise
+
+
 app = typer.Typer(
     name="deputy",
+    cls=_Deputy,
     help="A coding agent and its sub-agents, run by a language server inside your editor.",
     no_args_is_help=True,
     rich_markup_mode=None,

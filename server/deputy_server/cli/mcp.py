@@ -21,6 +21,12 @@ SettingsFile = Annotated[
 ]
 
 Row: TypeAlias = dict[str, object]
+_WORDS = {
+    "source": "named in",
+    "variables": "gets to see",
+    "agents": "for agents",
+    **{kind: kind for kind in ("problem", "tools", "resources", "prompts")},
+}
 _ANSWERS = {True: "approved", False: "refused", None: "will ask"}
 
 
@@ -60,6 +66,8 @@ def _row(entry: "ServerEntry", answer: bool | None, *, start: bool) -> Row:
     own = answer is None and entry.source.own
     approval = "switched off" if entry.disabled else "your own" if own else _ANSWERS[answer]
     row: Row = {"name": entry.name, "starts": entry.line, "source": entry.source.place}
+    if entry.variables:
+        row["variables"] = list(entry.variables)
     if entry.source.definition:
         row["agents"] = entry.source.definition
     row["approval"] = approval
@@ -129,10 +137,10 @@ def _told(row: Row) -> list[str]:
 
     state = f", {row['state']}" if "state" in row else ""
     lines = [f"{row['name']}  ({row['approval']}{state})", f"    {visible(str(row['starts']))}"]
-    for kind in ("agents", "problem", "tools", "resources", "prompts"):
+    for kind, word in _WORDS.items():
         found = row.get(kind)
         if found:
-            lines.append(f"    {kind}: {', '.join(map(str, found)) if isinstance(found, list) else found}")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            lines.append(f"    {word}: {', '.join(map(str, found)) if isinstance(found, list) else found}")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return lines
 
 

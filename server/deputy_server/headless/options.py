@@ -1,5 +1,6 @@
 """What ``deputy run`` was told, checked before anything starts."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -84,7 +85,8 @@ def prompt_of(argument: str, source: BinaryIO) -> str:
         return _read_prompt(source)
     if not argument.strip():
         raise InvalidRequest("The prompt is empty; give it as an argument, or '-' to read it from standard input.")
-    return argument
+    # Where the locale knows no other letters than ASCII, Python keeps the bytes of an argument in surrogates.
+    return os.fsencode(argument).decode(errors="replace")
 
 
 def _read_prompt(source: BinaryIO) -> str:

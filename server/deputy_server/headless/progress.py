@@ -15,11 +15,20 @@ from deputy_server.terminal.screen import Screen
 from deputy_server.terminal.view import View, fold
 
 
+class Unwritten(Exception):
+    """Standard output takes nothing more. Its ``reason`` is empty when its reader has gone."""
+
+    def __init__(self, error: OSError) -> None:
+        gone = isinstance(error, BrokenPipeError)
+        self.reason = "" if gone else (error.strerror or type(error).__name__).lower()
+        super().__init__(self.reason)
+
+
 class Progress(Protocol):
     """Shows a run.
 
     Raises:
-        BrokenPipeError: nobody reads any more.
+        Unwritten: nobody reads any more, or nothing can be written.
     """
 
     async def event(self, event: Event) -> None: ...
@@ -35,15 +44,23 @@ class JsonLines:
 
     async def event(self, event: Event) -> None:
         line = json.dumps(convert.event(event), ensure_ascii=False, separators=(",", ":"))
-        await to_thread.run_sync(_write, line, abandon_on_cancel=True)
+        await to_thread.run_sync(write, line, abandon_on_cancel=True)
 
     def note(self, text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
 
-def _write(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def write(line: str) -> None:
+    """A line for standard output.
+
+    Raises:
+        Unwritten: it could not be written.
+    """
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        raise Unwritten(error) from None
 
 
 class Drawn:

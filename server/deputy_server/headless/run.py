@@ -22,7 +22,7 @@ from deputy_agents.session import Session
 from deputy_protocol.settings import Settings
 from deputy_server.app import App
 from deputy_server.headless.options import Exit, RunOptions
-from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress
+from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress, Unwritten, write
 from deputy_server.headless.verdict import Verdict
 from deputy_server.state import whole_id
 from deputy_server.terminal import draw
@@ -75,13 +75,15 @@ class _Run:
                     tasks.start_soon(live.run)
                 try:
                     await self._follow(session, progress, verdict, asking if live else None)
-                except BrokenPipeError:
-                    _forget_output()
-                    return Exit.FAILED
+                except Unwritten as lost:
+                    return _forget_output(lost)
             if session.store_problem:
                 progress.note(session.store_problem)
             self._sum_up(progress, verdict)
-            return verdict.code
+            try:
+                return self._answered(verdict)
+            except Unwritten as lost:
+                return _forget_output(lost)
         return Exit.FAILED
 
     def _unknown_price(self, session: Session) -> str | None:
@@ -109,7 +111,7 @@ class _Run:
     def _progress(self, live: LiveScreen | None) -> Progress:
         if self._options.json:
             return JsonLines()
-        return Drawn(live or PlainScreen(self._output, auto=lambda _: None))
+        return Drawn(live or PlainScreen(self._output, auto=lambda _: None, answers=not self._answers_there))
 
     async def _follow(
         self, session: Session, progress: Progress, verdict: Verdict, asking: anyio.CancelScope | None
@@ -154,12 +156,16 @@ class _Run:
             progress.note(draw.one_line(" ".join(filter(None, (verdict.error.message, verdict.error.action)))))
         elif verdict.code is Exit.FAILED:
             progress.note(f"The turn ended early: {verdict.reason.replace('_', ' ')}.")
-        if not self._options.json and not sys.stdout.isatty() and verdict.answer:
-            try:
-                sys.stdout.write(f"{verdict.answer}\n")
-                sys.stdout.flush()
-            except BrokenPipeError:
-                _forget_output()
+
+    def _answered(self, verdict: Verdict) -> Exit:
+        if verdict.answer and self._answers_there:
+            write(verdict.answer)
+        return verdict.code
+
+    @property
+    def _answers_there(self) -> bool:
+        """The answer goes to standard output by itself, where a script may want it."""
+        return not self._options.json and not sys.stdout.isatty()
 
     async def _watch_signals(
         self, session: Session, asking: anyio.CancelScope, everything: anyio.CancelScope, tasks: TaskGroup
@@ -194,7 +200,11 @@ async def _open(runtime: Runtime, options: RunOptions, folder: Path) -> Session:
     return session
 
 
-def _forget_output() -> None:
-    """Nobody reads standard output any more; the interpreter flushes it once more at its end."""
+def _forget_output(lost: Unwritten) -> Exit:
+    """Nothing can be written to standard output any more, which the interpreter flushes once more at its end. Of a
+    reader that has had enough nothing is said, as everywhere."""
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    if lost.reason:
+        sys.stderr.write(f"Standard output cannot be written: {lost.reason}.\n")
+    return Exit.FAILED

@@ -30,7 +30,7 @@ class Verdict:
         self.unasked = False
         """Some of these because nobody could be asked."""
         self.unstarted: list[str] = []
-        """Names of MCP servers that were asked about and not permitted: no agent has asked for them."""
+        """Names of MCP servers that nobody could be asked about: no agent has asked for them."""
         self._primary_id = primary_id
         self._stop_reason: str | None = None
         self._turns = 0
@@ -68,8 +68,10 @@ class Verdict:
                 self._asked[question.request_id] = question.title, server, rejecting
             case PermissionResolved(request_id, by, option_id):
                 title, server, rejecting = self._asked.pop(request_id, ("", "", frozenset[str]()))
-                if by in _REFUSING or option_id in rejecting:
-                    (self.unstarted if server else self.refused).append(server or title)
-                    self.unasked |= by is ResolvedBy.UNREACHABLE and not server
+                if server:
+                    self.unstarted += [server] if by in _REFUSING else []
+                elif by in _REFUSING or option_id in rejecting:
+                    self.refused.append(title)
+                    self.unasked |= by is ResolvedBy.UNREACHABLE
             case _:
                 pass

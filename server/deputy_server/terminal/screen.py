@@ -71,19 +71,28 @@ def keys_for(question: PermissionRequest) -> dict[str, PermissionOption]:
 
 
 class PlainScreen:
-    """Lines without colour or movement. ``auto`` answers the questions, and each answer is said."""
+    """Lines without colour or movement. ``auto`` answers the questions, and each answer is said. Where the answer is
+    told elsewhere, what the primary says last is not shown: that is it, unless more happens."""
 
-    def __init__(self, console: Console, auto: Auto) -> None:
+    def __init__(self, console: Console, auto: Auto, *, answers: bool = True) -> None:
         self._console = console
         self._auto = auto
+        self._answers = answers
+        self._last: tuple[str, ...] = ()
 
     def show(self, what: RenderableType) -> None:
         self._console.print(what, soft_wrap=True)
 
     def update(self, view: View, event: Event | None) -> None:
-        if event is not None:
-            for line in _lines(view, event):
-                self.show(Text(line))
+        lines = tuple(_lines(view, event)) if event is not None else ()
+        if not lines:
+            return
+        for line in self._last:
+            self.show(Text(line))
+        said = isinstance(event, MessageAdded) and not self._answers
+        self._last = lines if said else ()
+        for line in () if said else lines:
+            self.show(Text(line))
 
     async def ask(self, question: PermissionRequest) -> PermissionOption | None:
         option, said = answer(question, self._auto)
