@@ -187,6 +187,8 @@ class TurnFinished:
     turn_id: str
     stop_reason: str
     error: TurnError | None = None
+    interrupted: bool = False
+    """Its process ended, and nobody had stopped it."""
 
 
 @dataclass(frozen=True, slots=True)

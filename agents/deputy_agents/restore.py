@@ -146,7 +146,7 @@ def _endings(past: Past, node: AgentNode, limits: Limits) -> Iterator[Durable]:
         yield _finished(past, node, limits.result_bytes)
         return
     if past.open_turn is not None:
-        yield TurnFinished(past.open_turn, "cancelled")
+        yield TurnFinished(past.open_turn, "cancelled", interrupted=True)
     yield StatusChanged(AgentStatus.IDLE)
 
 

@@ -289,9 +289,9 @@ class Session:
         """Takes a waiting prompt back: it ends as cancelled. ``False`` when it does not wait."""
         return self._turns.take_back(prompt_id)
 
-    async def cancel_turn(self) -> bool:
+    async def cancel_turn(self, reason: CancelReason = CancelReason.USER) -> bool:
         """Ends the running turn with the children that it waits for; returns when they have stopped."""
-        return await self._turns.cancel(CancelReason.USER)
+        return await self._turns.cancel(reason)
 
     async def cancel(self) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""

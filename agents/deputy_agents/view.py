@@ -26,6 +26,8 @@ from deputy_agents.event import (
     StatusChanged,
     ToolCallStarted,
     ToolCallUpdated,
+    TurnFinished,
+    TurnStarted,
     UsageChanged,
 )
 from deputy_agents.message import Usage
@@ -91,6 +93,8 @@ class View:
         self.agents: dict[str, AgentNode] = {}
         self.questions: dict[str, Question] = {}
         self.plans: dict[str, tuple[PlanEntry, ...]] = {}
+        self.last_turn: TurnFinished | None = None
+        """How the last turn ended; ``None`` while one runs."""
         self._entries: dict[str, list[Entry]] = {}
         self._calls: dict[tuple[str, int, str], int] = {}
 
@@ -140,7 +144,7 @@ class View:
 
     # -- folding -------------------------------------------------------------------------------------------------
 
-    def _fold(self, event: Event) -> None:
+    def _fold(self, event: Event) -> None:  # noqa: C901 (one arm for each kind of event)
         match event.body:
             case AgentStarted() as body:
                 self._start(event, body)
@@ -164,8 +168,10 @@ class View:
                     self._count_questions(event, -1)
             case PlanChanged(entries) if event.agent_id is not None:
                 self.plans[event.agent_id] = entries
+            case TurnStarted() | TurnFinished():
+                self.last_turn = event.body if isinstance(event.body, TurnFinished) else None
             case _:
-                pass  # turns, and whatever a newer version has written
+                pass  # whatever a newer version has written
 
     def _start(self, event: Event, body: AgentStarted) -> None:
         node = AgentNode(

@@ -96,13 +96,20 @@ class TurnError(Wire):
     """What the user can do."""
 
 
-class TurnFinished(_Durable):
-    """The primary has ended its turn."""
+class TurnOutcome(Wire):
+    """How a turn ended."""
 
-    type: Literal["turn_finished"] = "turn_finished"
     turn_id: str
     stop_reason: TurnEnd
     error: TurnError | None = None
+    interrupted: Flag | None = None
+    """Whether it was the server's end that cancelled it: then a prompt can continue it."""
+
+
+class TurnFinished(TurnOutcome, _Durable):
+    """The primary has ended its turn."""
+
+    type: Literal["turn_finished"] = "turn_finished"
 
 
 class PromptQueueEntry(Wire):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from deputy_protocol.agent import AgentNode
 from deputy_protocol.base import Count, Flag, Params, Positive, Wire
-from deputy_protocol.event import PlanEntry, PromptQueueEntry
+from deputy_protocol.event import PlanEntry, PromptQueueEntry, TurnOutcome
 from deputy_protocol.message import Message
 from deputy_protocol.permission import PermissionRequest
 from deputy_protocol.place import Reference
@@ -113,4 +113,6 @@ class SessionLoadResult(Wire):
     """Of the agents that have one."""
     prompt_queue: tuple[PromptQueueEntry, ...]
     """The prompts that wait, in order."""
+    last_turn: TurnOutcome | None = None
+    """How the last turn ended; absent while one runs, and before the first."""
     last_seq: Count

@@ -246,9 +246,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "agent_activity", "text": text, "toolCallCount": tool_call_count}
         case ev.TurnStarted(turn_id, origin):
             return {"type": "turn_started", "turnId": turn_id, "origin": origin}
-        case ev.TurnFinished(turn_id, stop_reason, error):
-            told = _present(turnId=turn_id, stopReason=stop_reason, error=error and _turn_error(error))
-            return {"type": "turn_finished"} | told
+        case ev.TurnFinished() as body:
+            return {"type": "turn_finished"} | _turn_outcome(body)
         case ev.AgentStarted() as body:
             node = view.AgentNode(
                 body.info, happened.run or 1, body.status, happened.time, happened.time, body.queue_position
@@ -294,6 +293,20 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "definitions_changed"}
         case ev.Unknown(name):
             return {"type": name}
+
+
+def turn_outcome(body: ev.TurnFinished) -> wire_event.TurnOutcome:
+    """How a turn ended."""
+    return wire_event.TurnOutcome.model_validate(_turn_outcome(body))
+
+
+def _turn_outcome(body: ev.TurnFinished) -> Fields:
+    return _present(
+        turnId=body.turn_id,
+        stopReason=body.stop_reason,
+        error=body.error and _turn_error(body.error),
+        interrupted=body.interrupted or None,
+    )
 
 
 def _turn_error(error: ev.TurnError) -> Fields:

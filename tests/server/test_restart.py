@@ -129,6 +129,36 @@ async def test_what_a_killed_server_left_running_ends_once_and_the_session_goes_
         assert api.violations == []
 
 
+@pytest.mark.parametrize("kills", [True, False], ids=["killed", "in order"])
+async def test_a_turn_that_the_end_of_the_server_cut_off_is_told_from_one_that_was_stopped(
+    workspace: Path, tmp_path: Path, kills: bool
+) -> None:
+    gate = asyncio.Event()
+    async with messages_api(lambda _body, _n: say("on we go", gate=gate)) as api:
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            session_id, _ = await client.session()
+            assert "lastTurn" not in await load(client, session_id)
+            client.start_prompt(session_id, "go")
+            await client.event("turn_started")
+            await client.request("deputy/session/cancel", {"sessionId": session_id})
+            stopped = (await client.event("turn_finished"))["turnId"]
+            outcome = {"turnId": stopped, "stopReason": "cancelled"}
+            assert (await load(client, session_id))["lastTurn"] == outcome
+            client.start_prompt(session_id, "go")
+            cut_off = (await client.event("turn_started", lambda e: e["turnId"] != stopped))["turnId"]
+            assert "lastTurn" not in await load(client, session_id)
+            if kills:
+                await kill(client)
+            else:
+                assert await client.shut_down() == 0
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            outcome = {"turnId": cut_off, "stopReason": "cancelled", "interrupted": True}
+            assert (await load(client, session_id))["lastTurn"] == outcome
+            gate.set()
+            await client.prompt(session_id, "again")
+            assert (await load(client, session_id))["lastTurn"]["stopReason"] == "end_turn"
+
+
 async def test_a_question_that_was_open_is_gone_and_its_edit_was_not_made(workspace: Path, tmp_path: Path) -> None:
     (workspace / "a.txt").write_text("old\n")
 

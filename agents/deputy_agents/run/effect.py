@@ -278,10 +278,11 @@ class ReportCall:
 
 @dataclass(frozen=True, slots=True)
 class FinishTurn:
-    """The primary's turn is over. ``error`` is set when a failure ended it."""
+    """The primary's turn is over. ``error`` is set when a failure ended it, ``interrupted`` when the process ends."""
 
     stop_reason: str
     error: ModelFailed | None = None
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -614,7 +614,8 @@ def _settle(draft: _Draft, phase: Cancelling) -> Phase:
         draft.do(AppendMessage(Message("user", _results(calls))))
     if draft.context.is_child:
         return _end(draft, _cancelled(draft, phase.reason, phase.detail))
-    draft.do(FinishTurn("max_turn_requests" if phase.reason is CancelReason.BUDGET else "cancelled"))
+    stop_reason = "max_turn_requests" if phase.reason is CancelReason.BUDGET else "cancelled"
+    draft.do(FinishTurn(stop_reason, interrupted=phase.reason is CancelReason.SHUTDOWN))
     return Idle()
 
 

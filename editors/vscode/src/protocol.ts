@@ -1076,6 +1076,8 @@ export interface SessionLoadResult {
   readonly plans: readonly AgentPlan[];
   /** The prompts that wait, in order. */
   readonly promptQueue: readonly PromptQueueEntry[];
+  /** How the last turn ended; absent while one runs, and before the first. */
+  readonly lastTurn?: TurnOutcome;
   readonly lastSeq: number;
 }
 
@@ -1386,14 +1388,25 @@ export interface TurnFinished {
   readonly time: string;
   readonly seq: number;
   readonly agentSeq: number;
-  readonly type: "turn_finished";
   readonly turnId: string;
   readonly stopReason: TurnEnd;
   readonly error?: TurnError;
+  /** Whether it was the server's end that cancelled it: then a prompt can continue it. */
+  readonly interrupted?: boolean;
+  readonly type: "turn_finished";
 }
 
 /** What began a turn: a prompt, the end of a background agent, or a command. */
 export type TurnOrigin = "user" | "task_end" | "command";
+
+/** How a turn ended. */
+export interface TurnOutcome {
+  readonly turnId: string;
+  readonly stopReason: TurnEnd;
+  readonly error?: TurnError;
+  /** Whether it was the server's end that cancelled it: then a prompt can continue it. */
+  readonly interrupted?: boolean;
+}
 
 /** The primary begins a turn. */
 export interface TurnStarted {

@@ -1,7 +1,6 @@
 /** The sessions that this window has open, folded from events, and the one that it shows. */
 import * as vscode from "vscode";
 
-import { Endings } from "./endings.ts";
 import { Pictures } from "./pictures.ts";
 import type { EventParams, PermissionMode, SessionListResult, SessionPromptParams } from "./protocol.ts";
 import { type Server, ServerEnded } from "./server.ts";
@@ -30,7 +29,6 @@ export class Sessions implements vscode.Disposable {
   readonly #changes = new vscode.EventEmitter<SessionChange>();
   readonly #shown = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable[];
-  readonly #endings: Endings;
   #current: string | undefined;
   #opening: Promise<SessionState> | undefined;
   #restoring: Promise<void> | undefined;
@@ -43,7 +41,6 @@ export class Sessions implements vscode.Disposable {
   constructor(server: Server, memory: vscode.Memento) {
     this.#server = server;
     this.#memory = memory;
-    this.#endings = new Endings(memory);
     this.#subscriptions = [
       server.onEvent((event) => this.#hear(event)),
       server.onState((state) => {
@@ -180,7 +177,6 @@ export class Sessions implements vscode.Disposable {
     const state = this.#states.get(sessionId) ?? emptySession(sessionId);
     const next = reduce(state, event);
     this.#states.set(sessionId, next);
-    if (event.type === "turn_finished") this.#endings.remember(event);
     const hasPictures = this.pictures.hear(event);
     this.#changes.fire({ sessionId, events: [event], ...(hasPictures && { hasPictures }) });
     if (next.stale) void this.#load(sessionId).catch(() => undefined);
@@ -206,7 +202,7 @@ export class Sessions implements vscode.Disposable {
       .request("deputy/session/load", { sessionId })
       .then((loaded) => {
         const before = this.#states.get(sessionId);
-        const state = { ...loadedSession(loaded), ended: this.#endings.of(loaded) };
+        const state = loadedSession(loaded);
         this.#states.set(sessionId, before ? kept(before, state) : state);
         this.#changes.fire({ sessionId });
       })
@@ -243,7 +239,6 @@ export class Sessions implements vscode.Disposable {
 }
 
 /** What a loaded state does not tell, and live events did. */
-function kept(before: SessionState, loaded: SessionState): SessionState {
-  const { turn, ended = loaded.ended, streams, outputs } = before;
-  return { ...loaded, turn, ended, streams, outputs };
+function kept({ turn, streams, outputs }: SessionState, loaded: SessionState): SessionState {
+  return { ...loaded, turn: loaded.ended ? undefined : turn, streams, outputs };
 }

@@ -80,7 +80,10 @@ function noticesOf({ state, around }: View): readonly Notice[] {
     notices.push({ text, icon: "shield", actions: [{ text: "Trust…", type: "trust" }] });
   }
   const { ended } = state;
-  if (ended && ended.stopReason !== "end_turn") {
+  if (isInterrupted(state)) {
+    const text = "The last turn was interrupted: the server ended.";
+    notices.push({ text, icon: "debug-restart", actions: [{ text: "Continue", type: "continue" }] });
+  } else if (ended && ended.stopReason !== "end_turn") {
     const text = ended.error ? `${sentence(ended.error.message)} ${ended.error.action}` : endingOf(ended.stopReason);
     const remedy = REMEDIES[ended.error?.kind ?? ""];
     notices.push({
@@ -88,9 +91,6 @@ function noticesOf({ state, around }: View): readonly Notice[] {
       icon: ended.stopReason === "cancelled" ? "circle-slash" : "error",
       actions: ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [],
     });
-  } else if (isInterrupted(state)) {
-    const text = "The last turn was interrupted: the server ended.";
-    notices.push({ text, icon: "debug-restart", actions: [{ text: "Continue", type: "continue" }] });
   }
   return notices;
 }

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 from deputy_agents.definition import Problem
 from deputy_agents.errors import UnknownAgent, WrongState
 from deputy_agents.event import AgentFinished, CallStatus, Event, ToolCallUpdated, TurnFinished
-from deputy_agents.outcome import AgentStatus
+from deputy_agents.outcome import AgentStatus, CancelReason
 from deputy_agents.ports import SessionQuery
 from deputy_agents.session import Session
 from deputy_agents.snapshot import Reading
@@ -25,7 +25,7 @@ from deputy_server.lsp.language import ClientEditor
 from deputy_server.lsp.progress import ProgressTokens
 from deputy_server.lsp.publish import Feed
 from deputy_server.lsp.questions import ClientQuestioner
-from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.rpc import Phase, RpcProtocol
 from deputy_server.lsp.shared import SharedBuffers
 from deputy_server.lsp.transcripts import Shown, Transcripts
 from deputy_server.rpc.errors import ClientError, ConnectionLost
@@ -245,6 +245,12 @@ class Connection:
         except (TimeoutError, ClientError, ConnectionLost):
             return False
         return dig(answer, "success") is True
+
+    def why_cancelled(self) -> CancelReason | None:
+        """Why a turn ends when the request that began it is cancelled; ``None``: it goes on without the client."""
+        if self.gone:
+            return None
+        return CancelReason.SHUTDOWN if self.protocol.phase is Phase.SHUT_DOWN else CancelReason.USER
 
     def leave(self) -> Sequence[Session]:
         """The client is gone, and its sessions go on without it: these."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from deputy_server.lsp.rpc import Phase
 from deputy_server.lsp.server import DeputyProtocol
 from deputy_server.lsp.stream import Fault
 from deputy_server.rpc.writer import Outlet
@@ -52,6 +53,7 @@ async def messages_end(protocol: DeputyProtocol, incoming: Incoming) -> int:
 
 async def wind_up(protocol: DeputyProtocol) -> None:
     """The server ends: open requests are answered, turns that they wait for end."""
+    protocol.phase = Phase.SHUT_DOWN
     await protocol.settle(grace=SETTLE_GRACE)
     if protocol.connection is not None:
         protocol.connection.close()

@@ -99,7 +99,7 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     connection.tell_problems(session.problems)  # of MCP servers that were started for it
     feed.expect(turn, params.work_done_token)
     try:
-        result = await outcome(session, turn, gone=lambda: connection.gone)
+        result = await outcome(session, turn, why=connection.why_cancelled)
         return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=convert.usage(result.usage))
     finally:
         # However it went, and cancelled or not: the events of the turn come before its answer.
@@ -181,6 +181,7 @@ def _loaded(session: Reading) -> SessionLoadResult:
         permissions=tuple(convert.permission_request(session.id, question) for question in session.questions()),
         plans=tuple(AgentPlan(agent_id=agent_id, entries=convert.plan(steps)) for agent_id, steps in plans if steps),
         prompt_queue=convert.prompts(session.waiting()),
+        last_turn=session.view.last_turn and convert.turn_outcome(session.view.last_turn),
         last_seq=last_seq,
     )
 

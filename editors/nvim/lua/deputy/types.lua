@@ -796,6 +796,7 @@
 ---@field permissions deputy.PermissionRequest[] The open questions; they also come as requests.
 ---@field plans deputy.AgentPlan[] Of the agents that have one.
 ---@field promptQueue deputy.PromptQueueEntry[] The prompts that wait, in order.
+---@field lastTurn? deputy.TurnOutcome How the last turn ended; absent while one runs, and before the first.
 ---@field lastSeq integer
 
 ---How the session starts.
@@ -1041,13 +1042,21 @@
 ---@field time string
 ---@field seq integer
 ---@field agentSeq integer
----@field type 'turn_finished'
 ---@field turnId string
 ---@field stopReason deputy.TurnEnd
 ---@field error? deputy.TurnError
+---@field interrupted? boolean Whether it was the server's end that cancelled it: then a prompt can continue it.
+---@field type 'turn_finished'
 
 ---What began a turn: a prompt, the end of a background agent, or a command.
 ---@alias deputy.TurnOrigin 'user'|'task_end'|'command'
+
+---How a turn ended.
+---@class deputy.TurnOutcome
+---@field turnId string
+---@field stopReason deputy.TurnEnd
+---@field error? deputy.TurnError
+---@field interrupted? boolean Whether it was the server's end that cancelled it: then a prompt can continue it.
 
 ---The primary begins a turn.
 ---@class deputy.TurnStarted

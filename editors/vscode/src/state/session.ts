@@ -18,8 +18,8 @@ import type {
   ToolCallEntry,
   ToolCallUpdate,
   ToolOutputDelta,
-  TurnFinished,
   TurnOrigin,
+  TurnOutcome,
 } from "../protocol.ts";
 
 /** Characters of a running call's output that are kept. */
@@ -68,7 +68,7 @@ export interface SessionState {
   readonly queue: readonly PromptQueueEntry[];
   readonly turn: Turn | undefined;
   /** How the last turn ended, until the next one begins. */
-  readonly ended: Pick<TurnFinished, "stopReason" | "error"> | undefined;
+  readonly ended: TurnOutcome | undefined;
 }
 
 export function emptySession(sessionId: string): SessionState {
@@ -104,6 +104,7 @@ export function loadedSession(loaded: SessionLoadResult): SessionState {
     whole: primary ? { [primary.agentId]: true } : {},
     plans: Object.fromEntries(loaded.plans.map((plan) => [plan.agentId, plan.entries])),
     queue: loaded.promptQueue,
+    ended: loaded.lastTurn,
   };
   return loaded.permissions.reduce(openQuestion, state);
 }
@@ -183,14 +184,14 @@ export function hasNotEnded(agent: AgentNode): boolean {
   return agent.status === "running" || agent.status === "pending";
 }
 
-/** Whether the editor's end cut the work off, so that one gesture should continue it. */
+/** Whether the server's end cut the work off, the turn or an agent in the background: one gesture continues it. */
 export function isInterrupted(state: SessionState): boolean {
   if (isBusy(state) || !state.primaryId) return false;
   const entries = state.entries[state.primaryId] ?? [];
   const prompted = entries.findLastIndex((entry) => entry.type === "message" && entry.role === "user");
-  const since = entries.slice(prompted + 1);
-  const cut = since.some((entry) => entry.type === "agent" && isCutOff(state.agents[entry.agentId] ?? entry.agent));
-  return cut || (prompted >= 0 && state.ended === undefined && since.at(-1)?.type !== "message");
+  const isCutOff = (entry: Entry): boolean =>
+    entry.type === "agent" && (state.agents[entry.agentId] ?? entry.agent).failureReason === "interrupted_by_restart";
+  return state.ended?.interrupted === true || entries.slice(prompted + 1).some(isCutOff);
 }
 
 // -- folding ---------------------------------------------------------------------------------------------------------
@@ -204,11 +205,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
         ended: undefined,
       };
     case "turn_finished":
-      return {
-        ...without(state, "streams", event.agentId),
-        turn: undefined,
-        ended: { stopReason: event.stopReason, ...(event.error && { error: event.error }) },
-      };
+      return { ...without(state, "streams", event.agentId), turn: undefined, ended: outcomeOf(event) };
     case "prompt_queue":
       return { ...state, queue: event.entries };
     case "agent_started":
@@ -383,8 +380,8 @@ function without(state: SessionState, table: "streams" | "outputs" | "questions"
   return { ...state, [table]: rest };
 }
 
-function isCutOff(agent: AgentNode): boolean {
-  return agent.failureReason === "interrupted_by_restart";
+function outcomeOf({ turnId, stopReason, error, interrupted }: TurnOutcome): TurnOutcome {
+  return { turnId, stopReason, ...(error && { error }), ...(interrupted && { interrupted }) };
 }
 
 function byStart(a: AgentNode, b: AgentNode): number {

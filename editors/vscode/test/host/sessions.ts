@@ -99,7 +99,7 @@ test("a server that crashes comes back, its question goes, and one click continu
   void vscode.commands.executeCommand("deputy.continue");
   const state = await until("the next turn has ended", () => {
     const found = deputy.sessions.get(sessionId);
-    return found?.ended && !found.turn ? found : undefined;
+    return found?.ended && !found.ended.interrupted && !found.turn ? found : undefined;
   });
   assert.ok(answer(state).startsWith("I go on"), answer(state));
 });

@@ -413,7 +413,7 @@ for (const [around, text, action, type] of NOTICES) {
 test("a key that is refused can be set, and the log be seen", async () => {
   const page = await open();
   const error = { kind: "authentication", message: "The key was refused.", retryable: false, action: "Set another." };
-  page.show({ ...after(LOOK), ended: { stopReason: "error", error } });
+  page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "error", error } });
   assert.ok(page.one(".notice").textContent.startsWith("The key was refused. Set another."));
   page.news();
   page.button("Set API Key…").click();
@@ -421,12 +421,11 @@ test("a key that is refused can be set, and the log be seen", async () => {
   assert.deepEqual(page.news(), [{ type: "setApiKey" }, { type: "showLog" }]);
 });
 
-test("a turn that was cut off by a restart is continued by one click", async () => {
+test("what an agent was doing in the background when the server ended is continued by one click", async () => {
   const page = await open();
   const state = after(LOOK);
   page.show({
     ...state,
-    ended: undefined,
     agents: Object.fromEntries(
       Object.entries(state.agents).map(([id, agent]) => [
         id,
@@ -439,6 +438,18 @@ test("a turn that was cut off by a restart is continued by one click", async () 
   page.news();
   page.button("Continue").click();
   assert.deepEqual(page.news(), [{ type: "continue" }]);
+});
+
+test("a turn that the server's end cut off is continued by one click, one that the user stopped is not", async () => {
+  const page = await open();
+  const ended = { turnId: "t1", stopReason: "cancelled" } as const;
+  page.show({ ...after(LOOK), ended: { ...ended, interrupted: true } });
+  assert.equal(page.one(".notice span:nth-child(2)").textContent, "The last turn was interrupted: the server ended.");
+  page.news();
+  page.button("Continue").click();
+  assert.deepEqual(page.news(), [{ type: "continue" }]);
+  page.show({ ...after(LOOK), ended });
+  assert.equal(page.one(".notice").textContent, "Cancelled.");
 });
 
 test("the thread of a sub-agent has its banner and no prompt", async () => {
