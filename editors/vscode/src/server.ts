@@ -262,7 +262,10 @@ const LOST: ReadonlySet<number | undefined> = new Set([
 function startError(error: unknown): unknown {
   if (isLost(error)) return new Error("Deputy's server ended while it started; its log says why.");
   if (!(error instanceof ResponseError) || error.code !== ErrorCodes.InvalidParams) return error;
-  return new NoServer(`Deputy does not start: ${error.message.replace("initializationOptions.", "deputy.")}`, SECTION);
+  return new NoServer(
+    `Deputy does not start: ${error.message.replaceAll("initializationOptions.", "deputy.")}`,
+    SECTION,
+  );
 }
 
 function isLost(error: unknown): boolean {

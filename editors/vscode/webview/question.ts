@@ -1,11 +1,13 @@
 /** A question inside the block of the agent that asks. Nothing in it answers by Enter unless it has the focus. */
 import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
 import { type DiffText, diffText, isDiff, nameOfOption } from "../src/state/proposal.ts";
-import { oneLine, visible } from "../src/state/words.ts";
+import { oneLine, pathOf, visible } from "../src/state/words.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
 const MAX_LINES = 40;
+/** Characters of a command that are all shown without scrolling in a box. */
+const MAX_IN_SIGHT = 2000;
 
 export class QuestionCard implements Part {
   readonly element: HTMLElement;
@@ -77,12 +79,12 @@ export class QuestionCard implements Part {
     } else if (request.preview?.type === "command") {
       fill(
         this.#body,
-        h("pre", { class: "command", tabindex: "0", "aria-label": "Command" }, visible(request.preview.command)),
-        h("p", { class: "muted" }, `in ${visible(decodeURI(request.preview.cwd).replace(/^file:\/\//, ""))}`),
+        ...commandBox(request.preview.command),
+        h("p", { class: "muted" }, `in ${pathOf(request.preview.cwd)}`),
       );
     } else {
       const text = request.preview?.type === "text" ? request.preview.text : JSON.stringify(request.input, null, 2);
-      fill(this.#body, h("pre", { class: "command", tabindex: "0" }, visible(text)));
+      fill(this.#body, ...commandBox(text));
     }
   }
 
@@ -100,7 +102,7 @@ export class QuestionCard implements Part {
     const of = (...kinds: readonly OptionKind[]): readonly PermissionOption[] =>
       kinds.flatMap((kind) => this.#request.options.filter((option) => option.kind === kind));
     const once = of("allow_once", "reject_once").map((option) =>
-      button(oneLine(option.name, 80), this.#choosing(option), {
+      button(nameOfOption(this.#request, option), this.#choosing(option), {
         class: option.kind === "allow_once" ? "primary" : "secondary",
       }),
     );
@@ -140,6 +142,15 @@ function changeOf({ text, more }: DiffText): readonly (HTMLElement | false)[] {
   return [
     h("pre", { class: "diff", tabindex: "0", "aria-label": "Proposed change" }, ...lines),
     more > 0 && h("p", { class: "muted" }, `${more} more lines: open the diff.`),
+  ];
+}
+
+/** All that is approved is in sight; what is too long for that has a box of its own, which says so. */
+function commandBox(text: string): readonly (HTMLElement | false)[] {
+  const isLong = text.length > MAX_IN_SIGHT || text.split("\n").length > MAX_LINES;
+  return [
+    h("pre", { class: isLong ? "command long" : "command", tabindex: "0", "aria-label": "Command" }, visible(text)),
+    isLong && h("p", {}, icon("warning"), ` ${text.length.toLocaleString()} characters: scroll to see all of it.`),
   ];
 }
 

@@ -5,18 +5,12 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type DiffRequest, diffText, firstLine, isDiff, nameOfOption } from "../state/proposal.ts";
+import { type DiffRequest, diffText, firstLine, isDiff } from "../state/proposal.ts";
 import { nameOf, oneLine } from "../state/words.ts";
+import { answersAtCode, AT_CODE } from "./answers.ts";
 import type { Proposals } from "./proposals.ts";
 
 const MAX_LINES = 60;
-const COMMANDS = {
-  approve: "deputy.question.approve",
-  always: "deputy.question.approveAlways",
-  deny: "deputy.question.deny",
-  diff: "deputy.question.openDiff",
-  batch: "deputy.question.openBatch",
-} as const;
 
 export class Threads implements vscode.Disposable {
   readonly #questions: Questions;
@@ -37,6 +31,8 @@ export class Threads implements vscode.Disposable {
       questions.onDidChange(() => this.#update()),
       proposals.onDidEdit((requestId) => this.#redraw(requestId)),
       vscode.workspace.onDidChangeTextDocument((change) => this.#follow(change)),
+      // Its text may be another one than that which the question is about, as after a change of branch.
+      vscode.workspace.onDidOpenTextDocument(({ uri }) => this.#redrawIn(uri)),
     ];
   }
 
@@ -73,7 +69,7 @@ export class Threads implements vscode.Disposable {
     const thread = this.#controller.createCommentThread(uri, new vscode.Range(line, 0, line, 0), [
       this.#comment(request),
     ]);
-    thread.label = oneLine(request.title, 120);
+    thread.label = unescaped(oneLine(request.title, 120));
     thread.contextValue = request.batch.size > 1 ? "question.batch" : "question";
     thread.collapsibleState = vscode.CommentThreadCollapsibleState.Expanded;
     return thread;
@@ -87,6 +83,12 @@ export class Threads implements vscode.Disposable {
       const line = contentChanges.reduce(movedBy, thread.range.start.line);
       if (line !== thread.range.start.line) thread.range = new vscode.Range(line, 0, line, 0);
       this.#redraw(requestId);
+    }
+  }
+
+  #redrawIn(uri: vscode.Uri): void {
+    for (const [requestId, thread] of this.#threads) {
+      if (thread.uri.toString() === uri.toString()) this.#redraw(requestId);
     }
   }
 
@@ -109,7 +111,7 @@ export class Threads implements vscode.Disposable {
     const text = this.#proposals.text(request);
     const diff = diffText({ ...request.preview, newText: text }, MAX_LINES);
     const body = new vscode.MarkdownString("", true);
-    body.isTrusted = { enabledCommands: Object.values(COMMANDS) };
+    body.isTrusted = { enabledCommands: AT_CODE };
     if (diff.text) body.appendCodeblock(diff.text, "diff");
     else body.appendMarkdown("*Nothing of the proposal is left: deny it instead.*\n");
     if (diff.more) body.appendMarkdown(`\n*${diff.more} more lines: open the diff.*\n`);
@@ -117,9 +119,15 @@ export class Threads implements vscode.Disposable {
     if (hasChanged(request)) {
       body.appendMarkdown("\n*$(warning) The file has changed since: the agent has to read it again, and ask anew.*\n");
     }
-    body.appendMarkdown(`\n${answers(request)}\n`);
+    body.appendMarkdown(`\n${answersAtCode(request)}\n`);
     return body;
   }
+}
+
+/** The editor shows a label as text, and escapes it as if it were HTML: it is to have nothing that is escaped. */
+function unescaped(text: string): string {
+  const like: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆" };
+  return text.replace(/[<>&]/g, (character) => like[character] ?? character);
 }
 
 /** Where a line is after a change of the text. */
@@ -135,20 +143,4 @@ function hasChanged({ preview }: DiffRequest): boolean {
   const shown = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === preview.uri);
   const plain = (text: string): string => text.replaceAll("\r\n", "\n");
   return shown !== undefined && plain(shown.getText()) !== plain(preview.oldText ?? "");
-}
-
-/** The answers as links, each naming the question by its id. */
-function answers(request: DiffRequest): string {
-  const link = (text: string, command: string): string =>
-    `[${text}](command:${command}?${encodeURIComponent(JSON.stringify([request.requestId]))})`;
-  const always = request.options.find((option) => option.kind === "allow_always");
-  return [
-    link("$(check) Approve", COMMANDS.approve),
-    always && link(`$(check-all) ${nameOfOption(request, always)}`, COMMANDS.always),
-    link("$(close) Deny", COMMANDS.deny),
-    link("$(diff) Open diff", COMMANDS.diff),
-    request.batch.size > 1 && link("$(files) Open all files", COMMANDS.batch),
-  ]
-    .filter(Boolean)
-    .join("&nbsp;&nbsp;&nbsp;");
 }

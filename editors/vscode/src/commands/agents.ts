@@ -1,13 +1,15 @@
 /** Commands about one agent. */
 import * as vscode from "vscode";
 
-import { oneLine } from "../state/words.ts";
+import { nameOf } from "../state/words.ts";
 import type { AgentItem } from "../views/agents.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
 export function agentCommands({ server, sessions, panels }: Deputy): CommandTable {
-  const labelOf = ({ sessionId, agentId }: AgentItem): string =>
-    oneLine(sessions.get(sessionId)?.agents[agentId]?.label ?? "agent", 40);
+  const labelOf = ({ sessionId, agentId }: AgentItem): string => {
+    const agent = sessions.get(sessionId)?.agents[agentId];
+    return agent ? nameOf(agent, 40) : "the agent";
+  };
   return {
     "deputy.agent.open": (item: AgentItem) => panels.open(item),
     "deputy.agent.cancel": (item: AgentItem) => server.request("deputy/agent/cancel", ids(item)),

@@ -2,10 +2,9 @@
 import * as vscode from "vscode";
 
 import { optionOf } from "../questions.ts";
-import { isDiff } from "../state/proposal.ts";
+import { isDiff, withoutLabel } from "../state/proposal.ts";
 import { nameOf, oneLine } from "../state/words.ts";
 import type { InboxItem } from "../views/inbox.ts";
-import { withoutLabel } from "../views/inbox.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
 /** What a question's command is called with: by a link, the inbox, a thread, a thread's reply box, or an editor's title. */

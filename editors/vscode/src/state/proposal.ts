@@ -18,6 +18,11 @@ export function isDiff(request: PermissionRequest): request is DiffRequest {
   return request.preview?.type === "diff";
 }
 
+/** The question's title without the label of its agent, where that stands beside it. */
+export function withoutLabel({ title, agent }: PermissionRequest): string {
+  return title.replace(`[${agent.label}] `, "");
+}
+
 /** What an answer is called wherever it is offered. The rule that a lasting one makes is the option's own name. */
 export function nameOfOption(request: PermissionRequest, { kind, name }: PermissionOption): string {
   if (isDiff(request) && kind === "allow_always") return "Approve for this file";

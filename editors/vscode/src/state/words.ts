@@ -154,6 +154,11 @@ export function showsPrompt(shown: string, words: string): boolean {
   return shown.trim().startsWith(words.trim());
 }
 
+/** The path of a `file:` URI, as people read it. */
+export function pathOf(uri: string): string {
+  return visible(decodeURIComponent(new URL(uri).pathname));
+}
+
 function spelledOut(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }

@@ -142,8 +142,9 @@ function describe(agent: AgentView): string {
 
 function tooltip(agent: AgentView): vscode.MarkdownString {
   const text = new vscode.MarkdownString();
+  const state = reasonOf(agent) || signOf(agent).word;
   text.appendText(
-    `${agent.label}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "reads only" : "may change files"}`,
+    `${agent.label}\n${state}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "reads only" : "may change files"}`,
   );
   if (agent.error) text.appendText(`\n\n${agent.error}`);
   if (agent.summary) text.appendText(`\n\n${oneLine(agent.summary, 500)}`);

@@ -5,6 +5,16 @@ import type { DefinitionInfo } from "../protocol.ts";
 import type { Server } from "../server.ts";
 import { oneLine } from "../state/words.ts";
 
+/** The editor's own icons for the signs of the definitions that Deputy brings, and for likely ones. */
+const ICONS: Readonly<Record<string, string>> = {
+  "●": "hubot",
+  "◆": "robot",
+  "⌕": "search",
+  "☰": "checklist",
+  "✓": "pass",
+  "✎": "edit",
+};
+
 type Item = DefinitionInfo | { readonly detail: string; readonly icon: string };
 
 export class Definitions implements vscode.TreeDataProvider<Item>, vscode.Disposable {
@@ -37,12 +47,11 @@ export class Definitions implements vscode.TreeDataProvider<Item>, vscode.Dispos
       row.tooltip = item.detail;
       return row;
     }
-    const icon = item.icon ? `${oneLine(item.icon, 4)} ` : "";
-    const row = new vscode.TreeItem(`${icon}${oneLine(item.name)}`, vscode.TreeItemCollapsibleState.Collapsed);
+    const row = new vscode.TreeItem(oneLine(item.name), vscode.TreeItemCollapsibleState.Collapsed);
     row.id = item.name;
     row.description = oneLine(item.description, 120);
     row.tooltip = oneLine(item.description, 600);
-    if (!item.icon) row.iconPath = new vscode.ThemeIcon("robot");
+    row.iconPath = iconOf(item.icon);
     return row;
   }
 
@@ -51,6 +60,21 @@ export class Definitions implements vscode.TreeDataProvider<Item>, vscode.Dispos
     this.view.dispose();
     this.#changes.dispose();
   }
+}
+
+/** A sign for which the editor has no icon is drawn as it is, in the colours of icons. */
+function iconOf(sign = "◆"): vscode.IconPath {
+  const known = ICONS[sign];
+  if (known) return new vscode.ThemeIcon(known);
+  const drawn = (colour: string): vscode.Uri => vscode.Uri.parse(`data:image/svg+xml;utf8,${picture(sign, colour)}`);
+  return { light: drawn("#424242"), dark: drawn("#c5c5c5") };
+}
+
+function picture(sign: string, colour: string): string {
+  const text = sign.replace(/[<&]/g, (character) => `&#${String(character.charCodeAt(0))};`);
+  return encodeURIComponent(
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><text x="8" y="13" font-size="13" text-anchor="middle" fill="${colour}">${text}</text></svg>`,
+  );
 }
 
 function details(definition: DefinitionInfo): Item[] {

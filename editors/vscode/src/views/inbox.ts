@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
 import { folderName } from "../editor.ts";
-import { isDiff } from "../state/proposal.ts";
+import { isDiff, withoutLabel } from "../state/proposal.ts";
 import { nameOf, oneLine, visible } from "../state/words.ts";
 
 /** The questions of one agent, or one of them. */
@@ -84,11 +84,6 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
     void vscode.commands.executeCommand("setContext", "deputy.questions", count);
     this.#changes.fire(undefined);
   }
-}
-
-/** The question's title without the label of its agent, which stands above it. */
-export function withoutLabel(request: PermissionRequest): string {
-  return request.title.replace(`[${request.agent.label}] `, "");
 }
 
 /** The folder that a change is in; empty where there is only one. */

@@ -1,0 +1,191 @@
+/** Where prompts are written, and what stands in the way of them. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { after, begin, log, open, type TestPage } from "./page.ts";
+
+const LOOK = log("three_children");
+
+const FILES = [
+  { text: "@src/backoff.py", kind: "file" },
+  { text: "@src/base/", kind: "folder" },
+] as const;
+
+/** Writes a prompt as keys do. */
+function write(page: TestPage, text: string): HTMLTextAreaElement {
+  const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
+  prompt.value = text;
+  prompt.setSelectionRange(text.length, text.length);
+  page.input(prompt);
+  return prompt;
+}
+
+// -- prompts ---------------------------------------------------------------------------------------------------------
+
+test("Enter sends the prompt, Shift+Enter and the Enter of an input method do not", async () => {
+  const page = await open();
+  const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
+  prompt.value = "Why?";
+  page.key(prompt, "Enter", { shiftKey: true });
+  page.key(prompt, "Enter", { isComposing: true });
+  assert.deepEqual(page.news(), []);
+  page.key(prompt, "Enter");
+  assert.deepEqual(page.news(), [{ type: "prompt", text: "Why?", mentions: [], pictures: [] }]);
+  assert.equal(prompt.value, "");
+});
+
+test("what is sent before the page knows its session goes out at once", async () => {
+  const page = await begin();
+  const prompt = write(page, "Why @b");
+  assert.deepEqual(page.news(), [{ type: "complete", text: "Why @b" }]);
+  page.key(prompt, "Enter");
+  assert.deepEqual(page.news(), [{ type: "prompt", text: "Why @b", mentions: [], pictures: [] }]);
+  assert.equal(prompt.value, "");
+});
+
+test("a file is completed by the keys, and Enter sends only when no list is open", async () => {
+  const page = await open();
+  const prompt = write(page, "Explain @b");
+  assert.deepEqual(page.news(), [{ type: "complete", text: "Explain @b" }]);
+  page.tell({ type: "completions", text: "Explain @", answer: { replace: "@", items: [FILES[0]] } });
+  assert.equal(page.one(".completions").hidden, true, "an answer that comes too late");
+  page.tell({ type: "completions", text: "Explain @b", answer: { replace: "@b", items: FILES } });
+  const chosen = () => page.one('[role="option"][aria-selected="true"]');
+  assert.equal(chosen().textContent, "backoff.pysrc");
+  page.key(prompt, "ArrowDown");
+  assert.equal(chosen().title, "@src/base/");
+  assert.equal(prompt.getAttribute("aria-activedescendant"), chosen().id);
+  page.key(prompt, "ArrowUp");
+  page.key(prompt, "Enter");
+  assert.equal(prompt.value, "Explain @src/backoff.py ");
+  assert.equal(page.one(".completions").hidden, true);
+  assert.deepEqual(page.news(), []);
+  page.key(prompt, "Enter");
+  assert.equal(page.news()[0]?.type, "prompt");
+});
+
+test("after a folder the list goes on with what is in it, in front of a closing quote", async () => {
+  const page = await open();
+  const prompt = write(page, "@my");
+  const answer = { replace: "@my", items: [{ text: '@"my dir/"', kind: "folder" as const }] };
+  page.tell({ type: "completions", text: "@my", answer });
+  page.news();
+  page.key(prompt, "Tab");
+  assert.equal(prompt.value, '@"my dir/"');
+  assert.deepEqual(page.news(), [{ type: "complete", text: '@"my dir/' }]);
+});
+
+test("a list that was closed stays closed until the next word", async () => {
+  const page = await open();
+  const prompt = write(page, "/b");
+  page.tell({ type: "completions", text: "/b", answer: { replace: "/b", items: FILES } });
+  page.key(prompt, "Escape");
+  assert.equal(page.one(".completions").hidden, true);
+  page.news();
+  write(page, "/ba");
+  assert.deepEqual(page.news(), []);
+  write(page, "/ba @b");
+  assert.deepEqual(page.news(), [{ type: "complete", text: "/ba @b" }]);
+});
+
+test("what is written whole already is not offered, and Enter sends it", async () => {
+  const page = await open();
+  const prompt = write(page, "/tidy");
+  const item = { text: "/tidy", kind: "command" as const };
+  page.tell({ type: "completions", text: "/tidy", answer: { replace: "/tidy", items: [item] } });
+  page.news();
+  page.key(prompt, "Enter");
+  assert.equal(page.news()[0]?.type, "prompt");
+});
+
+test("a prompt that waits is shown, and can be taken back", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 4).flat());
+  const [waiting] = page.state.queue;
+  assert.ok(waiting);
+  assert.equal(page.one(".queued-text").textContent, waiting.text);
+  page.button("Take this prompt back").click();
+  assert.deepEqual(page.news(), [{ type: "unqueue", promptId: waiting.promptId }]);
+  page.tell({ type: "unsent", text: waiting.text });
+  assert.equal((page.one("textarea.prompt") as HTMLTextAreaElement).value, waiting.text);
+});
+
+test("what is written survives that the page is hidden", async () => {
+  const mention = { uri: "file:///w/a.py", label: "a.py" };
+  const page = await open({ text: "half a thought", mentions: [mention] });
+  assert.equal((page.one("textarea.prompt") as HTMLTextAreaElement).value, "half a thought");
+  page.button("Remove a.py").click();
+  assert.deepEqual(page.draft, { text: "half a thought", mentions: [] });
+});
+
+test("files that are added go with the prompt, each once", async () => {
+  const page = await open();
+  const mention = { uri: "file:///w/a.py", label: "a.py" };
+  page.tell({ type: "mention", mentions: [mention] });
+  page.tell({ type: "mention", mentions: [mention] });
+  const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
+  prompt.value = "Explain";
+  page.news();
+  page.button("Send (Enter)").click();
+  assert.deepEqual(page.news(), [{ type: "prompt", text: "Explain", mentions: [mention], pictures: [] }]);
+});
+
+// -- what stands in the way ------------------------------------------------------------------------------------------
+
+const NOTICES = [
+  [{ server: "stopped" }, "Deputy's server is not running.", "Start", "start"],
+  [{ trusted: false }, "This folder is not trusted: agents read and plan, and change nothing.", "Trust…", "trust"],
+] as const;
+
+for (const [around, text, action, type] of NOTICES) {
+  test(`"${text}" has one thing to do about it`, async () => {
+    const page = await open();
+    page.show(after(LOOK), around);
+    assert.ok(page.one(".notice").textContent.startsWith(text));
+    page.news();
+    page.button(action).click();
+    assert.deepEqual(page.news(), [{ type }]);
+  });
+}
+
+test("a key that is refused can be set, and the log be seen", async () => {
+  const page = await open();
+  const error = { kind: "authentication", message: "The key was refused.", retryable: false, action: "Set another." };
+  page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "error", error } });
+  assert.ok(page.one(".notice").textContent.startsWith("The key was refused. Set another."));
+  page.news();
+  page.button("Set API Key…").click();
+  page.button("Show Log").click();
+  assert.deepEqual(page.news(), [{ type: "setApiKey" }, { type: "showLog" }]);
+});
+
+test("what an agent was doing in the background when the server ended is continued by one click", async () => {
+  const page = await open();
+  const state = after(LOOK);
+  page.show({
+    ...state,
+    agents: Object.fromEntries(
+      Object.entries(state.agents).map(([id, agent]) => [
+        id,
+        agent.parentAgentId === undefined
+          ? agent
+          : { ...agent, status: "failed" as const, failureReason: "interrupted_by_restart" as const },
+      ]),
+    ),
+  });
+  page.news();
+  page.button("Continue").click();
+  assert.deepEqual(page.news(), [{ type: "continue" }]);
+});
+
+test("a turn that the server's end cut off is continued by one click, one that the user stopped is not", async () => {
+  const page = await open();
+  const ended = { turnId: "t1", stopReason: "cancelled" } as const;
+  page.show({ ...after(LOOK), ended: { ...ended, interrupted: true } });
+  assert.equal(page.one(".notice span:nth-child(2)").textContent, "The last turn was interrupted: the server ended.");
+  page.news();
+  page.button("Continue").click();
+  assert.deepEqual(page.news(), [{ type: "continue" }]);
+  page.show({ ...after(LOOK), ended });
+  assert.equal(page.one(".notice").textContent, "Cancelled.");
+});

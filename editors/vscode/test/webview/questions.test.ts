@@ -1,0 +1,120 @@
+/** Questions in the chat, and what answers them. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { nameOfOption } from "../../src/state/proposal.ts";
+import { after, log, open } from "./page.ts";
+
+const ASKING = log("questions");
+
+test("a question stands in the block of its agent, which unfolds once for it", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  const question = page.one(".question");
+  const block = question.closest<HTMLElement>(".block");
+  assert.equal(block?.dataset["state"], "waiting for you");
+  assert.equal(block.querySelector<HTMLElement>(".block-body")?.hidden, false);
+  block.querySelector<HTMLElement>(".block-toggle")?.click();
+  page.show(page.state);
+  assert.equal(block.querySelector<HTMLElement>(".block-body")?.hidden, true);
+});
+
+test("a click on an answer sends that answer, and nothing else does", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  page.news();
+  const question = page.one(".question");
+  for (const key of ["Enter", " ", "y"]) page.key(question, key);
+  page.one(".block-toggle").click();
+  assert.deepEqual(
+    page.news().filter(({ type }) => type === "choose" || type === "deny"),
+    [],
+  );
+  const [request] = Object.values(page.state.questions);
+  assert.ok(request);
+  for (const option of request.options) {
+    page.button(nameOfOption(request, option), question).click();
+    assert.deepEqual(page.news(), [{ type: "choose", requestId: request.requestId, option }]);
+  }
+});
+
+test("a denial with a reason is sent by its own button, not by Enter", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  page.news();
+  page.button("Deny with reason…").click();
+  const note = page.one(".question textarea") as HTMLTextAreaElement;
+  note.value = "Use the other file";
+  page.key(note, "Enter");
+  assert.deepEqual(page.news(), []);
+  page.button("Deny with this reason").click();
+  const [requestId] = Object.keys(page.state.questions);
+  assert.deepEqual(page.news(), [{ type: "deny", requestId, note: "Use the other file" }]);
+});
+
+test("a question that is settled is gone", async () => {
+  const page = await open();
+  for (const step of ASKING) page.hear(step);
+  assert.deepEqual(page.all(".question"), []);
+});
+
+test("what a command hides is spelled out before it is approved", async () => {
+  const page = await open();
+  const state = after(ASKING.slice(0, 1));
+  const [request] = Object.values(state.questions);
+  assert.ok(request);
+  const preview = { type: "command", command: "echo a\u202eb\u001b[2K", cwd: "file:///w/a%20b" } as const;
+  page.show({ ...state, questions: { [request.requestId]: { ...request, preview } } });
+  assert.equal(page.one(".question .command").textContent, "echo a\\u{202e}b\\u{1b}[2K");
+  assert.ok(page.one(".question-body").textContent.includes("in /w/a b"));
+});
+
+test("a proposal that the user has changed is shown as changed", async () => {
+  const page = await open();
+  const state = after(ASKING.slice(0, 1));
+  const [request] = Object.values(state.questions);
+  assert.ok(request);
+  const preview = { type: "diff", uri: "file:///w/a.py", oldText: "one\n", newText: "two\n" } as const;
+  page.show({ ...state, questions: { [request.requestId]: { ...request, preview } } });
+  assert.deepEqual(
+    page.all(".diff .added").map(({ textContent }) => textContent),
+    ["+two\n"],
+  );
+  page.show(
+    { ...state, questions: { [request.requestId]: { ...request, preview } } },
+    { edits: { [request.requestId]: "three\n" } },
+  );
+  assert.deepEqual(
+    page.all(".diff .added").map(({ textContent }) => textContent),
+    ["+three\n"],
+  );
+  assert.ok(page.one(".question-body").textContent.includes("Edited by you"));
+});
+
+test("who asks and who has ended is told to those who listen", async () => {
+  const page = await open();
+  const said: string[] = [];
+  for (const event of ASKING.flat()) {
+    page.hear([event]);
+    const words = page.one("[aria-live=polite]").textContent;
+    if (words && words !== said.at(-1)) said.push(words);
+  }
+  assert.ok(said[0]?.endsWith("waits for you"), said.join("; "));
+  assert.ok(said.at(-1)?.endsWith("completed"), said.join("; "));
+});
+
+test("a command that is too long to be in sight as a whole says so", async () => {
+  const page = await open();
+  const state = after(ASKING.slice(0, 1));
+  const [request] = Object.values(state.questions);
+  assert.ok(request);
+  const shown = (command: string): string => {
+    const preview = { type: "command", command, cwd: "file:///w" } as const;
+    const requestId = `with ${String(command.length)}`;
+    page.show({ ...state, questions: { [requestId]: { ...request, requestId, preview } } });
+    return page.one(".question-body").textContent;
+  };
+  assert.ok(!shown("make test").includes("scroll"));
+  assert.match(shown(`make test #${"x".repeat(2990)}; rm -rf ~`), /3.011 characters: scroll to see all of it/);
+  assert.match(shown(`make test${"\n".repeat(50)}rm`), /61 characters: scroll to see all of it/);
+});

@@ -1,0 +1,184 @@
+/** The blocks of sub-agents and the messages in the chat. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { after, log, open, type TestPage } from "./page.ts";
+
+const LOOK = log("three_children");
+const ASKING = log("questions");
+
+function states(page: TestPage): (string | undefined)[] {
+  return page.all(".block").map((block) => block.dataset["state"]);
+}
+
+// -- sub-agents ------------------------------------------------------------------------------------------------------
+
+test("each sub-agent has a block, in the order of the calls, from its start to its end", async () => {
+  const page = await open();
+  for (const step of LOOK) page.hear(step);
+  const labels = page.all(".block .label").map(({ textContent }) => textContent);
+  const children = Object.values(page.state.agents).filter(({ parentAgentId }) => parentAgentId !== undefined);
+  assert.deepEqual(
+    labels,
+    children.map(({ label }) => label),
+  );
+  assert.deepEqual(
+    states(page),
+    children.map(({ status }) => status),
+  );
+  assert.ok(page.all(".block .figures").every(({ textContent }) => textContent.startsWith("general · ")));
+});
+
+test("a block keeps its element while its agent works, so that focus and fold stay", async () => {
+  const page = await open();
+  page.hear(LOOK.slice(0, 5).flat());
+  const before = page.all(".block");
+  before[0]?.querySelector<HTMLElement>(".block-toggle")?.click();
+  page.hear(LOOK.slice(5).flat());
+  assert.deepEqual(page.all(".block"), before);
+  assert.equal(before[0]?.querySelector(".block-toggle")?.getAttribute("aria-expanded"), "true");
+});
+
+test("Cancel is on each block that runs, names its agent, and is gone when that has ended", async () => {
+  const page = await open();
+  page.show(after(LOOK.slice(0, 5)));
+  const running = page.all(".block").filter((block) => block.dataset["state"] === "running");
+  assert.ok(running.length > 0);
+  for (const block of running) {
+    const label = block.querySelector(".label")?.textContent ?? "";
+    page.button(`Cancel ${label}`, block).click();
+    assert.deepEqual(page.news(), [{ type: "cancelAgent", agentId: block.dataset["agent"] }]);
+  }
+  page.show(after(LOOK));
+  assert.ok(page.all(".block button").every((button) => !button.getAttribute("aria-label")?.startsWith("Cancel")));
+});
+
+test("an unfolded block shows the calls of its agent and its result", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const block = page.all(".block").find((one) => one.dataset["state"] === "completed");
+  assert.ok(block);
+  block.querySelector<HTMLElement>(".block-toggle")?.click();
+  page.show(after(LOOK));
+  const agent = page.state.agents[block.dataset["agent"] ?? ""];
+  assert.equal(block.querySelectorAll(".call").length, agent?.toolCallCount);
+  assert.equal(block.querySelector(".result")?.textContent.trim(), agent?.summary?.replaceAll("`", ""));
+});
+
+test("what a running call puts out is shown while it runs, and its result can be seen whole", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const agentId = page.state.primaryId ?? "";
+  const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z" };
+  const call = {
+    toolCallId: "c1",
+    tool: "shell",
+    title: "shell(make)",
+    kind: "execute",
+    input: {},
+    locations: [],
+  } as const;
+  const { lastSeq } = page.state;
+  const started = { ...at, ...call, type: "tool_call", status: "in_progress", seq: lastSeq + 1, agentSeq: 90 } as const;
+  const put = (text: string) =>
+    ({ ...at, type: "tool_output_delta", afterSeq: lastSeq + 1, toolCallId: "c1", text }) as const;
+  page.hear([started, put("one\n"), put("two\u001b[2K")]);
+  const live = page.all(".call .live").find((output) => !output.hidden);
+  assert.equal(live?.textContent, "one\ntwo\\u{1b}[2K");
+  const ended = {
+    ...at,
+    type: "tool_call_update",
+    toolCallId: "c1",
+    status: "completed",
+    seq: lastSeq + 2,
+    agentSeq: 91,
+  } as const;
+  page.hear([{ ...ended, content: "one\n[cut]", truncated: true }]);
+  assert.equal(live.hidden, true);
+  page.button("Show the result", live.parentElement ?? undefined).click();
+  page.news();
+  page.button("Show all", live.parentElement ?? undefined).click();
+  assert.deepEqual(page.news(), [{ type: "output", agentId, toolCallId: "c1" }]);
+});
+
+test("the line of counts says how many agents run", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  assert.ok(page.one(".status").textContent.endsWith("Agents: 1 primary, 0 running, 3 finished"));
+});
+
+test("what waits for the user stands first, where a narrow side bar does not cut it", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  assert.ok(page.one(".status").textContent.startsWith("1 waiting for you · "));
+});
+
+test("a page can be drawn whatever the settings say", async () => {
+  const page = await open();
+  page.show(after(LOOK), { mode: "careless" as "default" });
+  assert.equal(page.all(".pick")[0]?.textContent, "Ask");
+});
+
+test("the thread of a sub-agent has its banner and no prompt", async () => {
+  const page = await open();
+  const state = after(LOOK);
+  const child = Object.values(state.agents).find(({ parentAgentId }) => parentAgentId !== undefined);
+  page.show(state, { agentId: child?.agentId });
+  assert.equal(page.one(".composer").hidden, true);
+  assert.ok(page.one(".banner").textContent.includes("Read-only thread of ["));
+  page.news();
+  page.button("Next").click();
+  const [next] = page.news();
+  assert.ok(next?.type === "thread" && next.agentId !== child?.agentId);
+});
+
+// -- messages --------------------------------------------------------------------------------------------------------
+
+test("an answer in the making grows, and is replaced by the whole", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 3).flat());
+  assert.equal(page.all(".streaming").length, 1);
+  page.hear(log("plan_and_queue").slice(3).flat());
+  assert.deepEqual(page.all(".streaming"), []);
+  const entries = page.state.entries[page.state.primaryId ?? ""]?.filter(({ type }) => type === "message");
+  assert.equal(page.all(".message").length, entries?.length);
+});
+
+test("a message of great length is cut, also while it grows, and can be seen whole", async () => {
+  const page = await open();
+  const { primaryId: agentId = "", lastSeq } = after(LOOK);
+  page.show(after(LOOK));
+  const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z", messageId: "long" } as const;
+  const piece = `${"x".repeat(79)}\n`.repeat(1000);
+  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: `\`\`\`\n${piece}` }]);
+  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
+  const before = page.one(".streaming pre");
+  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
+  assert.equal(page.one(".streaming pre"), before, "what is not shown is not drawn");
+  assert.match(page.one(".streaming").textContent, /240.004 characters so far$/);
+  const text = `\`\`\`\n${piece.repeat(3)}`;
+  page.hear([{ ...at, type: "message", role: "assistant", text, seq: lastSeq + 1, agentSeq: 90 }]);
+  const [shown] = page.all(".message").slice(-1);
+  assert.ok((shown?.textContent.length ?? 0) < 101_000);
+  page.news();
+  const [all] = [...(shown?.querySelectorAll<HTMLElement>("button") ?? [])].slice(-1);
+  assert.match(all?.textContent ?? "", /Show all 240.004 characters/);
+  all?.click();
+  assert.deepEqual(page.news(), [{ type: "message", agentId, messageId: "long" }]);
+});
+
+test("the words of the user are text, whatever they look like", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const user = page.all(".message.user")[0];
+  assert.equal(user?.querySelectorAll(".markdown *").length, 0);
+});
+
+test("the plan shows its steps and how many are done", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 2).flat());
+  const plan = Object.values(page.state.plans)[0] ?? [];
+  assert.equal(page.all(".plan li").length, plan.length);
+  const done = plan.filter(({ status }) => status === "completed").length;
+  assert.ok(page.one(".plan-box summary").textContent.includes(`${String(done)} of ${String(plan.length)} done`));
+});
