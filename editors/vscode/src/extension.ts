@@ -81,7 +81,11 @@ function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscod
   const restart = explained(server, () => server.restart());
   keep(key.onDidChange(() => server.state === "running" && void restart()));
   const configure = explained(server, () => server.configure());
-  keep(vscode.workspace.onDidGrantWorkspaceTrust(() => void configure()));
+  const trust = explained(server, async () => {
+    await server.configure();
+    await sessions.refresh();
+  });
+  keep(vscode.workspace.onDidGrantWorkspaceTrust(() => void trust()));
   keep(
     vscode.workspace.onDidChangeConfiguration((change) => {
       // Also where none runs: it may have been this setting that kept it from starting.

@@ -57,7 +57,7 @@ export class Sessions implements vscode.Disposable {
     return this.#states.get(sessionId);
   }
 
-  /** The mode that was chosen for a session; undefined: that of the settings. */
+  /** The mode that is in force in a session, as far as it is known. */
   modeOf(sessionId: string): PermissionMode | undefined {
     return this.#states.get(sessionId)?.info?.permissionMode;
   }
@@ -160,6 +160,11 @@ export class Sessions implements vscode.Disposable {
     await this.#learn(sessionId);
   }
 
+  /** Asks for all anew, as when other modes are in force. */
+  async refresh(): Promise<void> {
+    for (const sessionId of this.#states.keys()) await this.#load(sessionId);
+  }
+
   async setModel(sessionId: string, model: string): Promise<void> {
     await this.#server.request("deputy/session/setModel", { sessionId, model });
     await this.#learn(sessionId);
@@ -187,11 +192,14 @@ export class Sessions implements vscode.Disposable {
 
   /** Asks for title and settings anew. Loading all of the session would lose what of a message was streamed so far. */
   async #learn(sessionId: string): Promise<void> {
+    if (!this.#states.get(sessionId)?.info) return this.#load(sessionId);
     const { sessions } = await this.#server.request("deputy/session/list", { limit: NEWEST, includeArchived: true });
-    const info = sessions.find((one) => one.sessionId === sessionId);
+    const found = sessions.find((one) => one.sessionId === sessionId);
     const state = this.#states.get(sessionId);
-    if (!info || !state) return;
-    this.#states.set(sessionId, { ...state, info });
+    if (!found || !state) return;
+    // A list tells only a mode that was chosen; the one in force, which the session began with, stays until then.
+    const permissionMode = found.permissionMode ?? state.info?.permissionMode;
+    this.#states.set(sessionId, { ...state, info: { ...found, ...(permissionMode && { permissionMode }) } });
     this.#changes.fire({ sessionId });
   }
 

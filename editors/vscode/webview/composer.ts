@@ -53,6 +53,9 @@ export class Composer implements Part {
   #mentions: readonly Mention[] = [];
   #pictures: readonly Picture[] = [];
   #queued: SessionState["queue"] | undefined;
+  #isServed = false;
+  /** What was sent while there was no server to take it. */
+  #early: readonly string[] = [];
 
   /** What is written goes out by `send` at once, also before there is a session to show. */
   constructor(draft: Draft | undefined, remember: (draft: Draft) => void, send: View["send"]) {
@@ -99,7 +102,10 @@ export class Composer implements Part {
     setText(this.#folder, folder);
     draw(this.#mode, modeOf(mode).name, `Permission mode: ${modeOf(mode).about}`);
     draw(this.#model, model || "Model", "Model of this session");
-    if (this.#queued !== view.state.queue) this.#drawQueue(view);
+    this.#isServed = view.around.server === "running";
+    if (this.#early.length && view.around.server !== "starting") this.#early = [];
+    else if (this.#queued === view.state.queue) return;
+    this.#drawQueue(view.state.queue);
   }
 
   /** Adds files, and text in front of what is written. */
@@ -132,6 +138,10 @@ export class Composer implements Part {
     const text = this.#text.value.trim();
     if (!text && this.#pictures.length === 0) return;
     this.#send({ type: "prompt", text, mentions: this.#mentions, pictures: this.#pictures });
+    if (!this.#isServed) {
+      this.#early = [...this.#early, text];
+      this.#drawQueue(this.#queued ?? []);
+    }
     this.#text.value = "";
     this.#mentions = this.#pictures = [];
     this.#changed();
@@ -190,20 +200,23 @@ export class Composer implements Part {
     );
   }
 
-  #drawQueue(view: View): void {
-    this.#queued = view.state.queue;
-    this.#queue.hidden = view.state.queue.length === 0;
+  #drawQueue(queue: SessionState["queue"]): void {
+    this.#queued = queue;
+    this.#queue.hidden = queue.length + this.#early.length === 0;
+    const row = (text: string, why: string, ...more: readonly Node[]): HTMLElement =>
+      h(
+        "div",
+        { class: "queued", title: `${why}: ${oneLine(text, 500)}` },
+        icon("clock"),
+        h("span", { class: "queued-text" }, oneLine(text, 120)),
+        ...more,
+      );
+    const takeBack = (promptId: string): HTMLElement =>
+      iconButton("close", "Take this prompt back", () => this.#send({ type: "unqueue", promptId }));
     fill(
       this.#queue,
-      ...view.state.queue.map(({ promptId, text }) =>
-        h(
-          "div",
-          { class: "queued" },
-          icon("clock"),
-          h("span", { class: "queued-text", title: oneLine(text, 500) }, oneLine(text, 120)),
-          iconButton("close", "Take this prompt back", () => view.send({ type: "unqueue", promptId })),
-        ),
-      ),
+      ...this.#early.map((text) => row(text || "a picture", "Goes when Deputy has started")),
+      ...queue.map(({ promptId, text }) => row(text, "Runs after this turn", takeBack(promptId))),
     );
   }
 }

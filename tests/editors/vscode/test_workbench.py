@@ -123,7 +123,31 @@ async def test_a_picture_that_is_pasted_goes_with_the_prompt(window: Window) -> 
     await expect(window.chat.get_by_alt_text("Pasted picture")).to_be_visible()
     await window.ask("look at the picture")
     await expect(window.chat.locator(".message.assistant")).to_contain_text("I see the picture.")
-    await expect(window.chat.locator(".message.user").get_by_alt_text("Picture 1 of the prompt")).to_be_visible()
+    pictures = window.chat.locator(".message.user").get_by_alt_text("Picture 1 of the prompt")
+    await expect(pictures).to_be_visible()
+    await window.chat.locator("textarea.prompt").evaluate(PASTE_A_PICTURE)
+    await expect(window.chat.get_by_alt_text("Pasted picture")).to_be_visible()
+    await window.chat.locator("textarea.prompt").press("Enter")  # a picture alone is a prompt, too
+    await expect(pictures).to_have_count(2)
+
+
+async def test_a_problem_is_given_to_deputy_from_its_quick_fixes(window: Window) -> None:
+    (window.project / "broken.json").write_text('{"a": }\n')
+    await window.open_file("broken.json")
+    await expect(window.page.locator(".squiggly-error")).to_be_visible()
+    await window.command("Go to Next Problem in Files")
+    await window.page.keyboard.press("Control+.")
+    await window.page.locator(".action-widget .monaco-list-row", has_text="Ask Deputy to fix").click()
+    await expect(window.chat.locator(".message.user")).to_contain_text("Fix in broken.json:")
+    await expect(window.chat.locator(".message.user")).to_contain_text("- line 1: Value expected")
+    await expect(window.chat.locator(".message.assistant")).to_contain_text("There is nothing to fix.")
+
+
+async def test_the_first_steps_show_what_is_done_already(window: Window) -> None:
+    await window.command("Welcome: Open Walkthrough...")
+    await window.page.locator(".quick-input-widget .monaco-list-row", has_text="Get started with Deputy").click()
+    step = window.page.locator(".getting-started-step", has_text="Have the server")
+    await expect(step.locator(".codicon-getting-started-step-checked")).to_be_visible()
 
 
 async def test_what_goes_with_a_prompt_arrives_in_a_hidden_chat_and_comes_back_from_the_queue(window: Window) -> None:
@@ -149,17 +173,19 @@ async def test_what_goes_with_a_prompt_arrives_in_a_hidden_chat_and_comes_back_f
 async def test_a_session_works_in_the_folder_that_was_picked(
     browser: BrowserContext, workbench: str, tmp_path: Path
 ) -> None:
-    names = ("first", "second")
+    names = ("first/app", "second/app")  # folders of one name are told apart by the one above
     first, second = (make_project(tmp_path / name) for name in names)
     folders = tmp_path / "both.code-workspace"
     folders.write_text(json.dumps({"folders": [{"path": name} for name in names]}))
     async with open_window(browser, workbench, folders) as window:
         await window.open_chat()
-        await expect(window.chat.locator(".folder")).to_have_text("first")
+        await expect(window.chat.locator(".folder")).to_have_text("first/app")
         await window.command("Deputy: New Session")
         await window.page.locator(".quick-input-widget .monaco-list-row", has_text="second").click()
-        await expect(window.chat.locator(".folder")).to_have_text("second")
+        await expect(window.chat.locator(".folder")).to_have_text("second/app")
         await window.ask("improve the greeting")
+        await window.page.locator(".pane-header", has_text="Questions").click()
+        await expect(window.row("edit_file(greet.py)")).to_contain_text("second/app")
         await window.question("edit_file").get_by_role("button", name="Approve", exact=True).click()
         await expect(window.chat.locator(".message.assistant")).to_be_visible()
     assert GREETING in (first / "greet.py").read_text("utf-8")
@@ -175,6 +201,8 @@ async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(
         async with open_window(browser, url, make_project(tmp_path / "project")) as window:
             await window.open_chat()
             await expect(window.chat.locator(".notice")).to_contain_text("This folder is not trusted")
+            mode = window.chat.get_by_role("button", name="Permission mode")
+            await expect(mode).to_have_text("Plan")
             await window.ask("improve the greeting")
             await expect(window.chat.locator(".message.assistant")).to_be_visible()
             assert GREETING in window.text("greet.py")
@@ -182,5 +210,6 @@ async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(
             await window.chat.get_by_role("button", name="Trust…").click()
             await window.page.locator(".workspace-trust-buttons-row").get_by_role("button", name="Trust").first.click()
             await expect(window.chat.locator(".notice")).to_be_hidden()
+            await expect(mode).to_have_text("Ask")
             await window.ask("improve the greeting")
             await expect(window.question("edit_file")).to_be_visible()

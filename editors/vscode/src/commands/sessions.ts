@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 
 import { modeOf, oneLine, PERMISSION_MODES } from "../state/words.ts";
-import type { SessionInfo } from "../protocol.ts";
+import type { PermissionMode, SessionInfo } from "../protocol.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
 const FORMATS = [
@@ -95,11 +95,21 @@ async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | u
   return (await vscode.window.showQuickPick(items, { title: "Open session" }))?.session;
 }
 
-async function setMode({ sessions }: Deputy): Promise<void> {
+async function setMode({ sessions, questions }: Deputy): Promise<void> {
   const state = await sessions.present();
   const items = PERMISSION_MODES.map((mode) => ({ label: modeOf(mode).name, description: modeOf(mode).about, mode }));
   const chosen = await vscode.window.showQuickPick(items, { title: "How much may agents do without asking?" });
-  if (chosen) await sessions.setMode(state.sessionId, chosen.mode);
+  if (!chosen || !(await isMeant(chosen.mode, questions.list().length))) return;
+  await sessions.setMode(state.sessionId, chosen.mode);
+}
+
+/** A mode that asks less also answers what is asked already, so it has to be meant. */
+async function isMeant(mode: PermissionMode, waiting: number): Promise<boolean> {
+  if (mode !== "bypass" && !(mode === "accept_edits" && waiting > 0)) return true;
+  const { name, about } = modeOf(mode);
+  const answers = "What the mode allows of the questions that wait is done at once.";
+  const detail = `From now on: ${about}.${waiting ? ` ${answers}` : ""}`;
+  return (await vscode.window.showWarningMessage(`${name}?`, { modal: true, detail }, name)) === name;
 }
 
 async function setModel({ server, sessions }: Deputy): Promise<void> {

@@ -10,6 +10,7 @@ import {
   click,
   ended,
   file,
+  heard,
   onDisk,
   question,
   results,
@@ -91,15 +92,19 @@ test("a running sub-agent is told something", async (deputy) => {
   const child = await agent(deputy, "improve the greeting", "running");
   const { requestId } = await question(deputy, "edit_file");
   const sessionId = deputy.sessions.current?.sessionId ?? "";
+  const told: unknown[][] = [];
+  const restore = heard("setStatusBarMessage", told);
   await whileAnswering("showInputBox", "Mind the tests", () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.agent.steer", { sessionId, agentId: child.agentId })),
   );
+  restore();
+  assert.equal(told[0]?.[0], "$(check) improve the greeting reads it after its next tool results.");
   await vscode.commands.executeCommand("deputy.question.deny", requestId);
   const state = await ended(deputy);
-  const told = transcriptOf(state, child.agentId).some(
+  const isRead = transcriptOf(state, child.agentId).some(
     (one) => one.type === "message" && one.text === "Mind the tests",
   );
-  assert.ok(told);
+  assert.ok(isRead);
 });
 
 test("the edits of one sub-agent are taken back", async (deputy) => {

@@ -174,6 +174,49 @@ test("sessions that work in a folder of another window are not offered", async (
   assert.ok(!ids.includes(other.sessionId));
 });
 
+test("the mode of a session is told as it is, whatever the settings say meanwhile", async (deputy) => {
+  const settings = vscode.workspace.getConfiguration("deputy");
+  const set = (mode: string | undefined): Thenable<void> =>
+    settings.update("permissionMode", mode, vscode.ConfigurationTarget.Global);
+  await set("accept_edits");
+  try {
+    ask("hello");
+    const { sessionId } = await ended(deputy);
+    await set(undefined);
+    // It hears of the title that the session was given.
+    await until("the title", () => deputy.sessions.get(sessionId)?.info?.title === "hello");
+    assert.equal(deputy.sessions.modeOf(sessionId), "accept_edits");
+  } finally {
+    await set(undefined);
+  }
+});
+
+test("a mode in which nothing is asked has to be meant", async (deputy) => {
+  ask("improve the greeting");
+  await question(deputy, "edit_file");
+  const sessionId = deputy.sessions.current?.sessionId ?? "";
+  await whileAnswering("showQuickPick", { mode: "bypass" }, () =>
+    whileAnswering("showWarningMessage", undefined, () =>
+      Promise.resolve(vscode.commands.executeCommand("deputy.setMode")),
+    ),
+  );
+  assert.equal(deputy.sessions.modeOf(sessionId), "default");
+  assert.equal(deputy.questions.list().length, 1);
+});
+
+test("a session is archived, out of the list, and put back", async (deputy) => {
+  ask("hello");
+  const { sessionId } = await ended(deputy);
+  const rowOf = async (): Promise<HistoryItem | undefined> =>
+    (await deputy.history.getChildren()).find((one) => "sessionId" in one && one.sessionId === sessionId);
+  const row = await rowOf();
+  assert.ok(row && String(deputy.history.getTreeItem(row).contextValue).includes("archive"));
+  await vscode.commands.executeCommand("deputy.session.archive", row);
+  assert.equal(await rowOf(), undefined);
+  await vscode.commands.executeCommand("deputy.session.unarchive");
+  assert.ok(await rowOf());
+});
+
 test("a turn that the user stopped is not taken for one that was cut off", async (deputy) => {
   ask("take your time");
   await until("the turn", () => deputy.sessions.current?.turn);

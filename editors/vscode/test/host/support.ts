@@ -140,7 +140,10 @@ export async function clickLens(uri: vscode.Uri, title: string): Promise<void> {
 }
 
 /** Keeps what the editor is asked to show instead of showing it, until the function that it gives is called. */
-export function heard(name: "showErrorMessage", told: unknown[][]): () => void {
+export function heard(
+  name: "showErrorMessage" | "showWarningMessage" | "setStatusBarMessage",
+  told: unknown[][],
+): () => void {
   const before = Object.getOwnPropertyDescriptor(vscode.window, name);
   const value = (...args: unknown[]): Promise<undefined> => {
     told.push(args);

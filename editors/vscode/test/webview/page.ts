@@ -6,7 +6,8 @@ import type { FromPage, Surroundings, ToPage } from "../../src/page/messages.ts"
 import type { EventParams } from "../../src/protocol.ts";
 import { emptySession, reduce, type SessionState } from "../../src/state/session.ts";
 
-const AROUND: Surroundings = {
+/** What is around the page unless a test says something else. */
+export const AROUND: Surroundings = {
   server: "running",
   agentId: undefined,
   mode: "default",

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { after, begin, log, open, type TestPage } from "./page.ts";
+import { after, AROUND, begin, log, open, type TestPage } from "./page.ts";
 
 const LOOK = log("three_children");
 
@@ -41,6 +41,21 @@ test("what is sent before the page knows its session goes out at once", async ()
   page.key(prompt, "Enter");
   assert.deepEqual(page.news(), [{ type: "prompt", text: "Why @b", mentions: [], pictures: [] }]);
   assert.equal(prompt.value, "");
+});
+
+test("a prompt that is sent while the server starts is seen to wait, and goes from there when it has started", async () => {
+  const page = await open();
+  const waiting = () => page.all(".queued-text").map(({ textContent }) => textContent);
+  page.show(page.state, { server: "starting" });
+  page.key(write(page, "Why?"), "Enter");
+  assert.deepEqual(waiting(), ["Why?"]);
+  assert.equal(page.one(".status").textContent, "Deputy is starting");
+  page.tell({ type: "around", around: { ...AROUND, server: "starting" } });
+  assert.deepEqual(waiting(), ["Why?"]);
+  page.tell({ type: "around", around: AROUND });
+  assert.deepEqual(waiting(), []);
+  page.key(write(page, "And now?"), "Enter");
+  assert.deepEqual(waiting(), []);
 });
 
 test("a file is completed by the keys, and Enter sends only when no list is open", async () => {
