@@ -71,14 +71,17 @@ export class Approvals {
     }
     if (request.preview.oldText === null) return this.openDiff(requestId);
     const uri = vscode.Uri.parse(request.preview.uri);
-    const document = await vscode.workspace.openTextDocument(uri).then(undefined, () => undefined);
-    if (!document) {
+    const isThere = await vscode.workspace.fs.stat(uri).then(
+      () => true,
+      () => false,
+    );
+    if (!isThere) {
       const name = vscode.workspace.asRelativePath(uri);
-      void vscode.window.showWarningMessage(`${name} cannot be opened: here is the change that was proposed for it.`);
+      void vscode.window.showWarningMessage(`${name} is not there any more: this is the change proposed for it.`);
       return this.openDiff(requestId);
     }
     const line = firstLine(request);
-    await vscode.window.showTextDocument(document, { selection: new vscode.Range(line, 0, line, 0), preview: true });
+    await vscode.window.showTextDocument(uri, { selection: new vscode.Range(line, 0, line, 0), preview: true });
   }
 
   /** The change as a diff, whose right side can be edited before it is approved. */

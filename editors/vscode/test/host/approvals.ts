@@ -227,38 +227,6 @@ test("a file in which the user is typing is changed, and left for the user to sa
   await document.save();
 });
 
-test("a file that is another one by now, as after a change of branch, is left alone, and both are told", async (deputy) => {
-  const greet = await file("greet.py");
-  ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
-  const atCode = (): string => {
-    const body = deputy.threads.get(requestId)?.comments[0]?.body;
-    return body instanceof vscode.MarkdownString ? body.value : "";
-  };
-  assert.ok(!atCode().includes("has changed"));
-  writeFileSync(greet.fsPath, "# of another branch\n");
-  await vscode.commands.executeCommand("deputy.question.show", requestId);
-  await until("the question says so", () => atCode().includes("The file has changed since"));
-  await vscode.commands.executeCommand("deputy.question.approve", requestId);
-  const state = await ended(deputy);
-  assert.equal(await onDisk(greet), "# of another branch\n");
-  const told = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
-  assert.match(told, /^greet\.py has changed .*read; read it again\.$/);
-});
-
-test("the change to a file that is gone is shown all the same", async (deputy) => {
-  const greet = await file("greet.py");
-  ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
-  await vscode.workspace.fs.delete(greet);
-  const told: unknown[][] = [];
-  const restore = heard("showWarningMessage", told);
-  await vscode.commands.executeCommand("deputy.question.show", requestId);
-  restore();
-  assert.deepEqual(told, [["greet.py cannot be opened: here is the change that was proposed for it."]]);
-  await until("the diff", () => diffTabs().length === 1);
-});
-
 test("a new file is written when it is approved", async (deputy) => {
   ask("write a new file");
   const request = await proposal(deputy, "write_file(notes/plan.md)");
@@ -308,4 +276,36 @@ test("a command is run when it is approved", async (deputy) => {
   await vscode.commands.executeCommand("deputy.question.approve", request.requestId);
   const state = await ended(deputy);
   assert.ok(results(state, state.primaryId ?? "", "shell")[0]?.includes("greet.py"));
+});
+
+test("the change to a file that is gone is shown all the same", async (deputy) => {
+  const backoff = await file("backoff.py");
+  ask("rewrite the loop");
+  const { requestId } = await question(deputy, "write_file");
+  await vscode.workspace.fs.delete(backoff);
+  const told: unknown[][] = [];
+  const restore = heard("showWarningMessage", told);
+  await vscode.commands.executeCommand("deputy.question.show", requestId);
+  restore();
+  assert.deepEqual(told, [["backoff.py is not there any more: this is the change proposed for it."]]);
+  await until("the diff", () => diffTabs().length === 1);
+});
+
+test("a file that is another one by now, as after a change of branch, is left alone, and both are told", async (deputy) => {
+  const greet = await file("greet.py");
+  ask("improve the greeting");
+  const { requestId } = await question(deputy, "edit_file");
+  const atCode = (): string => {
+    const body = deputy.threads.get(requestId)?.comments[0]?.body;
+    return body instanceof vscode.MarkdownString ? body.value : "";
+  };
+  assert.ok(!atCode().includes("has changed"));
+  writeFileSync(greet.fsPath, "# of another branch\n");
+  await vscode.commands.executeCommand("deputy.question.show", requestId);
+  await until("the question says so", () => atCode().includes("The file has changed since"));
+  await vscode.commands.executeCommand("deputy.question.approve", requestId);
+  const state = await ended(deputy);
+  assert.equal(await onDisk(greet), "# of another branch\n");
+  const told = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
+  assert.match(told, /^greet\.py has changed .*; read it again\.$/);
 });
