@@ -115,4 +115,6 @@ class SessionLoadResult(Wire):
     """The prompts that wait, in order."""
     last_turn: TurnOutcome | None = None
     """How the last turn ended; absent while one runs, and before the first."""
+    snapshot: Flag | None = None
+    """Whether the session is live in another server process: no events follow, and what would change it is an error."""
     last_seq: Count

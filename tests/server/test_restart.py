@@ -159,6 +159,21 @@ async def test_a_turn_that_the_end_of_the_server_cut_off_is_told_from_one_that_w
             assert (await load(client, session_id))["lastTurn"]["stopReason"] == "end_turn"
 
 
+async def test_a_session_that_runs_in_another_server_is_told_to_be_a_snapshot(workspace: Path, tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with messages_api(lambda _body, _n: say("on we go", gate=gate)) as api:
+        async with deputy(api, workspace, tmp_path / "state") as one:
+            session_id, _ = await one.session()
+            one.start_prompt(session_id, "go")
+            await one.event("turn_started")
+            async with deputy(api, workspace, tmp_path / "state") as other:
+                seen = await load(other, session_id)
+                assert seen["snapshot"] is True
+                assert "lastTurn" not in seen
+            assert "snapshot" not in await load(one, session_id)
+        gate.set()
+
+
 async def test_a_question_that_was_open_is_gone_and_its_edit_was_not_made(workspace: Path, tmp_path: Path) -> None:
     (workspace / "a.txt").write_text("old\n")
 

@@ -88,9 +88,7 @@ function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscod
   keep(vscode.workspace.onDidGrantWorkspaceTrust(() => void trust()));
   keep(
     vscode.workspace.onDidChangeConfiguration((change) => {
-      // Also where none runs: it may have been this setting that kept it from starting.
-      if (change.affectsConfiguration(`${SECTION}.server`)) void restart();
-      else if (change.affectsConfiguration(SECTION)) void configure();
+      if (change.affectsConfiguration(SECTION)) void configure();
     }),
   );
   keep(
@@ -98,5 +96,19 @@ function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscod
       if (state !== "running") questions.clear();
     }),
   );
+  followSteps(server, keep);
   void explained(server, () => sessions.restore())();
+}
+
+/**
+ * Ticks the step of the walkthrough that is about the server. A context ticks a step when it comes to hold while the
+ * walkthrough shows, and never if it held before; that page is a tab of no known kind.
+ */
+function followSteps(server: Server, keep: (part: vscode.Disposable) => void): void {
+  const tick = async (): Promise<void> => {
+    if (server.state !== "running") return;
+    for (const holds of [true, false]) await vscode.commands.executeCommand("setContext", "deputy.ready", holds);
+  };
+  keep(server.onState(() => void tick()));
+  keep(vscode.window.tabGroups.onDidChangeTabs(({ opened }) => opened.some(({ input }) => !input) && void tick()));
 }

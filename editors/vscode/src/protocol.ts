@@ -1078,6 +1078,8 @@ export interface SessionLoadResult {
   readonly promptQueue: readonly PromptQueueEntry[];
   /** How the last turn ended; absent while one runs, and before the first. */
   readonly lastTurn?: TurnOutcome;
+  /** Whether the session is live in another server process: no events follow, and what would change it is an error. */
+  readonly snapshot?: boolean;
   readonly lastSeq: number;
 }
 

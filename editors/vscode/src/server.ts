@@ -64,6 +64,8 @@ export class Server implements vscode.Disposable {
   #state: ServerState = "stopped";
   /** It did not start, which other settings may mend. */
   #failed = false;
+  /** The settings that it was started by last. */
+  #launched: string | undefined;
   #capabilities: ServerCapabilities | undefined;
 
   readonly onEvent = this.#events.event;
@@ -137,9 +139,11 @@ export class Server implements vscode.Disposable {
     });
   }
 
-  /** Tells the server of changed settings. */
+  /** Takes changed settings: starts another server where another one is named, else tells the one that runs. */
   async configure(): Promise<void> {
-    if (this.#failed) await this.start();
+    const launched = this.#launched;
+    if (launched !== undefined && launched !== JSON.stringify(launchSettings())) return this.restart();
+    if (this.#failed) return this.start();
     if (this.#state !== "running") return;
     const settings = { [SECTION]: serverSettings() };
     await this.#client?.sendNotification("workspace/didChangeConfiguration", { settings });
@@ -167,7 +171,9 @@ export class Server implements vscode.Disposable {
   /** Starts a server, unless another one is wanted by now. */
   async #start(starting: Promise<void>): Promise<void> {
     this.#failed = false;
-    const { command, args } = await findServer(launchSettings());
+    const wanted = launchSettings();
+    this.#launched = JSON.stringify(wanted);
+    const { command, args } = await findServer(wanted);
     const env = { ...process.env, ...(await this.#key.environment()) };
     if (this.#starting !== starting) return;
     this.log.info(`starting ${command} ${args.join(" ")}`);

@@ -81,7 +81,8 @@ export class AgentBlock implements Part {
   }
 
   #drawActions(view: View, agent: AgentView): void {
-    const key = `${hasNotEnded(agent)}/${view.around.can.revert}/${view.around.can.message}`;
+    const isOthers = view.state.snapshot;
+    const key = `${isOthers}/${hasNotEnded(agent)}/${view.around.can.revert}/${view.around.can.message}`;
     if (this.#actionsFor === key) return;
     this.#actionsFor = key;
     const name = oneLine(agent.label, 40);
@@ -90,13 +91,16 @@ export class AgentBlock implements Part {
     fill(
       this.#actions,
       live &&
+        !isOthers &&
         view.around.can.message &&
         iconButton("comment", `Tell ${name} something`, () => view.send({ type: "steer", agentId })),
       !live &&
+        !isOthers &&
         view.around.can.revert &&
         iconButton("discard", `Revert the edits of ${name}`, () => view.send({ type: "revert", agentId })),
       iconButton("link-external", `Open the thread of ${name}`, () => view.send({ type: "thread", agentId })),
       live &&
+        !isOthers &&
         button("Cancel", () => view.send({ type: "cancelAgent", agentId }), {
           class: "secondary small",
           label: `Cancel ${name}`,

@@ -12,7 +12,7 @@ interface Notice {
 
 interface Action {
   readonly text: string;
-  readonly type: "start" | "trust" | "continue" | "setApiKey" | "pickModel" | "showLog";
+  readonly type: "start" | "refresh" | "trust" | "continue" | "setApiKey" | "pickModel" | "showLog";
 }
 
 /** What helps against failures of the model, by their kind. */
@@ -78,6 +78,10 @@ function noticesOf({ state, around }: View): readonly Notice[] {
   if (!around.trusted) {
     const text = "This folder is not trusted: agents read and plan, and change nothing.";
     notices.push({ text, icon: "shield", actions: [{ text: "Trust…", type: "trust" }] });
+  }
+  if (state.snapshot) {
+    const text = "This session is open in another window: this is how it was when it was read.";
+    notices.push({ text, icon: "eye", actions: [{ text: "Read Again", type: "refresh" }] });
   }
   const { ended } = state;
   if (isInterrupted(state)) {

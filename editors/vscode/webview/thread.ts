@@ -29,7 +29,7 @@ export class ThreadBanner implements Part {
     if (key === this.#drawn) return;
     this.#drawn = key;
     const go = (agentId: string | undefined) => () => agentId !== undefined && send({ type: "thread", agentId });
-    const live = hasNotEnded(agent);
+    const live = hasNotEnded(agent) && !state.snapshot;
     const isChildOfChild = parent?.parentAgentId !== undefined;
     fill(
       this.element,
@@ -59,7 +59,8 @@ export class ThreadBanner implements Part {
             class: "secondary",
             icon: "comment",
           }),
-        !live &&
+        !hasNotEnded(agent) &&
+          !state.snapshot &&
           around.can.revert &&
           button("Revert its edits", () => send({ type: "revert", agentId: agent.agentId }), {
             class: "secondary",

@@ -182,6 +182,7 @@ def _loaded(session: Reading) -> SessionLoadResult:
         plans=tuple(AgentPlan(agent_id=agent_id, entries=convert.plan(steps)) for agent_id, steps in plans if steps),
         prompt_queue=convert.prompts(session.waiting()),
         last_turn=session.view.last_turn and convert.turn_outcome(session.view.last_turn),
+        snapshot=None if isinstance(session, Session) else True,
         last_seq=last_seq,
     )
 

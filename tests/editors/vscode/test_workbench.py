@@ -144,6 +144,8 @@ async def test_a_problem_is_given_to_deputy_from_its_quick_fixes(window: Window)
 
 
 async def test_the_first_steps_show_what_is_done_already(window: Window) -> None:
+    await window.ask("hello")  # the server runs by the time it is answered
+    await expect(window.chat.locator(".message.assistant")).to_be_visible()
     await window.command("Welcome: Open Walkthrough...")
     await window.page.locator(".quick-input-widget .monaco-list-row", has_text="Get started with Deputy").click()
     step = window.page.locator(".getting-started-step", has_text="Have the server")
@@ -207,9 +209,15 @@ async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(
             await expect(window.chat.locator(".message.assistant")).to_be_visible()
             assert GREETING in window.text("greet.py")
 
+            await window.ask("take your time")
+            stop = window.chat.get_by_role("button", name="Stop all agents of this session")
+            await expect(stop).to_be_visible()
             await window.chat.get_by_role("button", name="Trust…").click()
             await window.page.locator(".workspace-trust-buttons-row").get_by_role("button", name="Trust").first.click()
             await expect(window.chat.locator(".notice")).to_be_hidden()
             await expect(mode).to_have_text("Ask")
+            await stop.click()  # the turn has gone on
+            await expect(window.chat.locator(".notice")).to_have_text("Cancelled.")
+            await expect(window.page.locator(".notifications-toasts .notification-list-item")).to_have_count(0)
             await window.ask("improve the greeting")
             await expect(window.question("edit_file")).to_be_visible()

@@ -797,6 +797,7 @@
 ---@field plans deputy.AgentPlan[] Of the agents that have one.
 ---@field promptQueue deputy.PromptQueueEntry[] The prompts that wait, in order.
 ---@field lastTurn? deputy.TurnOutcome How the last turn ended; absent while one runs, and before the first.
+---@field snapshot? boolean Whether the session is live in another server process: no events follow, and what would change it is an error.
 ---@field lastSeq integer
 
 ---How the session starts.

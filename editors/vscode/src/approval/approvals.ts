@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 
 import type { PermissionOption } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
-import { editedInput, firstLine, hunksOf, isDiff, withoutHunk } from "../state/proposal.ts";
+import { editedInput, firstLine, hasPlace, hunksOf, isDiff, withoutHunk } from "../state/proposal.ts";
 import { oneLine } from "../state/words.ts";
 import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
@@ -69,7 +69,7 @@ export class Approvals {
       await vscode.commands.executeCommand("deputy.chat.focus");
       return;
     }
-    if (request.preview.oldText === null) return this.openDiff(requestId);
+    if (!hasPlace(request)) return this.openDiff(requestId);
     const uri = vscode.Uri.parse(request.preview.uri);
     const isThere = await vscode.workspace.fs.stat(uri).then(
       () => true,

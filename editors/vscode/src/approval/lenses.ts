@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { hunksOf } from "../state/proposal.ts";
+import { type Hunk, hunksOf } from "../state/proposal.ts";
 import { type Proposals, SCHEME } from "./proposals.ts";
 
 export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
@@ -27,15 +27,18 @@ export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
       new vscode.CodeLens(new vscode.Range(line, 0, line, 0), { title, command, arguments: args });
     const hunks = hunksOf(request.preview.oldText ?? "", document.getText());
     const { requestId } = request;
+    const lineOf = ({ newStart }: Hunk): number => Math.min(newStart, document.lineCount - 1);
+    // At the first change: what is above it may be folded away.
+    const top = hunks[0] ? lineOf(hunks[0]) : 0;
     return [
-      at(0, "$(check) Approve", "deputy.question.approve", requestId),
-      at(0, "$(close) Deny", "deputy.question.deny", requestId),
-      at(0, "$(comment) Deny with reason…", "deputy.question.denyWithReason", requestId),
+      at(top, "$(check) Approve", "deputy.question.approve", requestId),
+      at(top, "$(close) Deny", "deputy.question.deny", requestId),
+      at(top, "$(comment) Deny with reason…", "deputy.question.denyWithReason", requestId),
       ...(request.preview.oldText === null
         ? []
         : hunks.map((hunk, index) =>
             at(
-              Math.min(hunk.newStart, document.lineCount - 1),
+              lineOf(hunk),
               `$(discard) Reject this change (${index + 1} of ${hunks.length})`,
               "deputy.question.rejectHunk",
               document.uri,

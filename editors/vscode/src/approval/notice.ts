@@ -4,10 +4,9 @@
  */
 import * as vscode from "vscode";
 
-import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
 import { notifiesOfQuestions } from "../settings.ts";
-import { isDiff } from "../state/proposal.ts";
+import { hasPlace } from "../state/proposal.ts";
 import { notice } from "./answers.ts";
 
 export class Notice implements vscode.Disposable {
@@ -27,7 +26,7 @@ export class Notice implements vscode.Disposable {
   }
 
   #update(): void {
-    const waiting = notifiesOfQuestions() ? this.#questions.list().filter(hasNoVisiblePlace) : [];
+    const waiting = notifiesOfQuestions() ? this.#questions.list().filter((request) => !hasPlace(request)) : [];
     const [first] = waiting;
     const text = first && notice(first, waiting.length - 1);
     if (text === this.#shown) return;
@@ -42,8 +41,4 @@ export class Notice implements vscode.Disposable {
       return closed;
     });
   }
-}
-
-function hasNoVisiblePlace(request: PermissionRequest): boolean {
-  return !isDiff(request) || request.preview.oldText === null;
 }

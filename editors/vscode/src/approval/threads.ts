@@ -5,7 +5,7 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type DiffRequest, diffText, firstLine, isDiff } from "../state/proposal.ts";
+import { type DiffRequest, diffText, firstLine, hasPlace, isDiff } from "../state/proposal.ts";
 import { nameOf, oneLine } from "../state/words.ts";
 import { answersAtCode, AT_CODE } from "./answers.ts";
 import type { Proposals } from "./proposals.ts";
@@ -57,9 +57,9 @@ export class Threads implements vscode.Disposable {
       this.#threads.delete(requestId);
     }
     for (const request of this.#questions.list()) {
-      // A new file has no place yet; its question is in the chat, in the inbox and as a diff.
-      const isAtCode = isDiff(request) && request.preview.oldText !== null;
-      if (isAtCode && !this.#threads.has(request.requestId)) this.#threads.set(request.requestId, this.#open(request));
+      // One without a place is in the chat, in the inbox and as a diff.
+      if (!hasPlace(request) || this.#threads.has(request.requestId)) continue;
+      this.#threads.set(request.requestId, this.#open(request));
     }
   }
 

@@ -48,6 +48,7 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     newSession: () => command("deputy.session.new"),
     pickMode: () => command("deputy.setMode"),
     pickModel: () => command("deputy.setModel"),
+    refresh: () => deputy().sessions.refresh(),
     continue: () => command("deputy.continue"),
     start: () => deputy().server.start(),
     setApiKey: () => command("deputy.setApiKey"),

@@ -96,6 +96,8 @@ async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | u
 }
 
 async function setMode({ sessions, questions }: Deputy): Promise<void> {
+  // Until then no other mode is in force.
+  if (!vscode.workspace.isTrusted) return vscode.commands.executeCommand("workbench.trust.manage");
   const state = await sessions.present();
   const items = PERMISSION_MODES.map((mode) => ({ label: modeOf(mode).name, description: modeOf(mode).about, mode }));
   const chosen = await vscode.window.showQuickPick(items, { title: "How much may agents do without asking?" });

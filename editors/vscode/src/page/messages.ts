@@ -81,6 +81,7 @@ export type FromPage =
         | "pickMode"
         | "pickModel"
         | "continue"
+        | "refresh"
         | "start"
         | "trust";
     };

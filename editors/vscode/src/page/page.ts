@@ -54,6 +54,7 @@ export class Page implements vscode.Disposable {
       server.onState(() => this.#sendAround()),
       proposals.onDidEdit(() => this.#sendAround()),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.#sendAround()),
+      vscode.workspace.onDidChangeWorkspaceFolders(() => this.#sendAround()),
       vscode.workspace.onDidChangeConfiguration(
         (change) => change.affectsConfiguration("deputy") && this.#sendAround(),
       ),

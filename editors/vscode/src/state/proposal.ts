@@ -18,6 +18,16 @@ export function isDiff(request: PermissionRequest): request is DiffRequest {
   return request.preview?.type === "diff";
 }
 
+/** Whether there is a place in an editor of text where the change would be made. A notebook has none, nor a new file. */
+export function hasPlace(request: PermissionRequest): request is DiffRequest {
+  return isDiff(request) && request.preview.oldText !== null && !isNotebook(request.preview.uri);
+}
+
+/** Changes of a notebook are shown as a script. */
+export function isNotebook(path: string): boolean {
+  return path.endsWith(".ipynb");
+}
+
 /** The question's title without the label of its agent, where that stands beside it. */
 export function withoutLabel({ title, agent }: PermissionRequest): string {
   return title.replace(`[${agent.label}] `, "");

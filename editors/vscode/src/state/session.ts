@@ -69,6 +69,8 @@ export interface SessionState {
   readonly turn: Turn | undefined;
   /** How the last turn ended, until the next one begins. */
   readonly ended: TurnOutcome | undefined;
+  /** It is live in another window: this is how it was when it was read. */
+  readonly snapshot: boolean;
 }
 
 export function emptySession(sessionId: string): SessionState {
@@ -88,6 +90,7 @@ export function emptySession(sessionId: string): SessionState {
     queue: [],
     turn: undefined,
     ended: undefined,
+    snapshot: false,
   };
 }
 
@@ -105,6 +108,7 @@ export function loadedSession(loaded: SessionLoadResult): SessionState {
     plans: Object.fromEntries(loaded.plans.map((plan) => [plan.agentId, plan.entries])),
     queue: loaded.promptQueue,
     ended: loaded.lastTurn,
+    snapshot: loaded.snapshot ?? false,
   };
   return loaded.permissions.reduce(openQuestion, state);
 }
@@ -175,8 +179,9 @@ export function countsOf(state: SessionState): Counts {
   return { pending, running, finished: children.length - pending - running, waiting };
 }
 
-/** Whether a turn runs, or an agent does in the background. */
+/** Whether a turn runs, or an agent does in the background, as far as this window is to tell and to stop. */
 export function isBusy(state: SessionState): boolean {
+  if (state.snapshot) return false;
   return state.turn !== undefined || Object.values(state.agents).some((agent) => hasNotEnded(agent));
 }
 
@@ -186,7 +191,7 @@ export function hasNotEnded(agent: AgentNode): boolean {
 
 /** Whether the server's end cut the work off, the turn or an agent in the background: one gesture continues it. */
 export function isInterrupted(state: SessionState): boolean {
-  if (isBusy(state) || !state.primaryId) return false;
+  if (isBusy(state) || state.snapshot || !state.primaryId) return false;
   const entries = state.entries[state.primaryId] ?? [];
   const prompted = entries.findLastIndex((entry) => entry.type === "message" && entry.role === "user");
   const isCutOff = (entry: Entry): boolean =>

@@ -74,7 +74,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     row.collapsibleState = isParent ? vscode.TreeItemCollapsibleState.Expanded : vscode.TreeItemCollapsibleState.None;
     // The editor remembers by this id that a row was folded; one that had no children was not folded by anybody.
     row.id = `${item.sessionId}/${item.agentId}${isParent ? "/parent" : ""}`;
-    row.contextValue = this.#context(agent, isPrimary);
+    row.contextValue = state.snapshot ? "child" : this.#context(agent, isPrimary);
     row.command = {
       title: "Open Thread",
       command: isPrimary ? "deputy.chat.focus" : "deputy.agent.open",
@@ -104,7 +104,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     // Also while it is not seen: the editor looks at it when it is.
     this.#changes.fire(undefined);
     // The elapsed time goes on while nothing else happens.
-    if (counts?.running) this.#paced.callIn(1000);
+    if (counts?.running && !state?.snapshot) this.#paced.callIn(1000);
   }
 
   /** Rows are told apart by reference, so each agent keeps its own. */

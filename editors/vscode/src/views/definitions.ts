@@ -15,7 +15,12 @@ const ICONS: Readonly<Record<string, string>> = {
   "✎": "edit",
 };
 
-type Item = DefinitionInfo | { readonly detail: string; readonly icon: string };
+interface Detail {
+  readonly detail: string;
+  readonly icon: string;
+}
+
+type Item = DefinitionInfo | Detail;
 
 export class Definitions implements vscode.TreeDataProvider<Item>, vscode.Disposable {
   readonly #server: Server;
@@ -50,7 +55,9 @@ export class Definitions implements vscode.TreeDataProvider<Item>, vscode.Dispos
     const row = new vscode.TreeItem(oneLine(item.name), vscode.TreeItemCollapsibleState.Collapsed);
     row.id = item.name;
     row.description = oneLine(item.description, 120);
-    row.tooltip = oneLine(item.description, 600);
+    row.tooltip = details(item)
+      .map(({ detail }) => detail)
+      .join("\n");
     row.iconPath = iconOf(item.icon);
     return row;
   }
@@ -77,7 +84,7 @@ function picture(sign: string, colour: string): string {
   );
 }
 
-function details(definition: DefinitionInfo): Item[] {
+function details(definition: DefinitionInfo): Detail[] {
   return [
     { detail: oneLine(definition.description, 300), icon: "note" },
     { detail: `Tools: ${definition.tools.join(", ") || "none"}`, icon: "tools" },

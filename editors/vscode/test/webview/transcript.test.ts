@@ -53,6 +53,20 @@ test("Cancel is on each block that runs, names its agent, and is gone when that 
   assert.ok(page.all(".block button").every((button) => !button.getAttribute("aria-label")?.startsWith("Cancel")));
 });
 
+test("what works in another window can be looked at, and read again, but not stopped from here", async () => {
+  const page = await open();
+  page.show({ ...after(LOOK.slice(0, 5)), snapshot: true });
+  assert.ok(states(page).includes("running"));
+  const names = page.all("button:not([hidden])").map((button) => button.getAttribute("aria-label") ?? "");
+  assert.deepEqual(
+    names.filter((name) => /^(Cancel|Tell|Revert|Stop)/.test(name)),
+    [],
+  );
+  page.news();
+  page.button("Read Again").click();
+  assert.deepEqual(page.news(), [{ type: "refresh" }]);
+});
+
 test("an unfolded block shows the calls of its agent and its result", async () => {
   const page = await open();
   page.show(after(LOOK));
