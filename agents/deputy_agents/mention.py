@@ -78,22 +78,28 @@ async def attached(text: str, context: ToolContext, allowed: Callable[[AccessReq
 async def _attached(
     mention: Mention, context: ToolContext, allowed: Callable[[AccessRequest], bool]
 ) -> tuple[Block, ...]:
+    why = ""
     for tool, input in _readings(mention):
         try:
             args = tool.parse(input)
             prepared = await tool.prepare(args, context)
             if not all(map(allowed, prepared.access)):
-                return (Text(f"[@{mention.name} is not attached: reading it has to be asked for]"),)
+                return _unattached(mention, "reading it has to be asked for")
             output = await tool.run(args, context)
         except ToolError as error:
             if isinstance(tool, ReadFile) and await _is_file(mention, context):
-                return (Text(f"[@{mention.name} is not attached: {error}]"),)
+                return _unattached(mention, error)
+            why = str(error) if isinstance(tool, Diagnostics) else why
             continue
         if isinstance(tool, Grep) and not output.locations:
             continue
         heading = f"[@{mention.name}] {tool.spec.name}({prepared.target})"
         return (Text(f"{heading}\n{output.content}"), *output.images)
-    return ()
+    return _unattached(mention, why) if why else ()
+
+
+def _unattached(mention: Mention, why: object) -> tuple[Block, ...]:
+    return (Text(f"[@{mention.name} is not attached: {why}]"),)
 
 
 async def _is_file(mention: Mention, context: ToolContext) -> bool:

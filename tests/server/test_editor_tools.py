@@ -137,6 +137,7 @@ async def test_a_symbol_is_explained_and_symbols_are_listed(deputy: Deputies, wo
     file = workspace / "a.py"
     file.write_text(TEXT)
     symbol = {**spot(file, 0), "name": "grüße", "kind": 12, "container": "a"}
+    strange = symbol | {"uri": (workspace / "b.py").as_uri()}
     for input, expected in (
         ({"find": "hover", "path": "a.py", "symbol": "nmae"}, "(variable) nmae"),
         ({"find": "symbols", "path": "a.py"}, "1: function grüße (in a)"),
@@ -145,7 +146,7 @@ async def test_a_symbol_is_explained_and_symbols_are_listed(deputy: Deputies, wo
         async with deputy(asking("lookup", **input), workspace, KNOWING) as (client, _):
             client.handlers["deputy/editor/hover"] = lambda _: {"text": "(variable) \x1b[1mnmae\n"}
             client.handlers["deputy/editor/symbols"] = lambda params: {
-                "items": [symbol] if params in ({"uri": file.as_uri()}, {"query": "gr"}) else []
+                "items": {str({"uri": file.as_uri()}): [strange, symbol], str({"query": "gr"}): [symbol]}[str(params)]
             }
             assert await told(client) == expected
 
@@ -168,11 +169,11 @@ async def test_what_cannot_be_looked_up_says_why(deputy: Deputies, workspace: Pa
 
 
 @pytest.mark.parametrize("answer", [None, [], "text", {"items": 3}, {"items": [1, None, {}]}], ids=str)
-async def test_rubbish_is_as_good_as_nothing(deputy: Deputies, workspace: Path, answer: object) -> None:
+async def test_rubbish_is_not_taken_for_no_problems(deputy: Deputies, workspace: Path, answer: object) -> None:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(asking("diagnostics", path="a.py"), workspace, KNOWING) as (client, _):
         client.handlers[DIAGNOSTICS] = lambda _: answer
-        assert await told(client) == "The editor shows no problems in a.py."
+        assert "error: The editor gave an answer that is none" in await told(client)
 
 
 async def test_an_editor_that_refuses_is_told_as_an_error_and_the_turn_goes_on(
@@ -305,9 +306,10 @@ async def test_the_mention_of_diagnostics_attaches_what_the_editor_shows(deputy:
         }
 
 
-async def test_without_an_editor_that_can_tell_the_mention_is_text(deputy: Deputies, workspace: Path) -> None:
+async def test_without_an_editor_that_can_tell_it_is_said_that_nothing_is_attached(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda body, _n: say(last_text(body)), workspace) as (client, _):
-        assert await told(client, "Mend @diagnostics") == "Mend @diagnostics"
+        said = await told(client, "Mend @diagnostics")
+        assert said.startswith("Mend @diagnostics[@diagnostics is not attached: No editor that can tell this")
 
 
 async def test_a_client_that_leaves_is_asked_no_more(deputy: Deputies, workspace: Path) -> None:

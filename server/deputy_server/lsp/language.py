@@ -1,6 +1,7 @@
 """What a client's editor knows of the code, as the agents' :class:`~deputy_agents.editor.Editor`."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +33,7 @@ DIAGNOSTICS_TIMEOUT = 2.0
 """Seconds that an editor may take to tell what it knows already."""
 MAX_ITEMS = 2000
 """Items of one answer that are looked at; of diagnostics, those of all files together."""
+_UNFIT = "The editor gave an answer that is none; what it knows is not known here."
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", bound=BaseModel)
@@ -39,7 +41,8 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class ClientEditor:
-    """Asks one client. What it answers is taken item by item: one that does not fit costs no other."""
+    """Asks one client. What it answers is taken item by item: one that does not fit costs no other. An answer in which
+    nothing fits is none: that there is nothing is another thing than not to know."""
 
     def __init__(self, protocol: RpcProtocol, documents: Documents, client: Client) -> None:
         self._protocol = protocol
@@ -67,11 +70,16 @@ class ClientEditor:
         return [place for one in _each(wire.Spot, answer) if (place := _location(one))]
 
     async def hover(self, spot: Spot) -> str:
-        text = dig(await self._ask(methods.EDITOR_HOVER, self._spot(spot)), "text")
-        return text if isinstance(text, str) else ""
+        answer = await self._ask(methods.EDITOR_HOVER, self._spot(spot))
+        text = dig(answer, "text")
+        if text is not None and not isinstance(text, str):
+            raise ToolError(_UNFIT)
+        return text or ""
 
     async def symbols(self, path: Path) -> Sequence[Symbol]:
-        return await self._symbols(wire.SymbolsParams(uri=self._uri(path)))
+        found = await self._symbols(wire.SymbolsParams(uri=self._uri(path)))
+        own = (str(path), to_fs_path(self._uri(path)))
+        return [one for one in found if one.location.path in own]
 
     async def workspace_symbols(self, query: str) -> Sequence[Symbol]:
         return await self._symbols(wire.SymbolsParams(query=query))
@@ -104,27 +112,41 @@ class ClientEditor:
             raise ToolError(f"The editor could not tell: {error}") from None
 
 
-def _each(kind: type[M], answer: object) -> Iterator[M]:
+def _items(answer: object) -> Sequence[object]:
+    found = dig(answer, "items")
+    if not isinstance(found, list):
+        raise ToolError(_UNFIT)
+    return items(found)[:MAX_ITEMS]
+
+
+def _each(kind: type[M], answer: object) -> Sequence[M]:
     """The items of ``answer`` that are of ``kind``."""
-    for raw in items(dig(answer, "items"))[:MAX_ITEMS]:
-        try:
-            yield parse(kind, raw)
-        except InvalidParams:
-            continue
+    return _fitting(kind, _items(answer))
+
+
+def _fitting(kind: type[M], found: Sequence[object]) -> Sequence[M]:
+    fitting: list[M] = []
+    for raw in found:
+        with suppress(InvalidParams):
+            fitting.append(parse(kind, raw))
+    if found and not fitting:
+        raise ToolError(_UNFIT)
+    return fitting
 
 
 def _diagnostics(answer: object) -> Iterator[Diagnostic]:
     left = MAX_ITEMS
-    for file in items(dig(answer, "items"))[:MAX_ITEMS]:
+    given = _items(answer)
+    files = [file for file in given if isinstance(dig(file, "diagnostics"), list)]
+    if given and not files:
+        raise ToolError(_UNFIT)
+    for file in files:
         path = _path(dig(file, "uri"))
-        for raw in items(dig(file, "diagnostics"))[:left]:
-            left -= 1
-            try:
-                found = parse(wire.Diagnostic, raw)
-            except InvalidParams:
-                continue
+        raw = items(dig(file, "diagnostics"))[:left]
+        left -= len(raw)
+        for one in _fitting(wire.Diagnostic, raw):
             if path:
-                yield _diagnostic(path, found)
+                yield _diagnostic(path, one)
 
 
 def _diagnostic(path: Path, found: wire.Diagnostic) -> Diagnostic:
