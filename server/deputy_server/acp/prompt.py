@@ -68,6 +68,8 @@ def _embedded(given: schema.EmbeddedResourceContentBlock, name: str, field: str)
         yield Text(f"[{name}, as the editor has it]\n{shortened(resource.text, MAX_ATTACHED, mark)}")
     elif (resource.mime_type or "").startswith("image/"):
         yield convert.image(resource.blob, field)
+    else:
+        yield Text(f"[{name} is not attached: it is neither text nor a picture]")
 
 
 def _place(uri: str, cwd: Path) -> str:
