@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.definition import Definition, Problem
+from deputy_agents.definition import Definition, Problem, home_folder
 from deputy_agents.event import (
     Batch,
     CallStatus,
@@ -38,7 +38,7 @@ from deputy_agents.mcp import EDITOR, SETTINGS, Offer, ServerEntry, ServerState,
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.mcp.config import read_servers
 from deputy_agents.mcp.connection import Connection
-from deputy_agents.mcp.tool import ServerTool
+from deputy_agents.mcp.tool import ResourceTool, ServerTool
 from deputy_agents.permission.decide import AccessRequest, Action, Decision, Effect, decide
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.text import cut, visible
@@ -150,8 +150,9 @@ class Servers:
         that are for all agents, or that are for those of ``definition`` alone."""
         mine = (s for _, s in sorted(self._servers.items()) if s.entry.source.definition == definition)
         running = [s.connection for s in mine if s.connection and s.state is not _FAILED]
+        reading = (ResourceTool(one) for one in running if one.offer.resources)
         tools = (ServerTool(one, name, own) for one in running for name, own in one.offer.tools.items())
-        return {tool.spec.name: tool for tool in tools}
+        return {tool.spec.name: tool for tool in (*reading, *tools)}  # one of its own goes before
 
     async def refresh(self) -> None:
         """Looks which servers there are now; those that are gone, or are another thing now, end."""
@@ -346,6 +347,14 @@ def _outcome(status: ServerStatus) -> str:
     return f"The MCP server {status.entry.name} does not run: {status.problem.rstrip('.')}."
 
 
+def _short(place: Path, folder: Path) -> str:
+    """A file as people name it: from the folder that they work in, or from their home."""
+    for base, name in ((folder, ""), (home_folder(), "~/")):
+        if base is not None and place.is_relative_to(base):
+            return visible(f"{name}{place.relative_to(base).as_posix()}")
+    return visible(str(place))
+
+
 def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> Question:
     return Question(
         request_id=new_id(),
@@ -359,7 +368,7 @@ def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> 
         locations=(),
         options=tuple(Option(kind.value, name, kind) for kind, name in _OPTIONS.items()),
         preview=_preview(entry, folder),
-        reason=_why(entry, reason),
+        reason=_why(entry, folder, reason),
     )
 
 
@@ -371,8 +380,8 @@ def _preview(entry: ServerEntry, folder: Path) -> Preview:
     return TextPreview(text) if entry.url else CommandPreview(text, str(folder))
 
 
-def _why(entry: ServerEntry, reason: str) -> str:
-    where = _PLACES.get(entry.source.place) or Path(entry.source.place).name
+def _why(entry: ServerEntry, folder: Path, reason: str) -> str:
+    where = _PLACES.get(entry.source.place) or _short(Path(entry.source.place), folder)
     whom = f"agents of the kind {entry.source.definition}" if entry.source.definition else "agents"
     sees = f" It gets to see {', '.join(entry.variables)} of your environment." if entry.variables else ""
     return " ".join(filter(None, (f"The MCP server {entry.name}, named in {where}, gives {whom} tools.{sees}", reason)))

@@ -294,7 +294,7 @@ async def test_a_server_that_a_definition_brings_along_is_started_for_its_agents
         assert first == second
         assert [one.title for one in person.asked if one.tool == "mcp"] == ["mcp(tools)", "mcp(lab)"]
         (asked,) = [one for one in person.asked if one.title == "mcp(lab)"]
-        assert "named in bench.md, gives agents of the kind bench tools." in (asked.reason or "")
+        assert "named in .deputy/agents/bench.md, gives agents of the kind bench tools." in (asked.reason or "")
 
 
 async def test_an_agent_goes_on_without_a_server_of_its_definition_that_may_not_run(project: Path) -> None:
@@ -508,6 +508,19 @@ async def test_a_plan_uses_no_tool_of_a_server(project: Path) -> None:
         c.session.permission_mode = PermissionMode.PLAN
         await prompt(c)
         assert "the mode plan denies that" in told(c)
+
+
+@pytest.mark.requirement("X16")
+async def test_resources_are_read_by_a_tool_that_names_those_that_are_listed(project: Path) -> None:
+    reads = [call("read_resource", uri=uri) for uri in ("notes://today", "notes://never")]
+    async with running(project, [*reads, call("read_resource"), say("done")]) as c:
+        await prompt(c)
+        today, never, none = (results(request)[0] for request in c.requests()[2:])
+        assert (today.is_error, today.content) == (False, "[notes://today]\nnone")
+        assert never.content.startswith("The MCP server tools says: ")
+        assert none.content == "uri: the URI of a resource is needed, and nothing else."
+        (spec,) = [one for one in c.requests()[1].tools if one.name == "mcp__tools__read_resource"]
+        assert spec.description.endswith("It lists:\n- notes://today")
 
 
 async def test_a_server_is_reached_by_http(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

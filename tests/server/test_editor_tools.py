@@ -306,7 +306,9 @@ async def test_the_mention_of_diagnostics_attaches_what_the_editor_shows(deputy:
         }
 
 
-async def test_without_an_editor_that_can_tell_it_is_said_that_nothing_is_attached(deputy: Deputies, workspace: Path) -> None:
+async def test_without_an_editor_that_can_tell_it_is_said_that_nothing_is_attached(
+    deputy: Deputies, workspace: Path
+) -> None:
     async with deputy(lambda body, _n: say(last_text(body)), workspace) as (client, _):
         said = await told(client, "Mend @diagnostics")
         assert said.startswith("Mend @diagnostics[@diagnostics is not attached: No editor that can tell this")

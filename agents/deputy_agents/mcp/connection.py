@@ -3,10 +3,10 @@
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 from anyio import to_thread
@@ -22,8 +22,9 @@ from deputy_agents.text import clean, cut, visible
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.session import IncomingMessage
-    from mcp_types import CallToolResult
+    from mcp_types import CallToolResult, ReadResourceResult
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 START_LIMIT = 60.0
@@ -80,6 +81,14 @@ class Connection:
             self.settled.set()
 
     async def call(self, tool: str, arguments: Mapping[str, object]) -> "CallToolResult":
+        """What a tool gives. Raises as :meth:`_ask`."""
+        return await self._ask(lambda client: client.call_tool(tool, dict(arguments)))
+
+    async def read(self, uri: str) -> "ReadResourceResult":
+        """What a resource holds. Raises as :meth:`_ask`."""
+        return await self._ask(lambda client: client.read_resource(uri))
+
+    async def _ask(self, what: "Callable[[Client], Awaitable[T]]") -> T:
         """
         Raises:
             ToolError: the server is not there, says no, takes too long, or breaks down.
@@ -90,7 +99,7 @@ class Connection:
         client = await self._running()
         try:
             with anyio.fail_after(CALL_LIMIT):
-                return await client.call_tool(tool, dict(arguments))
+                return await what(client)
         except TimeoutError:
             raise ToolError(f"The MCP server {name} gave no answer within {CALL_LIMIT:g} s.") from None
         except MCPError as error:

@@ -222,8 +222,9 @@ def _preview(question: Question) -> list[JsonObject]:
         case DiffPreview(path, old, new):
             return [_diff(path, old, new)]
         case CommandPreview(command, cwd):
-            return [content(f"{fenced(command)}\nin `{visible(cwd)}`")]
+            shown = [content(f"{fenced(command)}\nin `{visible(cwd)}`")]
         case TextPreview(text):
-            return [content(fenced(text))]
+            shown = [content(fenced(text))]
         case None:
-            return [content(visible(question.reason))] if question.reason else []
+            shown = []
+    return [*shown, content(visible(question.reason))] if question.reason else shown
