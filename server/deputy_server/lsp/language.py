@@ -113,10 +113,9 @@ class ClientEditor:
 
 
 def _items(answer: object) -> Sequence[object]:
-    found = dig(answer, "items")
-    if not isinstance(found, list):
+    if not isinstance(dig(answer, "items"), list):
         raise ToolError(_UNFIT)
-    return items(found)[:MAX_ITEMS]
+    return items(dig(answer, "items"))[:MAX_ITEMS]
 
 
 def _each(kind: type[M], answer: object) -> Sequence[M]:
