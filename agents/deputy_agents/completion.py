@@ -8,7 +8,7 @@ from typing import Literal
 
 from deputy_agents.editor import Ability
 from deputy_agents.errors import ToolError
-from deputy_agents.guidance import Command
+from deputy_agents.guidance import SlashCommand
 from deputy_agents.mention import DIAGNOSTICS
 from deputy_agents.text import visible
 from deputy_agents.tool.base import ToolContext
@@ -37,7 +37,7 @@ class Completions:
     items: tuple[Completion, ...] = ()
 
 
-async def complete(text: str, commands: Mapping[str, Command], context: ToolContext) -> Completions:
+async def complete(text: str, commands: Mapping[str, SlashCommand], context: ToolContext) -> Completions:
     """What ``text``, a prompt up to the cursor, can become."""
     if (call := _COMMAND.fullmatch(text)) is not None:
         begun = call[1]
@@ -87,7 +87,7 @@ async def _paths(begun: str, context: ToolContext) -> tuple[Completion, ...]:
     )
 
 
-def _told(command: Command) -> str:
+def _told(command: SlashCommand) -> str:
     return " ".join(filter(None, (command.argument_hint, command.description)))
 
 

@@ -50,7 +50,7 @@ class Intake:
         accepted in the order of their calls, and each in bounded time: what cannot be read by then is left to the
         agent. One that is cancelled before it is accepted, by its caller or because :attr:`cancels` is no longer
         ``since``, has its turn all the same, which ends as cancelled at once. Raises as :meth:`Turns.take`, and
-        InvalidRequest for a text that no model could read."""
+        InvalidRequest for a text that no model could read, or a call of a server's prompt that gives none."""
         shown = text_of(blocks)
         check_length(shown, "prompt")
         self._turns.check((*blocks, *attached))
@@ -59,11 +59,11 @@ class Intake:
             stop.cancel()
         self._preparing[stop] = accepted
         try:
-            with stop:
-                blocks = await self._prepared(blocks)
-        except anyio.get_cancelled_exc_class():
-            stop.cancel()  # the caller learns of it by the end of the turn
-        try:
+            try:
+                with stop:
+                    blocks = await self._prepared(blocks)
+            except anyio.get_cancelled_exc_class():
+                stop.cancel()  # the caller learns of it by the end of the turn
             whole = (*blocks, *attached)
             return self._turns.take(whole, shown, origin, queue=queue, cancelled=stop.cancel_called)
         finally:
@@ -90,11 +90,19 @@ class Intake:
     async def _read(self, blocks: Sequence[Block]) -> Sequence[Block]:
         """``blocks`` with what they call and mention."""
         text = text_of(blocks)
-        call = called(text)
-        if call is not None and (command := self._library.commands.get(call[0])) is not None:
-            text = filled(command, call[1])
+        if (whole := await self._called(text)) is not None:
+            text = whole
             blocks = (Text(text), *(block for block in blocks if not isinstance(block, Text)))
         return (*blocks, *await self._primary.attached(text))
+
+    async def _called(self, text: str) -> str | None:
+        """What the command or the prompt of a server that ``text`` calls stands for; ``None`` when it calls none."""
+        name, arguments = called(text) or ("", "")
+        if (command := self._library.commands.get(name)) is not None:
+            return filled(command, arguments)
+        if (prompt := self._servers.prompts().get(name)) is not None:
+            return await prompt.filled(arguments)
+        return None
 
     def _waits_for(self, what: str) -> None:
         """A prompt waits for ``what``; for nothing any more if that is empty."""

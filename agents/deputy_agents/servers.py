@@ -38,6 +38,7 @@ from deputy_agents.mcp import EDITOR, SETTINGS, Offer, ServerEntry, ServerState,
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.mcp.config import read_servers
 from deputy_agents.mcp.connection import Connection
+from deputy_agents.mcp.prompt import ServerPrompt
 from deputy_agents.mcp.tool import ResourceTool, ServerTool
 from deputy_agents.permission.decide import AccessRequest, Action, Decision, Effect, decide
 from deputy_agents.run.agent import Agent, Host, say
@@ -153,6 +154,12 @@ class Servers:
         reading = (ResourceTool(one) for one in running if one.offer.resources)
         tools = (ServerTool(one, name, own) for one in running for name, own in one.offer.tools.items())
         return {tool.spec.name: tool for tool in (*reading, *tools)}  # one of its own goes before
+
+    def prompts(self) -> Mapping[str, ServerPrompt]:
+        """Those of the servers that run for all agents, by the names by which people call them."""
+        running = [s.connection for _, s in sorted(self._servers.items()) if s.connection and s.state is _READY]
+        found = (ServerPrompt(one, offered) for one in running for offered in one.offer.prompts)
+        return {prompt.name: prompt for prompt in found}
 
     async def refresh(self) -> None:
         """Looks which servers there are now; those that are gone, or are another thing now, end."""
@@ -298,7 +305,7 @@ class Servers:
         self._changed()
 
 
-_FAILED = ServerState.FAILED
+_FAILED, _READY = ServerState.FAILED, ServerState.READY
 _OPTIONS = {
     OptionKind.ALLOW_ALWAYS: "Start it, now and later in this folder",
     OptionKind.ALLOW_ONCE: "Start it this time",

@@ -31,6 +31,7 @@ from deputy_agents.event import (
     TurnError,
     TurnStarted,
 )
+from deputy_agents.guidance import SlashCommand
 from deputy_agents.guidance.library import Library
 from deputy_agents.guidance.written import Written
 from deputy_agents.hook import Hook
@@ -254,6 +255,11 @@ class Session:
                 self.inbox.review()
 
     @property
+    def slash_commands(self) -> Mapping[str, SlashCommand]:
+        """What people can call as ``/name``: commands, and prompts of MCP servers, by name."""
+        return {**self.servers.prompts(), **self.library.commands}
+
+    @property
     def cancels(self) -> int:
         """How often everything was cancelled here."""
         return self._intake.cancels
@@ -277,7 +283,7 @@ class Session:
 
     async def complete(self, text: str) -> Completions:
         """How a prompt that is being written can go on after ``text``."""
-        return await self._primary.complete(text, self.library.commands)
+        return await self._primary.complete(text, self.slash_commands)
 
     def start_turn(
         self, blocks: Sequence[Block], *, shown: str | None = None, queue: bool = False, origin: Origin = "user"

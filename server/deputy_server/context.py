@@ -53,7 +53,7 @@ def _server(status: ServerStatus) -> wire.McpServerInfo:
         problem=status.problem or None,
         tools=tuple(f"mcp__{entry.name}__{name}" for name in offer.tools),
         resources=offer.resources,
-        prompts=offer.prompts,
+        prompts=tuple(one.name for one in offer.prompts),
     )
 
 

@@ -42,5 +42,5 @@ def _row(connection: Connection) -> dict[str, object]:
         "problem": connection.problem or (f"it gave no answer within {START_LIMIT:g} s" if late else ""),
         "tools": list(offer.tools),
         "resources": list(offer.resources),
-        "prompts": list(offer.prompts),
+        "prompts": [one.name for one in offer.prompts],
     }

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.definition import PermissionMode
-from deputy_agents.event import CommandPreview, PermissionResolved, ToolCallStarted, ToolCallUpdated
+from deputy_agents.errors import InvalidRequest
+from deputy_agents.event import CommandPreview, MessageAdded, PermissionResolved, ToolCallStarted, ToolCallUpdated
 from deputy_agents.mcp import ServerState, connection
 from deputy_agents.message import Text
 from deputy_agents.model.scripted import calls, say, use
@@ -91,7 +92,10 @@ async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_w
         assert "It gets to see MY_TOKEN of your environment." in ((await c.question()).reason or "")
         (server,) = c.session.servers.list()
         assert {"echo", "crash"} <= server.offer.tools.keys()
-        assert (server.offer.resources, server.offer.prompts) == (("notes://today",), ("review",))
+        assert (server.offer.resources, [one.name for one in server.offer.prompts]) == (
+            ("notes://today",),
+            ["review", "explain"],
+        )
 
 
 async def test_a_yes_to_another_command_line_than_the_one_that_was_asked_about_starts_nothing(project: Path) -> None:
@@ -508,6 +512,30 @@ async def test_a_plan_uses_no_tool_of_a_server(project: Path) -> None:
         c.session.permission_mode = PermissionMode.PLAN
         await prompt(c)
         assert "the mode plan denies that" in told(c)
+
+
+@pytest.mark.requirement("X16")
+async def test_prompts_of_servers_are_called_by_a_slash_with_arguments_in_their_order(project: Path) -> None:
+    (project / "a.py").write_text("print(1)\n")
+    async with running(project, [say("done")] * 3) as c:
+        shown = {item.text: item.detail for item in (await c.session.complete("/mcp")).items}
+        assert shown == {
+            "/mcp__tools__explain": "<topic> [depth] Asks for an explanation.",
+            "/mcp__tools__review": "Asks for a review.",
+        }
+        for words, becomes in (
+            ("/mcp__tools__review", "Review it."),
+            ("/mcp__tools__explain 'the retry loop' in short", "Explain the retry loop, in short; see @a.py."),
+            ("/mcp__tools__explain retries", "Explain retries, all; see @a.py."),
+        ):
+            assert await prompt(c, words) == "end_turn"
+            assert c.requests()[-1].messages[-1].content[0] == Text(becomes)
+            assert [message.text for message in c.bodies(MessageAdded) if message.role == "user"][-1] == words
+        assert "print(1)" in str(c.requests()[-1].messages[-1].content[1])
+        with pytest.raises(InvalidRequest, match=r"/mcp__tools__explain needs <topic> \[depth\]: topic is missing"):
+            await prompt(c, "/mcp__tools__explain")
+        assert not c.session.busy
+        assert await c.session.cancel() is False
 
 
 @pytest.mark.requirement("X16")

@@ -102,6 +102,12 @@ def review() -> str:
     return "Review it."
 
 
+@server.prompt()
+def explain(topic: str, depth: str = "all") -> str:
+    """Asks for an explanation."""
+    return f"Explain {topic}, {depth}; see @a.py."
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["http"]:
         server.run("streamable-http", port=int(os.environ["PORT"]))

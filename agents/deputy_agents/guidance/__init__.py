@@ -7,6 +7,7 @@ attaches what a prompt names, and ``library`` keeps all of it for one workspace.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,17 @@ class Command:
     body: str
     source: str
     argument_hint: str | None = None
+
+
+class SlashCommand(Protocol):
+    """What can be called as ``/name arguments``, as lists show it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def argument_hint(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,13 +101,22 @@ class ServerEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferedPrompt:
+    """A prompt that a server has. ``arguments`` are in the order of the server; true for those that must be given."""
+
+    name: str
+    description: str = ""
+    arguments: Mapping[str, bool] = field(default_factory=dict[str, bool])
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
-    """What a server has: tools, with the names that it gives them, by those that agents use; URIs of resources; names
-    of prompts. ``left_out`` tells of each tool that no agent is given why that is."""
+    """What a server has: tools, with the names that it gives them, by those that agents use; URIs of resources; and
+    prompts. ``left_out`` tells of each tool that no agent is given why that is."""
 
     tools: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
     resources: tuple[str, ...] = ()
-    prompts: tuple[str, ...] = ()
+    prompts: tuple[OfferedPrompt, ...] = ()
     left_out: tuple[str, ...] = ()
 
 

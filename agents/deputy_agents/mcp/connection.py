@@ -22,7 +22,7 @@ from deputy_agents.text import clean, cut, visible
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.session import IncomingMessage
-    from mcp_types import CallToolResult, ReadResourceResult
+    from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -87,6 +87,10 @@ class Connection:
     async def read(self, uri: str) -> "ReadResourceResult":
         """What a resource holds. Raises as :meth:`_ask`."""
         return await self._ask(lambda client: client.read_resource(uri))
+
+    async def fill(self, prompt: str, arguments: Mapping[str, str]) -> "GetPromptResult":
+        """What a prompt becomes. Raises as :meth:`_ask`."""
+        return await self._ask(lambda client: client.get_prompt(prompt, dict(arguments)))
 
     async def _ask(self, what: "Callable[[Client], Awaitable[T]]") -> T:
         """

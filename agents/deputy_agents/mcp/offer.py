@@ -6,13 +6,13 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deputy_agents.mcp import Offer
+from deputy_agents.mcp import Offer, OfferedPrompt
 from deputy_agents.ports import ToolSpec
 from deputy_agents.text import clean, cut, visible
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp_types import Tool
+    from mcp_types import Prompt, Tool
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +26,8 @@ MAX_NAME = 80
 _MAX_PAGES = 20
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 """What model services do not take in the name of a tool, and servers do."""
+_CALLABLE = re.compile(r"[\w:.-]{1,80}")
+"""The name of a prompt that can be called by a slash."""
 _NOT_AT_TOP = ("oneOf", "allOf", "anyOf")
 """What model services refuse in a schema at its top; the server still judges by it."""
 
@@ -41,9 +43,14 @@ async def offer_of(client: "Client", wrong: Iterable[str] = ()) -> Offer:
     return Offer(
         tools,
         tuple(cut(visible(str(resource.uri)), 500) for resource in resources),
-        tuple(cut(visible(prompt.name), 200) for prompt in prompts),
+        tuple(_prompt(one) for one in prompts if _CALLABLE.fullmatch(one.name)),
         (*wrong, *left_out),
     )
+
+
+def _prompt(prompt: "Prompt") -> OfferedPrompt:
+    arguments = {visible(one.name): bool(one.required) for one in prompt.arguments or []}
+    return OfferedPrompt(prompt.name, cut(" ".join(clean(prompt.description or "").split()), 200), arguments)
 
 
 def left_out(name: str, why: str) -> str:

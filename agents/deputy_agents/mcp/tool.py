@@ -107,7 +107,7 @@ def _short(value: object) -> str:
 
 def _output(connection: Connection, result: "CallToolResult") -> ToolOutput:
     images: list[Image] = []
-    texts = [_told(block, images) for block in result.content]
+    texts = [told(block, images) for block in result.content]
     if not result.content and result.structured_content is not None:
         texts.append(json.dumps(result.structured_content, ensure_ascii=False))
     return _bounded(connection, texts, images, is_error=result.is_error)
@@ -126,7 +126,7 @@ def _bounded(
     return ToolOutput(content or "(nothing)", is_error, tuple(images))
 
 
-def _told(block: "ContentBlock", images: list[Image]) -> str:
+def told(block: "ContentBlock", images: list[Image]) -> str:
     """A part of a result as text; what can be seen goes to ``images``."""
     from mcp_types import EmbeddedResource, ImageContent, ResourceLink, TextContent
 

@@ -31,7 +31,7 @@ from deputy_agents.event import (
     ThoughtDelta,
     ToolCallUpdated,
 )
-from deputy_agents.guidance import Command
+from deputy_agents.guidance import SlashCommand
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import is_stray_cancel
 from deputy_agents.message import Block, Image, Message, Reply, ToolUse, text_of, tool_uses
@@ -160,7 +160,7 @@ class Driver:
         """What ``text`` mentions, read as this agent may read it."""
         return await mention.attached(text, self._gate.context(), self._gate.allows)
 
-    async def complete(self, text: str, commands: Mapping[str, Command]) -> Completions:
+    async def complete(self, text: str, commands: Mapping[str, SlashCommand]) -> Completions:
         """How ``text``, the beginning of a prompt, can go on."""
         return await complete(text, commands, self._gate.context())
 

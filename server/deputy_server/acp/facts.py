@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deputy_agents.definition import PermissionMode
 from deputy_agents.event import Event, UsageChanged
-from deputy_agents.guidance import Command
+from deputy_agents.guidance import SlashCommand
 from deputy_agents.message import Usage
 from deputy_agents.session import Session
 from deputy_server.acp import options
@@ -17,7 +17,7 @@ class _Known:
     title: str
     mode: PermissionMode
     model: str
-    commands: tuple[Command, ...] = ()
+    commands: tuple[SlashCommand, ...] = ()
 
 
 class Facts:
@@ -45,7 +45,7 @@ class Facts:
             session.record.title,
             session.permission_mode,
             session.record.model,
-            tuple(session.library.commands.values()),
+            tuple(session.slash_commands.values()),
         )
         if now.title != before.title:
             yield {"sessionUpdate": "session_info_update", "title": now.title}
@@ -97,6 +97,6 @@ def _tokens(used: Usage) -> int:
     return used.input_tokens + used.output_tokens + used.cache_read_tokens + used.cache_write_tokens
 
 
-def _command(command: Command) -> JsonObject:
+def _command(command: SlashCommand) -> JsonObject:
     hint = {"input": {"hint": command.argument_hint}} if command.argument_hint else {}
     return {"name": command.name, "description": command.description, **hint}

@@ -182,6 +182,8 @@ async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_sess
         session = await client.open(workspace, mcpServers=[{"name": "My tools", "env": env, **given}])
         await client.say(session, "what is the secret?")
         assert asked == ["mcp__My-tools__secret()"]
+        offered = client.updates("available_commands_update", session)[-1]["availableCommands"]
+        assert {"name": "mcp__My-tools__review", "description": "Asks for a review."} in offered
         assert "the token is [removed], the key is None" in client.text(session)
         await client.say(other, "and here?")
         assert client.text(other) == "none"
