@@ -99,7 +99,8 @@ async def test_one_child_is_cancelled_by_its_session_and_its_sibling_goes_on(acp
     async with acp(script, workspace, SUBAGENTS) as (client, api, session):
         prompt = client.start_say(session, "go")
         await api.until(lambda: len([b for b in api.bodies if is_child(b)]) == 2)
-        children = {u["title"]: u["sessionId"] for u in client.updates("subagent_update") if "title" in u}
+        named = [await client.update("subagent_update", title=name) for name in ("first", "second")]
+        children = {update["title"]: update["sessionId"] for update in named}
         client.notify("session/cancel", {"sessionId": children["first"]})
         ended = await client.update("subagent_update", sessionId=children["first"], capabilities={})
         assert ended["state"]["stopReason"] == "cancelled"
