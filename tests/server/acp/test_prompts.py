@@ -196,7 +196,8 @@ async def test_a_shell_command_is_asked_about_with_all_of_it_escaped_and_its_fol
         asked: list[Json] = []
         client.handlers[ASK] = lambda question: asked.append(question) or choose("allow_once")(question)
         await client.say(session, "run it")
-        (shown,) = asked[0]["toolCall"]["content"]
+        shown, why = asked[0]["toolCall"]["content"]
+        assert why["content"]["text"] == "shell runs a command; that needs a yes in this mode."
         assert shown["content"]["text"] == (f"```\nprintf 'one\\ntwo\\n' # \\u{{202e}}gnp.exe\n```\nin `{workspace}`")
         kinds = [option["kind"] for option in asked[0]["options"]]
         assert "allow_once" in kinds
