@@ -5,6 +5,7 @@ import { Approvals } from "./approval/approvals.ts";
 import { Diffs } from "./approval/diffs.ts";
 import { Lenses } from "./approval/lenses.ts";
 import { Notice } from "./approval/notice.ts";
+import { Outcomes } from "./approval/outcomes.ts";
 import { Proposals } from "./approval/proposals.ts";
 import { Threads } from "./approval/threads.ts";
 import { agentCommands } from "./commands/agents.ts";
@@ -60,6 +61,7 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
   keep(new Definitions(server));
   keep(new Lenses(questions, proposals));
   keep(new Notice(questions));
+  keep(new Outcomes(questions, server));
   keep(vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Actions()));
   const commands = {
     ...askCommands(deputy),

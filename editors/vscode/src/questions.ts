@@ -22,7 +22,10 @@ export type Extras = Pick<SelectedOutcome, "feedback" | "input">;
 export class Questions implements vscode.Disposable {
   readonly #open = new Map<string, Open>();
   readonly #changes = new vscode.EventEmitter<void>();
+  readonly #allowed = new vscode.EventEmitter<PermissionRequest>();
   readonly onDidChange = this.#changes.event;
+  /** The user has said yes to a question. */
+  readonly onDidAllow = this.#allowed.event;
 
   /** Takes a question of the server; the promise ends when it is settled, here or elsewhere. */
   ask(request: PermissionRequest, token: vscode.CancellationToken): Promise<PermissionResponse> {
@@ -54,6 +57,7 @@ export class Questions implements vscode.Disposable {
     const chosen = typeof option === "string" ? optionOf(open?.request, option) : option;
     if (!open || !chosen) return false;
     const outcome: SelectedOutcome = { outcome: "selected", optionId: chosen.optionId, ...extras };
+    if (chosen.kind === "allow_once" || chosen.kind === "allow_always") this.#allowed.fire(open.request);
     open.settle({ outcome });
     return true;
   }
@@ -66,6 +70,7 @@ export class Questions implements vscode.Disposable {
   dispose(): void {
     this.clear();
     this.#changes.dispose();
+    this.#allowed.dispose();
   }
 }
 

@@ -44,6 +44,8 @@ class PageView {
   #rest = 0;
   #followsEnd = true;
   #planDrawn: unknown;
+  /** Plans of turns before the one that runs or ran last. */
+  #earlierPlans = new Set<unknown>();
 
   constructor(host: Host, root: HTMLElement) {
     this.#host = host;
@@ -172,7 +174,8 @@ class PageView {
   }
 
   #drawPlan(agentId: string | undefined): void {
-    const plan = agentId === undefined ? undefined : this.#state.plans[agentId];
+    const known = agentId === undefined ? undefined : this.#state.plans[agentId];
+    const plan = this.#earlierPlans.has(known) ? undefined : known;
     if (plan === this.#planDrawn) return;
     this.#planDrawn = plan;
     this.#plan.hidden = !plan?.length;
@@ -195,6 +198,8 @@ class PageView {
   #announce(next: SessionState): void {
     const before = this.#state;
     this.#state = next;
+    if (next.turn && next.turn.turnId !== before.turn?.turnId)
+      this.#earlierPlans = new Set(Object.values(before.plans));
     const asked = Object.values(next.questions).filter(({ requestId }) => !(requestId in before.questions));
     const ended = Object.values(next.agents).filter((agent) => agent.endedAt && !before.agents[agent.agentId]?.endedAt);
     const words = [

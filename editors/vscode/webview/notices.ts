@@ -1,5 +1,5 @@
 /** One line over the prompt when something stands in the way, with the one thing to do about it. */
-import { countsOf, isBusy, isInterrupted } from "../src/state/session.ts";
+import { countsOf, isBusy, isInterrupted, isUnanswered } from "../src/state/session.ts";
 import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/words.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
@@ -95,6 +95,9 @@ function noticesOf({ state, around }: View): readonly Notice[] {
       icon: ended.stopReason === "cancelled" ? "circle-slash" : "error",
       actions: ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [],
     });
+  }
+  if (isUnanswered(state)) {
+    notices.push({ text: "The turn has ended, and the model gave no answer.", icon: "info" });
   }
   return notices;
 }

@@ -43,7 +43,7 @@ export class ThreadBanner implements Part {
       h(
         "div",
         { class: "muted" },
-        `Read-only thread of [${oneLine(agent.label, 40)}], parent: ${parent && isChildOfChild ? oneLine(parent.label, 40) : "the primary agent"}`,
+        `Read-only thread of [${oneLine(agent.label, 40)}], parent: ${parent && isChildOfChild ? oneLine(parent.label, 40) : "Deputy"}`,
       ),
       h(
         "div",

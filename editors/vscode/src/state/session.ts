@@ -210,7 +210,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
         ended: undefined,
       };
     case "turn_finished":
-      return { ...without(state, "streams", event.agentId), turn: undefined, ended: outcomeOf(event) };
+      return { ...rested(state, event.agentId), turn: undefined, ended: outcomeOf(event) };
     case "prompt_queue":
       return { ...state, queue: event.entries };
     case "agent_started":
@@ -383,6 +383,18 @@ function latest(outputs: SessionState["outputs"], { toolCallId, text }: ToolOutp
 function without(state: SessionState, table: "streams" | "outputs" | "questions", key: string): SessionState {
   const { [key]: _, ...rest } = state[table];
   return { ...state, [table]: rest };
+}
+
+/** What was only thought stays in sight until something else is said. */
+function rested(state: SessionState, agentId: string): SessionState {
+  const isThought = state.streams[agentId]?.text === "";
+  return isThought ? state : without(state, "streams", agentId);
+}
+
+/** Whether the turn has ended well, and nothing was said in it. */
+export function isUnanswered(state: SessionState): boolean {
+  const last = state.entries[state.primaryId ?? ""]?.at(-1);
+  return state.ended?.stopReason === "end_turn" && last?.type === "message" && last.role === "user";
 }
 
 function outcomeOf({ turnId, stopReason, error, interrupted }: TurnOutcome): TurnOutcome {

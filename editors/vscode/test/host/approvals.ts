@@ -303,9 +303,13 @@ test("a file that is another one by now, as after a change of branch, is left al
   writeFileSync(greet.fsPath, "# of another branch\n");
   await vscode.commands.executeCommand("deputy.question.show", requestId);
   await until("the question says so", () => atCode().includes("The file has changed since"));
+  const warnings: unknown[][] = [];
+  const restore = heard("showWarningMessage", warnings);
   await vscode.commands.executeCommand("deputy.question.approve", requestId);
   const state = await ended(deputy);
+  restore();
   assert.equal(await onDisk(greet), "# of another branch\n");
+  assert.match(String(warnings[0]?.[0]), /^edit_file\(greet\.py\) was approved, and not done: greet\.py has changed/);
   const told = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
   assert.match(told, /^greet\.py has changed .*; read it again\.$/);
 });

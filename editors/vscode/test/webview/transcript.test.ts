@@ -188,6 +188,32 @@ test("the words of the user are text, whatever they look like", async () => {
   assert.equal(user?.querySelectorAll(".markdown *").length, 0);
 });
 
+test("a turn in which the model only thought says so, and what it thought stays in sight", async () => {
+  const page = await open();
+  page.show(after(LOOK));
+  const { primaryId: agentId = "", lastSeq } = page.state;
+  const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z" };
+  const turn = { ...at, turnId: "t9", agentSeq: 90 } as const;
+  page.hear([
+    { ...turn, type: "turn_started", origin: "user", seq: lastSeq + 1 },
+    { ...at, type: "message", messageId: "u9", role: "user", text: "Well?", seq: lastSeq + 2, agentSeq: 91 },
+    { ...at, type: "thought_delta", messageId: "a9", text: "Hm.", afterSeq: lastSeq + 2 },
+    { ...turn, type: "turn_finished", stopReason: "end_turn", seq: lastSeq + 3 },
+  ]);
+  assert.equal(page.one(".notice").textContent, "The turn has ended, and the model gave no answer.");
+  assert.equal(page.one(".thought-text").textContent, "Hm.");
+});
+
+test("a plan is shown in its own turn", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 2).flat());
+  assert.equal(page.one(".plan-box").hidden, false);
+  const { primaryId: agentId = "", lastSeq } = page.state;
+  const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z", turnId: "t9" };
+  page.hear([{ ...at, type: "turn_started", origin: "user", seq: lastSeq + 1, agentSeq: 90 }]);
+  assert.equal(page.one(".plan-box").hidden, true);
+});
+
 test("the plan shows its steps and how many are done", async () => {
   const page = await open();
   page.hear(log("plan_and_queue").slice(0, 2).flat());
