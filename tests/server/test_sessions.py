@@ -67,6 +67,15 @@ async def test_every_child_streams_as_events_and_as_progress_of_its_own(deputy: 
         assert [client.progress(7)[index]["kind"] for index in (0, -1)] == ["begin", "end"]
 
 
+async def test_the_progress_of_a_turn_is_named_by_its_own_prompt(deputy: Deputies, workspace: Path) -> None:
+    async with deputy(lambda _body, _n: say("done"), workspace) as (client, _):
+        session_id, _ = await client.session()
+        for words in ("look around", "and now\nelsewhere"):
+            await client.prompt(session_id, words, workDoneToken=words)
+        titles = [value["title"] for value in client.progress() if value["kind"] == "begin"]
+        assert titles == ["Deputy: look around", "Deputy: and now elsewhere"]
+
+
 async def test_a_client_that_declared_no_events_gets_none(deputy: Deputies, workspace: Path) -> None:
     async with deputy(spawning("look", child=lambda *_: say("found")), workspace, PLAIN) as (client, _):
         session_id, _ = await client.session()

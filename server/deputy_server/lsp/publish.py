@@ -26,6 +26,7 @@ from deputy_agents.event import (
 )
 from deputy_agents.outcome import AgentStatus
 from deputy_agents.session import Session
+from deputy_agents.title import title_of
 from deputy_agents.turn import Turn
 from deputy_protocol.methods import EVENT
 from deputy_protocol.progress import child_token, turn_token
@@ -186,7 +187,7 @@ class Feed:
         def cancel() -> None:
             tasks.start_soon(self.session.cancel_agent, info.agent_id)
 
-        self._begin(info, child_token(info.agent_id, run), cancel, tasks)
+        self._begin(f"{info.definition}: {info.label}", info.agent_id, child_token(info.agent_id, run), cancel, tasks)
 
     def _begin_turn(self, agent_id: str, turn_id: str, tasks: TaskGroup) -> None:
         turn, token = self._turns.get(turn_id, (None, None))
@@ -197,18 +198,17 @@ class Feed:
             else:
                 tasks.start_soon(cancel_turn, self.session, turn)
 
-        if (info := self._info(agent_id)) is None:
-            return
+        title = f"Deputy: {title_of(turn.text if turn else '') or self.session.record.title or 'new session'}"
         if token is None:
-            self._begin(info, turn_token(agent_id, turn_id), cancel, tasks)
+            self._begin(title, agent_id, turn_token(agent_id, turn_id), cancel, tasks)
         else:
-            self._progress[agent_id] = Progress(self._protocol, self._tokens, token, self._title(info), cancel)
+            self._progress[agent_id] = Progress(self._protocol, self._tokens, token, title, cancel)
             self._progress[agent_id].begin()
 
-    def _begin(self, info: AgentInfo, token: Token, cancel: Callable[[], None], tasks: TaskGroup) -> None:
+    def _begin(self, title: str, agent_id: str, token: Token, cancel: Callable[[], None], tasks: TaskGroup) -> None:
         if self._client.work_done_progress:
-            progress = Progress(self._protocol, self._tokens, token, self._title(info), cancel)
-            self._progress[info.agent_id] = progress
+            progress = Progress(self._protocol, self._tokens, token, title, cancel)
+            self._progress[agent_id] = progress
             self._creating += 1
             tasks.start_soon(self._create, progress)
 
@@ -222,11 +222,6 @@ class Feed:
     def _end(self, agent_id: str, outcome: str) -> None:
         if (progress := self._progress.pop(agent_id, None)) is not None:
             progress.end(outcome)
-
-    def _title(self, info: AgentInfo) -> str:
-        """A child's definition and label; of the primary, what the session is about."""
-        is_primary = info.parent_id is None and self.session.record.title
-        return f"Deputy: {self.session.record.title}" if is_primary else f"{info.definition}: {info.label}"
 
     def _info(self, agent_id: str) -> AgentInfo | None:
         node = self.session.view.agents.get(agent_id)
