@@ -189,6 +189,8 @@ class TurnFinished:
     error: TurnError | None = None
     interrupted: bool = False
     """Its process ended, and nobody had stopped it."""
+    detail: str = ""
+    """The limit that it reached, in words, with the setting that sets it."""
 
 
 @dataclass(frozen=True, slots=True)

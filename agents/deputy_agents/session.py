@@ -52,7 +52,7 @@ from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import BackgroundEnded, FinishTurn
 from deputy_agents.servers import Servers, sources, unknown
-from deputy_agents.settings import Budget, Settings
+from deputy_agents.settings import Budget, Reached, Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
@@ -460,11 +460,12 @@ class Session:
         return self.changes.making(change)
 
     def over_budget(self, agent: Agent) -> bool:
-        if limit := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids), agent.replies):
-            self._end_over_budget(agent, f"its budget of {limit} is used up")
-        elif limit := self._tree_limit():
-            self._end_over_budget(self._primary.agent, f"the session's budget of {limit} is used up")
-        return bool(limit)
+        if over := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids), agent.replies):
+            self._end_over_budget(agent, f"its budget of {over.limit} is used up (budgets.agent.{over.setting})")
+        elif over := self._tree_limit():
+            detail = f"the session's budget of {over.limit} is used up (budgets.tree.{over.setting})"
+            self._end_over_budget(self._primary.agent, detail)
+        return over is not None
 
     def background_ended(self, parent: Agent) -> None:
         wanted = self.settings.agents.wake_on_task_end and not (self._cancelling or self._tree_limit())
@@ -494,10 +495,10 @@ class Session:
         """The whole result of an agent's last run."""
         return self._supervisor.agent(agent_id).result
 
-    def _tree_limit(self) -> str:
-        """The limit that all agents together have reached; empty while there is something left."""
+    def _tree_limit(self) -> Reached | None:
+        """The limit that all agents together have reached; ``None`` while there is something left."""
         tree = self.settings.budgets.tree
-        return "" if tree == Budget() else tree.exceeded(*self._supervisor.spent())
+        return None if tree == Budget() else tree.exceeded(*self._supervisor.spent())
 
     def _end_over_budget(self, agent: Agent, detail: str) -> None:
         """Ends one agent; with the primary everything."""
@@ -511,7 +512,8 @@ class Session:
         with anyio.move_on_after(seconds):
             await turn.result()
         if self._turns.running is turn:
-            self._end_over_budget(self._primary.agent, f"the session's budget of {seconds:g} s per turn is used up")
+            detail = f"the session's budget of {seconds:g} s per turn is used up (budgets.tree.seconds)"
+            self._end_over_budget(self._primary.agent, detail)
 
     async def serve(self, *, task_status: TaskStatus[None]) -> None:
         """Runs until it is cancelled; ready when the session can take a prompt."""

@@ -29,6 +29,14 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """A limit of a budget that is reached: with its unit, and the name of its setting in the budget."""
+
+    limit: str
+    setting: str
+
+
+@dataclass(frozen=True, slots=True)
 class Budget:
     """What may be used up; ``None`` sets no limit. ``tokens`` counts input and output, ``cost`` is in US dollars and
     counts where prices are known, ``replies`` are those of models, ``seconds`` is running time."""
@@ -39,18 +47,18 @@ class Budget:
     seconds: float | None = None
     replies: int | None = None
 
-    def exceeded(self, usage: Usage, tool_calls: int, replies: int) -> str:
-        """The limit that is reached, with its unit; empty while there is something left."""
+    def exceeded(self, usage: Usage, tool_calls: int, replies: int) -> Reached | None:
+        """The limit that is reached; ``None`` while there is something left."""
         tokens = usage.input_tokens + usage.output_tokens
-        for used, limit, what in (
-            (tokens, self.tokens, "tokens"),
-            (usage.cost or 0.0, self.cost, "US dollars"),
-            (tool_calls, self.tool_calls, "tool calls"),
-            (replies, self.replies, "model replies"),
+        for used, limit, what, setting in (
+            (tokens, self.tokens, "tokens", "tokens"),
+            (usage.cost or 0.0, self.cost, "US dollars", "cost"),
+            (tool_calls, self.tool_calls, "tool calls", "toolCalls"),
+            (replies, self.replies, "model replies", "replies"),
         ):
             if limit is not None and used >= limit:
-                return f"{limit:,} {what}"
-        return ""
+                return Reached(f"{limit:,} {what}", setting)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

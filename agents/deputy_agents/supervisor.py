@@ -392,7 +392,7 @@ class Supervisor:
     async def _watch_the_clock(self, child: _Child) -> None:
         await child.deadline.passed()
         limit = f"{child.deadline.seconds:g} s"
-        over = {CancelReason.BUDGET: f"its budget of {limit} is used up"}
+        over = {CancelReason.BUDGET: f"its budget of {limit} is used up (budgets.agent.seconds)"}
         await self.cancel(child.agent.id, child.late, over.get(child.late, f"it ran past its time limit of {limit}"))
 
 

@@ -137,7 +137,7 @@ class Turns:
         error = None
         if (failed := finish.error) is not None:
             error = TurnError(failed.kind, failed.message, failed.retryable, failed.action)
-        say(self._host, agent, TurnFinished(turn.turn_id, finish.stop_reason, error, finish.interrupted))
+        say(self._host, agent, TurnFinished(turn.turn_id, finish.stop_reason, error, finish.interrupted, finish.detail))
         say(self._host, agent, StatusChanged(AgentStatus.IDLE))
         self.running = None
         self._tasks.start_soon(self._settle, turn, TurnResult(finish.stop_reason, turn.used(agent.usage), error))

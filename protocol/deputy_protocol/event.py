@@ -104,6 +104,8 @@ class TurnOutcome(Wire):
     error: TurnError | None = None
     interrupted: Flag | None = None
     """Whether it was the server's end that cancelled it: then a prompt can continue it."""
+    detail: str | None = None
+    """With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it."""
 
 
 class TurnFinished(TurnOutcome, _Durable):

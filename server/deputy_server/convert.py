@@ -306,6 +306,7 @@ def _turn_outcome(body: ev.TurnFinished) -> Fields:
         stopReason=body.stop_reason,
         error=body.error and _turn_error(body.error),
         interrupted=body.interrupted or None,
+        detail=body.detail or None,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.errors import ModelError, ModelErrorKind
-from deputy_agents.event import AgentFinished, PermissionRequested, StatusChanged, TurnStarted
+from deputy_agents.event import AgentFinished, PermissionRequested, StatusChanged, TurnFinished, TurnStarted
 from deputy_agents.message import Message, Reply, StopReason, ToolUse, Usage, tool_uses
 from deputy_agents.model.scripted import call, calls, say, use
 from deputy_agents.outcome import AgentStatus, FailureReason
@@ -33,10 +33,10 @@ def limited(agent: Budget | None = None, tree: Budget | None = None) -> Settings
 @pytest.mark.parametrize(
     ("budget", "used_up"),
     [
-        (Budget(tokens=2000), "2,000 tokens"),
-        (Budget(tool_calls=2), "2 tool calls"),
-        (Budget(cost=0.5), "0.5 US dollars"),
-        (Budget(replies=2), "2 model replies"),
+        (Budget(tokens=2000), "2,000 tokens is used up (budgets.agent.tokens)"),
+        (Budget(tool_calls=2), "2 tool calls is used up (budgets.agent.toolCalls)"),
+        (Budget(cost=0.5), "0.5 US dollars is used up (budgets.agent.cost)"),
+        (Budget(replies=2), "2 model replies is used up (budgets.agent.replies)"),
     ],
 )
 @pytest.mark.asyncio
@@ -56,7 +56,7 @@ async def test_a_child_that_has_used_up_its_budget_ends_with_what_it_has_and_its
         assert (child.status, child.failure_reason, child.error, child.summary) == (
             AgentStatus.FAILED,
             FailureReason.BUDGET_EXCEEDED,
-            f"its budget of {used_up} is used up",
+            f"its budget of {used_up}",
             "So far.",
         )
         assert c.child("saves").status is AgentStatus.COMPLETED
@@ -69,7 +69,8 @@ async def test_the_time_of_a_child_is_a_budget_too(workspace: Path) -> None:
     cast = Cast([delegate("slow"), say("ok")], {"slow": [Pause(say("never"))]})
     async with core(workspace, cast, settings=limited(agent=Budget(seconds=0.01))) as c:
         await c.turn()
-        assert c.told() == ["Sub-agent failed (budget_exceeded): its budget of 0.01 s is used up"]
+        why = "its budget of 0.01 s is used up (budgets.agent.seconds)"
+        assert c.told() == [f"Sub-agent failed (budget_exceeded): {why}"]
 
 
 @pytest.mark.requirement("X10")
@@ -80,7 +81,7 @@ async def test_a_tree_that_has_used_up_its_budget_ends_with_the_turn_and_says_wh
     async with core(workspace, Cast([fan_out(*children)], children), settings=limited(tree=Budget(tokens=1000))) as c:
         outcome = await c.turn()
         assert outcome.stop_reason == "max_turn_requests"
-        why = "the session's budget of 1,000 tokens is used up"
+        why = "the session's budget of 1,000 tokens is used up (budgets.tree.tokens)"
         assert {(end.status, end.failure_reason, end.error) for end in c.bodies(AgentFinished)} == {
             (AgentStatus.FAILED, FailureReason.BUDGET_EXCEEDED, why)
         }
@@ -90,6 +91,7 @@ async def test_a_tree_that_has_used_up_its_budget_ends_with_the_turn_and_says_wh
         assert waiting.over.is_set()
         again = await c.turn("once more")
         assert again.stop_reason == "max_turn_requests"
+        assert [turn.detail for turn in c.bodies(TurnFinished)] == [why, why]
         assert len(c.requests()) == 1, "nothing is asked that cannot be paid"
 
 
@@ -145,6 +147,8 @@ async def test_the_turn_of_a_primary_is_bounded_in_requests(workspace: Path) -> 
     settings = replace(settings, limits=replace(settings.limits, turn_iterations=2))
     async with core(workspace, Cast([step(), step()]), settings=settings) as c:
         assert (await c.turn()).stop_reason == "max_turn_requests"
+        why = "it reached its limit of 2 model requests for one prompt (limits.turnIterations)"
+        assert [turn.detail for turn in c.bodies(TurnFinished)] == [why]
 
 
 # -- depth ---------------------------------------------------------------------------------------------------------

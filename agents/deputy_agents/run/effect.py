@@ -278,11 +278,13 @@ class ReportCall:
 
 @dataclass(frozen=True, slots=True)
 class FinishTurn:
-    """The primary's turn is over. ``error`` is set when a failure ended it, ``interrupted`` when the process ends."""
+    """The primary's turn is over. ``error`` is set when a failure ended it, ``interrupted`` when the process ends,
+    ``detail`` when a limit was reached: which one."""
 
     stop_reason: str
     error: ModelFailed | None = None
     interrupted: bool = False
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,10 +279,10 @@ def _at_limit(draft: _Draft) -> bool:
 
 
 def _stop_at_limit(draft: _Draft) -> Phase:
-    if not draft.context.is_child:
-        draft.do(FinishTurn("max_turn_requests"))
-        return Idle()
     error = f"it reached its limit of {draft.context.max_iterations} model requests"
+    if not draft.context.is_child:
+        draft.do(FinishTurn("max_turn_requests", detail=f"{error} for one prompt (limits.turnIterations)"))
+        return Idle()
     return _end(draft, Failed(FailureReason.BUDGET_EXCEEDED, error, draft.state.last_text))
 
 
@@ -614,8 +614,10 @@ def _settle(draft: _Draft, phase: Cancelling) -> Phase:
         draft.do(AppendMessage(Message("user", _results(calls))))
     if draft.context.is_child:
         return _end(draft, _cancelled(draft, phase.reason, phase.detail))
-    stop_reason = "max_turn_requests" if phase.reason is CancelReason.BUDGET else "cancelled"
-    draft.do(FinishTurn(stop_reason, interrupted=phase.reason is CancelReason.SHUTDOWN))
+    if phase.reason is CancelReason.BUDGET:
+        draft.do(FinishTurn("max_turn_requests", detail=phase.detail))
+    else:
+        draft.do(FinishTurn("cancelled", interrupted=phase.reason is CancelReason.SHUTDOWN))
     return Idle()
 
 

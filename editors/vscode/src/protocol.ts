@@ -1395,6 +1395,8 @@ export interface TurnFinished {
   readonly error?: TurnError;
   /** Whether it was the server's end that cancelled it: then a prompt can continue it. */
   readonly interrupted?: boolean;
+  /** With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it. */
+  readonly detail?: string;
   readonly type: "turn_finished";
 }
 
@@ -1408,6 +1410,8 @@ export interface TurnOutcome {
   readonly error?: TurnError;
   /** Whether it was the server's end that cancelled it: then a prompt can continue it. */
   readonly interrupted?: boolean;
+  /** With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it. */
+  readonly detail?: string;
 }
 
 /** The primary begins a turn. */

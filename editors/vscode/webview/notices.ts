@@ -1,6 +1,8 @@
 /** One line over the prompt when something stands in the way, with the one thing to do about it. */
+import type { FromPage } from "../src/page/messages.ts";
+import type { TurnOutcome } from "../src/protocol.ts";
 import { countsOf, isBusy, isInterrupted, isUnanswered } from "../src/state/session.ts";
-import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/words.ts";
+import { elapsed, endingOf, limitOf, oneLine, statusLine, waitingLine } from "../src/state/words.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -12,16 +14,17 @@ interface Notice {
 
 interface Action {
   readonly text: string;
-  readonly type: "start" | "refresh" | "trust" | "continue" | "setApiKey" | "pickModel" | "showLog";
+  readonly message: FromPage;
 }
 
 /** What helps against failures of the model, by their kind. */
 const REMEDIES: Readonly<Record<string, Action>> = {
-  authentication: { text: "Set API Key…", type: "setApiKey" },
-  not_configured: { text: "Set API Key…", type: "setApiKey" },
-  not_found: { text: "Choose Model…", type: "pickModel" },
+  authentication: { text: "Set API Key…", message: { type: "setApiKey" } },
+  not_configured: { text: "Set API Key…", message: { type: "setApiKey" } },
+  not_found: { text: "Choose Model…", message: { type: "pickModel" } },
 };
-const SHOW_LOG: Action = { text: "Show Log", type: "showLog" };
+const SHOW_LOG: Action = { text: "Show Log", message: { type: "showLog" } };
+const NEW_SESSION: Action = { text: "New Session", message: { type: "newSession" } };
 
 export class Notices implements Part {
   readonly element = h("div", { class: "notices", role: "status" });
@@ -32,7 +35,6 @@ export class Notices implements Part {
     const key = JSON.stringify(notices);
     if (key === this.#drawn) return;
     this.#drawn = key;
-    const act = (type: Action["type"]) => () => view.send({ type });
     fill(
       this.element,
       ...notices.map((notice) =>
@@ -41,7 +43,9 @@ export class Notices implements Part {
           { class: "notice" },
           icon(notice.icon),
           h("span", {}, notice.text),
-          ...(notice.actions ?? []).map(({ text, type }) => button(text, act(type), { class: "secondary small" })),
+          ...(notice.actions ?? []).map(({ text, message }) =>
+            button(text, () => view.send(message), { class: "secondary small" }),
+          ),
         ),
       ),
     );
@@ -72,34 +76,42 @@ function noticesOf({ state, around }: View): readonly Notice[] {
     notices.push({
       text: "Deputy's server is not running.",
       icon: "debug-disconnect",
-      actions: [{ text: "Start", type: "start" }, SHOW_LOG],
+      actions: [{ text: "Start", message: { type: "start" } }, SHOW_LOG],
     });
   }
   if (!around.trusted) {
     const text = "This folder is not trusted: agents read and plan, and change nothing.";
-    notices.push({ text, icon: "shield", actions: [{ text: "Trust…", type: "trust" }] });
+    notices.push({ text, icon: "shield", actions: [{ text: "Trust…", message: { type: "trust" } }] });
   }
   if (state.snapshot) {
     const text = "This session is open in another window: this is how it was when it was read.";
-    notices.push({ text, icon: "eye", actions: [{ text: "Read Again", type: "refresh" }] });
+    notices.push({ text, icon: "eye", actions: [{ text: "Read Again", message: { type: "refresh" } }] });
   }
   const { ended } = state;
   if (isInterrupted(state)) {
     const text = "The last turn was interrupted: the server ended.";
-    notices.push({ text, icon: "debug-restart", actions: [{ text: "Continue", type: "continue" }] });
+    notices.push({ text, icon: "debug-restart", actions: [{ text: "Continue", message: { type: "continue" } }] });
   } else if (ended && ended.stopReason !== "end_turn") {
-    const text = ended.error ? `${sentence(ended.error.message)} ${ended.error.action}` : endingOf(ended.stopReason);
-    const remedy = REMEDIES[ended.error?.kind ?? ""];
+    const text = ended.error ? `${sentence(ended.error.message)} ${ended.error.action}` : endingOf(ended);
     notices.push({
       text: oneLine(text, 400),
       icon: ended.stopReason === "cancelled" ? "circle-slash" : "error",
-      actions: ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [],
+      actions: remediesOf(ended),
     });
   }
   if (isUnanswered(state)) {
     notices.push({ text: "The turn has ended, and the model gave no answer.", icon: "info" });
   }
   return notices;
+}
+
+/** What may help after a turn that ended before its time. */
+function remediesOf(ended: TurnOutcome): readonly Action[] {
+  if (ended.stopReason === "max_turn_requests") {
+    return [{ text: "Open Settings", message: { type: "setting", name: limitOf(ended) ?? "budgets" } }, NEW_SESSION];
+  }
+  const remedy = REMEDIES[ended.error?.kind ?? ""];
+  return ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [];
 }
 
 /** Words of a service may end without a full stop. */

@@ -350,7 +350,8 @@ def test_of_a_reply_that_broke_off_only_the_text_is_kept() -> None:
 def test_at_the_limit_calls_still_get_their_results_and_then_the_turn_ends() -> None:
     world = completed(calling(primary(max_iterations=1), "look1"), "look1", "text")
     assert world.history[-1] == Message("user", (ToolResult("look1", "text"),))
-    assert world.effects[-1] == FinishTurn("max_turn_requests")
+    why = "it reached its limit of 1 model requests for one prompt (limits.turnIterations)"
+    assert world.effects[-1] == FinishTurn("max_turn_requests", detail=why)
     assert world.state.phase == Idle()
 
 

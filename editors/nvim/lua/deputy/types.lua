@@ -1047,6 +1047,7 @@
 ---@field stopReason deputy.TurnEnd
 ---@field error? deputy.TurnError
 ---@field interrupted? boolean Whether it was the server's end that cancelled it: then a prompt can continue it.
+---@field detail? string With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it.
 ---@field type 'turn_finished'
 
 ---What began a turn: a prompt, the end of a background agent, or a command.
@@ -1058,6 +1059,7 @@
 ---@field stopReason deputy.TurnEnd
 ---@field error? deputy.TurnError
 ---@field interrupted? boolean Whether it was the server's end that cancelled it: then a prompt can continue it.
+---@field detail? string With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it.
 
 ---The primary begins a turn.
 ---@class deputy.TurnStarted

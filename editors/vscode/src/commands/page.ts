@@ -5,6 +5,7 @@ import type { FromPage } from "../page/messages.ts";
 import type { Page } from "../page/page.ts";
 import type { Range } from "../protocol.ts";
 import { explain } from "../server.ts";
+import { SECTION } from "../settings.ts";
 import { showsPrompt } from "../state/words.ts";
 import { send } from "./ask.ts";
 import type { Deputy } from "./deputy.ts";
@@ -41,6 +42,7 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     output: ({ agentId, toolCallId }, page) => openOutput(deputy(), { agentId, toolCallId }, page),
     message: ({ agentId, messageId }, page) => openMessage(deputy(), agentId, messageId, page),
     unqueue: ({ promptId }, page) => unqueue(deputy(), promptId, sent, page),
+    setting: ({ name }) => command("workbench.action.openSettings", `${SECTION}.${name}`),
     open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
     path: ({ path, line }, page) => openPath(deputy(), path, line, page),
     attach: () => command("deputy.attach"),

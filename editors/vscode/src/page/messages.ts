@@ -69,6 +69,8 @@ export type FromPage =
   /** All of a message, as a document. */
   | { readonly type: "message"; readonly agentId: string; readonly messageId: string }
   | { readonly type: "unqueue"; readonly promptId: string }
+  /** The settings, at one that the server names. */
+  | { readonly type: "setting"; readonly name: string }
   | { readonly type: "open"; readonly uri: string; readonly range?: Range }
   | { readonly type: "path"; readonly path: string; readonly line?: number }
   | {

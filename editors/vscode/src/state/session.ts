@@ -397,8 +397,14 @@ export function isUnanswered(state: SessionState): boolean {
   return state.ended?.stopReason === "end_turn" && last?.type === "message" && last.role === "user";
 }
 
-function outcomeOf({ turnId, stopReason, error, interrupted }: TurnOutcome): TurnOutcome {
-  return { turnId, stopReason, ...(error && { error }), ...(interrupted && { interrupted }) };
+function outcomeOf({ turnId, stopReason, error, interrupted, detail }: TurnOutcome): TurnOutcome {
+  return {
+    turnId,
+    stopReason,
+    ...(error && { error }),
+    ...(interrupted && { interrupted }),
+    ...(detail && { detail }),
+  };
 }
 
 function byStart(a: AgentNode, b: AgentNode): number {

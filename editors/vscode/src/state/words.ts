@@ -1,5 +1,14 @@
 /** What people read: states, times, numbers, and text of models made safe to look at. */
-import type { AgentRef, AgentStatus, FailureReason, PermissionMode, ToolStatus, TurnEnd, Usage } from "../protocol.ts";
+import type {
+  AgentRef,
+  AgentStatus,
+  FailureReason,
+  PermissionMode,
+  ToolStatus,
+  TurnEnd,
+  TurnOutcome,
+  Usage,
+} from "../protocol.ts";
 import type { AgentView, Counts } from "./session.ts";
 
 /** An icon of VS Code's own set, and the word that says the same to those who do not see it. */
@@ -41,7 +50,7 @@ const FAILURES: Readonly<Record<FailureReason, string>> = {
 const ENDINGS: Readonly<Record<TurnEnd, string>> = {
   end_turn: "",
   max_tokens: "The answer was cut: it reached the limit of tokens.",
-  max_turn_requests: "Stopped: the turn reached its limit.",
+  max_turn_requests: "Stopped: a limit was reached.",
   refusal: "The model refused to answer.",
   cancelled: "Cancelled.",
   error: "The turn failed.",
@@ -76,8 +85,17 @@ export function reasonOf(agent: AgentView): string {
   return agent.detail ?? "";
 }
 
-export function endingOf(stopReason: TurnEnd): string {
-  return ENDINGS[stopReason];
+/** How a turn ended and why, in words; empty where it came to its own end. */
+export function endingOf(ended: TurnOutcome): string {
+  if (!ended.detail) return ENDINGS[ended.stopReason];
+  const isOfOnePrompt = /^limits\.|\.seconds$/.test(limitOf(ended) ?? "");
+  const advice = isOfOnePrompt ? "Ask to go on, or raise that setting." : "Raise that setting, or begin a new session.";
+  return `Stopped: ${ended.detail}. ${advice}`;
+}
+
+/** The setting that sets the limit which a turn reached, as the server names it. */
+export function limitOf({ detail }: TurnOutcome): string | undefined {
+  return /\(([a-z]+(?:\.[A-Za-z]+)+)\)$/.exec(detail ?? "")?.[1];
 }
 
 /** What is written in the settings may be no mode at all. */

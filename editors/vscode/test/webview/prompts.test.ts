@@ -174,6 +174,28 @@ test("a key that is refused can be set, and the log be seen", async () => {
   assert.deepEqual(page.news(), [{ type: "setApiKey" }, { type: "showLog" }]);
 });
 
+const LIMITS = [
+  ["the session's budget of 9 tokens is used up", "budgets.tree.tokens", "Raise that setting, or begin a new session."],
+  [
+    "it reached its limit of 9 model requests for one prompt",
+    "limits.turnIterations",
+    "Ask to go on, or raise that setting.",
+  ],
+] as const;
+
+for (const [limit, setting, advice] of LIMITS) {
+  test(`a turn that ended because ${limit} says so, and leads to ${setting}`, async () => {
+    const page = await open();
+    const detail = `${limit} (${setting})`;
+    page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "max_turn_requests", detail } });
+    assert.equal(page.one(".notice span:nth-child(2)").textContent, `Stopped: ${detail}. ${advice}`);
+    page.news();
+    page.button("Open Settings").click();
+    page.button("New Session").click();
+    assert.deepEqual(page.news(), [{ type: "setting", name: setting }, { type: "newSession" }]);
+  });
+}
+
 test("what an agent was doing in the background when the server ended is continued by one click", async () => {
   const page = await open();
   const state = after(LOOK);
