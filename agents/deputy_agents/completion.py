@@ -3,21 +3,21 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Literal
 
 from deputy_agents.editor import Ability
 from deputy_agents.errors import ToolError
 from deputy_agents.guidance import SlashCommand
-from deputy_agents.mention import DIAGNOSTICS
-from deputy_agents.text import visible
+from deputy_agents.mention import DIAGNOSTICS, Mention, mentions
 from deputy_agents.tool.base import ToolContext
 from deputy_agents.tool.search import Glob
 
 MAX_ITEMS = 50
 _COMMAND = re.compile(r"\s*(/[\w:.-]*)")
 _PATH = re.compile(r'(?<![\w@./-])@(?P<path>"[^"\n]*|[^\s@"]*)$')
-_PLAIN = re.compile(r"[\w./+-]+")
+_NO_NAME = ("[cut here: ", "No files match.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,8 @@ async def _paths(begun: str, context: ToolContext) -> tuple[Completion, ...]:
         found = (await glob.run(args, context)).content.splitlines()
     except ToolError:
         return ()
-    files = [path for path in found if not path.startswith(("[", "No files match"))]
+    # A backslash may stand for a character that cannot be shown: nobody knows which name is meant.
+    files = [path for path in found if "\\" not in path and not path.startswith(_NO_NAME)]
     folders = {f"{folder}/" for path in files for folder in map(str, PurePosixPath(path).parents) if folder != "."}
 
     def own(path: str) -> str:
@@ -80,11 +81,20 @@ async def _paths(begun: str, context: ToolContext) -> tuple[Completion, ...]:
         return not own(path).startswith(name.lower()), path.count("/"), path
 
     names = sorted((path for path in (*folders, *files) if name.lower() in own(path)), key=rank)
-    return tuple(
-        Completion(f"@{path}" if _PLAIN.fullmatch(path) else f'@"{path}"', "folder" if path.endswith("/") else "file")
-        for path in names[:MAX_ITEMS]
-        if visible(path) == path
+    items = (
+        Completion(written, "folder" if path.endswith("/") else "file")
+        for path in names
+        if (written := _written(path)) is not None
     )
+    return tuple(islice(items, MAX_ITEMS))
+
+
+def _written(path: str) -> str | None:
+    """How a prompt mentions ``path`` so that it is read back as that; ``None``: it cannot."""
+    for written in (f"@{path}", f'@"{path}"'):
+        if list(mentions(written)) == [Mention(path)]:
+            return written
+    return None
 
 
 def _told(command: SlashCommand) -> str:
@@ -94,6 +104,6 @@ def _told(command: SlashCommand) -> str:
 def _either_case(text: str) -> str:
     """A glob for ``text`` in upper or lower case."""
     return "".join(
-        f"[{char.lower()}{char.upper()}]" if char.isalpha() else f"[{char}]" if char in "*?[{" else char
+        f"[{char.lower()}{char.upper()}]" if char.isalpha() else f"\\{char}" if char in "*?[{" else char
         for char in text
     )

@@ -133,6 +133,29 @@ async def test_completion_offers_files_whose_name_begins_so_first(project: Path)
 
 
 @pytest.mark.asyncio
+async def test_what_is_completed_is_read_back_as_that_file(project: Path) -> None:
+    for name in (
+        "[br](x).md",
+        "it's.md",
+        "C#.md",
+        "end.",
+        "me@home.md",
+        "(a) b.md",
+        "x#3",
+        'quote"x.md',
+        "new\nline.md",
+    ):
+        (project / name).write_text(f"I am {name!r}.")
+    async with core(project, Cast([say("done")] * 9)) as c:
+        for begun in ("[br", "it", "C#", "end", "me", "(a"):
+            [item] = (await c.session.complete(f"see @{begun}")).items
+            [text] = await sent(c, f"see {item.text} please")
+            assert f"I am {begun}" in text.replace('"', "").replace("'", ""), item
+        for not_to_be_written in ("x#", "quote", "new", "line"):
+            assert (await c.session.complete(f"see @{not_to_be_written}")).items == ()
+
+
+@pytest.mark.asyncio
 async def test_completion_of_commands_and_of_nothing(project: Path) -> None:
     (project / ".deputy/commands").mkdir(parents=True)
     (project / ".deputy/commands/review.md").write_text("---\nargument-hint: [file]\n---\nReview $1")
