@@ -33,7 +33,7 @@ export class Composer implements Part {
   readonly #queue = h("div", { class: "queue" });
   readonly #mode = h("button", {
     type: "button",
-    class: "pick",
+    class: "pick always",
     onClick: () => this.#send({ type: "pickMode" }),
   });
   readonly #model = h("button", {
@@ -44,7 +44,7 @@ export class Composer implements Part {
   readonly #folder = h("span", { class: "folder muted" });
   readonly #submitter = iconButton("send", "Send (Enter)", () => this.#submit());
   readonly #stop = button("Stop", () => this.#send({ type: "cancelTurn" }), {
-    class: "secondary small",
+    class: "secondary small always",
     icon: "debug-stop",
     label: "Stop all agents of this session",
   });
@@ -61,7 +61,7 @@ export class Composer implements Part {
   constructor(draft: Draft | undefined, remember: (draft: Draft) => void, send: View["send"]) {
     this.#remember = remember;
     this.#send = send;
-    this.#submitter.classList.add("send");
+    this.#submitter.classList.add("send", "always");
     const attach = iconButton("add", "Add files to the prompt", () => this.#send({ type: "attach" }));
     const box = h(
       "div",
