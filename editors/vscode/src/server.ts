@@ -144,9 +144,12 @@ export class Server implements vscode.Disposable {
     const launched = this.#launched;
     if (launched !== undefined && launched !== JSON.stringify(launchSettings())) return this.restart();
     if (this.#failed) return this.start();
-    if (this.#state !== "running") return;
-    const settings = { [SECTION]: serverSettings() };
-    await this.#client?.sendNotification("workspace/didChangeConfiguration", { settings });
+    // After a start that is under way, and never to a server that is being ended.
+    await this.#inTurn(async () => {
+      if (this.#state !== "running") return;
+      const settings = { [SECTION]: serverSettings() };
+      await this.#client?.sendNotification("workspace/didChangeConfiguration", { settings });
+    });
   }
 
   dispose(): void {

@@ -8,6 +8,7 @@ import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
+const PLACEHOLDER = "Ask, or describe a task";
 const MAX_PICTURE = 5 * 1024 * 1024;
 
 /** What survives while the page is hidden. */
@@ -21,7 +22,7 @@ export class Composer implements Part {
   readonly #text = h("textarea", {
     class: "prompt",
     rows: "1",
-    placeholder: "Ask, or describe a task",
+    placeholder: PLACEHOLDER,
     "aria-label": "Prompt",
   });
   readonly #completions = new Completions(
@@ -42,6 +43,7 @@ export class Composer implements Part {
     onClick: () => this.#send({ type: "pickModel" }),
   });
   readonly #folder = h("span", { class: "folder muted" });
+  readonly #attach = iconButton("add", "Add files to the prompt", () => this.#send({ type: "attach" }));
   readonly #submitter = iconButton("send", "Send (Enter)", () => this.#submit());
   readonly #stop = button("Stop", () => this.#send({ type: "cancelTurn" }), {
     class: "secondary small always",
@@ -62,7 +64,6 @@ export class Composer implements Part {
     this.#remember = remember;
     this.#send = send;
     this.#submitter.classList.add("send", "always");
-    const attach = iconButton("add", "Add files to the prompt", () => this.#send({ type: "attach" }));
     const box = h(
       "div",
       { class: "box" },
@@ -71,7 +72,7 @@ export class Composer implements Part {
       h(
         "div",
         { class: "tools" },
-        attach,
+        this.#attach,
         this.#mode,
         this.#model,
         this.#folder,
@@ -93,6 +94,10 @@ export class Composer implements Part {
   }
 
   update(view: View): void {
+    const { snapshot } = view.state;
+    this.#text.disabled = snapshot;
+    this.#text.placeholder = snapshot ? "Read only: it is open in another window" : PLACEHOLDER;
+    for (const one of [this.#attach, this.#mode, this.#model, this.#submitter]) one.disabled = snapshot;
     const busy = isBusy(view.state);
     this.#stop.hidden = !busy;
     this.#submitter.title = busy ? "Queue (Enter): runs after this turn" : "Send (Enter)";

@@ -1,6 +1,6 @@
 /** The page: a transcript, what stands in the way, the plan, and where prompts are written. */
 import type { FromPage, Picture, Surroundings, ToPage } from "../src/page/messages.ts";
-import { emptySession, isBusy, reduce, type SessionState } from "../src/state/session.ts";
+import { clockOf, emptySession, isBusy, reduce, type SessionState } from "../src/state/session.ts";
 import { oneLine, signOf } from "../src/state/words.ts";
 import { Composer, type Draft } from "./composer.ts";
 import { fill, h, icon } from "./dom.ts";
@@ -141,7 +141,7 @@ class PageView {
       state: this.#state,
       around,
       pictures: this.#pictures,
-      now: Date.now(),
+      now: clockOf(this.#state),
       send: this.#send,
     };
     this.#chooseTranscript(around.agentId ?? this.#state.primaryId);

@@ -1,6 +1,6 @@
 /** A question inside the block of the agent that asks. Nothing in it answers by Enter unless it has the focus. */
 import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
-import { type DiffText, diffText, hasPlace, isDiff, nameOfOption } from "../src/state/proposal.ts";
+import { type DiffText, diffText, isDiff, nameOfOption } from "../src/state/proposal.ts";
 import { oneLine, pathOf, visible } from "../src/state/words.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
@@ -96,7 +96,7 @@ export class QuestionCard implements Part {
     if (!isDiff(this.#request)) return [];
     const diff = iconButton("diff", "Open diff", () => this.#view?.send({ type: "diff", requestId }));
     const place = iconButton("go-to-file", "Go to code", () => this.#view?.send({ type: "place", requestId }));
-    return hasPlace(this.#request) ? [diff, place] : [diff];
+    return this.#request.preview.oldText === null ? [diff] : [diff, place];
   }
 
   /** Answers for this once as buttons; those that last, each with the rule it makes, as lines below them. */

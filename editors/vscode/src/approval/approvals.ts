@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 
 import type { PermissionOption } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
-import { editedInput, firstLine, hasPlace, hunksOf, isDiff, withoutHunk } from "../state/proposal.ts";
+import { editedInput, firstLine, hasPlace, hunksOf, isDiff, isNotebook, withoutHunk } from "../state/proposal.ts";
 import { oneLine } from "../state/words.ts";
 import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
@@ -69,8 +69,8 @@ export class Approvals {
       await vscode.commands.executeCommand("deputy.chat.focus");
       return;
     }
-    if (!hasPlace(request)) return this.openDiff(requestId);
     const uri = vscode.Uri.parse(request.preview.uri);
+    if (!hasPlace(request) && !isNotebook(uri.path)) return this.openDiff(requestId);
     const isThere = await vscode.workspace.fs.stat(uri).then(
       () => true,
       () => false,
@@ -79,6 +79,11 @@ export class Approvals {
       const name = vscode.workspace.asRelativePath(uri);
       void vscode.window.showWarningMessage(`${name} is not there any more: this is the change proposed for it.`);
       return this.openDiff(requestId);
+    }
+    if (isNotebook(uri.path)) {
+      // As text it would be another document, with other lines than the agent has read.
+      await vscode.commands.executeCommand("vscode.open", uri);
+      return;
     }
     const line = firstLine(request);
     await vscode.window.showTextDocument(uri, { selection: new vscode.Range(line, 0, line, 0), preview: true });

@@ -101,7 +101,9 @@ async function setMode({ sessions, questions }: Deputy): Promise<void> {
   const state = await sessions.present();
   const items = PERMISSION_MODES.map((mode) => ({ label: modeOf(mode).name, description: modeOf(mode).about, mode }));
   const chosen = await vscode.window.showQuickPick(items, { title: "How much may agents do without asking?" });
-  if (!chosen || !(await isMeant(chosen.mode, questions.list().length))) return;
+  if (!chosen) return;
+  const waiting = questions.list().filter(({ sessionId }) => sessionId === state.sessionId);
+  if (!(await isMeant(chosen.mode, waiting.length))) return;
   await sessions.setMode(state.sessionId, chosen.mode);
 }
 
@@ -109,7 +111,7 @@ async function setMode({ sessions, questions }: Deputy): Promise<void> {
 async function isMeant(mode: PermissionMode, waiting: number): Promise<boolean> {
   if (mode !== "bypass" && !(mode === "accept_edits" && waiting > 0)) return true;
   const { name, about } = modeOf(mode);
-  const answers = "What the mode allows of the questions that wait is done at once.";
+  const answers = `What it allows of the ${waiting === 1 ? "question" : `${waiting} questions`} waiting now is done at once.`;
   const detail = `From now on: ${about}.${waiting ? ` ${answers}` : ""}`;
   return (await vscode.window.showWarningMessage(`${name}?`, { modal: true, detail }, name)) === name;
 }

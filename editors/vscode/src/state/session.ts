@@ -185,6 +185,11 @@ export function isBusy(state: SessionState): boolean {
   return state.turn !== undefined || Object.values(state.agents).some((agent) => hasNotEnded(agent));
 }
 
+/** Milliseconds since the epoch up to which running agents have run: in a snapshot, when it was last heard of them. */
+export function clockOf({ snapshot, agents }: SessionState): number {
+  return snapshot ? Math.max(...Object.values(agents).map((agent) => Date.parse(agent.updatedAt))) : Date.now();
+}
+
 export function hasNotEnded(agent: AgentNode): boolean {
   return agent.status === "running" || agent.status === "pending";
 }

@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
-import { type AgentView, childrenOf, countsOf, hasNotEnded, type SessionState } from "../state/session.ts";
+import { type AgentView, childrenOf, clockOf, countsOf, hasNotEnded, type SessionState } from "../state/session.ts";
 import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../state/words.ts";
 import { Paced } from "./paced.ts";
 
@@ -61,7 +61,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     const isPrimary = agent.parentAgentId === undefined;
     const sign = signOf(agent);
     const row = new vscode.TreeItem(isPrimary ? "Deputy" : oneLine(agent.label, MAX_LABEL));
-    row.description = describe(agent);
+    row.description = describe(agent, clockOf(state));
     const colour = COLOURS[sign.word];
     row.iconPath = new vscode.ThemeIcon(
       sign.spin ? `${sign.icon}~spin` : sign.icon,
@@ -123,13 +123,13 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
 }
 
 /** The agent's row, without its name: what waits or went wrong, which the icon tells, too; time, calls, what it does. */
-function describe(agent: AgentView): string {
+function describe(agent: AgentView, now: number): string {
   const sign = signOf(agent);
   const isWaiting = sign.word === "waiting for you";
   const isChild = agent.parentAgentId !== undefined;
   return [
     isWaiting ? sign.word : reasonOf(agent),
-    isChild && agent.status !== "pending" ? runTime(agent, Date.now()) : "",
+    isChild && agent.status !== "pending" ? runTime(agent, now) : "",
     !isWaiting && hasNotEnded(agent) && agent.activity ? oneLine(agent.activity, 60) : "",
     agent.toolCallCount ? calls(agent.toolCallCount) : "",
     tokens(agent.usage),
