@@ -52,6 +52,8 @@ async def test_an_open_notebook_is_read_as_the_text_of_its_cells(deputy: Deputie
     path.write_text('{"cells": []}')
     async with deputy(doing(dict(call("read_file", path="a.ipynb"))), workspace) as (client, _):
         open_notebook(client, path)
+        as_text = {"uri": path.as_uri(), "languageId": "json", "version": 1, "text": path.read_text()}
+        client.notify("textDocument/didOpen", {"textDocument": as_text})
         text = {"document": {"uri": f"vscode-notebook-cell:{path}#W1", "version": 2}, "changes": [{"text": "x = 2\n"}]}
         changed = {
             "notebookDocument": {"uri": path.as_uri(), "version": 2},
@@ -63,6 +65,7 @@ async def test_an_open_notebook_is_read_as_the_text_of_its_cells(deputy: Deputie
         assert "# A heading" in said
         assert "x = 2" in said
         assert "x = 1" not in said
+        assert "cells" not in said
 
 
 async def test_an_open_notebook_is_not_edited_as_text(deputy: Deputies, workspace: Path) -> None:

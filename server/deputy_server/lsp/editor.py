@@ -31,10 +31,11 @@ class EditorBuffers:
         self._client = client
 
     async def get(self, path: Path) -> Buffer | None:
-        if (document := self._documents.at(path)) is not None:
-            return Buffer(path, document.source, document.version)
+        # A notebook first: that its file is opened as text beside it changes nothing of what was read.
         if (notebook := self._documents.notebook_at(path)) is not None:
             return Buffer(path, self._documents.notebook_text(notebook), notebook.version)
+        if (document := self._documents.at(path)) is not None:
+            return Buffer(path, document.source, document.version)
         return None
 
     def all(self) -> list[Buffer]:

@@ -81,6 +81,11 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         calls(call("write_file", path="backoff.py", content=REWRITTEN)),
         say("Rewritten."),
     ),
+    "count in the notebook": lambda: (
+        calls(_read("counts.ipynb")),
+        calls(call("edit_file", path="counts.ipynb", old_string="print(1)", new_string="print(2)")),
+        say("Counted."),
+    ),
     "count the files": lambda: (calls(call("shell", command="ls *.py | sort")), say("Two.")),
     "fix in": lambda: (calls(_read("greet.py")), say("There is nothing to fix.")),
     "continue where you were interrupted": lambda: (say("I go on."),),

@@ -9,7 +9,7 @@ from playwright.async_api import BrowserContext, expect
 
 from tests.editors.vscode.model import BETTER, GREETING
 from tests.editors.vscode.vscode import make_project, vscode, with_extension
-from tests.editors.vscode.window import Window
+from tests.editors.vscode.window import SIZE, Window
 from tests.editors.vscode.window import window as open_window
 
 pytestmark = [
@@ -72,6 +72,10 @@ async def test_a_denied_change_leaves_the_file_as_it_was(window: Window) -> None
     await window.open_file("greet.py")
     await window.ask("improve the greeting")
     thread = window.thread("edit_file")
+    await expect(thread).to_be_visible()
+    await window.page.set_viewport_size({"width": SIZE["width"] // 2, "height": SIZE["height"] // 2})  # magnified
+    await expect(window.question("edit_file")).to_be_in_viewport()
+    await window.page.set_viewport_size(SIZE)
     await window.answer("edit_file", "Deny")
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("The greeting is better now.")
     await expect(thread).to_be_hidden()

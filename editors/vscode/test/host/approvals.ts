@@ -227,6 +227,20 @@ test("a file in which the user is typing is changed, and left for the user to sa
   await document.save();
 });
 
+test("a change of a notebook can be read, and leads to the notebook", async (deputy) => {
+  const notebook = await file("counts.ipynb");
+  ask("count in the notebook");
+  const { requestId } = await question(deputy, "edit_file(counts.ipynb)");
+  assert.equal(deputy.threads.get(requestId), undefined);
+  await vscode.commands.executeCommand("deputy.question.openDiff", requestId);
+  await until("the diff", () => diffTabs().length === 1);
+  await vscode.commands.executeCommand("deputy.question.show", requestId);
+  const active = await until("the notebook", () => vscode.window.activeNotebookEditor);
+  assert.equal(active.notebook.uri.toString(), notebook.toString());
+  await vscode.commands.executeCommand("deputy.question.deny", requestId);
+  await until("the diff to close", () => diffTabs().length === 0);
+});
+
 test("a new file is written when it is approved", async (deputy) => {
   ask("write a new file");
   const request = await proposal(deputy, "write_file(notes/plan.md)");

@@ -195,11 +195,15 @@ test("a mode in which nothing is asked has to be meant", async (deputy) => {
   ask("improve the greeting");
   await question(deputy, "edit_file");
   const sessionId = deputy.sessions.current?.sessionId ?? "";
+  const told: unknown[][] = [];
+  const restore = heard("showWarningMessage", told);
   await whileAnswering("showQuickPick", { mode: "bypass" }, () =>
-    whileAnswering("showWarningMessage", undefined, () =>
-      Promise.resolve(vscode.commands.executeCommand("deputy.setMode")),
-    ),
+    Promise.resolve(vscode.commands.executeCommand("deputy.setMode")),
   );
+  restore();
+  const [title, { detail }] = told[0] as [string, { readonly detail: string }];
+  assert.equal(title, "Bypass?");
+  assert.match(detail, /What it allows of the question waiting now is done at once\.$/);
   assert.equal(deputy.sessions.modeOf(sessionId), "default");
   assert.equal(deputy.questions.list().length, 1);
 });

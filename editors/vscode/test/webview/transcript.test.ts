@@ -56,6 +56,11 @@ test("Cancel is on each block that runs, names its agent, and is gone when that 
 test("what works in another window can be looked at, and read again, but not stopped from here", async () => {
   const page = await open();
   page.show({ ...after(LOOK.slice(0, 5)), snapshot: true });
+  assert.ok((page.one("textarea.prompt") as HTMLTextAreaElement).disabled);
+  assert.ok(
+    page.all(".figures").every(({ textContent }) => !/\d (h|min) /.test(textContent)),
+    "no clock goes on",
+  );
   assert.ok(states(page).includes("running"));
   const names = page.all("button:not([hidden])").map((button) => button.getAttribute("aria-label") ?? "");
   assert.deepEqual(
