@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from deputy_agents.errors import check_length
+from deputy_agents.errors import InvalidRequest, check_length
 from deputy_agents.event import StatusChanged
 from deputy_agents.guidance.commands import called, filled
 from deputy_agents.guidance.library import Library
@@ -102,6 +102,8 @@ class Intake:
             return filled(command, arguments)
         if (prompt := self._servers.prompts().get(name)) is not None:
             return await prompt.filled(arguments)
+        if name.startswith("mcp__"):  # nothing else is called so, and no model can do anything with it
+            raise InvalidRequest(f"/{name}: no MCP server that runs has this prompt; see deputy mcp list.", "prompt")
         return None
 
     def _waits_for(self, what: str) -> None:

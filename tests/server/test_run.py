@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deputy_protocol.event import EventParams
-from tests.support.servers import DEAF, own_servers
+from tests.support.servers import DEAF, own_servers, tools_server
 
 DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
 PATIENCE = 60
@@ -153,6 +153,16 @@ def test_an_agent_of_ones_own_takes_the_place_of_the_primary(run: Run, project: 
     events = lines(run("run", "--json", "--agent", "scout", "where is retry defined?").stdout)
     assert events[0]["type"] == "agent_started"
     assert events[0]["agent"]["definition"] == "scout"
+
+
+@pytest.mark.parametrize("name", ["explain", "nothing"])
+def test_a_prompt_of_a_server_that_cannot_be_filled_is_wrong_usage(run: Run, tmp_path: Path, name: str) -> None:
+    own_servers(tmp_path / "own", tools=tools_server())
+    ended = run("run", f"/mcp__tools__{name}", HOME=str(tmp_path / "own"))
+    assert ended.returncode == 2, ended.stderr
+    assert f"/mcp__tools__{name}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert run("sessions", "list", "--json").stdout == "[]\n"
 
 
 @pytest.mark.requirement("X12", "X17")

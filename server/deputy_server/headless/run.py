@@ -57,6 +57,8 @@ class _Run:
                 notices = (app.store_notice, app.notice, self._unknown_price(session), self._unknown_tools(session))
                 code = await self._play(session, notices, tasks)
                 tasks.cancel_scope.cancel()
+            if code is Exit.USAGE and self._options.fresh:
+                await app.runtime.delete(session.id)  # nothing has been said in it
         return Exit.CANCELLED if self._interrupted else code
 
     async def _play(self, session: Session, notices: Sequence[str | None], tasks: TaskGroup) -> Exit:
@@ -77,6 +79,9 @@ class _Run:
                     await self._follow(session, progress, verdict, asking if live else None)
                 except Unwritten as lost:
                     return _forget_output(lost)
+                except InvalidRequest as error:  # of the prompt; nothing has happened
+                    progress.note(str(error))
+                    return Exit.USAGE
             if session.store_problem:
                 progress.note(session.store_problem)
             self._sum_up(progress, verdict)
