@@ -34,7 +34,7 @@ def test_values_of_variables_that_are_called_secret_go(name: str) -> None:
 @pytest.mark.parametrize("word", ["a-", "sk-", "eyJaaaaaaaa", "password", "password ", "api-key-", "://a:", "secret="])
 def test_no_word_takes_long_to_look_through(word: str) -> None:
     """Looked at anew from each of its places to its end, it would take hours."""
-    text = word * 100_000 + "!"
+    text = word * 20_000 + "!"
     assert Redactor({}).text(text).endswith(("!", MASK))
 
 
