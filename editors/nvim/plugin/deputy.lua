@@ -59,6 +59,7 @@ simple('DeputyNew', 'open a new session', 'new')
 simple('DeputyAgents', 'the tree of agents', 'agents')
 simple('DeputyInbox', 'questions that wait for you', 'inbox')
 simple('DeputyStop', 'stop all agents', 'stop')
+simple('DeputyContinue', 'go on with an interrupted turn', 'continue')
 simple('DeputyRestart', 'start the server again', 'restart')
 simple('DeputyLog', 'the log', 'log')
 

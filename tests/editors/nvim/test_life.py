@@ -110,11 +110,13 @@ def test_after_a_crash_the_session_is_loaded_again_and_goes_on(deputy: Neovim) -
     deputy.until_shown("0 running, 5 finished")
     assert "`:DeputyRestart` starts it again" in deputy.lua("return NOTICED[1]")
     deputy.until_shown("the server has ended")
+    assert "✗ The last turn was interrupted: the server ended.\n  C goes on." in deputy.everything()
     deputy.command("DeputyRestart")
     deputy.until(f"not {SESSION}.stale and {SESSION}.state.lastSeq > 0")
     shown = deputy.until_shown("▸ ✓ read the code")
     assert "You\nlook around" in shown
     deputy.until(lambda: "the server has ended" not in deputy.everything())
+    assert "✗ The last turn was interrupted" in deputy.everything()
     deputy.at("read the code")
     deputy.keys("<Tab>")
     deputy.until_shown("✓ read_file(loop.py)")
@@ -146,8 +148,12 @@ def test_a_neovim_that_is_started_later_loads_what_a_killed_server_left(workspac
         second.until_shown("read-only: thread of [never ends, two]")
         second.until_shown("Task\nnever ends, two")
         second.keys("-")
-        second.ask("hello")
-        second.until_shown("You said: hello")
+        second.at("The last turn was interrupted")
+        second.keys("C")
+        second.until_shown("You said: Continue where you were interrupted.")
+        assert "was interrupted: the server" not in second.everything()
+        second.keys("C")
+        assert "no turn was interrupted here" in second.messages()
 
 
 def server_pid(deputy: Neovim) -> int:

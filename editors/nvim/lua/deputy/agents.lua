@@ -34,6 +34,16 @@ function M.stop_all()
   end
 end
 
+--- Goes on with the current session's turn that the end of the server cut off; starts the server if need be.
+function M.continue()
+  local session = sessions.get()
+  if session and session.state.ended and session.state.ended.interrupted then
+    sessions.prompt({ { type = 'text', text = 'Continue where you were interrupted.' } })
+  else
+    vim.notify('Deputy: no turn was interrupted here.')
+  end
+end
+
 --- Says something to a running agent; asks for the words where none are given.
 ---@param session deputy.Session
 ---@param agent_id string

@@ -50,6 +50,7 @@ M.defaults = {
       prev_thread = '[t',
       input = 'i',
       unqueue = 'U',
+      continue = 'C',
       agents = 'gt',
       inbox = 'gi',
       help = 'g?',

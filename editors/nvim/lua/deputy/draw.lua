@@ -249,15 +249,25 @@ local function queue(prompts, look, out)
   end
 end
 
---- How the last turn failed, and what to do.
-local function failure(state, out)
-  if state.turnError then
-    local item = items.line({ { '✗ ' .. text.one_line(state.turnError.message), 'DeputyFailed' } })
-    if state.turnError.action ~= '' then
-      items.add(item, { { '  ' .. text.one_line(state.turnError.action), 'DeputyDim' } })
-    end
-    table.insert(out, item)
+--- How the last turn failed or was cut off, or which limit it reached, and what to do.
+local function failure(state, look, out)
+  local ended, what, advice = state.ended or {}, nil, nil
+  if ended.error then
+    what, advice = '✗ ' .. text.one_line(ended.error.message), text.one_line(ended.error.action)
+  elseif ended.detail then
+    what, advice = '✗ Stopped: ' .. text.one_line(ended.detail), ''
+  elseif ended.interrupted then
+    local key = look.keys.continue
+    what = '✗ The last turn was interrupted: the server ended.'
+    advice = ('%s goes on.'):format(key and text.key(key) or ':DeputyContinue')
+  else
+    return
   end
+  local item = items.line({ { what, 'DeputyFailed' } })
+  if advice ~= '' then
+    items.add(item, { { '  ' .. advice, 'DeputyDim' } })
+  end
+  table.insert(out, item)
 end
 
 local function gap(out)
@@ -331,7 +341,7 @@ function M.thread(state, agent_id, look)
     thinking(state, node, look, out)
   end
   if agent_id == state.primary then
-    failure(state, out)
+    failure(state, look, out)
     queue(state.promptQueue, look, out)
   end
   return out

@@ -66,6 +66,11 @@ function M.statusline()
   return require('deputy.statusline').get()
 end
 
+--- Goes on with a turn that the end of the server cut off.
+function M.continue()
+  require('deputy.agents').continue()
+end
+
 -- -- agents ------------------------------------------------------------------------------------------------------
 
 --- Names of agents, for completion.

@@ -167,6 +167,10 @@ function actions.unqueue(at)
   end
 end
 
+function actions.continue()
+  agents.continue()
+end
+
 -- -- maps --------------------------------------------------------------------------------------------------------
 
 --- What each action is, for lists of keys.
@@ -191,6 +195,7 @@ local ABOUT = {
   prev_thread = 'previous thread',
   input = 'write a prompt',
   unqueue = 'take a waiting prompt back',
+  continue = 'go on with an interrupted turn',
   agents = 'list of agents',
   inbox = 'list of questions',
   help = 'help',

@@ -28,7 +28,7 @@ local ENVELOPE = { type = true, seq = true, agentSeq = true, afterSeq = true, ti
 ---@field details table<string, string>
 ---@field turn string? id of the turn that runs
 ---@field turnSince string? when it began, if that is known
----@field turnError deputy.TurnError?
+---@field ended deputy.TurnOutcome? how the last turn ended, until the next one begins
 ---@field outputs table<string, string> the end of what running calls have put out
 ---@field calls table<string, { owner: string, index: integer, locations: deputy.Location[] }>
 
@@ -72,6 +72,9 @@ end
 ---@param state deputy.State
 ---@param time string
 function M.interrupt(state, time)
+  if state.turn then
+    state.ended = { turnId = state.turn, stopReason = 'cancelled', interrupted = true }
+  end
   state.turn, state.questions = nil, {}
   for id, node in pairs(state.agents) do
     if id == state.primary then
@@ -121,11 +124,11 @@ end
 local on = {}
 
 function on.turn_started(state, event)
-  state.turn, state.turnSince, state.turnError = event.turnId, event.time, nil
+  state.turn, state.turnSince, state.ended = event.turnId, event.time, nil
 end
 
 function on.turn_finished(state, event)
-  state.turn, state.turnSince, state.turnError = nil, nil, event.error
+  state.turn, state.turnSince, state.ended = nil, nil, event
 end
 
 function on.agent_started(state, event)
@@ -300,6 +303,7 @@ function M.loaded(loaded)
   state.lastSeq = loaded.lastSeq
   state.questions = vim.list_slice(loaded.permissions)
   state.promptQueue = loaded.promptQueue
+  state.ended = loaded.lastTurn
   for _, plan in ipairs(loaded.plans) do
     state.plans[plan.agentId] = plan.entries
   end
