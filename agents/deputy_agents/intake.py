@@ -17,7 +17,7 @@ from deputy_agents.turn import Origin, Turn
 from deputy_agents.turns import Turns, text_of
 
 READING_GRACE = 5
-"""Seconds that may pass until what a prompt mentions is read."""
+"""Seconds that may pass until what a prompt calls is there, and then until what it mentions is read."""
 
 
 class Intake:
@@ -83,25 +83,25 @@ class Intake:
                 await self._servers.start(self._primary.agent, self._waits_for)
             finally:
                 self._waits_for("")
+            if (whole := await self._called(text_of(blocks))) is not None:
+                blocks = (Text(whole), *(block for block in blocks if not isinstance(block, Text)))
             with anyio.move_on_after(READING_GRACE):
-                return await self._read(blocks)
+                return (*blocks, *await self._primary.attached(text_of(blocks)))
         return blocks
 
-    async def _read(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """``blocks`` with what they call and mention."""
-        text = text_of(blocks)
-        if (whole := await self._called(text)) is not None:
-            text = whole
-            blocks = (Text(text), *(block for block in blocks if not isinstance(block, Text)))
-        return (*blocks, *await self._primary.attached(text))
-
     async def _called(self, text: str) -> str | None:
-        """What the command or the prompt of a server that ``text`` calls stands for; ``None`` when it calls none."""
+        """What the command or the prompt of a server that ``text`` calls stands for; ``None`` when it calls none.
+
+        Raises:
+            InvalidRequest: the server has no such prompt, or does not give it in bounded time.
+        """
         name, arguments = called(text) or ("", "")
         if (command := self._library.commands.get(name)) is not None:
             return filled(command, arguments)
         if (prompt := self._servers.prompts().get(name)) is not None:
-            return await prompt.filled(arguments)
+            with anyio.move_on_after(READING_GRACE):
+                return await prompt.filled(arguments)
+            raise InvalidRequest(f"/{name}: its server gave no answer within {READING_GRACE:g} s.", "prompt")
         if name.startswith("mcp__"):  # nothing else is called so, and no model can do anything with it
             raise InvalidRequest(f"/{name}: no MCP server that runs has this prompt; see deputy mcp list.", "prompt")
         return None

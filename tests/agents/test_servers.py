@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deputy_agents import intake
 from deputy_agents.definition import PermissionMode
 from deputy_agents.errors import InvalidRequest
 from deputy_agents.event import CommandPreview, MessageAdded, PermissionResolved, ToolCallStarted, ToolCallUpdated
@@ -94,7 +95,7 @@ async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_w
         assert {"echo", "crash"} <= server.offer.tools.keys()
         assert (server.offer.resources, [one.name for one in server.offer.prompts]) == (
             ("notes://today",),
-            ["review", "explain"],
+            ["review", "explain", "ponder"],
         )
 
 
@@ -516,12 +517,15 @@ async def test_a_plan_uses_no_tool_of_a_server(project: Path) -> None:
 
 
 @pytest.mark.requirement("X16")
-async def test_prompts_of_servers_are_called_by_a_slash_with_arguments_in_their_order(project: Path) -> None:
+async def test_prompts_of_servers_are_called_by_a_slash_with_arguments_in_their_order(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (project / "a.py").write_text("print(1)\n")
     async with running(project, [say("done")] * 3) as c:
         shown = {item.text: item.detail for item in (await c.session.complete("/mcp")).items}
         assert shown == {
             "/mcp__tools__explain": "<topic> [depth] Asks for an explanation.",
+            "/mcp__tools__ponder": "Never comes.",
             "/mcp__tools__review": "Asks for a review.",
         }
         for words, becomes in (
@@ -535,6 +539,9 @@ async def test_prompts_of_servers_are_called_by_a_slash_with_arguments_in_their_
         assert "print(1)" in str(c.requests()[-1].messages[-1].content[1])
         with pytest.raises(InvalidRequest, match=r"/mcp__tools__explain needs <topic> \[depth\]: topic is missing"):
             await prompt(c, "/mcp__tools__explain")
+        monkeypatch.setattr(intake, "READING_GRACE", 0.2)
+        with pytest.raises(InvalidRequest, match=r"/mcp__tools__ponder: its server gave no answer within 0.2 s"):
+            await prompt(c, "/mcp__tools__ponder")
         assert not c.session.busy
         assert await c.session.cancel() is False
 

@@ -108,6 +108,13 @@ def explain(topic: str, depth: str = "all") -> str:
     return f"Explain {topic}, {depth}; see @a.py."
 
 
+@server.prompt()
+async def ponder() -> str:
+    """Never comes."""
+    await anyio.sleep_forever()
+    return ""
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["http"]:
         server.run("streamable-http", port=int(os.environ["PORT"]))
