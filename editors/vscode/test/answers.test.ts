@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { answersAtCode, notice } from "../src/approval/answers.ts";
+import { answersAtCode, labelAtCode, notice } from "../src/approval/answers.ts";
 import type { PermissionOption, PermissionRequest } from "../src/protocol.ts";
 import { isDiff } from "../src/state/proposal.ts";
 import { after, log, open } from "./webview/page.ts";
@@ -45,6 +45,10 @@ test("an answer has one name, in the chat, at the code and in the notification",
   const command = asked({ tool: "shell", preview: COMMAND });
   assert.deepEqual(links(notice(command, 0)), ["Yes, this time", "Show"]);
   assert.ok((await inChat(command)).includes("Yes, this time"));
+});
+
+test("what stands over a question has nothing that the editor escapes", () => {
+  assert.equal(labelAtCode(asked({ title: "edit_file(<img>&amp;.py)" })), "edit_file(‹img›＆amp;.py)");
 });
 
 test("a command is approved in its notification when all of it can be seen there", () => {

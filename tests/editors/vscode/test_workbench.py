@@ -95,6 +95,7 @@ async def test_each_child_is_a_group_that_unfolds_and_all_definitions_are_listed
 
     for section in ("Agents", "Agent Definitions"):  # folds the one and unfolds the other: there is no room for both
         await window.page.locator(".pane-header", has_text=section).click()
+    await expect(window.row("code_search").locator(".codicon-search")).to_be_visible()
     await window.row("code_review").click()
     for detail in ("Reviews files", "Tools: "):
         await expect(window.row(detail).first).to_be_visible()

@@ -8,6 +8,12 @@ export const AT_CODE = ["approve", "approveAlways", "deny", "openDiff", "openBat
 
 const MAX_NOTICE = 240;
 
+/** What stands over a question. The editor shows it as text, and escapes it as if it were HTML, so nothing may be escaped. */
+export function labelAtCode({ title }: PermissionRequest): string {
+  const like: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆" };
+  return oneLine(title, 120).replace(/[<>&]/g, (character) => like[character] ?? character);
+}
+
 /** The answers as links of Markdown, with icons. */
 export function answersAtCode(request: DiffRequest): string {
   const option = (icon: string, kind: OptionKind, verb: string): string => {

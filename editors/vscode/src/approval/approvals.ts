@@ -28,7 +28,7 @@ export class Approvals {
       const input = allows && isDiff(request) ? editedInput(request, this.#proposals.text(request)) : undefined;
       this.#questions.answer(requestId, option, input && { input });
     } catch (error) {
-      void vscode.window.showErrorMessage((error as Error).message);
+      void vscode.window.showInformationMessage((error as Error).message);
     }
   }
 

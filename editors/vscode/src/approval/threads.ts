@@ -6,8 +6,8 @@ import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
 import { type DiffRequest, diffText, firstLine, hasPlace, isDiff } from "../state/proposal.ts";
-import { nameOf, oneLine } from "../state/words.ts";
-import { answersAtCode, AT_CODE } from "./answers.ts";
+import { nameOf } from "../state/words.ts";
+import { answersAtCode, AT_CODE, labelAtCode } from "./answers.ts";
 import type { Proposals } from "./proposals.ts";
 
 const MAX_LINES = 60;
@@ -69,7 +69,7 @@ export class Threads implements vscode.Disposable {
     const thread = this.#controller.createCommentThread(uri, new vscode.Range(line, 0, line, 0), [
       this.#comment(request),
     ]);
-    thread.label = unescaped(oneLine(request.title, 120));
+    thread.label = labelAtCode(request);
     thread.contextValue = request.batch.size > 1 ? "question.batch" : "question";
     thread.collapsibleState = vscode.CommentThreadCollapsibleState.Expanded;
     return thread;
@@ -122,12 +122,6 @@ export class Threads implements vscode.Disposable {
     body.appendMarkdown(`\n${answersAtCode(request)}\n`);
     return body;
   }
-}
-
-/** The editor shows a label as text, and escapes it as if it were HTML: it is to have nothing that is escaped. */
-function unescaped(text: string): string {
-  const like: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆" };
-  return text.replace(/[<>&]/g, (character) => like[character] ?? character);
 }
 
 /** Where a line is after a change of the text. */

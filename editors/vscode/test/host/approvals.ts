@@ -159,6 +159,12 @@ test("the files of one batch are shown together, and answered one by one", async
   const other = await proposal(deputy, "backoff.py");
   await vscode.commands.executeCommand("deputy.question.openBatch", one.requestId);
   await until("the editor of the batch", batchTab);
+  // What is above the first change is folded away there.
+  const uri = deputy.proposals.uri(other, "new");
+  const lines = await until("its text", () => vscode.workspace.textDocuments.find((one) => one.uri.path === uri.path));
+  const found = await vscode.commands.executeCommand<vscode.CodeLens[]>("vscode.executeCodeLensProvider", uri, 100);
+  const approving = found.find(({ command }) => command?.title.includes("Approve"));
+  assert.ok(lines.lineAt(approving?.range.start.line ?? 0).text.includes("limit"));
   await vscode.commands.executeCommand("deputy.question.approve", one.requestId);
   await vscode.commands.executeCommand("deputy.question.deny", other.requestId);
   await ended(deputy);
