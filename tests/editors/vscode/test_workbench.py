@@ -141,6 +141,7 @@ async def test_a_problem_is_given_to_deputy_from_its_quick_fixes(window: Window)
     await window.open_file("broken.json")
     await expect(window.page.locator(".squiggly-error")).to_be_visible()
     await window.command("Go to Next Problem in Files")
+    await expect(window.page.locator(".marker-widget")).to_contain_text("Value expected")  # the cursor is there by now
     await window.page.keyboard.press("Control+.")
     await window.page.locator(".action-widget .monaco-list-row", has_text="Ask Deputy to fix").click()
     await expect(window.chat.locator(".message.user")).to_contain_text("Fix in broken.json:")
