@@ -129,9 +129,22 @@ async def window(browser: BrowserContext, url: str, project: Path) -> AsyncGener
     """A window on a project, or on the folders of a ``.code-workspace``, in which Deputy is ready."""
     page = await browser.new_page()
     try:
-        kind = "workspace" if project.suffix == ".code-workspace" else "folder"
-        await page.goto(f"{url}/?{kind}={project}")
+        has_many = project.suffix == ".code-workspace"
+        await page.goto(f"{url}/?{'workspace' if has_many else 'folder'}={project}")
+        if has_many:
+            await _have_folders(page)
         await expect(page.locator(".statusbar-item", has_text="Deputy")).to_be_visible()
         yield Window(page, project)
     finally:
         await page.close()
+
+
+async def _have_folders(page: Page) -> None:
+    """On a busy machine VS Code may take a workspace of several folders for an empty one, until it is loaded again."""
+    there = page.locator(".explorer-folders-view .monaco-list-row").first
+    for _ in range(3):
+        try:
+            return await expect(there).to_be_visible(timeout=20_000)
+        except AssertionError:
+            await page.reload()
+    await expect(there).to_be_visible()
