@@ -251,7 +251,8 @@ end
 
 --- How the last turn failed or was cut off, or which limit it reached, and what to do.
 local function failure(state, look, out)
-  local ended, what, advice = state.ended or {}, nil, nil
+  local ended = state.ended or {}
+  local what, advice
   if ended.error then
     what, advice = '✗ ' .. text.one_line(ended.error.message), text.one_line(ended.error.action)
   elseif ended.detail then
