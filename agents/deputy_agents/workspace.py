@@ -262,7 +262,7 @@ class Workspace:
         elif place.kind is PathKind.FILE and not await to_thread.run_sync(place.path.exists):
             # The editor would save it, and make it anew beside the one that has been moved.
             raise ToolError(f"{visible(place.subject)} is open in the editor, but gone from disk since it was read.")
-        elif await self._is_lossy(place, buffer):
+        elif await _undecoded(place, buffer) is not None:
             raise ToolError(
                 f"{visible(place.subject)} has unsaved changes in an editor that does not know its encoding: saving it "
                 f"would lose what is shown as {REPLACED}. Reopen it there with its encoding, then try again."
@@ -274,17 +274,9 @@ class Workspace:
         """The open document at ``place``, if it has the text. One that shows, in place of bytes, that its editor could
         not read the file, and has no changes, is only a view of it: the file itself is read and changed."""
         buffer = await self.buffers.get(place.path) if self.buffers else None
-        if buffer is not None and await self._is_lossy(place, buffer):
-            on_disk = await _reading(partial(_text_on_disk, place.root, place.parts))
-            return None if on_disk is not None and blurred(on_disk) == blurred(buffer.text) else buffer
+        if buffer is not None and (undecoded := await _undecoded(place, buffer)) is not None:
+            return None if blurred(undecoded) == blurred(buffer.text) else buffer
         return buffer
-
-    async def _is_lossy(self, place: Place, buffer: Buffer) -> bool:
-        """Whether the editor would not write the file's own bytes where ``buffer`` shows that it has not read them."""
-        if REPLACED not in buffer.text:
-            return False
-        on_disk = await _reading(partial(_text_on_disk, place.root, place.parts))
-        return on_disk is not None and not is_exact(on_disk)
 
     def _resolved(self, path: str, cwd: Path) -> Place:
         asked = Path(os.path.normpath(cwd / path))
@@ -350,6 +342,15 @@ def _file_parts(place: Place) -> tuple[str, ...]:
     if not place.parts:
         raise ToolError(f"{visible(str(place.path))} is a folder; use list_dir.")
     return place.parts
+
+
+async def _undecoded(place: Place, buffer: Buffer) -> str | None:
+    """The text on disk where ``buffer`` shows that its editor has not read all bytes of it, and would not write them
+    again; ``None`` where it has."""
+    if REPLACED not in buffer.text:
+        return None
+    on_disk = await _reading(partial(_text_on_disk, place.root, place.parts))
+    return None if on_disk is None or is_exact(on_disk) else on_disk
 
 
 def _unsaved(folder: Place, buffers: Sequence[Buffer]) -> dict[str, str]:

@@ -282,14 +282,18 @@ async def test_bytes_that_are_no_utf_8_outlive_an_edit_of_the_rest(workspace: Pa
     assert path.read_bytes() == b"caf\xe9 two\n"
 
 
+def shown_as(workspace: Path, data: bytes, shown: str) -> tuple[Path, OpenDocuments, Workspace]:
+    """A file with ``data`` that is open in an editor, which takes it for ``shown``."""
+    path, documents = workspace / "latin.txt", OpenDocuments()
+    path.write_bytes(data)
+    documents.show(path, shown)
+    return path, documents, Workspace([workspace], documents)
+
+
 async def test_a_document_that_its_editor_could_not_decode_is_changed_on_disk_and_keeps_its_bytes(
     workspace: Path,
 ) -> None:
-    path = workspace / "latin.txt"
-    path.write_bytes(b"caf\xe9\xe8 one\r\n")
-    documents = OpenDocuments()
-    documents.show(path, "caf\ufffd one\n")
-    files = Workspace([workspace], documents)
+    path, documents, files = shown_as(workspace, b"caf\xe9\xe8 one\r\n", "caf\ufffd one\n")
     text = await read(files, "latin.txt")
     assert text == "caf\udce9\udce8 one\r\n"
     await write(files, "latin.txt", text.replace("one", "two"), text)
@@ -298,11 +302,7 @@ async def test_a_document_that_its_editor_could_not_decode_is_changed_on_disk_an
 
 
 async def test_a_document_with_unsaved_changes_that_its_editor_could_not_decode_is_left_alone(workspace: Path) -> None:
-    path = workspace / "latin.txt"
-    path.write_bytes(b"caf\xe9 one\n")
-    documents = OpenDocuments()
-    documents.show(path, "caf\ufffd one more\n")
-    files = Workspace([workspace], documents)
+    path, documents, files = shown_as(workspace, b"caf\xe9 one\n", "caf\ufffd one more\n")
     text = await read(files, "latin.txt")
     assert text == "caf\ufffd one more\n"
     with pytest.raises(ToolError, match="does not know its encoding"):
@@ -312,11 +312,8 @@ async def test_a_document_with_unsaved_changes_that_its_editor_could_not_decode_
 
 
 async def test_the_sign_for_unread_bytes_in_a_file_that_holds_it_is_a_character_like_others(workspace: Path) -> None:
-    path = workspace / "sign.txt"
-    path.write_text("\ufffd one\n", "utf-8")
-    documents = OpenDocuments()
-    documents.show(path, "\ufffd one\n")
-    await write(Workspace([workspace], documents), "sign.txt", "\ufffd two\n", "\ufffd one\n")
+    path, documents, files = shown_as(workspace, "\ufffd one\n".encode(), "\ufffd one\n")
+    await write(files, path.name, "\ufffd two\n", "\ufffd one\n")
     assert documents.open[path].text == "\ufffd two\n"
 
 
