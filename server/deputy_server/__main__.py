@@ -22,7 +22,9 @@ def main() -> None:
     try:
         app()
     except OSError as error:  # the disk that the output goes to is full, for example
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # it is flushed once more at the end
+        from deputy_server.terminal.output import discard
+
+        discard(sys.stdout.fileno())
         where = f": {error.filename}" if error.filename else ""
         sys.exit(f"deputy: {(error.strerror or type(error).__name__).lower()}{where}")
 

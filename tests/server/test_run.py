@@ -45,6 +45,11 @@ def run(project: Path) -> Run:
     return run
 
 
+def in_bash(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    command = ["bash", "-c", line]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
 def lines(told: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in told.splitlines()]
 
@@ -227,9 +232,7 @@ def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked
 )
 def test_streams_that_are_closed_or_full_are_no_fault(project: Path, shape: str, closing: str, code: int) -> None:
     line = f"{' '.join(DEPUTY)} run {shape} 'where is retry defined?' {closing}"
-    ended = subprocess.run(
-        ["bash", "-c", line], cwd=project, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    ended = in_bash(line, project)
     assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
     assert ("Standard output cannot be written: no space left on device." in ended.stderr) is bool(code)
 
@@ -237,9 +240,7 @@ def test_streams_that_are_closed_or_full_are_no_fault(project: Path, shape: str,
 @pytest.mark.parametrize("command", ["--help", "agents list"])
 def test_a_full_disk_behind_standard_output_is_told_in_one_line(project: Path, command: str) -> None:
     line = f"{' '.join(DEPUTY)} {command} >/dev/full"
-    ended = subprocess.run(
-        ["bash", "-c", line], cwd=project, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    ended = in_bash(line, project)
     assert (ended.returncode, ended.stderr) == (1, "deputy: no space left on device\n")
 
 
@@ -252,9 +253,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     line = f"rmdir {gone}; {' '.join(DEPUTY)} run hi"
-    ended = subprocess.run(
-        ["bash", "-c", line], cwd=gone, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    ended = in_bash(line, gone)
     assert ended.returncode == 2
     assert "The folder that this is called in is gone" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -262,9 +261,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
 
 def test_a_reader_that_goes_away_ends_the_run(project: Path) -> None:
     piped = f"{' '.join(DEPUTY)} run --json 'where is retry defined?' | head -1; echo ${{PIPESTATUS[0]}}"
-    ended = subprocess.run(
-        ["bash", "-c", piped], cwd=project, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    ended = in_bash(piped, project)
     assert "Traceback" not in ended.stderr
     assert "Error" not in ended.stderr
     assert len(ended.stdout.splitlines()) == 2

@@ -26,7 +26,7 @@ from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress, U
 from deputy_server.headless.verdict import Verdict
 from deputy_server.state import whole_id
 from deputy_server.terminal import draw
-from deputy_server.terminal.output import Output
+from deputy_server.terminal.output import Output, discard
 from deputy_server.terminal.screen import LiveScreen, PlainScreen
 
 
@@ -206,10 +206,9 @@ async def _open(runtime: Runtime, options: RunOptions, folder: Path) -> Session:
 
 
 def _forget_output(lost: Unwritten) -> Exit:
-    """Nothing can be written to standard output any more, which the interpreter flushes once more at its end. Of a
-    reader that has had enough nothing is said, as everywhere."""
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    """Nothing can be written to standard output any more. Of a reader that has had enough nothing is said, as
+    everywhere."""
+    discard(sys.stdout.fileno())
     if lost.reason:
         sys.stderr.write(f"Standard output cannot be written: {lost.reason}.\n")
     return Exit.FAILED

@@ -17,9 +17,14 @@ class Output(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        with Path(os.devnull).open("w") as nowhere:  # the interpreter flushes once more at its end
-            os.dup2(nowhere.fileno(), self.file.fileno())
+        discard(self.file.fileno())
         self.on_unread()
+
+
+def discard(descriptor: int) -> None:
+    """What is written there goes nowhere from now on: the interpreter flushes its streams once more at its end."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), descriptor)
 
 
 def command_name() -> str:
