@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.definition import Definition, Problem, home_folder
+from deputy_agents.definition import Definition, Problem, short_path
 from deputy_agents.event import (
     Batch,
     CallStatus,
@@ -354,14 +354,6 @@ def _outcome(status: ServerStatus) -> str:
     return f"The MCP server {status.entry.name} does not run: {status.problem.rstrip('.')}."
 
 
-def _short(place: Path, folder: Path) -> str:
-    """A file as people name it: from the folder that they work in, or from their home."""
-    for base, name in ((folder, ""), (home_folder(), "~/")):
-        if base is not None and place.is_relative_to(base):
-            return visible(f"{name}{place.relative_to(base).as_posix()}")
-    return visible(str(place))
-
-
 def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> Question:
     return Question(
         request_id=new_id(),
@@ -388,7 +380,7 @@ def _preview(entry: ServerEntry, folder: Path) -> Preview:
 
 
 def _why(entry: ServerEntry, folder: Path, reason: str) -> str:
-    where = _PLACES.get(entry.source.place) or _short(Path(entry.source.place), folder)
+    where = _PLACES.get(entry.source.place) or visible(short_path(entry.source.place, folder))
     whom = f"agents of the kind {entry.source.definition}" if entry.source.definition else "agents"
     sees = f" It gets to see {', '.join(entry.variables)} of your environment." if entry.variables else ""
     return " ".join(filter(None, (f"The MCP server {entry.name}, named in {where}, gives {whom} tools.{sees}", reason)))

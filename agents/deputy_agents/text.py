@@ -1,6 +1,7 @@
 """Small operations on text that people or models will read."""
 
 import re
+import shlex
 import unicodedata
 
 LABEL_LENGTH = 30
@@ -58,6 +59,14 @@ def clean(text: str) -> str:
     """``text`` without terminal escape sequences, control characters, and characters that reorder or hide text; tabs
     and line ends stay."""
     return _HIDING.sub("", _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
+
+
+def split_words(text: str) -> list[str]:
+    """The words of ``text``; quotation marks keep some together."""
+    try:
+        return shlex.split(text)
+    except ValueError:  # an open quotation mark, as in "don't"
+        return text.split()
 
 
 def label_of(text: str) -> str:

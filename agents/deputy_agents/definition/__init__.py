@@ -128,6 +128,14 @@ def home_folder() -> Path | None:
         return None
 
 
+def short_path(place: str, folder: Path) -> str:
+    """A path as people name it: from ``folder``, which they work in, or from their home. What is none stays."""
+    for base, name in ((folder, ""), (home_folder(), "~/")):
+        if base is not None and Path(place).is_relative_to(base):
+            return f"{name}{Path(place).relative_to(base).as_posix()}"
+    return place
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """What is wrong with a definition file, for the user. ``line`` counts from 1. A ``fatal`` one keeps the

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from deputy_agents.definition.folder import MAX_FILES, Unreadable, markdown_file
 from deputy_agents.definition.frontmatter import FrontmatterError
 from deputy_agents.guidance import Command, Place
 from deputy_agents.guidance.markdown import first_line, split, word
-from deputy_agents.text import clean, cut
+from deputy_agents.text import clean, cut, split_words
 
 FOLDERS = (".deputy/commands", ".claude/commands")
 MAX_DEPTH = 3
@@ -73,7 +72,7 @@ def called(text: str) -> tuple[str, str] | None:
 def filled(command: Command, arguments: str) -> str:
     """The prompt, with ``arguments`` in their places; after it, where it has none. An argument is data: what looks
     like a place in it is none."""
-    words = _words(arguments)
+    words = split_words(arguments)
 
     def value(place: re.Match[str]) -> str:
         index = int(place["one"] or 0) - 1
@@ -81,10 +80,3 @@ def filled(command: Command, arguments: str) -> str:
 
     prompt, count = _PLACE.subn(value, command.body)
     return prompt if count or not arguments else f"{prompt}\n\n{arguments}"
-
-
-def _words(arguments: str) -> list[str]:
-    try:
-        return shlex.split(arguments)
-    except ValueError:  # an open quotation mark, as in "don't"
-        return arguments.split()

@@ -1,18 +1,13 @@
 """Prompts of MCP servers, which people call as ``/mcp__server__prompt arguments``."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from deputy_agents.errors import InvalidRequest, ToolError
 from deputy_agents.mcp import OfferedPrompt
 from deputy_agents.mcp.connection import Connection
 from deputy_agents.mcp.tool import told
-from deputy_agents.text import clean, cut, visible
-
-if TYPE_CHECKING:
-    from mcp_types import GetPromptResult
+from deputy_agents.text import clean, cut, split_words, visible
 
 MAX_PROMPT = 64 * 1024
 """Characters of a prompt that a server has written."""
@@ -48,10 +43,10 @@ class ServerPrompt:
         """
         given = self._given(arguments)
         try:
-            text = await self.connection.fill(self.offered.name, given)
+            result = await self.connection.fill(self.offered.name, given)
         except ToolError as error:
             raise InvalidRequest(f"/{self.name}: {error}", "prompt") from None
-        said = "\n\n".join(filter(None, _texts(text)))
+        said = "\n\n".join(filter(None, (told(message.content, []) for message in result.messages)))
         if not said.strip():
             raise InvalidRequest(f"/{self.name}: the server gives no text for it.", "prompt")
         return cut(clean(self.connection.told(said)), MAX_PROMPT)
@@ -70,12 +65,5 @@ class ServerPrompt:
 def _words(arguments: str, most: int) -> list[str]:
     if most <= 1:
         return [arguments][: most if arguments else 0]
-    try:
-        words = shlex.split(arguments)
-    except ValueError:  # an open quotation mark, as in "don't"
-        words = arguments.split()
+    words = split_words(arguments)
     return [*words[: most - 1], " ".join(words[most - 1 :])] if len(words) > most else words
-
-
-def _texts(result: "GetPromptResult") -> list[str]:
-    return [told(message.content, []) for message in result.messages]

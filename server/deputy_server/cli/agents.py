@@ -133,12 +133,9 @@ def _told(one: "Definition") -> dict[str, object]:
 
 
 def _short(source: str) -> str:
-    """A path as people name it: from here, or from home."""
-    path = Path(source)
-    for base, name in ((Path.cwd().resolve(), ""), (Path.home(), "~/")):
-        if path.is_relative_to(base):
-            return f"{name}{path.relative_to(base)}"
-    return source
+    from deputy_agents.definition import short_path
+
+    return short_path(source, Path.cwd().resolve())
 
 
 def _line(problem: "Problem") -> str:
