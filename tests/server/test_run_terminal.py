@@ -25,7 +25,9 @@ def tools(body: Json, _: int) -> Play:
 
 
 @pytest.mark.requirement("X16", "X17")
-@pytest.mark.parametrize(("key", "answer"), [("y", "I have .*mcp__tools__echo"), ("n", "I have none")])
+@pytest.mark.parametrize(
+    ("key", "answer"), [("y", "I have .*mcp__tools__echo"), ("n", "I have none"), ("v", "I have none")]
+)
 async def test_the_prompt_waits_for_the_persons_word_about_a_server(workspace: Path, key: str, answer: str) -> None:
     name_servers(workspace, tools=tools_server())
 
@@ -41,6 +43,7 @@ async def test_the_prompt_waits_for_the_persons_word_about_a_server(workspace: P
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
         with terminal([*DEPUTY, "run", "which tools?"], workspace, env) as person:
             assert await to_thread.run_sync(partial(look, person)) == 0
+            assert "deputy mcp approve" not in person.rest  # nobody is advised against what they have just said
 
 
 async def test_an_interrupt_at_that_question_ends_the_run_and_asks_no_model(workspace: Path) -> None:

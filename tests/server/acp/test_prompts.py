@@ -46,14 +46,19 @@ async def test_files_lines_pictures_and_the_editors_own_text_go_with_a_prompt(ac
             {"type": "resource_link", "uri": f"{file}#L3-L9", "name": "a.py"},
             {"type": "resource", "resource": {"uri": file, "text": "unsaved = True\n", "mimeType": "text/x-python"}},
             {"type": "image", "mimeType": "image/png", "data": base64.b64encode(png(2, 2)).decode()},
+            {"type": "resource", "resource": {"uri": f"{file}.zip", "blob": "AAAA", "mimeType": "application/zip"}},
         )
         content: list[Json] = api.bodies[-1]["messages"][-1]["content"]
         texts = [block["text"] for block in content if block["type"] == "text"]
-        assert texts[:3] == ["compare", "(about a.py:3-9)", "(about a.py)"]
+        assert texts[:4] == ["compare", "(about a.py:3-9)", "(about a.py)", "(about a.py.zip)"]
+        assert "[a.py.zip is not attached: it is neither text nor a picture]" in texts
         assert "[a.py, as the editor has it]\nunsaved = True\n" in texts
         assert [block["source"]["media_type"] for block in content if block["type"] == "image"] == ["image/png"]
         # What came with it is no part of what people see of the prompt.
-        assert client.updates("session_info_update")[-1]["title"] == "compare (about a.py:3-9) (about a.py)"
+        assert (
+            client.updates("session_info_update")[-1]["title"]
+            == "compare (about a.py:3-9) (about a.py) (about a.py.zip)"
+        )
 
 
 @pytest.mark.parametrize(
