@@ -285,6 +285,15 @@ class Buffers(Protocol):
         """Every open document that has a path, in no order."""
         ...
 
+    async def check(self, path: Path, new_text: str) -> None:
+        """Whether the editor can make an open document ``new_text``, as far as that is known before: nobody should be
+        asked about a change that cannot be made.
+
+        Raises:
+            ToolError: it cannot.
+        """
+        ...
+
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
         """Changes an open document through the editor, so that its undo works.
 

@@ -195,6 +195,16 @@ class Workspace:
         async with _changing(place):
             await self._write(place, text, expected, label)
 
+    async def check_write(self, place: Place, text: str) -> None:
+        """Whether :meth:`write` could make ``text`` the content, as far as that is known before.
+
+        Raises:
+            ToolError: it could not.
+        """
+        self.check_writable(place)
+        if self.buffers and (buffer := await self._buffer(place)):
+            await self._check_open(self.buffers, place, buffer, text)
+
     async def delete(self, place: Place, *, expected: str, label: str) -> None:
         """Deletes the file at ``place``, whose text must be ``expected``; one that is open in the editor by it, under
         ``label``.
@@ -259,16 +269,20 @@ class Workspace:
             await to_thread.run_sync(write)
         elif buffer.text != expected:
             raise ToolError(f"{visible(place.subject)} has changed in the editor since it was read; read it again.")
-        elif place.kind is PathKind.FILE and not await to_thread.run_sync(place.path.exists):
+        else:
+            await self._check_open(self.buffers, place, buffer, text)
+            await self.buffers.apply(place.path, text, version=buffer.version, label=label)
+
+    async def _check_open(self, buffers: Buffers, place: Place, buffer: Buffer, text: str) -> None:
+        if place.kind is PathKind.FILE and not await to_thread.run_sync(place.path.exists):
             # The editor would save it, and make it anew beside the one that has been moved.
             raise ToolError(f"{visible(place.subject)} is open in the editor, but gone from disk since it was read.")
-        elif await _undecoded(place, buffer) is not None:
+        if await _undecoded(place, buffer) is not None:
             raise ToolError(
                 f"{visible(place.subject)} has unsaved changes in an editor that does not know its encoding: saving it "
                 f"would lose what is shown as {REPLACED}. Reopen it there with its encoding, then try again."
             )
-        else:
-            await self.buffers.apply(place.path, text, version=buffer.version, label=label)
+        await buffers.check(place.path, text)
 
     async def _buffer(self, place: Place) -> Buffer | None:
         """The open document at ``place``, if it has the text. One that shows, in place of bytes, that its editor could

@@ -119,8 +119,8 @@ async def test_a_document_is_found_by_the_path_that_its_symlink_leads_to(tmp_pat
 async def test_a_new_version_is_waited_for_no_longer_than_told() -> None:
     documents = opened("one")
     document: Any = documents.get_text_document(URI)
-    assert not await documents.newer(document, 1, timeout=0.01)
-    waiting = asyncio.create_task(documents.newer(document, 1, timeout=10))
+    assert not await documents.newer([(document, 1)], timeout=0.01)
+    waiting = asyncio.create_task(documents.newer([(document, 1)], timeout=10))
     await asyncio.sleep(0)
     changed(documents, 2, types.TextDocumentContentChangeWholeDocument("two"))
     assert await waiting

@@ -4,13 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
+from lsprotocol.types import NotebookCellKind, TextDocumentItem
 
+from deputy_agents.errors import ToolError
+from deputy_server.lsp.documents import Document, Documents
+from deputy_server.lsp.notebook import Cell, changed
 from tests.support.deputies import Deputies
 from tests.support.messages_api import Script
 from tests.support.plays import Json, Play, call, calls, say
 from tests.support.rpc import RpcClient
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+asynchronous = pytest.mark.asyncio(loop_scope="module")
 
 
 def doing(*steps: Json) -> Script:
@@ -47,6 +51,7 @@ def open_notebook(client: RpcClient, path: Path) -> None:
 CELLS = ((1, "# A heading"), (2, "x = 1\nprint(x)\n"))
 
 
+@asynchronous
 async def test_an_open_notebook_is_read_as_the_text_of_its_cells(deputy: Deputies, workspace: Path) -> None:
     path = workspace / "a.ipynb"
     path.write_text('{"cells": []}')
@@ -68,22 +73,105 @@ async def test_an_open_notebook_is_read_as_the_text_of_its_cells(deputy: Deputie
         assert "cells" not in said
 
 
-async def test_an_open_notebook_is_not_edited_as_text(deputy: Deputies, workspace: Path) -> None:
+@asynchronous
+async def test_a_change_of_an_open_notebook_is_made_in_the_cell_that_it_is_about(
+    deputy: Deputies, workspace: Path
+) -> None:
+    path = workspace / "a.ipynb"
+    path.write_text('{"cells": []}')
+    edits: list[Json] = []
+
+    def apply(params: Json) -> Json:
+        """As an editor does it: the cell has its new text, and then the server is told."""
+        edits.append(params["edit"])
+        version = 1 + len(edits)
+        [change] = params["edit"]["documentChanges"]
+        told = [{"range": edit["range"], "text": edit["newText"]} for edit in change["edits"]]
+        text = {"document": {"uri": change["textDocument"]["uri"], "version": version}, "changes": told}
+        changed = {"version": version, "uri": path.as_uri()}
+        cells = {"cells": {"textContent": [text]}}
+        client.notify("notebookDocument/didChange", {"notebookDocument": changed, "change": cells})
+        return {"applied": True}
+
+    steps = (
+        dict(call("read_file", path="a.ipynb")),
+        dict(call("edit_file", path="a.ipynb", old_string="x = 1", new_string="x = 12")),
+        dict(call("edit_file", path="a.ipynb", old_string="A heading", new_string="The heading")),
+        dict(call("read_file", path="a.ipynb")),
+    )
+    async with deputy(doing(*steps), workspace) as (client, _):
+        client.handlers["workspace/applyEdit"] = apply
+        open_notebook(client, path)
+        said = await answer(client)
+        assert "The heading" in said
+        assert "x = 12" in said
+    first, second = ([(c["textDocument"], c["edits"]) for c in edit["documentChanges"]] for edit in edits)
+    code, words = (f"vscode-notebook-cell:{path}#W{n}" for n in (1, 0))
+    where = {"start": {"line": 0, "character": 5}, "end": {"line": 0, "character": 5}}
+    assert first == [({"uri": code, "version": 1}, [{"range": where, "newText": "2"}])]
+    assert second[0][0] == {"uri": words, "version": 1}
+    assert path.read_text() == '{"cells": []}'  # it is the editor that saves
+
+
+@asynchronous
+async def test_nobody_is_asked_about_a_change_that_an_open_notebook_cannot_take(
+    deputy: Deputies, workspace: Path
+) -> None:
     path = workspace / "a.ipynb"
     path.write_text('{"cells": []}')
     steps = (
         dict(call("read_file", path="a.ipynb")),
-        dict(call("edit_file", path="a.ipynb", old_string="x = 1", new_string="x = 2")),
+        dict(call("edit_file", path="a.ipynb", old_string="x = 1", new_string="x = 2\n\n# %%\ny = 1")),
     )
     async with deputy(doing(*steps), workspace) as (client, _):
         open_notebook(client, path)
         assert "open as a notebook" in await answer(client)
-        assert path.read_text() == '{"cells": []}'
-        client.notify(
-            "notebookDocument/didClose", {"notebookDocument": {"uri": path.as_uri()}, "cellTextDocuments": []}
-        )
+        assert not [m for m in client.received if m.get("method") == "deputy/permission/request"]
 
 
+def cells(*sources: str) -> list[Cell]:
+    documents = Documents((), "utf-16")
+    items = [TextDocumentItem(f"vscode-notebook-cell:/a.ipynb#{n}", "python", 1, s) for n, s in enumerate(sources)]
+    return [Cell(NotebookCellKind.Code, Document(item, documents)) for item in items]
+
+
+@pytest.mark.parametrize(
+    ("sources", "text", "becomes"),
+    [
+        (("x = 1\n\n", "y"), "# %%\nx = 2\n\n# %%\ny\n", {0: "x = 2\n\n"}),
+        (("", "y\n"), "# %%\nx\n\n# %%\nz\n", {0: "x", 1: "z\n"}),
+        (("\n\nx",), "# %%\n\n\nx = 1\n", {0: "\n\nx = 1"}),
+        (("x", "y"), "# %%\n\n\n# %%\ny\n", {0: ""}),
+        (("a", "b"), "# %%\na\n\n# %%\nb\n", {}),
+    ],
+)
+def test_cells_get_the_text_that_the_script_has_for_them(
+    sources: tuple[str, ...], text: str, becomes: dict[int, str]
+) -> None:
+    notebook = cells(*sources)
+    found = {document.uri: source for document, source in changed("a.ipynb", notebook, text)}
+    assert found == {notebook[n].document.uri: source for n, source in becomes.items()}
+
+
+@pytest.mark.parametrize(
+    ("sources", "text"),
+    [
+        (("a", "b"), "# %%\na\n"),
+        (("a",), "# %%\na\n\n# %%\nb\n"),
+        (("a",), "# %% [markdown]\na\n"),
+        (("a",), "import os\n# %%\na\n"),
+        (("a",), "# %%\na"),
+        (("a\n# %%\nb",), "# %%\na\n# %%\nc\n"),
+        (("a\n# %%\nb", "c"), "# %%\na\n\n# %%\nb\n"),
+        ((), "# %%\na\n"),
+    ],
+)
+def test_a_script_with_other_cells_is_refused(sources: tuple[str, ...], text: str) -> None:
+    with pytest.raises(ToolError, match=r"a\.ipynb is open as a notebook"):
+        changed("a.ipynb", cells(*sources), text)
+
+
+@asynchronous
 async def test_a_document_that_was_closed_or_renamed_is_read_where_it_is_now(deputy: Deputies, workspace: Path) -> None:
     """Editors tell of a new name as of one document that closes and another that opens."""
     (workspace / "old.txt").write_text("old on disk\n")

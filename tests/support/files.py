@@ -33,6 +33,9 @@ class OpenDocuments:
     def all(self) -> list[Buffer]:
         return list(self.open.values())
 
+    async def check(self, path: Path, new_text: str) -> None:
+        pass
+
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
         if self.open[path].version != version:
             raise ToolError("The document moved on.")

@@ -77,6 +77,7 @@ class _Editing(ArgsTool[E]):
         present = await _present(place, context, shown)
         before = context.proposed.get(place.path, present)
         change = await to_thread.run_sync(self._change, args, before, shown)
+        await context.workspace.check_write(place, change.text)
         action = Action.EDIT_PROTECTED if place.protected else Action.EDIT
         return Prepared(
             shown,

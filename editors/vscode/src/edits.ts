@@ -17,7 +17,8 @@ export async function applied(
   params: ApplyWorkspaceEditParams,
   apply: ApplyWorkspaceEditRequest.HandlerSignature,
 ): Promise<ApplyWorkspaceEditResult> {
-  const clean = vscode.workspace.textDocuments.filter((document) => !document.isDirty);
+  const { textDocuments, notebookDocuments } = vscode.workspace;
+  const clean = [...textDocuments, ...notebookDocuments].filter((document) => !document.isDirty);
   const result = (await apply(params, CancellationToken.None)) as ApplyWorkspaceEditResult;
   const saves = clean
     .filter((document) => document.isDirty && document.uri.scheme === "file")

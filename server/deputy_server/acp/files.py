@@ -58,12 +58,16 @@ class EditorFiles:
         """None: nobody tells which there are."""
         return ()
 
-    async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
-        """Raises ToolError when the editor does not write the file."""
+    async def check(self, path: Path, new_text: str) -> None:
+        """Raises ToolError when the editor writes no files."""
         if not self._client.writes_files:
             raise ToolError(
                 f"{path.name} has unsaved changes, and the editor writes no files. Save it, then try again."
             )
+
+    async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
+        """Raises ToolError when the editor does not write the file."""
+        await self.check(path, new_text)
         try:
             await self._request("fs/write_text_file", path, content=new_text)
         except ClientError as error:

@@ -8,7 +8,7 @@ its end, and a change that is not newer than the text it would change is ignored
 import asyncio
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -22,9 +22,6 @@ from deputy_server.rpc.json import JsonObject
 from deputy_server.uris import local_path
 
 log = logging.getLogger(__name__)
-
-_CELLS = {types.NotebookCellKind.Markup: " [markdown]"}
-
 
 _UNITS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 """In what positions are counted: an encoding, and bytes of one of its units."""
@@ -106,13 +103,6 @@ class Documents(Workspace):
         uris = (uri for uri, at in self._notebook_paths.items() if at == path)
         return next((found for uri in uris if (found := self._notebook_documents.get(uri)) is not None), None)
 
-    def notebook_text(self, notebook: types.NotebookDocument) -> str:
-        """Its cells as one text, each below a line that tells its kind."""
-        cells = ((cell, self.named(cell.document)) for cell in notebook.cells)
-        return "\n".join(
-            f"# %%{_CELLS.get(cell.kind, '')}\n{document.source.rstrip()}\n" for cell, document in cells if document
-        )
-
     def put_text_document(self, text_document: types.TextDocumentItem, notebook_uri: str | None = None) -> None:
         super().put_text_document(text_document, notebook_uri)
         self._text_documents[unquote(text_document.uri)] = Document(text_document, self)
@@ -142,8 +132,7 @@ class Documents(Workspace):
         for change in params.content_changes:
             document.apply_change(change)
         document.version = version
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._tell()
         return document
 
     def update_notebook_document(self, params: types.DidChangeNotebookDocumentParams) -> None:
@@ -152,13 +141,19 @@ class Documents(Workspace):
             log.warning("a change of a notebook was ignored: it is not open, or has moved on")
             return
         super().update_notebook_document(params)  # pyright: ignore[reportUnknownMemberType]
+        self._tell()
 
-    async def newer(self, document: Document, version: int | None, *, timeout: float) -> bool:
-        """Waits until ``document`` has left ``version``; false when it has not within ``timeout`` seconds."""
+    async def newer(self, versions: Sequence[tuple[Document, int | None]], *, timeout: float) -> bool:
+        """Waits until each document has left its version; false when one has not within ``timeout`` seconds."""
         try:
             async with asyncio.timeout(timeout):
-                while document.version == version:
+                while any(document.version == version for document, version in versions):
                     await self._changed.wait()
         except TimeoutError:
             return False
         return True
+
+    def _tell(self) -> None:
+        """Wakes those who wait for a change."""
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,5 +1,6 @@
 """The editor's open documents as the agents' :class:`~deputy_agents.ports.Buffers`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lsprotocol import types
@@ -9,6 +10,7 @@ from deputy_agents.ports import Buffer
 from deputy_agents.text import visible
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Document, Documents
+from deputy_server.lsp.notebook import Cell, changed, script
 from deputy_server.lsp.rpc import RpcProtocol
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import JsonObject, dig
@@ -33,7 +35,7 @@ class EditorBuffers:
     async def get(self, path: Path) -> Buffer | None:
         # A notebook first: that its file is opened as text beside it changes nothing of what was read.
         if (notebook := self._documents.notebook_at(path)) is not None:
-            return Buffer(path, self._documents.notebook_text(notebook), notebook.version)
+            return Buffer(path, script(self._cells(notebook)), notebook.version)
         if (document := self._documents.at(path)) is not None:
             return Buffer(path, document.source, document.version)
         return None
@@ -41,17 +43,25 @@ class EditorBuffers:
     def all(self) -> list[Buffer]:
         return [Buffer(path, document.source, document.version) for path, document in self._documents.files()]
 
+    async def check(self, path: Path, new_text: str) -> None:
+        """Raises ToolError: the editor applies no edits, or the file is open as a notebook of other cells."""
+        self._texts(path, new_text)
+
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
         """Raises ToolError when the document moved on from ``version`` or the editor does not apply the edit."""
-        document = self._document(path)
-        if document is None or document.version != version:
+        opened = self._opened(path)
+        if opened is None or opened.version != version:
             raise ToolError(f"{path.name} has changed in the editor meanwhile. Read it again before editing.")
-        if not self._client.apply_edit:
-            raise ToolError(f"{path.name} is open in an editor that cannot apply edits. Close it, then try again.")
-        if (edit := minimal_edit(document, new_text)) is None:
+        edits = [
+            (document, edit)
+            for document, text in self._texts(path, new_text)
+            if (edit := minimal_edit(document, text)) is not None
+        ]
+        if not edits:
             return
-        await self._ask(path, {"label": label, "edit": self._workspace_edit(document, edit, label)})
-        if not await self._documents.newer(document, version, timeout=SYNC_TIMEOUT):
+        versions = [(document, document.version) for document, _ in edits]
+        await self._ask(path, {"label": label, "edit": self._workspace_edit(edits, label)})
+        if not await self._documents.newer(versions, timeout=SYNC_TIMEOUT):
             raise ToolError(
                 f"The editor said that it applied the edit to {path.name}, and its text is as before. "
                 "Read the file again before editing it."
@@ -59,19 +69,32 @@ class EditorBuffers:
 
     async def delete(self, path: Path, *, version: int | None, label: str) -> None:
         """Raises ToolError when the document moved on from ``version``, or the editor does not delete files."""
-        document = self._document(path)
-        if document is None or document.version != version:
+        opened = self._opened(path)
+        if opened is None or opened.version != version:
             raise ToolError(f"{path.name} has changed in the editor meanwhile.")
         if not (self._client.apply_edit and self._client.document_changes and self._client.delete_files):
             raise ToolError(f"{path.name} is open in an editor that cannot delete files. Close it, then try again.")
-        deletion = {"kind": "delete", "uri": document.uri, "options": {"ignoreIfNotExists": True}}
+        deletion = {"kind": "delete", "uri": opened.uri, "options": {"ignoreIfNotExists": True}}
         await self._ask(path, {"label": label, "edit": {"documentChanges": [deletion]}})
 
-    def _document(self, path: Path) -> Document | None:
-        """Raises ToolError: it is open as a notebook, whose text is not that of its file."""
-        if self._documents.notebook_at(path) is not None:
-            raise ToolError(f"{path.name} is open as a notebook. Close it in the editor before it is changed.")
-        return self._documents.at(path)
+    def _opened(self, path: Path) -> Document | types.NotebookDocument | None:
+        return self._documents.notebook_at(path) or self._documents.at(path)
+
+    def _texts(self, path: Path, new_text: str) -> list[tuple[Document, str]]:
+        """What the file's document, or the cells of its notebook, must become. Raises ToolError, as :meth:`check`."""
+        if not self._client.apply_edit:
+            raise ToolError(f"{path.name} is open in an editor that cannot apply edits. Close it, then try again.")
+        match self._opened(path):
+            case types.NotebookDocument() as notebook:
+                return changed(path.name, self._cells(notebook), new_text)
+            case Document() as document:
+                return [(document, new_text)]
+            case None:
+                return []
+
+    def _cells(self, notebook: types.NotebookDocument) -> list[Cell]:
+        cells = ((cell.kind, self._documents.named(cell.document)) for cell in notebook.cells)
+        return [Cell(types.NotebookCellKind(kind), document) for kind, document in cells if document]
 
     async def _ask(self, path: Path, params: JsonObject) -> None:
         try:
@@ -88,17 +111,17 @@ class EditorBuffers:
             detail = f": {visible(reason[:300])}" if isinstance(reason, str) else "."
             raise ToolError(f"The editor refused the edit to {path.name}{detail}")
 
-    def _workspace_edit(self, document: Document, edit: JsonObject, label: str) -> JsonObject:
+    def _workspace_edit(self, edits: Sequence[tuple[Document, JsonObject]], label: str) -> JsonObject:
         if not self._client.document_changes:
-            return {"changes": {document.uri: [edit]}}
-        identifier = {"uri": document.uri, "version": document.version}
-        if not self._client.change_annotations:
-            return {"documentChanges": [{"textDocument": identifier, "edits": [edit]}]}
+            return {"changes": {document.uri: [edit] for document, edit in edits}}
+        annotated = {"annotationId": _ANNOTATION} if self._client.change_annotations else {}
+        changes = [
+            {"textDocument": {"uri": document.uri, "version": document.version}, "edits": [edit | annotated]}
+            for document, edit in edits
+        ]
         # The user has approved the edit by now: the editor need not ask again.
-        return {
-            "documentChanges": [{"textDocument": identifier, "edits": [edit | {"annotationId": _ANNOTATION}]}],
-            "changeAnnotations": {_ANNOTATION: {"label": label, "needsConfirmation": False}},
-        }
+        annotations: JsonObject = {_ANNOTATION: {"label": label, "needsConfirmation": False}} if annotated else {}
+        return {"documentChanges": changes, **({"changeAnnotations": annotations} if annotations else {})}
 
 
 def minimal_edit(document: Document, new_text: str) -> JsonObject | None:

@@ -28,6 +28,10 @@ class SharedBuffers:
                 found.setdefault(buffer.path, buffer)
         return list(found.values())
 
+    async def check(self, path: Path, new_text: str) -> None:
+        """Raises ToolError: its editor cannot, or another one has unsaved changes in it."""
+        await (await self._only_one(path)).check(path, new_text)
+
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
         """Raises ToolError: the document moved on, its editor refused, or another one has unsaved changes in it."""
         buffers = await self._only_one(path)

@@ -236,6 +236,16 @@ async def test_an_open_document_is_edited_in_the_editor_under_the_agents_name(fi
     assert "one" in file.read_text()
 
 
+async def test_nobody_is_asked_about_a_change_that_the_editor_could_not_make(file: Path, hands: Hands) -> None:
+    hands.documents.show(file, "caf\ufffd one\n")
+    await having_read(hands)
+    change = {"path": "src/lib.rs", "old_string": "one", "new_string": "two"}
+    await hands.prepare("edit_file", **change)
+    file.write_bytes(b"caf\xe9\n")  # which the editor could not decode, and the user has typed behind it
+    with pytest.raises(ToolError, match="does not know its encoding"):
+        await hands.prepare("edit_file", **change)
+
+
 async def test_a_file_that_is_not_utf_8_is_changed_only_where_it_was_meant_to_be(workspace: Path, hands: Hands) -> None:
     path = workspace / "latin.txt"
     path.write_bytes(b"caf\xe9 one\n")

@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 
 import type { PermissionOption } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
-import { editedInput, firstLine, hasPlace, hunksOf, isDiff, isNotebook, withoutHunk } from "../state/proposal.ts";
+import { editedInput, firstLine, hasPlace, hunksOf, isDiff, isOpenNotebook, withoutHunk } from "../state/proposal.ts";
 import { oneLine } from "../state/words.ts";
 import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
@@ -70,7 +70,8 @@ export class Approvals {
       return;
     }
     const uri = vscode.Uri.parse(request.preview.uri);
-    if (!hasPlace(request) && !isNotebook(uri.path)) return this.openDiff(requestId);
+    const isCell = isOpenNotebook(request.preview);
+    if (!hasPlace(request) && !isCell) return this.openDiff(requestId);
     const isThere = await vscode.workspace.fs.stat(uri).then(
       () => true,
       () => false,
@@ -80,7 +81,7 @@ export class Approvals {
       void vscode.window.showWarningMessage(`${name} is not there any more: this is the change proposed for it.`);
       return this.openDiff(requestId);
     }
-    if (isNotebook(uri.path)) {
+    if (isCell) {
       // As text it would be another document, with other lines than the agent has read.
       await vscode.commands.executeCommand("vscode.open", uri);
       return;

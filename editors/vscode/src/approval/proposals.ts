@@ -6,7 +6,7 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type DiffRequest, isDiff, isNotebook } from "../state/proposal.ts";
+import { type DiffRequest, isDiff, textSuffix } from "../state/proposal.ts";
 
 export const SCHEME = "deputy-proposal";
 
@@ -38,7 +38,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     const path = vscode.workspace.asRelativePath(vscode.Uri.parse(request.preview.uri));
     return vscode.Uri.from({
       scheme: SCHEME,
-      path: `${path.startsWith("/") ? "" : "/"}${path}${isNotebook(path) ? ".py" : ""}`,
+      path: `${path.startsWith("/") ? "" : "/"}${path}${textSuffix(request.preview)}`,
       query: `${side}/${request.requestId}`,
     });
   }

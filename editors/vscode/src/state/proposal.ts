@@ -18,13 +18,26 @@ export function isDiff(request: PermissionRequest): request is DiffRequest {
   return request.preview?.type === "diff";
 }
 
-/** Whether there is a place in an editor of text where the change would be made. A notebook has none, nor a new file. */
+/**
+ * Whether there is a place in an editor of text where the change would be made. There is none in an open notebook, nor
+ * of a new file.
+ */
 export function hasPlace(request: PermissionRequest): request is DiffRequest {
-  return isDiff(request) && request.preview.oldText !== null && !isNotebook(request.preview.uri);
+  return isDiff(request) && request.preview.oldText !== null && !isOpenNotebook(request.preview);
 }
 
-/** Changes of a notebook are shown as a script. */
-export function isNotebook(path: string): boolean {
+/** Whether the change is one of a notebook's cells. Of a notebook that is not open agents see what is on disk, JSON. */
+export function isOpenNotebook(preview: DiffPreview): boolean {
+  return isNotebook(preview.uri) && (preview.oldText?.startsWith("# %%") ?? false);
+}
+
+/** What the texts of a proposal end in, so that they open as texts: in an editor of notebooks they could not. */
+export function textSuffix(preview: DiffPreview): string {
+  if (!isNotebook(preview.uri)) return "";
+  return isOpenNotebook(preview) ? ".py" : ".json";
+}
+
+function isNotebook(path: string): boolean {
   return path.endsWith(".ipynb");
 }
 

@@ -233,18 +233,36 @@ test("a file in which the user is typing is changed, and left for the user to sa
   await document.save();
 });
 
-test("a change of a notebook can be read, and leads to the notebook", async (deputy) => {
-  const notebook = await file("counts.ipynb");
+test("a change of a notebook that is not open is one of its text", async (deputy) => {
   ask("count in the notebook");
   const { requestId } = await question(deputy, "edit_file(counts.ipynb)");
+  await until("the thread", () => deputy.threads.get(requestId));
+  await vscode.commands.executeCommand("deputy.question.openDiff", requestId);
+  await until("the diff", () => diffTabs().length === 1);
+  await vscode.commands.executeCommand("deputy.question.deny", requestId);
+  await until("the diff to close", () => diffTabs().length === 0);
+});
+
+test("a change of an open notebook leads to the notebook, is made in the cell, and is saved", async (deputy) => {
+  const uri = await file("counts.ipynb");
+  const before = await onDisk(uri);
+  const notebook = await vscode.workspace.openNotebookDocument(uri);
+  await vscode.window.showNotebookDocument(notebook);
+  ask("count in the notebook");
+  const { requestId, preview } = await proposal(deputy, "edit_file(counts.ipynb)");
+  assert.equal(preview.oldText, "# %%\nprint(1)\nx = 2\n");
   assert.equal(deputy.threads.get(requestId), undefined);
   await vscode.commands.executeCommand("deputy.question.openDiff", requestId);
   await until("the diff", () => diffTabs().length === 1);
   await vscode.commands.executeCommand("deputy.question.show", requestId);
-  const active = await until("the notebook", () => vscode.window.activeNotebookEditor);
-  assert.equal(active.notebook.uri.toString(), notebook.toString());
-  await vscode.commands.executeCommand("deputy.question.deny", requestId);
-  await until("the diff to close", () => diffTabs().length === 0);
+  await until("the notebook", () => vscode.window.activeNotebookEditor?.notebook === notebook);
+  await vscode.commands.executeCommand("deputy.question.approve", requestId);
+  await ended(deputy);
+  assert.equal(notebook.cellAt(0).document.getText(), "print(2)\nx = 2");
+  assert.ok(!notebook.isDirty);
+  assert.match(await onDisk(uri), /print\(2\)/);
+  await vscode.workspace.fs.writeFile(uri, Buffer.from(before));
+  await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
 });
 
 test("a new file is written when it is approved", async (deputy) => {
