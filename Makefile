@@ -89,6 +89,7 @@ bench: $(VENV)/.dev ## Measure, beside a bare loop in the same run
 
 generate: $(VENV)/.dev ## Write the schema and the reference pages anew from the code
 	$(BIN)/python -m deputy_protocol.generate
+	$(BIN)/python -m deputy_agents.run.diagram
 
 lock: $(VENV)/.dev ## Resolve the dependencies of pyproject.toml anew into the hashed files
 	$(BIN)/$(LOCK) pyproject.toml --extra mcp --group build -o requirements.txt

@@ -191,6 +191,8 @@ class TurnFinished:
     """Its process ended, and nobody had stopped it."""
     detail: str = ""
     """The limit that it reached, in words, with the setting that sets it."""
+    setting: str = ""
+    """That setting by itself: ``budgets.tree.tokens``."""
 
 
 @dataclass(frozen=True, slots=True)

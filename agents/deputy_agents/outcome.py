@@ -53,6 +53,17 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """A limit that is reached: in words, and the setting that sets it, if one alone does (``budgets.tree.tokens``)."""
+
+    words: str
+    setting: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words} ({self.setting})" if self.setting else self.words
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The child could not finish. ``partial`` is what it had said until then."""
 

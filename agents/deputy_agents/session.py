@@ -43,7 +43,7 @@ from deputy_agents.mcp import Source
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.message import Block
 from deputy_agents.metrics import Metrics
-from deputy_agents.outcome import AgentStatus, CancelReason, Ending
+from deputy_agents.outcome import AgentStatus, CancelReason, Ending, Reached
 from deputy_agents.outlook import Outlook
 from deputy_agents.permission.decide import Effect, Policy, Rule, meet
 from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
@@ -52,7 +52,7 @@ from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import BackgroundEnded, FinishTurn
 from deputy_agents.servers import Servers, sources, unknown
-from deputy_agents.settings import Budget, Reached, Settings
+from deputy_agents.settings import Budget, Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.slots import Slots
 from deputy_agents.supervisor import Supervisor
@@ -461,10 +461,11 @@ class Session:
 
     def over_budget(self, agent: Agent) -> bool:
         if over := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids), agent.replies):
-            self._end_over_budget(agent, f"its budget of {over.limit} is used up (budgets.agent.{over.setting})")
+            limit = Reached(f"its budget of {over.words} is used up", f"budgets.agent.{over.setting}")
+            self._end_over_budget(agent, limit)
         elif over := self._tree_limit():
-            detail = f"the session's budget of {over.limit} is used up (budgets.tree.{over.setting})"
-            self._end_over_budget(self._primary.agent, detail)
+            limit = Reached(f"the session's budget of {over.words} is used up", f"budgets.tree.{over.setting}")
+            self._end_over_budget(self._primary.agent, limit)
         return over is not None
 
     def background_ended(self, parent: Agent) -> None:
@@ -500,20 +501,20 @@ class Session:
         tree = self.settings.budgets.tree
         return None if tree == Budget() else tree.exceeded(*self._supervisor.spent())
 
-    def _end_over_budget(self, agent: Agent, detail: str) -> None:
+    def _end_over_budget(self, agent: Agent, limit: Reached) -> None:
         """Ends one agent; with the primary everything."""
         if agent.is_child:
-            self._supervisor.begin_cancel([agent.id], CancelReason.BUDGET, detail)
+            self._supervisor.begin_cancel([agent.id], CancelReason.BUDGET, limit)
         else:
-            self._supervisor.begin_cancel(self._supervisor.below(agent.id), CancelReason.BUDGET, detail)
-            self._tasks.start_soon(self._turns.cancel, CancelReason.BUDGET, detail)
+            self._supervisor.begin_cancel(self._supervisor.below(agent.id), CancelReason.BUDGET, limit)
+            self._tasks.start_soon(self._turns.cancel, CancelReason.BUDGET, limit)
 
     async def _limit_turn(self, turn: Turn, seconds: float) -> None:
         with anyio.move_on_after(seconds):
             await turn.result()
         if self._turns.running is turn:
-            detail = f"the session's budget of {seconds:g} s per turn is used up (budgets.tree.seconds)"
-            self._end_over_budget(self._primary.agent, detail)
+            limit = Reached(f"the session's budget of {seconds:g} s per turn is used up", "budgets.tree.seconds")
+            self._end_over_budget(self._primary.agent, limit)
 
     async def serve(self, *, task_status: TaskStatus[None]) -> None:
         """Runs until it is cancelled; ready when the session can take a prompt."""

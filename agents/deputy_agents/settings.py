@@ -11,6 +11,7 @@ from deputy_agents.definition import PermissionMode
 from deputy_agents.hook import Hook
 from deputy_agents.message import Usage
 from deputy_agents.modelcard import ModelCards
+from deputy_agents.outcome import Reached
 from deputy_agents.permission.decide import Rule
 
 
@@ -29,14 +30,6 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """A limit of a budget that is reached: with its unit, and the name of its setting in the budget."""
-
-    limit: str
-    setting: str
-
-
-@dataclass(frozen=True, slots=True)
 class Budget:
     """What may be used up; ``None`` sets no limit. ``tokens`` counts input and output, ``cost`` is in US dollars and
     counts where prices are known, ``replies`` are those of models, ``seconds`` is running time."""
@@ -48,7 +41,8 @@ class Budget:
     replies: int | None = None
 
     def exceeded(self, usage: Usage, tool_calls: int, replies: int) -> Reached | None:
-        """The limit that is reached; ``None`` while there is something left."""
+        """The limit that is reached, with its unit, and its setting in the budget; ``None`` while there is something
+        left."""
         tokens = usage.input_tokens + usage.output_tokens
         for used, limit, what, setting in (
             (tokens, self.tokens, "tokens", "tokens"),

@@ -29,6 +29,7 @@ from deputy_agents.outcome import (
     Failed,
     FailureReason,
     Outcome,
+    Reached,
 )
 from deputy_agents.restore import Past
 from deputy_agents.run.agent import Agent, Host, say
@@ -351,19 +352,21 @@ class Supervisor:
         """The live children of an agent."""
         return [child_id for child_id, child in self._children.items() if child.parent.agent.id == agent_id]
 
-    def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason, detail: str = "") -> None:
-        self._tasks.start_soon(self._cancel_all, agent_ids, reason, detail)
+    def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason, limit: Reached | None = None) -> None:
+        self._tasks.start_soon(self._cancel_all, agent_ids, reason, limit)
 
-    async def _cancel_all(self, agent_ids: Sequence[str], reason: CancelReason, detail: str = "") -> None:
+    async def _cancel_all(self, agent_ids: Sequence[str], reason: CancelReason, limit: Reached | None = None) -> None:
         """Ends several; returns when they have stopped. The last go first: they wait in the queue, and must not start
         because those before them end. Hundreds hold up nobody."""
         async with anyio.create_task_group() as tasks:
             for count, agent_id in enumerate(reversed(agent_ids), 1):
-                tasks.start_soon(self.cancel, agent_id, reason, detail)
+                tasks.start_soon(self.cancel, agent_id, reason, limit)
                 if count % CANCELLED_AT_ONCE == 0:
                     await anyio.lowlevel.checkpoint()
 
-    async def cancel(self, agent_id: str, reason: CancelReason = CancelReason.USER, detail: str = "") -> bool:
+    async def cancel(
+        self, agent_id: str, reason: CancelReason = CancelReason.USER, limit: Reached | None = None
+    ) -> bool:
         """Ends one child and all below it; returns when they have stopped. ``False`` when it had ended, or was being
         cancelled already.
 
@@ -377,7 +380,7 @@ class Supervisor:
         first = not child.cancelling and not child.driver.state.ended and child.ending is None
         if first:
             child.cancelling = True
-            child.driver.feed(UserCancel(reason, detail))
+            child.driver.feed(UserCancel(reason, limit))
         with anyio.move_on_after(self._host.settings.limits.cancel_grace):
             await child.done.wait()
         if not child.done.is_set():
@@ -391,9 +394,11 @@ class Supervisor:
 
     async def _watch_the_clock(self, child: _Child) -> None:
         await child.deadline.passed()
-        limit = f"{child.deadline.seconds:g} s"
-        over = {CancelReason.BUDGET: f"its budget of {limit} is used up (budgets.agent.seconds)"}
-        await self.cancel(child.agent.id, child.late, over.get(child.late, f"it ran past its time limit of {limit}"))
+        time = f"{child.deadline.seconds:g} s"
+        limit = Reached(f"it ran past its time limit of {time}")
+        if child.late is CancelReason.BUDGET:
+            limit = Reached(f"its budget of {time} is used up", "budgets.agent.seconds")
+        await self.cancel(child.agent.id, child.late, limit)
 
 
 async def _breathe(behind: Sequence[object]) -> None:

@@ -10,7 +10,7 @@ from deputy_agents.errors import InvalidRequest, Overloaded, WrongState
 from deputy_agents.event import PromptQueue, StatusChanged, TurnError, TurnFinished
 from deputy_agents.ids import new_id
 from deputy_agents.message import Block, Image, Message, Text, Usage
-from deputy_agents.outcome import AgentStatus, CancelReason
+from deputy_agents.outcome import AgentStatus, CancelReason, Reached
 from deputy_agents.run.agent import Host, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
@@ -112,16 +112,16 @@ class Turns:
         turn.settle(TurnResult("cancelled", Usage()))
         return True
 
-    async def cancel(self, reason: CancelReason, detail: str = "") -> bool:
+    async def cancel(self, reason: CancelReason, limit: Reached | None = None) -> bool:
         """Ends the running turn with the children that it waits for, and hooks at the end of one; returns when they
         have stopped. ``False`` when there is none."""
         hooking = await self._end_hooking()
         turn = self.running
         if turn is None:
             return hooking
-        if detail and not isinstance(self._primary.state.phase, Cancelling):
-            say(self._host, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {detail}"))
-        self._primary.feed(UserCancel(reason, detail))
+        if limit and not isinstance(self._primary.state.phase, Cancelling):
+            say(self._host, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {limit}"))
+        self._primary.feed(UserCancel(reason, limit))
         with anyio.move_on_after(self._host.settings.limits.cancel_grace):
             await turn.result()
         if self.running is turn:
@@ -137,7 +137,8 @@ class Turns:
         error = None
         if (failed := finish.error) is not None:
             error = TurnError(failed.kind, failed.message, failed.retryable, failed.action)
-        say(self._host, agent, TurnFinished(turn.turn_id, finish.stop_reason, error, finish.interrupted, finish.detail))
+        told = (str(finish.limit), finish.limit.setting) if finish.limit else ("", "")
+        say(self._host, agent, TurnFinished(turn.turn_id, finish.stop_reason, error, finish.interrupted, *told))
         say(self._host, agent, StatusChanged(AgentStatus.IDLE))
         self.running = None
         self._tasks.start_soon(self._settle, turn, TurnResult(finish.stop_reason, turn.used(agent.usage), error))

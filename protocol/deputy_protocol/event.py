@@ -106,6 +106,8 @@ class TurnOutcome(Wire):
     """Whether it was the server's end that cancelled it: then a prompt can continue it."""
     detail: str | None = None
     """With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it."""
+    setting: str | None = None
+    """With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`."""
 
 
 class TurnFinished(TurnOutcome, _Durable):

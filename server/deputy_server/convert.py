@@ -307,6 +307,7 @@ def _turn_outcome(body: ev.TurnFinished) -> Fields:
         error=body.error and _turn_error(body.error),
         interrupted=body.interrupted or None,
         detail=body.detail or None,
+        setting=body.setting or None,
     )
 
 

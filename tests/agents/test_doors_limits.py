@@ -91,7 +91,7 @@ async def test_a_tree_that_has_used_up_its_budget_ends_with_the_turn_and_says_wh
         assert waiting.over.is_set()
         again = await c.turn("once more")
         assert again.stop_reason == "max_turn_requests"
-        assert [turn.detail for turn in c.bodies(TurnFinished)] == [why, why]
+        assert [(turn.detail, turn.setting) for turn in c.bodies(TurnFinished)] == [(why, "budgets.tree.tokens")] * 2
         assert len(c.requests()) == 1, "nothing is asked that cannot be paid"
 
 
@@ -148,7 +148,7 @@ async def test_the_turn_of_a_primary_is_bounded_in_requests(workspace: Path) -> 
     async with core(workspace, Cast([step(), step()]), settings=settings) as c:
         assert (await c.turn()).stop_reason == "max_turn_requests"
         why = "it reached its limit of 2 model requests for one prompt (limits.turnIterations)"
-        assert [turn.detail for turn in c.bodies(TurnFinished)] == [why]
+        assert [(turn.detail, turn.setting) for turn in c.bodies(TurnFinished)] == [(why, "limits.turnIterations")]
 
 
 # -- depth ---------------------------------------------------------------------------------------------------------

@@ -42,7 +42,9 @@ BODIES: tuple[ev.Body, ...] = (
     ev.TurnFinished("u1", "error", ev.TurnError("rate_limited", "slow down", True, "wait")),
     ev.TurnFinished("u1", "end_turn"),
     ev.TurnFinished("u1", "cancelled", interrupted=True),
-    ev.TurnFinished("u1", "max_turn_requests", detail="the session's budget is used up (budgets.tree.tokens)"),
+    ev.TurnFinished(
+        "u1", "max_turn_requests", detail="the budget is used up (budgets.tree.tokens)", setting="budgets.tree.tokens"
+    ),
     ev.AgentStarted(INFO, AgentStatus.PENDING, 2),
     ev.StatusChanged(AgentStatus.RUNNING, None, "rate limited, retrying in 4 s (2/8)"),
     ev.MessageAdded("m1", "assistant", "see `a b.py`", (PLACE, ev.Location("/w/b.py"))),

@@ -7,7 +7,7 @@ is the tool.
 from collections.abc import Mapping
 
 from deputy_agents.message import Block, Message, Reply, StopReason, Text, ToolResult, ToolUse
-from deputy_agents.outcome import CancelReason, Completed, Ending, Outcome
+from deputy_agents.outcome import CancelReason, Completed, Ending, Outcome, Reached
 from deputy_agents.run.effect import (
     Allowed,
     AnswerChecked,
@@ -113,8 +113,8 @@ def ends(world: World, agent_id: str, ending: Ending = FOUND) -> World:
     return world.after(SubAgentResult(Outcome(agent_id, ending, "its task")))
 
 
-def cancelled(world: World, reason: CancelReason = CancelReason.USER, detail: str = "") -> World:
-    return world.after(UserCancel(reason, detail))
+def cancelled(world: World, reason: CancelReason = CancelReason.USER, limit: Reached | None = None) -> World:
+    return world.after(UserCancel(reason, limit))
 
 
 def stopped(world: World, effect: EffectId, partial: Message | None = None) -> World:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from deputy_agents.event import CallStatus
 from deputy_agents.message import Image, Message, Reply, ToolUse
-from deputy_agents.outcome import CancelReason, Ending, Outcome
+from deputy_agents.outcome import CancelReason, Ending, Outcome, Reached
 from deputy_agents.run.state import EffectId, Note, ResultStyle
 
 # -- inputs ------------------------------------------------------------------------------------------------------
@@ -149,10 +149,10 @@ class Steered:
 
 @dataclass(frozen=True, slots=True)
 class UserCancel:
-    """Everything stops: the turn of the primary, the run of a child. ``detail`` says which limit it met."""
+    """Everything stops: the turn of the primary, the run of a child. ``limit`` is the one that it met."""
 
     reason: CancelReason
-    detail: str = ""
+    limit: Reached | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +279,12 @@ class ReportCall:
 @dataclass(frozen=True, slots=True)
 class FinishTurn:
     """The primary's turn is over. ``error`` is set when a failure ended it, ``interrupted`` when the process ends,
-    ``detail`` when a limit was reached: which one."""
+    ``limit`` when one was reached."""
 
     stop_reason: str
     error: ModelFailed | None = None
     interrupted: bool = False
-    detail: str = ""
+    limit: Reached | None = None
 
 
 @dataclass(frozen=True, slots=True)

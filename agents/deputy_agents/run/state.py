@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from deputy_agents.event import CallStatus
 from deputy_agents.message import ToolResult, ToolUse
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, Outcome
+from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, Outcome, Reached
 
 EffectId: TypeAlias = int
 """Names one effect of one agent; rising, never used again."""
@@ -146,7 +146,7 @@ class Cancelling:
     """Everything under way was told to stop; waits until each has acknowledged."""
 
     reason: CancelReason
-    detail: str
+    limit: Reached | None
     outstanding: frozenset[EffectId]
     calls: tuple[Call, ...] = ()
 

@@ -32,6 +32,7 @@ from deputy_agents.outcome import (
     Failed,
     FailureReason,
     Outcome,
+    Reached,
 )
 from deputy_agents.run.effect import (
     Abort,
@@ -281,7 +282,7 @@ def _at_limit(draft: _Draft) -> bool:
 def _stop_at_limit(draft: _Draft) -> Phase:
     error = f"it reached its limit of {draft.context.max_iterations} model requests"
     if not draft.context.is_child:
-        draft.do(FinishTurn("max_turn_requests", detail=f"{error} for one prompt (limits.turnIterations)"))
+        draft.do(FinishTurn("max_turn_requests", limit=Reached(f"{error} for one prompt", "limits.turnIterations")))
         return Idle()
     return _end(draft, Failed(FailureReason.BUDGET_EXCEEDED, error, draft.state.last_text))
 
@@ -494,14 +495,14 @@ def _close_round(draft: _Draft, calls: tuple[Call, ...]) -> Phase:
 def _cancel_unstarted(draft: _Draft, _: Idle, input: UserCancel) -> Phase:
     if not draft.context.is_child:
         raise InvalidTransition("there is no turn to cancel")
-    return _end(draft, _cancelled(draft, input.reason, input.detail))
+    return _end(draft, _cancelled(draft, input.reason, input.limit))
 
 
 @_on((LlmRequesting, RetryWaiting, Checking), UserCancel, to=(Cancelling,))
 def _cancel_request(draft: _Draft, phase: LlmRequesting | RetryWaiting | Checking, input: UserCancel) -> Phase:
     outstanding = frozenset({phase.effect})
     draft.do(Abort(outstanding))
-    return Cancelling(input.reason, input.detail, outstanding)
+    return Cancelling(input.reason, input.limit, outstanding)
 
 
 @_on((ToolExecuting, AwaitingSubAgents), UserCancel, to=(Cancelling,))
@@ -513,7 +514,7 @@ def _cancel_calls(draft: _Draft, phase: ToolExecuting | AwaitingSubAgents, input
         draft.do(Abort(frozenset(outstanding)))
     if pending := tuple(agent_id for call in phase.calls for agent_id in _pending(call)):
         draft.do(CancelSubAgents(pending, _cascade(input.reason)))
-    return Cancelling(input.reason, input.detail, frozenset(outstanding), phase.calls)
+    return Cancelling(input.reason, input.limit, frozenset(outstanding), phase.calls)
 
 
 @_on(Cancelling, UserCancel)
@@ -613,9 +614,9 @@ def _settle(draft: _Draft, phase: Cancelling) -> Phase:
         calls = tuple(_interrupted(draft, call) for call in phase.calls)
         draft.do(AppendMessage(Message("user", _results(calls))))
     if draft.context.is_child:
-        return _end(draft, _cancelled(draft, phase.reason, phase.detail))
+        return _end(draft, _cancelled(draft, phase.reason, phase.limit))
     if phase.reason is CancelReason.BUDGET:
-        draft.do(FinishTurn("max_turn_requests", detail=phase.detail))
+        draft.do(FinishTurn("max_turn_requests", limit=phase.limit))
     else:
         draft.do(FinishTurn("cancelled", interrupted=phase.reason is CancelReason.SHUTDOWN))
     return Idle()
@@ -639,13 +640,13 @@ def _interrupted(draft: _Draft, call: Call, output: str = "") -> Call:
     return _done(draft, call, Done(ToolResult(call.use.id, text, is_error=True), CallStatus.CANCELLED))
 
 
-def _cancelled(draft: _Draft, reason: CancelReason, detail: str) -> Cancelled | Failed:
+def _cancelled(draft: _Draft, reason: CancelReason, limit: Reached | None) -> Cancelled | Failed:
     partial = draft.state.last_text
     match reason:
         case CancelReason.TIMEOUT:
-            return Failed(FailureReason.TIMED_OUT, detail or "it ran past its time limit", partial)
+            return Failed(FailureReason.TIMED_OUT, str(limit or "it ran past its time limit"), partial)
         case CancelReason.BUDGET:
-            return Failed(FailureReason.BUDGET_EXCEEDED, detail or "its budget is used up", partial)
+            return Failed(FailureReason.BUDGET_EXCEEDED, str(limit or "its budget is used up"), partial)
         case CancelReason.USER | CancelReason.PARENT | CancelReason.SHUTDOWN:
             return Cancelled(reason, partial)
 

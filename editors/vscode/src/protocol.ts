@@ -1397,6 +1397,8 @@ export interface TurnFinished {
   readonly interrupted?: boolean;
   /** With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it. */
   readonly detail?: string;
+  /** With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`. */
+  readonly setting?: string;
   readonly type: "turn_finished";
 }
 
@@ -1412,6 +1414,8 @@ export interface TurnOutcome {
   readonly interrupted?: boolean;
   /** With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it. */
   readonly detail?: string;
+  /** With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`. */
+  readonly setting?: string;
 }
 
 /** The primary begins a turn. */

@@ -2,7 +2,7 @@
 import type { FromPage } from "../src/page/messages.ts";
 import type { TurnOutcome } from "../src/protocol.ts";
 import { countsOf, isBusy, isInterrupted, isUnanswered } from "../src/state/session.ts";
-import { elapsed, endingOf, limitOf, oneLine, statusLine, waitingLine } from "../src/state/words.ts";
+import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/words.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -108,7 +108,7 @@ function noticesOf({ state, around }: View): readonly Notice[] {
 /** What may help after a turn that ended before its time. */
 function remediesOf(ended: TurnOutcome): readonly Action[] {
   if (ended.stopReason === "max_turn_requests") {
-    return [{ text: "Open Settings", message: { type: "setting", name: limitOf(ended) ?? "budgets" } }, NEW_SESSION];
+    return [{ text: "Open Settings", message: { type: "setting", name: ended.setting ?? "budgets" } }, NEW_SESSION];
   }
   const remedy = REMEDIES[ended.error?.kind ?? ""];
   return ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [];

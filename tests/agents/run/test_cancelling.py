@@ -60,7 +60,7 @@ NOT_STARTED = "Not run: interrupted before it started."
 def test_a_request_is_aborted_and_what_was_shown_of_it_is_kept() -> None:
     world = cancelled(primary())
     assert world.effects == (Abort(frozenset({1})),)
-    assert world.state.phase == Cancelling(CancelReason.USER, "", frozenset({1}))
+    assert world.state.phase == Cancelling(CancelReason.USER, None, frozenset({1}))
     world = stopped(world, 1, assistant("Hel"))
     assert world.effects == (AppendMessage(assistant("Hel"), "Hel"), FinishTurn("cancelled"))
     assert world.state.phase == Idle()
@@ -80,7 +80,7 @@ def test_a_wait_before_a_retry_is_aborted() -> None:
 def test_a_check_of_an_answer_is_aborted() -> None:
     world = cancelled(replies(child(check_answer=True), "found"))
     assert world.effects == (Abort(frozenset({2})),)
-    assert world.state.phase == Cancelling(CancelReason.USER, "", frozenset({2}))
+    assert world.state.phase == Cancelling(CancelReason.USER, None, frozenset({2}))
     assert stopped(world, 2).state.phase == Cancelled(CancelReason.USER, "found")
 
 

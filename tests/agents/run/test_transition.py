@@ -8,7 +8,7 @@ import pytest
 from deputy_agents.errors import InvalidTransition
 from deputy_agents.event import CallStatus
 from deputy_agents.message import Message, StopReason, Text, Thinking, ToolResult, ToolUse
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, Outcome
+from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, Outcome, Reached
 from deputy_agents.run.effect import (
     Allowed,
     AnswerChecked,
@@ -73,7 +73,7 @@ PHASES: tuple[Phase, ...] = (
     Checking(1),
     ToolExecuting((CALL,), 1),
     AwaitingSubAgents((CALL,)),
-    Cancelling(CancelReason.USER, "", frozenset({1}), (CALL,)),
+    Cancelling(CancelReason.USER, None, frozenset({1}), (CALL,)),
     Completed("found"),
     Failed(FailureReason.UNKNOWN, "lost"),
     Cancelled(CancelReason.USER),
@@ -350,8 +350,8 @@ def test_of_a_reply_that_broke_off_only_the_text_is_kept() -> None:
 def test_at_the_limit_calls_still_get_their_results_and_then_the_turn_ends() -> None:
     world = completed(calling(primary(max_iterations=1), "look1"), "look1", "text")
     assert world.history[-1] == Message("user", (ToolResult("look1", "text"),))
-    why = "it reached its limit of 1 model requests for one prompt (limits.turnIterations)"
-    assert world.effects[-1] == FinishTurn("max_turn_requests", detail=why)
+    limit = Reached("it reached its limit of 1 model requests for one prompt", "limits.turnIterations")
+    assert world.effects[-1] == FinishTurn("max_turn_requests", limit=limit)
     assert world.state.phase == Idle()
 
 

@@ -1048,6 +1048,7 @@
 ---@field error? deputy.TurnError
 ---@field interrupted? boolean Whether it was the server's end that cancelled it: then a prompt can continue it.
 ---@field detail? string With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it.
+---@field setting? string With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`.
 ---@field type 'turn_finished'
 
 ---What began a turn: a prompt, the end of a background agent, or a command.
@@ -1060,6 +1061,7 @@
 ---@field error? deputy.TurnError
 ---@field interrupted? boolean Whether it was the server's end that cancelled it: then a prompt can continue it.
 ---@field detail? string With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it.
+---@field setting? string With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`.
 
 ---The primary begins a turn.
 ---@class deputy.TurnStarted

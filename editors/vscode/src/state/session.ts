@@ -402,13 +402,14 @@ export function isUnanswered(state: SessionState): boolean {
   return state.ended?.stopReason === "end_turn" && last?.type === "message" && last.role === "user";
 }
 
-function outcomeOf({ turnId, stopReason, error, interrupted, detail }: TurnOutcome): TurnOutcome {
+function outcomeOf({ turnId, stopReason, error, interrupted, detail, setting }: TurnOutcome): TurnOutcome {
   return {
     turnId,
     stopReason,
     ...(error && { error }),
     ...(interrupted && { interrupted }),
     ...(detail && { detail }),
+    ...(setting && { setting }),
   };
 }
 

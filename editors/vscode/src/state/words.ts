@@ -88,14 +88,9 @@ export function reasonOf(agent: AgentView): string {
 /** How a turn ended and why, in words; empty where it came to its own end. */
 export function endingOf(ended: TurnOutcome): string {
   if (!ended.detail) return ENDINGS[ended.stopReason];
-  const isOfOnePrompt = /^limits\.|\.seconds$/.test(limitOf(ended) ?? "");
+  const isOfOnePrompt = /^limits\.|\.seconds$/.test(ended.setting ?? "");
   const advice = isOfOnePrompt ? "Ask to go on, or raise that setting." : "Raise that setting, or begin a new session.";
   return `Stopped: ${ended.detail}. ${advice}`;
-}
-
-/** The setting that sets the limit which a turn reached, as the server names it. */
-export function limitOf({ detail }: TurnOutcome): string | undefined {
-  return /\(([a-z]+(?:\.[A-Za-z]+)+)\)$/.exec(detail ?? "")?.[1];
 }
 
 /** What is written in the settings may be no mode at all. */

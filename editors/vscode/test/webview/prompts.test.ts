@@ -187,7 +187,7 @@ for (const [limit, setting, advice] of LIMITS) {
   test(`a turn that ended because ${limit} says so, and leads to ${setting}`, async () => {
     const page = await open();
     const detail = `${limit} (${setting})`;
-    page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "max_turn_requests", detail } });
+    page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "max_turn_requests", detail, setting } });
     assert.equal(page.one(".notice span:nth-child(2)").textContent, `Stopped: ${detail}. ${advice}`);
     page.news();
     page.button("Open Settings").click();
