@@ -299,12 +299,12 @@ class Session:
         """Ends the running turn with the children that it waits for; returns when they have stopped."""
         return await self._turns.cancel(reason)
 
-    async def cancel(self) -> bool:
+    async def cancel(self, reason: CancelReason = CancelReason.USER) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
         works = any(command.code is None for command in self.commands.list())
         works |= self._turns.hooking
         cancelled = self.busy or works or bool(self._intake.preparing or self._supervisor.below(self.primary_id))
-        await self._cancel(CancelReason.USER)
+        await self._cancel(reason)
         await self.flush()
         return cancelled
 

@@ -176,6 +176,8 @@ async def test_what_nobody_comes_back_to_ends_after_the_grace(workspace: Path, c
             loaded = await client.request("deputy/session/load", {"sessionId": session_id})
             if loaded["agents"][0]["status"] != "idle":
                 await client.event("agent_status", lambda event: event["status"] == "idle")
+                loaded = await client.request("deputy/session/load", {"sessionId": session_id})
+            assert loaded["lastTurn"]["interrupted"], "no user has stopped it"
 
 
 async def test_exit_ends_the_connection_and_not_the_server(shared: Shared, workspace: Path) -> None:

@@ -12,6 +12,7 @@ from anyio import to_thread
 from pydantic import BaseModel
 
 from deputy_agents.errors import InvalidRequest, UnknownSession
+from deputy_agents.outcome import CancelReason
 from deputy_agents.ports import SessionQuery
 from deputy_agents.session import Session
 from deputy_protocol.base import rfc3339
@@ -131,7 +132,7 @@ class Agent:
         turn = await session.prompt(given.said, attached=given.attached, queue=True, since=since)
         self._tell_problems(opened)
         try:
-            result = await outcome(session, turn)
+            result = await outcome(session, turn, why=self._why_cancelled)
         finally:
             # However it went, and cancelled or not: the updates of the turn come before its answer.
             with anyio.CancelScope(shield=True):
@@ -157,6 +158,9 @@ class Agent:
         return {"configOptions": opened.facts.config_options()}
 
     # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _why_cancelled(self) -> CancelReason:
+        return CancelReason.SHUTDOWN if self._peer.ending else CancelReason.USER
 
     async def _again(self, params: schema.LoadSessionRequest | schema.ResumeSessionRequest, *, replay: bool) -> Opened:
         """A session of before, opened for the folders and with the MCP servers that the client names."""

@@ -63,6 +63,8 @@ class Peer:
         self.tasks = tasks
         self.route: Callable[[str], Handler | None] = lambda method: None
         self.hear: Callable[[str], Listener | None] = lambda method: None
+        self.ending = False
+        """Whether open requests are cancelled because the connection ends."""
         self._requests = OpenRequests(MAX_REQUESTS)
         self._asked: dict[RequestId, Asked] = {}
         self._ids = itertools.count(1)
@@ -195,6 +197,7 @@ class Peer:
 
     async def settle(self, grace: float) -> None:
         """Cancels every open request and waits, at most ``grace`` seconds, until they have been answered."""
+        self.ending = True
         await self._requests.settle(grace=grace)
 
     def disconnect(self) -> None:

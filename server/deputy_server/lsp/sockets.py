@@ -17,6 +17,7 @@ from dataclasses import replace
 import anyio
 from anyio.abc import TaskGroup
 
+from deputy_agents.outcome import CancelReason
 from deputy_agents.session import Session
 from deputy_server.host import Host
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
@@ -138,7 +139,7 @@ class Clients:
         if self._alone.get(session.id) == since:
             del self._alone[session.id]
             if not session.watched:
-                await session.cancel()
+                await session.cancel(CancelReason.SHUTDOWN)
                 await (await self._host.app()).runtime.unload(session.id)
 
 

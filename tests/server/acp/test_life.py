@@ -11,7 +11,7 @@ from tests.support.acp import ASK, SUBAGENTS, choose, speaking
 from tests.support.commands import marked, until
 from tests.support.messages_api import messages_api
 from tests.support.plays import Json, Play, call, calls, say
-from tests.support.rpc import Unanswered
+from tests.support.rpc import Unanswered, serving
 
 pytestmark = pytest.mark.asyncio
 
@@ -97,6 +97,31 @@ async def test_every_end_of_the_process_ends_what_it_has_started(
             assert (await client.answer(prompt))["result"]["stopReason"] == "cancelled"
             await until(lambda: marked(workspace) == [])
             assert "Traceback" not in client.stderr
+
+
+async def test_a_turn_that_the_end_of_the_connection_cut_off_is_not_one_that_the_user_has_stopped(
+    workspace: Path, tmp_path: Path
+) -> None:
+    async with messages_api(sleeping) as api:
+        state = {"DEPUTY_STATE": str(tmp_path / "state")}
+        env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m", **state}
+        for stops in (True, False):
+            async with speaking(env=env) as client:
+                await client.greet()
+                client.handlers[ASK] = choose("allow_once")
+                session = await client.open(workspace)
+                prompt = client.start_say(session, "sleep")
+                await client.update("tool_call_update", status="in_progress")
+                if stops:
+                    client.notify("session/cancel", {"sessionId": session})
+                    await client.answer(prompt)
+                client.close_input()
+                assert await client.exit_code() == 0
+            async with serving(env=env) as editor:
+                await editor.initialize(workspace)
+                loaded = await editor.request("deputy/session/load", {"sessionId": session})
+                assert loaded["lastTurn"]["stopReason"] == "cancelled"
+                assert loaded["lastTurn"].get("interrupted", False) is not stops
 
 
 async def test_a_client_that_does_not_read_is_ended_with_its_input_and_leaves_nothing(workspace: Path) -> None:
