@@ -170,6 +170,8 @@ async def test_a_session_that_runs_in_another_server_is_told_to_be_a_snapshot(wo
                 seen = await load(other, session_id)
                 assert seen["snapshot"] is True
                 assert "lastTurn" not in seen
+                with pytest.raises(RpcFailure, match="another"):
+                    await other.request("deputy/session/cancel", {"sessionId": session_id})
             assert "snapshot" not in await load(one, session_id)
         gate.set()
 

@@ -158,7 +158,6 @@ async def load(connection: Connection, params: SessionParams) -> Answer[SessionL
     session = await connection.reading(params.session_id)
     earlier = connection.unsubscribe(session.id)
     if not isinstance(session, Session):
-        connection.notice("This session is open in another Deputy process: you can read it here as it is now.")
         return Answer(_loaded(session), lambda: None)
     if connection.app.store_notice:
         connection.notice(connection.app.store_notice)

@@ -156,6 +156,24 @@ def test_a_neovim_that_is_started_later_loads_what_a_killed_server_left(workspac
         assert "no turn was interrupted here" in second.messages()
 
 
+def test_a_session_that_works_in_another_neovim_can_be_read_and_says_so(workspace: Path, model: str) -> None:
+    with neovim(workspace) as first:
+        first.setup_scripted(model)
+        first.ask("three of them")
+        first.until_shown("3 running")
+        session = first.lua(f"return {SESSION}.id")
+        with neovim(workspace) as second:
+            second.setup_scripted(model)
+            choose(second, session, "load")
+            shown = second.until_shown("Open in another Deputy process: this is how it was at")
+            assert ":DeputySessions reads it again." in shown
+            assert "3 running" in shown
+            first.command("DeputyStop")
+            first.until_shown("0 running, 3 finished")
+            choose(second, session, "load")
+            second.until_shown("0 running, 3 finished")
+
+
 def server_pid(deputy: Neovim) -> int:
     children = deputy.lua("return vim.api.nvim_get_proc_children(vim.fn.getpid())")
     assert len(children) == 1

@@ -249,11 +249,16 @@ local function queue(prompts, look, out)
   end
 end
 
---- How the last turn failed or was cut off, or which limit it reached, and what to do.
+--- Why nothing more happens here: how the last turn failed or was cut off, or which limit it reached; and what to do.
 local function failure(state, look, out)
   local ended = state.ended or {}
   local what, advice
-  if ended.error then
+  local style = 'DeputyFailed'
+  if state.snapshot then
+    style = 'DeputyDim'
+    what = 'Open in another Deputy process: this is how it was at ' .. os.date('%H:%M', state.snapshot) .. '.'
+    advice = ':DeputySessions reads it again.'
+  elseif ended.error then
     what, advice = '✗ ' .. text.one_line(ended.error.message), text.one_line(ended.error.action)
   elseif ended.detail then
     what, advice = '✗ Stopped: ' .. text.one_line(ended.detail), ''
@@ -264,7 +269,7 @@ local function failure(state, look, out)
   else
     return
   end
-  local item = items.line({ { what, 'DeputyFailed' } })
+  local item = items.line({ { what, style } })
   if advice ~= '' then
     items.add(item, { { '  ' .. advice, 'DeputyDim' } })
   end
@@ -318,12 +323,18 @@ local function streams(state, agent_id, out)
   return any
 end
 
+--- Clocks stand still in what was read of a session that is open elsewhere.
+local function at_its_time(state, look)
+  return state.snapshot and vim.tbl_extend('force', look, { now = state.snapshot }) or look
+end
+
 --- An agent's thread: the primary's is the session.
 ---@param state deputy.State
 ---@param agent_id string
 ---@param look deputy.Look
 ---@return deputy.Item[]
 function M.thread(state, agent_id, look)
+  look = at_its_time(state, look)
   local out, node = {}, state.agents[agent_id]
   -- What a child is told comes from its parent, as a rule.
   local speaker = agent_id ~= state.primary and 'Task' or nil
@@ -353,6 +364,7 @@ end
 ---@param look deputy.Look
 ---@return deputy.Item[]
 function M.tree(state, look)
+  look = at_its_time(state, look)
   local below, out = {}, {}
   for _, node in ipairs(reducer.tree(state)) do
     local key = node.parentAgentId or ''

@@ -28,6 +28,7 @@ local ENVELOPE = { type = true, seq = true, agentSeq = true, afterSeq = true, ti
 ---@field details table<string, string>
 ---@field turn string? id of the turn that runs
 ---@field turnSince string? when it began, if that is known
+---@field snapshot number? seconds; when it was read, of a session that is open in another Deputy process
 ---@field ended deputy.TurnOutcome? how the last turn ended, until the next one begins
 ---@field outputs table<string, string> the end of what running calls have put out
 ---@field calls table<string, { owner: string, index: integer, locations: deputy.Location[] }>
@@ -304,6 +305,7 @@ function M.loaded(loaded)
   state.questions = vim.list_slice(loaded.permissions)
   state.promptQueue = loaded.promptQueue
   state.ended = loaded.lastTurn
+  state.snapshot = loaded.snapshot and os.time() or nil
   for _, plan in ipairs(loaded.plans) do
     state.plans[plan.agentId] = plan.entries
   end

@@ -56,7 +56,8 @@ local draw
 
 --- Elapsed times move while agents run, and no timer runs otherwise.
 local function keep_time(session)
-  if tick or not session.state.turn and reducer.counts(session.state).running == 0 then
+  local state = session.state
+  if tick or state.snapshot or not state.turn and reducer.counts(state).running == 0 then
     return
   end
   tick = vim.defer_fn(function()
