@@ -221,16 +221,11 @@ export class Sessions implements vscode.Disposable {
 
   /** After a restart of the server: what was live is history now. */
   async #reloadAll(): Promise<void> {
-    for (const [sessionId, state] of this.#states) {
-      this.#states.set(sessionId, {
-        ...state,
-        turn: undefined,
-        ended: undefined,
-        streams: {},
-        outputs: {},
-        queue: [],
-        questions: {},
-      });
+    const none = { turn: undefined, ended: undefined, streams: {}, outputs: {}, queue: [], questions: {} };
+    const before = [...this.#states];
+    // All of them at once: one may be prompted while another is loaded.
+    for (const [sessionId, state] of before) this.#states.set(sessionId, { ...state, ...none });
+    for (const [sessionId] of before) {
       await this.#load(sessionId).catch((error: unknown) => {
         if (!(error instanceof ServerEnded)) this.forget(sessionId);
       });

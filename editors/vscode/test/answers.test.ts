@@ -24,7 +24,7 @@ function asked(changes: Partial<PermissionRequest>): PermissionRequest {
 async function inChat(request: PermissionRequest): Promise<readonly string[]> {
   const page = await open();
   page.show({ ...after(log("questions").slice(0, 1)), questions: { [request.requestId]: request } });
-  return page.all(".answers button").map(({ textContent }) => textContent);
+  return page.all(".answers button, .lasting button").map(({ textContent }) => textContent);
 }
 
 /** The words of the links in a Markdown text, without icons. */

@@ -43,6 +43,8 @@ class PageView {
   #scheduled = false;
   #rest = 0;
   #followsEnd = true;
+  /** Where the page has scrolled by itself. */
+  #followedTo: number | undefined;
   #planDrawn: unknown;
   /** Plans of turns before the one that runs or ran last. */
   #earlierPlans = new Set<unknown>();
@@ -71,7 +73,7 @@ class PageView {
     );
     this.#scroll.addEventListener("scroll", () => {
       const below = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight;
-      this.#followsEnd = below < NEAR_END;
+      this.#followsEnd = below < NEAR_END || this.#scroll.scrollTop === this.#followedTo;
     });
     new ResizeObserver(() => this.#follow()).observe(this.#scroll);
     window.addEventListener("focus", () => this.#takeFocus());
@@ -144,6 +146,7 @@ class PageView {
       now: clockOf(this.#state),
       send: this.#send,
     };
+    document.body.classList.toggle("still", this.#state.snapshot);
     this.#chooseTranscript(around.agentId ?? this.#state.primaryId);
     this.#transcript?.update(view);
     this.#banner.update(view);
@@ -159,9 +162,17 @@ class PageView {
     this.#follow();
   }
 
-  /** Keeps the end in sight, unless the user has gone elsewhere. */
+  /**
+   * Keeps the end in sight, unless the user has gone elsewhere; of a question that is higher than the page, the begin
+   * of the change: its answers stay at the edge.
+   */
   #follow(): void {
-    if (this.#followsEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
+    if (!this.#followsEnd) return;
+    this.#scroll.scrollTop = this.#scroll.scrollHeight;
+    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".question")].findLast((one) => one.offsetHeight > 0);
+    if (card && card.offsetHeight > this.#scroll.clientHeight)
+      (card.querySelector(".added, .removed") ?? card).scrollIntoView({ block: "start" });
+    this.#followedTo = this.#scroll.scrollTop;
   }
 
   #chooseTranscript(agentId: string | undefined): void {

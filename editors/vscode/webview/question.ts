@@ -53,7 +53,7 @@ export class QuestionCard implements Part {
       ),
       this.#body,
       request.reason ? h("p", { class: "muted reason" }, oneLine(request.reason, 300)) : undefined,
-      this.#answers(),
+      ...this.#answers(),
       this.#noteRow,
     );
   }
@@ -100,7 +100,7 @@ export class QuestionCard implements Part {
   }
 
   /** Answers for this once as buttons; those that last, each with the rule it makes, as lines below them. */
-  #answers(): HTMLElement {
+  #answers(): readonly HTMLElement[] {
     const of = (...kinds: readonly OptionKind[]): readonly PermissionOption[] =>
       kinds.flatMap((kind) => this.#request.options.filter((option) => option.kind === kind));
     const once = of("allow_once", "reject_once").map((option) =>
@@ -115,13 +115,8 @@ export class QuestionCard implements Part {
         nameOfOption(this.#request, option),
       ),
     );
-    return h(
-      "div",
-      { class: "answers" },
-      ...once,
-      button("Deny with reason…", () => this.#askReason(), { class: "secondary" }),
-      h("div", { class: "lasting" }, ...lasting),
-    );
+    const reason = button("Deny with reason…", () => this.#askReason(), { class: "secondary" });
+    return [h("div", { class: "answers" }, ...once, reason), h("div", { class: "lasting" }, ...lasting)];
   }
 
   #choosing(option: PermissionOption): () => void {

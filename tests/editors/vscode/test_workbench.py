@@ -24,6 +24,13 @@ UNTRUSTED = {
     "security.workspace.trust.startupPrompt": "never",
     "workbench.editor.useModal": "off",
 }
+TIME_IS_IN_SIGHT = """(row) => {
+  const words = row.querySelector(".label-description").firstChild;
+  const time = new Range();
+  time.setStart(words, 0);
+  time.setEnd(words, words.textContent.indexOf(" s ·") + 2);
+  return time.getBoundingClientRect().right < row.querySelector(".monaco-icon-label-container").getBoundingClientRect().right;
+}"""
 PASTE_A_PICTURE = """async (prompt) => {
   const picture = await new Promise((resolve) => {
     const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
@@ -52,7 +59,10 @@ async def test_one_of_two_children_is_cancelled_while_a_change_is_approved_at_th
     await expect(looking).to_have_attribute("data-state", "running")
     await expect(improving).to_have_attribute("data-state", "waiting for you")
     await expect(improving.locator(".question")).to_contain_text("edit_file(greet.py)")
-    await expect(window.row("read the callers of ret")).to_be_visible()
+    row = window.row("improve the greeting").last
+    await expect(row).to_contain_text("waiting for you")
+    await expect(window.row("read the callers…")).to_be_visible()
+    assert await row.evaluate(TIME_IS_IN_SIGHT)
 
     thread = window.thread("improve the greeting")
     await expect(thread).to_contain_text(BETTER)

@@ -162,6 +162,13 @@ export function oneLine(text: string, limit = 200): string {
   return characters.length > limit ? `${characters.slice(0, limit - 1).join("")}…` : line;
 }
 
+/** {@link oneLine}, cut between two words where little more than one of them is lost by it. */
+export function brief(text: string, limit: number): string {
+  const line = oneLine(text, limit);
+  const blank = line.lastIndexOf(" ");
+  return line.endsWith("…") && blank >= limit / 2 ? `${line.slice(0, blank)}…` : line;
+}
+
 /** Whether a prompt as people see it is the one with these words: behind them stands what it is about. */
 export function showsPrompt(shown: string, words: string): boolean {
   return shown.trim().startsWith(words.trim());

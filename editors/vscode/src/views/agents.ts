@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
 import { type AgentView, childrenOf, clockOf, countsOf, hasNotEnded, type SessionState } from "../state/session.ts";
-import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../state/words.ts";
+import { brief, calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../state/words.ts";
 import { Paced } from "./paced.ts";
 
 /** An agent in the tree: what commands of its row are called with. */
@@ -13,8 +13,8 @@ export interface AgentItem {
   readonly agentId: string;
 }
 
-/** Characters of a label: in a narrow side bar there is to be room for the state behind it. */
-const MAX_LABEL = 24;
+/** Characters of a label: in a side bar of 300 pixels there is to be room for time and state behind it. */
+const MAX_LABEL = 20;
 const COLOURS: Readonly<Record<string, string>> = {
   completed: "testing.iconPassed",
   failed: "testing.iconFailed",
@@ -60,11 +60,11 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     if (!state || !agent) return new vscode.TreeItem("");
     const isPrimary = agent.parentAgentId === undefined;
     const sign = signOf(agent);
-    const row = new vscode.TreeItem(isPrimary ? "Deputy" : oneLine(agent.label, MAX_LABEL));
+    const row = new vscode.TreeItem(isPrimary ? "Deputy" : brief(agent.label, MAX_LABEL));
     row.description = describe(agent, clockOf(state));
     const colour = COLOURS[sign.word];
     row.iconPath = new vscode.ThemeIcon(
-      sign.spin ? `${sign.icon}~spin` : sign.icon,
+      sign.spin && !state.snapshot ? `${sign.icon}~spin` : sign.icon,
       colour === undefined ? undefined : new vscode.ThemeColor(colour),
     );
     row.accessibilityInformation = {
@@ -122,14 +122,17 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
   }
 }
 
-/** The agent's row, without its name: what waits or went wrong, which the icon tells, too; time, calls, what it does. */
+/**
+ * The agent's row, without its name. The editor cuts its end: first the time, which stands nowhere else in the row, then
+ * what waits or went wrong, which the icon tells, too; what it does, calls, cost.
+ */
 function describe(agent: AgentView, now: number): string {
   const sign = signOf(agent);
   const isWaiting = sign.word === "waiting for you";
   const isChild = agent.parentAgentId !== undefined;
   return [
-    isWaiting ? sign.word : reasonOf(agent),
     isChild && agent.status !== "pending" ? runTime(agent, now) : "",
+    isWaiting ? sign.word : reasonOf(agent),
     !isWaiting && hasNotEnded(agent) && agent.activity ? oneLine(agent.activity, 60) : "",
     agent.toolCallCount ? calls(agent.toolCallCount) : "",
     tokens(agent.usage),

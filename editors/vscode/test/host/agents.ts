@@ -61,18 +61,25 @@ test("the tree has the agents by start, below the primary, with what can be done
   const [primary, ...more] = deputy.agents.getChildren();
   assert.ok(primary);
   assert.deepEqual(more, []);
-  const rows = deputy.agents.getChildren(primary).map((item) => deputy.agents.getTreeItem(item));
+  const items = deputy.agents.getChildren(primary);
+  const rows = items.map((item) => deputy.agents.getTreeItem(item));
   assert.deepEqual(
     rows.map(({ label, contextValue }) => [label, contextValue]),
     [
-      ["read the callers of ret…", "child.running"],
-      ["read the tests about re…", "child.running"],
-      ["read the history of bac…", "child.ended.revert"],
+      ["read the callers…", "child.running"],
+      ["read the tests…", "child.running"],
+      ["read the history of…", "child.ended.revert"],
     ],
   );
-  assert.ok(
-    rows.every(({ accessibilityInformation }) => /running|completed/.test(accessibilityInformation?.label ?? "")),
-  );
+  // What the editor may cut is whole for those who hear it or point at it; the time comes first, and stays in sight.
+  rows.forEach((row, index) => {
+    const heard = row.accessibilityInformation?.label ?? "";
+    assert.match(heard, new RegExp(`^${LOOK[index] ?? ""}, general, (running|completed), `));
+    assert.match(String(row.description), /^\d+(\.\d)? s · /);
+    const item = items[index];
+    const { tooltip } = item ? deputy.agents.resolveTreeItem(row, item) : row;
+    assert.ok((tooltip as vscode.MarkdownString).value.replaceAll("&nbsp;", " ").startsWith(LOOK[index] ?? ""));
+  });
 });
 
 test("a sub-agent's thread opens read-only beside the code", async (deputy) => {
@@ -122,6 +129,16 @@ test("the edits of one sub-agent are taken back", async (deputy) => {
     ),
   );
   assert.equal(await onDisk(greet), before);
+});
+
+test("whose edits would be taken back is asked by the name that it has everywhere", async (deputy) => {
+  ask("hello");
+  const { sessionId, primaryId: agentId } = await ended(deputy);
+  const told: unknown[][] = [];
+  const restore = heard("showWarningMessage", told);
+  await vscode.commands.executeCommand("deputy.agent.revert", { sessionId, agentId });
+  restore();
+  assert.equal(told[0]?.[0], "Take back all edits of Deputy?");
 });
 
 test("a plan is shown as it is kept", async (deputy) => {

@@ -136,7 +136,11 @@ test("a proposal of which nothing is left cannot be approved", async (deputy) =>
   const document = await shown(deputy, "edit_file");
   await clickLens(document.uri, "Reject this change");
   await until("nothing is left", () => document.getText() === before);
+  const told: unknown[][] = [];
+  const restore = heard("showInformationMessage", told);
   await clickLens(document.uri, "Approve");
+  restore();
+  assert.deepEqual(told, [["Nothing of the proposal is left: deny it instead."]]);
   assert.equal(deputy.questions.list().length, 1);
   await clickLens(document.uri, "Deny");
   await ended(deputy);

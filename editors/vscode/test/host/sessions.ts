@@ -1,7 +1,7 @@
 /** Sessions over time: kept, opened again, exported; and a server that ends in the midst of it. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as vscode from "vscode";
@@ -138,24 +138,62 @@ test("however often it is restarted, one server runs at the end", async (deputy)
   assert.equal(processes().length, 1);
 });
 
-test("settings that do not fit are named, and when they do the server starts", async (deputy) => {
+test("settings that come while a turn runs reach its server, and cut nothing", async (deputy) => {
+  ask("take your time");
+  const { turnId } = await until("the turn", () => deputy.sessions.current?.turn);
+  const before = processes();
+  const told: unknown[][] = [];
+  const restore = heard("showErrorMessage", told);
+  await Promise.all([deputy.server.configure(), deputy.server.configure(), deputy.sessions.refresh()]);
+  assert.equal(deputy.sessions.current?.turn?.turnId, turnId);
+  assert.deepEqual(processes(), before);
+  // While one server ends and another one starts, there is none to be told.
+  await Promise.all([deputy.server.restart(), deputy.server.configure(), deputy.server.configure()]);
+  restore();
+  assert.deepEqual(told, []);
+  assert.equal(deputy.server.state, "running");
+  await until("the end of the other server", () => processes().length === 1);
+});
+
+test("settings that name another server start it, once", async (deputy) => {
+  const settings = vscode.workspace.getConfiguration("deputy.server");
+  const path = settings.get<string>("path", "");
+  const folder = mkdtempSync(join(tmpdir(), "server-"));
+  const [other, starts] = [join(folder, "deputy"), join(folder, "starts")];
+  writeFileSync(other, `#!/bin/sh\necho >> ${starts}\nexec ${path} "$@"\n`);
+  chmodSync(other, 0o755);
+  try {
+    await settings.update("path", other, vscode.ConfigurationTarget.Global);
+    await Promise.all([deputy.server.configure(), deputy.server.configure()]);
+    await until("the server", () => existsSync(starts) && deputy.server.state === "running");
+    assert.equal(readFileSync(starts, "utf-8"), "\n");
+  } finally {
+    await settings.update("path", path, vscode.ConfigurationTarget.Global);
+    await deputy.server.restart();
+  }
+});
+
+test("all settings that do not fit are named, and when they do the server starts", async (deputy) => {
   const settings = vscode.workspace.getConfiguration("deputy");
-  const set = (mode: string | undefined): Thenable<void> =>
-    settings.update("permissionMode", mode, vscode.ConfigurationTarget.Global);
+  const wrong: Readonly<Record<string, unknown>> = { permissionMode: "careless", "limits.promptQueue": "many" };
+  const set = async (value: (name: string) => unknown): Promise<void> => {
+    for (const name of Object.keys(wrong)) await settings.update(name, value(name), vscode.ConfigurationTarget.Global);
+  };
   const told: unknown[][] = [];
   const restore = heard("showErrorMessage", told);
   try {
     await deputy.server.stop();
-    await set("careless");
+    await set((name) => wrong[name]);
     await vscode.commands.executeCommand("deputy.restartServer");
     const [message, ...actions] = await until("the message", () => told[0]);
-    assert.ok(String(message).startsWith("Deputy does not start: deputy.permissionMode"), String(message));
+    const named = String(message).match(/\w+\.[\w.]+(?=:)/g);
+    assert.deepEqual(named?.toSorted(), ["deputy.limits.promptQueue", "deputy.permissionMode"], String(message));
     assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
     assert.equal(told.length, 1);
     assert.equal(deputy.server.state, "stopped");
   } finally {
     restore();
-    await set(undefined);
+    await set(() => undefined);
   }
   await until("the server", () => deputy.server.state === "running");
 });

@@ -141,7 +141,7 @@ export async function clickLens(uri: vscode.Uri, title: string): Promise<void> {
 
 /** Keeps what the editor is asked to show instead of showing it, until the function that it gives is called. */
 export function heard(
-  name: "showErrorMessage" | "showWarningMessage" | "setStatusBarMessage",
+  name: "showErrorMessage" | "showWarningMessage" | "showInformationMessage" | "setStatusBarMessage",
   told: unknown[][],
 ): () => void {
   const before = Object.getOwnPropertyDescriptor(vscode.window, name);

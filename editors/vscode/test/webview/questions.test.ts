@@ -89,6 +89,11 @@ test("a proposal that the user has changed is shown as changed", async () => {
     ["+three\n"],
   );
   assert.ok(page.one(".question-body").textContent.includes("Edited by you"));
+  page.show(
+    { ...state, questions: { [request.requestId]: { ...request, preview } } },
+    { edits: { [request.requestId]: "one\n" } },
+  );
+  assert.equal(page.one(".question-body").textContent, "Nothing of the proposal is left: deny it instead.");
 });
 
 test("who asks and who has ended is told to those who listen", async () => {

@@ -144,7 +144,7 @@ test("the thread of a sub-agent has its banner and no prompt", async () => {
   const child = Object.values(state.agents).find(({ parentAgentId }) => parentAgentId !== undefined);
   page.show(state, { agentId: child?.agentId });
   assert.equal(page.one(".composer").hidden, true);
-  assert.ok(page.one(".banner").textContent.includes("Read-only thread of ["));
+  assert.match(page.one(".banner").textContent, /Read-only thread of \[.+\], parent: Deputy/);
   page.news();
   page.button("Next").click();
   const [next] = page.news();

@@ -1,0 +1,86 @@
+"""What the chat looks like in a narrow side bar, in a low one, and of a session that another window works in."""
+
+import copy
+from pathlib import Path
+
+import pytest
+from playwright.async_api import BrowserContext, ViewportSize, expect
+
+from tests.editors.vscode.page import Json, chat, recorded
+
+pytestmark = [
+    pytest.mark.editors,
+    pytest.mark.xdist_group("vscode"),
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.timeout(120),
+]
+
+ASKED = 2
+"""Steps of the recorded questions until two of them wait."""
+WORDS = "investigate every caller of the helper that retries in the whole of this repository and beyond"
+NAME = "src/AbstractRetryBackoffStrategyFactoryBeanImplementation/ofTheWholeRepository/and_of_what_it_uses.py"
+LINE = f'    return translated(f"Good morning, {{name}}, and welcome to the {NAME}")'
+
+TOO_WIDE = """() => {
+  const isScrolled = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
+  const isCut = (element) => getComputedStyle(element).textOverflow === "ellipsis";
+  const boxes = [document.scrollingElement, ...document.querySelectorAll("body *:not(.unseen, .unseen *)")];
+  return boxes
+    .filter((box) => box.clientWidth > 0 && box.scrollWidth > box.clientWidth && !isCut(box))
+    .map((box) => `${box.tagName}.${box.className}: ${box.scrollWidth} in ${box.clientWidth}, ${isScrolled(box)}`);
+}"""
+IN_SIGHT = """(part) => {
+  const view = document.querySelector(".scroll").getBoundingClientRect();
+  const { left, top, width, height, bottom } = part.getBoundingClientRect();
+  const above = document.elementFromPoint(left + Math.min(width / 2, 20), top + height / 2);
+  return top >= view.top - 1 && bottom <= view.bottom + 1 && (part === above || part.contains(above));
+}"""
+
+
+def wordy() -> list[Json]:
+    """Questions whose every part is long: labels, titles, reasons, names of files, and lines of the change."""
+    events = copy.deepcopy(recorded("questions", ASKED))
+    for event in events:
+        for agent in [event.get("agent", {})]:
+            agent["label"] = WORDS
+        if event["type"] == "message":
+            event["text"] = f"{WORDS}: `{NAME}`\n\n```python\n{LINE}\n```"
+        if event["type"] in ("tool_call", "permission_requested"):
+            event["title"] = f"[{WORDS}] edit_file({NAME})"
+        if event["type"] == "permission_requested":
+            event["reason"] = f"edit_file changes {NAME}; {WORDS}."
+            event["preview"] |= {"oldText": f"{LINE}\n", "newText": f"{LINE}  # {WORDS} {NAME}\n"}
+            for option in event["options"]:
+                option["name"] = f"Always allow: edit_file({NAME})"
+    return events
+
+
+@pytest.mark.parametrize("width", [170, 300, 470])
+async def test_nothing_is_wider_than_the_side_bar(browser: BrowserContext, tmp_path: Path, width: int) -> None:
+    async with chat(browser, {"width": width, "height": 1200}, wordy()) as page:
+        await expect(page.locator(".question")).to_have_count(2)
+        await page.screenshot(path=tmp_path / "page.png")
+        assert await page.evaluate(TOO_WIDE) == []
+
+
+@pytest.mark.parametrize("height", [120, 240])
+async def test_in_a_low_view_a_change_is_seen_with_its_answers_and_who_asks(
+    browser: BrowserContext, tmp_path: Path, height: int
+) -> None:
+    async with chat(browser, {"width": 300, "height": height}, recorded("questions", ASKED)) as page:
+        card = page.locator(".question").last
+        await page.screenshot(path=tmp_path / "page.png")
+        parts = [card.locator(".question-title"), card.locator(".removed"), card.locator(".added")]
+        parts += await card.locator(".answers .button").all()
+        for part in parts:
+            assert await part.evaluate(IN_SIGHT), await part.inner_text()
+        assert await card.locator(".diff").evaluate("(diff) => diff.scrollHeight <= diff.clientHeight")
+
+
+async def test_what_another_window_works_in_stands_still(browser: BrowserContext) -> None:
+    size: ViewportSize = {"width": 300, "height": 900}
+    turning = "() => [...document.querySelectorAll('.codicon-modifier-spin')].map((s) => getComputedStyle(s).animationName)"
+    async with chat(browser, size, recorded("three_children", 5), snapshot=True) as page:
+        assert set(await page.evaluate(turning)) == {"none"}
+    async with chat(browser, size, recorded("three_children", 5)) as page:
+        assert set(await page.evaluate(turning)) == {"codicon-spin"}
