@@ -25,7 +25,8 @@ STYLE = {
     "button-background": "#07c",
     "button-secondaryBackground": "#333",
 }
-HTML = f"""<!DOCTYPE html><html lang="en" style="{"".join(f"--vscode-{name}:{value};" for name, value in STYLE.items())}">
+HTML = f"""<!DOCTYPE html>
+<html lang="en" style="{"".join(f"--vscode-{name}:{value};" for name, value in STYLE.items())}">
 <link rel="stylesheet" href="codicon.css"><link rel="stylesheet" href="webview.css">
 <body style="background: #181818"><div id="deputy"></div>
 <script>acquireVsCodeApi = () => ({{ postMessage() {{}}, getState() {{}}, setState() {{}} }});</script>

@@ -35,14 +35,16 @@ IN_SIGHT = """(part) => {
   const above = document.elementFromPoint(left + Math.min(width / 2, 20), top + height / 2);
   return top >= view.top - 1 && bottom <= view.bottom + 1 && (part === above || part.contains(above));
 }"""
+ANIMATIONS = """() => [...document.querySelectorAll(".codicon-modifier-spin")]
+  .map((sign) => getComputedStyle(sign).animationName)"""
 
 
 def wordy() -> list[Json]:
     """Questions whose every part is long: labels, titles, reasons, names of files, and lines of the change."""
     events = copy.deepcopy(recorded("questions", ASKED))
     for event in events:
-        for agent in [event.get("agent", {})]:
-            agent["label"] = WORDS
+        if "agent" in event:
+            event["agent"]["label"] = WORDS
         if event["type"] == "message":
             event["text"] = f"{WORDS}: `{NAME}`\n\n```python\n{LINE}\n```"
         if event["type"] in ("tool_call", "permission_requested"):
@@ -79,8 +81,7 @@ async def test_in_a_low_view_a_change_is_seen_with_its_answers_and_who_asks(
 
 async def test_what_another_window_works_in_stands_still(browser: BrowserContext) -> None:
     size: ViewportSize = {"width": 300, "height": 900}
-    turning = "() => [...document.querySelectorAll('.codicon-modifier-spin')].map((s) => getComputedStyle(s).animationName)"
     async with chat(browser, size, recorded("three_children", 5), snapshot=True) as page:
-        assert set(await page.evaluate(turning)) == {"none"}
+        assert set(await page.evaluate(ANIMATIONS)) == {"none"}
     async with chat(browser, size, recorded("three_children", 5)) as page:
-        assert set(await page.evaluate(turning)) == {"codicon-spin"}
+        assert set(await page.evaluate(ANIMATIONS)) == {"codicon-spin"}

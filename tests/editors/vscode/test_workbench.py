@@ -29,7 +29,8 @@ TIME_IS_IN_SIGHT = """(row) => {
   const time = new Range();
   time.setStart(words, 0);
   time.setEnd(words, words.textContent.indexOf(" s ·") + 2);
-  return time.getBoundingClientRect().right < row.querySelector(".monaco-icon-label-container").getBoundingClientRect().right;
+  const room = row.querySelector(".monaco-icon-label-container");
+  return time.getBoundingClientRect().right < room.getBoundingClientRect().right;
 }"""
 PASTE_A_PICTURE = """async (prompt) => {
   const picture = await new Promise((resolve) => {
