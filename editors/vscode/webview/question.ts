@@ -25,7 +25,8 @@ export class QuestionCard implements Part {
 
   constructor(request: PermissionRequest) {
     this.#request = request;
-    const title = h("span", { class: "question-title" }, oneLine(request.title, 160));
+    const words = oneLine(request.title, 160);
+    const title = h("span", { class: "question-title", title: words }, words);
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
     this.#noteRow = h(
       "div",
