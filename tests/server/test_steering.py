@@ -366,6 +366,18 @@ async def test_a_child_over_its_budget_fails_and_its_parent_is_told(workspace: P
         assert results(api.bodies[-1])[0].startswith("Sub-agent failed (budget_exceeded): ")
 
 
+async def test_a_session_that_has_used_up_its_budget_goes_on_once_that_is_raised(workspace: Path) -> None:
+    budgets = {"tree": {"replies": 1}}
+    async with configured(lambda _body, _n: say("Here you are."), workspace, budgets=budgets) as (client, api):
+        session, _ = await client.session()
+        assert (await client.prompt(session, "go"))["stopReason"] == "end_turn"
+        assert (await client.prompt(session, "go on"))["stopReason"] == "max_turn_requests"
+        assert len(api.requests) == 1
+        settings = {"model": "m", "baseUrl": api.url, "budgets": {"tree": {"replies": 2}}}
+        client.notify("workspace/didChangeConfiguration", {"settings": {"deputy": settings}})
+        assert (await client.prompt(session, "go on"))["stopReason"] == "end_turn"
+
+
 async def test_a_budget_that_does_not_fit_is_refused_at_initialize() -> None:
     async with serving() as client:
         with pytest.raises(RpcFailure) as failure:

@@ -96,8 +96,10 @@ async def test_questions_are_asked_looked_at_and_answered_by_keys_alone(window: 
     await keys.press("Enter")
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("Two.")
 
+    await expect(window.chat.get_by_role("button", name="Stop all agents of this session")).to_be_hidden()
     await window.command("Deputy: Focus on Agents View")
     await expect(window.page.get_by_role("tree", name="Agents")).to_be_focused()
     await keys.press("End")
+    await expect(window.page.locator(".sidebar .monaco-list-row.focused")).to_contain_text("improve the greeting")
     await keys.press("Enter")
     await expect(window.page.locator(".tab.active")).to_have_text(re.compile("improve the greeting"))

@@ -2,10 +2,11 @@
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext, expect
+from playwright.async_api import BrowserContext, TimeoutError, expect
 
 from tests.editors.vscode.model import BETTER, GREETING
 from tests.editors.vscode.vscode import make_project, vscode, with_extension
@@ -132,6 +133,42 @@ async def test_a_window_that_is_reloaded_in_the_midst_of_a_turn_continues_it_by_
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("I go on.")
     await expect(window.question("edit_file")).to_be_hidden()
     assert GREETING in window.text("greet.py")
+
+
+async def test_a_session_is_read_beside_its_window_and_taken_over_when_that_is_closed_and_leaves_the_archive(
+    browser: BrowserContext, workbench: str, window: Window
+) -> None:
+    await window.ask("look and improve")
+    await expect(window.question("edit_file")).to_be_visible()
+    async with open_window(browser, workbench, window.project) as other:
+        await other.open_chat()
+        prompt, again = other.chat.locator("textarea.prompt"), other.chat.get_by_role("button", name="Read Again")
+        await again.click()
+        await expect(other.chat.locator(".notice")).to_contain_text("open in another window")
+        await expect(prompt).to_be_disabled()
+        signs = other.page.locator(".sidebar .monaco-list-row .codicon-sync")
+        await expect(signs).to_have_count(3)
+        await expect(other.page.locator(".sidebar .monaco-list-row .codicon-modifier-spin")).to_have_count(0)
+
+        await window.page.close()
+        for _ in range(30):  # until the server of that window has ended
+            with suppress(TimeoutError):
+                await again.click(timeout=1_000)
+            with suppress(AssertionError):
+                await expect(prompt).to_be_enabled(timeout=1_000)
+                break
+        await other.chat.get_by_role("button", name="Continue").click()
+        await expect(other.chat.locator(".message.assistant").last).to_contain_text("I go on.")
+
+        row = other.page.locator(".quick-input-widget .monaco-list-row", has_text="look and improve")
+        await other.command("Deputy: Archive Session")
+        await other.command("Deputy: Open Session…")
+        await row.hover()
+        await row.get_by_role("button", name="Unarchive Session").click()
+        await expect(row.get_by_role("button", name="Unarchive Session")).to_have_count(0)
+        await other.page.keyboard.press("Escape")
+        await other.page.locator(".pane-header", has_text="Sessions").click()
+        await expect(other.row("look and improve")).to_be_visible()
 
 
 async def test_a_picture_that_is_pasted_goes_with_the_prompt(window: Window) -> None:

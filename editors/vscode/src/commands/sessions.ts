@@ -85,14 +85,41 @@ async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> {
     : vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
 }
 
+const UNARCHIVE: vscode.QuickInputButton = {
+  iconPath: new vscode.ThemeIcon("discard"),
+  tooltip: "Unarchive Session",
+};
+
+/** Archived sessions stand below the others, each with the way back. */
 async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | undefined> {
-  const { sessions } = await known.list(100, true);
-  const items = sessions.map((session) => ({
-    label: oneLine(session.title, 80) || "New session",
-    description: `${new Date(session.updatedAt).toLocaleString()}${session.archived ? " · archived" : ""}`,
-    session,
-  }));
-  return (await vscode.window.showQuickPick(items, { title: "Open session" }))?.session;
+  const picker = vscode.window.createQuickPick<vscode.QuickPickItem & { readonly session?: SessionInfo }>();
+  const list = async (): Promise<void> => {
+    const { sessions } = await known.list(100, true);
+    const rows = (archived: boolean): typeof picker.items =>
+      sessions
+        .filter((session) => session.archived === archived)
+        .map((session) => ({
+          label: oneLine(session.title, 80) || "New session",
+          description: new Date(session.updatedAt).toLocaleString(),
+          buttons: archived ? [UNARCHIVE] : [],
+          session,
+        }));
+    const archive = rows(true);
+    const head = { label: "Archived", kind: vscode.QuickPickItemKind.Separator };
+    picker.items = archive.length ? [...rows(false), head, ...archive] : rows(false);
+  };
+  picker.title = "Open session";
+  await list();
+  picker.onDidTriggerItemButton(async ({ item }) => {
+    await vscode.commands.executeCommand("deputy.session.unarchive", item.session);
+    await list();
+  });
+  const chosen = new Promise<SessionInfo | undefined>((resolve) => {
+    picker.onDidAccept(() => resolve(picker.selectedItems[0]?.session));
+    picker.onDidHide(() => resolve(undefined));
+  });
+  picker.show();
+  return chosen.finally(() => picker.dispose());
 }
 
 async function setMode({ sessions, questions }: Deputy): Promise<void> {

@@ -89,8 +89,9 @@ export function reasonOf(agent: AgentView): string {
 export function endingOf(ended: TurnOutcome): string {
   if (!ended.detail) return ENDINGS[ended.stopReason];
   const isOfOnePrompt = /^limits\.|\.seconds$/.test(ended.setting ?? "");
-  const advice = isOfOnePrompt ? "Ask to go on, or raise that setting." : "Raise that setting, or begin a new session.";
-  return `Stopped: ${ended.detail}. ${advice}`;
+  // Settings hold at once, also in the sessions that are open.
+  const ofSession = "Raise that setting and go on here, or begin a new session.";
+  return `Stopped: ${ended.detail}. ${isOfOnePrompt ? "Ask to go on, or raise that setting." : ofSession}`;
 }
 
 /** What is written in the settings may be no mode at all. */

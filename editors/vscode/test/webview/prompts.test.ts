@@ -175,7 +175,11 @@ test("a key that is refused can be set, and the log be seen", async () => {
 });
 
 const LIMITS = [
-  ["the session's budget of 9 tokens is used up", "budgets.tree.tokens", "Raise that setting, or begin a new session."],
+  [
+    "the session's budget of 9 tokens is used up",
+    "budgets.tree.tokens",
+    "Raise that setting and go on here, or begin a new session.",
+  ],
   [
     "it reached its limit of 9 model requests for one prompt",
     "limits.turnIterations",
