@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { brief } from "../src/state/words.ts";
+import { brief, isOneSign } from "../src/state/words.ts";
 
 const BRIEF = [
   ["what fits", "improve the greeting", "improve the greeting"],
@@ -16,3 +16,14 @@ for (const [what, text, expected] of BRIEF) {
     assert.equal(brief(text, 20), expected);
   });
 }
+
+const SIGNS = ["✎", "⌕", "a", "漢", "🦊", "👨‍👩‍👧", "Z̸̢̛̗", "<"];
+const OTHERS = ["", "ab", "./a.png", "<svg/>", "🦊🦊", "\u0001", "\ud83e"];
+
+test("one sign is told from words, names of files, and what cannot be drawn", () => {
+  assert.deepEqual(
+    SIGNS.filter((text) => !isOneSign(text)),
+    [],
+  );
+  assert.deepEqual(OTHERS.filter(isOneSign), []);
+});

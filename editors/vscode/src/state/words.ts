@@ -170,6 +170,11 @@ export function brief(text: string, limit: number): string {
   return line.endsWith("…") && blank >= limit / 2 ? `${line.slice(0, blank)}…` : line;
 }
 
+/** Whether a text is one sign to the eye: a letter, or a picture of many characters. Of words only a part could be drawn. */
+export function isOneSign(text: string): boolean {
+  return [...new Intl.Segmenter().segment(text)].length === 1 && !/[\p{Cc}\p{Cs}]/u.test(text);
+}
+
 /** Whether a prompt as people see it is the one with these words: behind them stands what it is about. */
 export function showsPrompt(shown: string, words: string): boolean {
   return shown.trim().startsWith(words.trim());

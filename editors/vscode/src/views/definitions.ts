@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 
 import type { DefinitionInfo } from "../protocol.ts";
 import type { Server } from "../server.ts";
-import { oneLine } from "../state/words.ts";
+import { isOneSign, oneLine } from "../state/words.ts";
 
 /** The editor's own icons for the signs of the definitions that Deputy brings, and for likely ones. */
 const ICONS: Readonly<Record<string, string>> = {
@@ -69,9 +69,9 @@ export class Definitions implements vscode.TreeDataProvider<Item>, vscode.Dispos
   }
 }
 
-/** A sign for which the editor has no icon is drawn as it is, in the colours of icons. */
+/** A sign for which the editor has no icon is drawn as it is, in the colours of icons; what is no sign is not. */
 function iconOf(sign = "◆"): vscode.IconPath {
-  const known = ICONS[sign];
+  const known = isOneSign(sign) ? ICONS[sign] : "robot";
   if (known) return new vscode.ThemeIcon(known);
   const drawn = (colour: string): vscode.Uri => vscode.Uri.parse(`data:image/svg+xml;utf8,${picture(sign, colour)}`);
   return { light: drawn("#424242"), dark: drawn("#c5c5c5") };
