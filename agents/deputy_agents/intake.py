@@ -8,13 +8,13 @@ from deputy_agents.errors import InvalidRequest, check_length
 from deputy_agents.event import StatusChanged
 from deputy_agents.guidance.commands import called, filled
 from deputy_agents.guidance.library import Library
-from deputy_agents.message import Block, Text
+from deputy_agents.message import Block, Text, text_of
 from deputy_agents.outcome import AgentStatus
 from deputy_agents.run.agent import Host, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.servers import Servers
 from deputy_agents.turn import Origin, Turn
-from deputy_agents.turns import Turns, text_of
+from deputy_agents.turns import Turns
 
 READING_GRACE = 5
 """Seconds that may pass until what a prompt calls is there, and then until what it mentions is read."""

@@ -72,6 +72,11 @@ class Message:
     content: tuple[Block, ...]
     id: str = ""
 
+    @property
+    def text(self) -> str:
+        """Its words, without thinking and tool use."""
+        return text_of(self.content)
+
 
 class StopReason(StrEnum):
     """Why the model stopped; an adapter maps what its provider says, and ``OTHER`` holds all that is new."""
@@ -137,9 +142,9 @@ class Reply:
     searches: int = 0
 
 
-def text_of(message: Message) -> str:
-    """The text blocks of ``message`` joined by newlines; thinking and tool use are left out."""
-    return "\n".join(block.text for block in message.content if isinstance(block, Text))
+def text_of(content: Sequence[Block]) -> str:
+    """The text blocks of a message or prompt joined by newlines; all else is left out."""
+    return "\n".join(block.text for block in content if isinstance(block, Text))
 
 
 def tool_uses(message: Message) -> tuple[ToolUse, ...]:
@@ -150,6 +155,6 @@ def tool_uses(message: Message) -> tuple[ToolUse, ...]:
 def final_text(messages: Sequence[Message]) -> str:
     """The text of the last assistant message that has any: what a child that just stops has to say."""
     for message in reversed(messages):
-        if message.role == "assistant" and (text := text_of(message).strip()):
+        if message.role == "assistant" and (text := message.text.strip()):
             return text
     return ""

@@ -22,7 +22,7 @@ from deputy_agents.event import (
     UsageChanged,
 )
 from deputy_agents.ids import new_id
-from deputy_agents.message import Message, Text, ToolResult, ToolUse, final_text, text_of, tool_uses
+from deputy_agents.message import Message, Text, ToolResult, ToolUse, final_text, tool_uses
 from deputy_agents.numbering import Numbering
 from deputy_agents.outcome import (
     CANCELLED_BY_USER,
@@ -219,7 +219,7 @@ def _untold(past: Past, node: AgentNode, history: Sequence[Message]) -> Iterator
     }
     if not tasks:
         return
-    read = "\n".join(text_of(message) for message in history if message.role == "user")
+    read = "\n".join(message.text for message in history if message.role == "user")
     for child in past.view.tree():
         info = child.info
         is_background = info.parent_id == node.info.agent_id and info.tool_call_id in tasks
@@ -249,7 +249,7 @@ def _children(past: Past, node: AgentNode, tool_call_id: str) -> list[AgentNode]
 
 def _outcome(past: Past, node: AgentNode) -> Outcome:
     history = past.histories.get(node.info.agent_id)
-    task = text_of(history[0]) if history else node.info.label
+    task = history[0].text if history else node.info.label
     requests = past.requests.get((node.info.agent_id, node.run), 0)
     return Outcome(node.info.agent_id, _ending(node), task, node.usage, node.tool_call_count, requests)
 

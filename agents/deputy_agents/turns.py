@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 from deputy_agents.errors import InvalidRequest, Overloaded, WrongState
 from deputy_agents.event import PromptQueue, StatusChanged, TurnError, TurnFinished
 from deputy_agents.ids import new_id
-from deputy_agents.message import Block, Image, Message, Text, Usage
+from deputy_agents.message import Block, Image, Message, Text, Usage, text_of
 from deputy_agents.outcome import AgentStatus, CancelReason, Reached
 from deputy_agents.run.agent import Host, say
 from deputy_agents.run.driver import Driver
@@ -201,8 +201,3 @@ class Turns:
 
     def _tell_queue(self) -> None:
         self._host.log.emit(PromptQueue(self.waiting()))
-
-
-def text_of(blocks: Sequence[Block]) -> str:
-    """The words of a prompt."""
-    return "\n".join(block.text for block in blocks if isinstance(block, Text))

@@ -21,7 +21,7 @@ from deputy_agents.event import (
     ToolCallUpdated,
     TurnFinished,
 )
-from deputy_agents.message import Text, Usage, text_of
+from deputy_agents.message import Text, Usage
 from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
 from deputy_agents.outcome import CANCELLED_BY_USER, CANCELLED_WITH_PARENT, AgentStatus
 from deputy_agents.ports import ModelRequest, TextPart
@@ -277,7 +277,7 @@ async def test_cancelling_the_turn_stops_all_children_and_the_next_prompt_works(
         history = c.requests()[-1].messages
         told = [block.content for block in history[2].content if block.type == "tool_result"]
         assert told[:2] == [CANCELLED_WITH_PARENT, CANCELLED_WITH_PARENT]
-        assert [text_of(message) for message in history] == ["go", "On it.", "", "and now?"]
+        assert [message.text for message in history] == ["go", "On it.", "", "and now?"]
         await c.caught_up()
         finished = [body.stop_reason for body in c.bodies(TurnFinished)]
         assert finished == ["cancelled", "end_turn"]
@@ -295,7 +295,7 @@ async def test_text_shown_before_a_cancel_stays_on_the_screen_and_in_the_history
         await c.finish(turn)
         assert [body.text for body in c.bodies(MessageAdded)] == ["go", "The who"]
         await c.turn("next")
-        assert [text_of(message) for message in c.requests()[-1].messages] == ["go", "The who", "next"]
+        assert [message.text for message in c.requests()[-1].messages] == ["go", "The who", "next"]
 
 
 @pytest.mark.requirement("X13")

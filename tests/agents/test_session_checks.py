@@ -7,7 +7,6 @@ import pytest
 
 from deputy_agents import references
 from deputy_agents.event import AgentFinished, AgentStarted, Location, MessageAdded
-from deputy_agents.message import text_of
 from deputy_agents.model.scripted import call, say
 from deputy_agents.outcome import CANCELLED_BY_USER, AgentStatus
 from tests.support.core import BOUND, Cast, core, delegate
@@ -43,7 +42,7 @@ async def test_an_answer_without_a_place_goes_back_to_the_same_child_which_may_m
     async with core(workspace, Cast([DOOR, say("ok")], {"find it": answers})) as c:
         await c.turn()
         assert c.told() == ["In a.py:2-2."]
-        _, first, second = (text_of(request.messages[-1]) for request in c.requests("find it"))
+        _, first, second = (request.messages[-1].text for request in c.requests("find it"))
         assert first.startswith("Your answer has no valid file reference.")
         assert "a.py:1-9: the file has 2 lines; b.py:1: there is no such file" in second
         assert len({request.agent_id for request in c.requests("find it")}) == 1

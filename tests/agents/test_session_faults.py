@@ -29,7 +29,7 @@ from deputy_agents.event import (
     UsageChanged,
 )
 from deputy_agents.log import RETRY
-from deputy_agents.message import Reply, StopReason, Text, ToolUse, Usage, text_of
+from deputy_agents.message import Reply, StopReason, Text, ToolUse, Usage
 from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.outcome import AgentStatus, FailureReason
 from deputy_agents.ports import ModelEvent, ModelRequest, Record, SessionRecord, TextPart, Used
@@ -363,7 +363,7 @@ async def test_what_a_session_stores_is_what_its_model_was_told(workspace: Path)
         await c.turn()
         history = await store.history(c.session.id, c.session.primary_id)
         assert tuple(history[:-1]) == c.requests()[-1].messages
-        assert text_of(history[-1]) == "ok"
+        assert history[-1].text == "ok"
         (record,) = (await c.runtime.sessions()).records
         assert (record.title, record.agent_count) == ("go", 1)
         assert replace(record, agent_count=1) == c.session.record

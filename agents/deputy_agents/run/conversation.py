@@ -9,7 +9,7 @@ from dataclasses import replace
 from deputy_agents.errors import ModelError, ModelErrorKind
 from deputy_agents.event import MessageAdded, StatusChanged, UsageChanged
 from deputy_agents.ids import new_id
-from deputy_agents.message import Message, Reply, StopReason, Text, Usage, text_of
+from deputy_agents.message import Message, Reply, StopReason, Text, Usage
 from deputy_agents.outcome import AgentStatus
 from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used, Waiting
 from deputy_agents.run import memory
@@ -196,7 +196,7 @@ class Conversation:
             logger.warning("agent %s: no summary, so only what is known without one is kept: %s", agent.id, error)
             return ""
         self.settle()
-        return "" if reply.stop_reason is StopReason.REFUSAL else text_of(reply.message).strip()
+        return "" if reply.stop_reason is StopReason.REFUSAL else reply.message.text.strip()
 
 
 def _frame_tokens(agent: Agent) -> int:

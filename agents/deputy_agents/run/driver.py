@@ -34,7 +34,7 @@ from deputy_agents.event import (
 from deputy_agents.guidance import SlashCommand
 from deputy_agents.ids import new_id
 from deputy_agents.inbox import is_stray_cancel
-from deputy_agents.message import Block, Image, Message, Reply, ToolUse, text_of, tool_uses
+from deputy_agents.message import Block, Image, Message, Reply, ToolUse, tool_uses
 from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
 from deputy_agents.ports import HistoryRecord, OutputRecord, TextPart, ThinkingPart
 from deputy_agents.run import backoff
@@ -327,7 +327,7 @@ class Driver:
         self._conversation.count(reply.usage)
         message = replace(self._with_own_ids(reply.message), id=self._stream.message_id)
         if not tool_uses(message):
-            checked = await references.check(text_of(message), self._host.workspace, self.agent.cwd)
+            checked = await references.check(message.text, self._host.workspace, self.agent.cwd)
             if checked.locations:
                 self._places[message.id] = checked.locations
         return ModelReplied(effect.id, replace(reply, message=message))

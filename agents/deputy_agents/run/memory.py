@@ -11,7 +11,7 @@ messages that have changed since. So it is left out of messages from before such
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from deputy_agents.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse, Usage, text_of
+from deputy_agents.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse, Usage
 
 _BYTES_PER_TOKEN = 3.5
 _IMAGE_TOKENS = 1600
@@ -108,7 +108,7 @@ _HEAD = (
 
 def _words(messages: Sequence[Message]) -> list[str]:
     """The task in its own words, and what the user has said since."""
-    said = [text for message in messages if message.role == "user" and (text := text_of(message).strip())]
+    said = [text for message in messages if message.role == "user" and (text := message.text.strip())]
     if not said:
         return []
     task, later = said[0], said[1:]

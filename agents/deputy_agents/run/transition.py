@@ -21,7 +21,6 @@ from deputy_agents.message import (
     Thinking,
     ToolResult,
     ToolUse,
-    text_of,
     tool_uses,
 )
 from deputy_agents.outcome import (
@@ -199,9 +198,9 @@ def _replied(draft: _Draft, phase: LlmRequesting, input: ModelReplied) -> Phase:
     _expect(input.effect, phase.effect)
     reply = input.reply
     message = _kept(reply)
-    draft.change(iterations=draft.state.iterations + 1, last_text=text_of(message).strip() or draft.state.last_text)
+    draft.change(iterations=draft.state.iterations + 1, last_text=message.text.strip() or draft.state.last_text)
     if message.content:
-        draft.do(AppendMessage(message, text_of(message)))
+        draft.do(AppendMessage(message, message.text))
     if uses := tool_uses(message):
         return _submitted(draft, uses) or _decide(draft, uses)
     if reply.stop_reason is StopReason.PAUSE_TURN or _must_hear(draft):
@@ -714,8 +713,8 @@ def _keep_partial(draft: _Draft, partial: Message | None) -> None:
         return
     kept = replace(partial, content=_texts(partial))
     if kept.content:
-        draft.change(last_text=text_of(kept).strip())
-        draft.do(AppendMessage(kept, text_of(kept)))
+        draft.change(last_text=kept.text.strip())
+        draft.do(AppendMessage(kept, kept.text))
 
 
 def _note_blocks(notes: tuple[Note, ...]) -> tuple[Text, ...]:

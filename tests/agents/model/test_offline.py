@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult, ToolUse, text_of, tool_uses
+from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult, ToolUse, tool_uses
 from deputy_agents.model.offline import OfflineModel
 from deputy_agents.model.offline.words import Replacement, is_greeting, keywords, loosened, replacement
 from deputy_agents.ports import ModelRequest, TextPart
@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Path:
 
 
 async def answer(root: Path, task: str, names: tuple[str, ...] = LEADING, tools: FileTools | None = None) -> str:
-    return text_of((await run_agent(MODEL, task, tools or FileTools(root), names))[-1])
+    return (await run_agent(MODEL, task, tools or FileTools(root), names))[-1].text
 
 
 async def first_reply(task: str, names: tuple[str, ...] = LEADING) -> Reply:
@@ -119,7 +119,7 @@ async def test_an_empty_workspace_is_no_trouble(tmp_path: Path, task: str) -> No
 async def test_a_greeting_is_answered_with_what_can_be_asked(task: str) -> None:
     reply = await first_reply(task)
     assert not tool_uses(reply.message)
-    assert "offline model" in text_of(reply.message)
+    assert "offline model" in reply.message.text
 
 
 @pytest.mark.asyncio
@@ -143,7 +143,7 @@ async def test_a_second_question_is_a_new_task(project: Path) -> None:
     tools = FileTools(project)
     history = await run_agent(MODEL, "Where is RetryPolicy?", tools, LEADING)
     messages = await run_agent(MODEL, "Where is Sells?", tools, LEADING, history)
-    assert "`Sells`" in text_of(messages[-1])
+    assert "`Sells`" in messages[-1].text
 
 
 # -- replacing -----------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ async def test_any_history_gets_an_answer_that_uses_only_the_tools_on_offer(
 ) -> None:
     reply = await ask(MODEL, ModelRequest("offline", "", history, specs(*names)))
     uses = tool_uses(reply.message)
-    assert text_of(reply.message)
+    assert reply.message.text
     assert {use.name for use in uses} <= set(names)
     assert (reply.stop_reason is StopReason.TOOL_USE) == bool(uses)
 
@@ -259,7 +259,7 @@ async def test_the_parts_add_up_to_the_reply() -> None:
     *parts, reply = [event async for event in MODEL.stream(asked)]
     assert isinstance(reply, Reply)
     assert len(parts) > 5
-    assert "".join(part.text for part in parts if isinstance(part, TextPart)) == text_of(reply.message)
+    assert "".join(part.text for part in parts if isinstance(part, TextPart)) == reply.message.text
 
 
 # -- words ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deputy_agents.errors import ModelErrorKind
 from deputy_agents.event import MessageAdded, StatusChanged
-from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage, text_of
+from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
 from deputy_agents.model.failure import failure
 from deputy_agents.model.scripted import Scripted, call, say
 from deputy_agents.modelcard import ModelCard, ModelCards, Price
@@ -61,7 +61,7 @@ def test_whatever_is_cut_the_api_accepts_what_is_sent(history: list[Message], ke
         made = memory.compacted(history, at, data.draw(st.sampled_from(["", "We decided."])))
         sent = memory.shown(history, made)
         assert broken_history_rules(sent) == []
-        assert "the task" in text_of(sent[0])
+        assert "the task" in sent[0].text
         assert sent[-1] == history[-1] or not any(isinstance(block, Thinking) for block in sent[-1].content)
         keep //= 2
 
@@ -121,11 +121,11 @@ def test_the_size_is_what_the_model_counted_and_an_estimate_of_what_came_since()
 
 
 def summaries(c: Core) -> list[ModelRequest]:
-    return [r for r in c.model.requests if text_of(r.messages[-1]).endswith(SUMMARY_REQUEST)]
+    return [r for r in c.model.requests if r.messages[-1].text.endswith(SUMMARY_REQUEST)]
 
 
 def is_summary(request: ModelRequest) -> bool:
-    return text_of(request.messages[-1]).endswith(SUMMARY_REQUEST)
+    return request.messages[-1].text.endswith(SUMMARY_REQUEST)
 
 
 class Reader:
@@ -165,9 +165,9 @@ async def test_a_long_session_sums_itself_up_goes_on_and_tells_the_user(long_fil
         for request in c.model.requests:
             assert memory.estimate(request.messages) < WINDOW
         after = c.model.requests[c.model.requests.index(asked[0]) + 1]
-        assert "Read long.txt nine times." in text_of(after.messages[0])
-        assert "nothing is decided" in text_of(after.messages[0])
-        assert "- long.txt (read_file)" in text_of(after.messages[0])
+        assert "Read long.txt nine times." in after.messages[0].text
+        assert "nothing is decided" in after.messages[0].text
+        assert "- long.txt (read_file)" in after.messages[0].text
         told = [body.text for body in c.bodies(MessageAdded) if "summed up for the model" in body.text]
         assert len(told) == len(asked)
         assert any("summing up" in (body.detail or "") for body in c.bodies(StatusChanged))
@@ -175,7 +175,7 @@ async def test_a_long_session_sums_itself_up_goes_on_and_tells_the_user(long_fil
         assert cost.input_tokens == 1000 * len(asked)
         whole = await c.store.history(c.session.id, c.session.primary_id)
         assert sum(isinstance(block, ToolResult) for message in whole for block in message.content) == 9
-        assert text_of(whole[0]) == "Read long.txt nine times."
+        assert whole[0].text == "Read long.txt nine times."
 
 
 @pytest.mark.requirement("X19")
@@ -209,8 +209,8 @@ async def test_without_a_summary_of_the_models_what_is_known_is_kept(
         async with core(long_file, Reader(9, summary), settings=SMALL) as c:
             assert (await c.turn("Read it.")).stop_reason == "end_turn"
             last = c.model.requests[-1].messages[0]
-            assert "Read it." in text_of(last)
-            assert "I must not" not in text_of(last)
+            assert "Read it." in last.text
+            assert "I must not" not in last.text
 
 
 @pytest.mark.requirement("X19")
@@ -246,7 +246,7 @@ async def test_a_request_that_the_service_finds_too_long_is_cut_and_sent_again(w
 
     async with core(workspace, script) as c:
         assert (await c.turn("Look.")).stop_reason == "end_turn"
-        assert "Summed up." in text_of(c.model.requests[-1].messages[0])
+        assert "Summed up." in c.model.requests[-1].messages[0].text
 
 
 @pytest.mark.asyncio

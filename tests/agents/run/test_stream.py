@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.message import Message, text_of
+from deputy_agents.message import Message
 from deputy_agents.run.stream import Stream
 from deputy_agents.text import clean
 
@@ -15,7 +15,7 @@ def shown(stream: Stream, *pieces: str) -> str:
 
 def partial(stream: Stream) -> str:
     message = stream.partial()
-    return text_of(message) if isinstance(message, Message) else ""
+    return message.text if isinstance(message, Message) else ""
 
 
 def test_a_repeat_shows_nothing_until_it_passes_what_was_shown() -> None:
