@@ -217,6 +217,12 @@ def write_text(root: Path, parts: Sequence[str], text: str, *, expected: str | N
         _replace(folder, parts[-1], _encoded(text, before), found)
 
 
+def check_mode(found: os.stat_result, shown: Path) -> None:
+    """Raises ToolError: nobody is meant to write the file ``shown``. Administrators could, and editors offer to."""
+    if not found.st_mode & 0o222:
+        raise ToolError(f"{_name(shown)} is read-only.")
+
+
 def delete_file(root: Path, parts: Sequence[str], *, expected: str) -> None:
     """Deletes a file whose text is ``expected``. The folder that it is in stays.
 
@@ -314,8 +320,8 @@ def _encoded(text: str, before: FileText | None) -> bytes:
 
 
 def _replace(folder: Folder, name: str, data: bytes, before: os.stat_result | None) -> None:
-    if before and not before.st_mode & 0o222:
-        raise ToolError(f"{_name(folder.path / name)} is read-only.")
+    if before:
+        check_mode(before, folder.path / name)
     spare = f".deputy-{secrets.token_hex(8)}.tmp"
     try:
         with os.fdopen(os.open(folder.at(spare), _CREATE, 0o600 if before else 0o666, dir_fd=folder.fd), "wb") as file:

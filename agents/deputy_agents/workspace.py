@@ -204,6 +204,8 @@ class Workspace:
         self.check_writable(place)
         if self.buffers and (buffer := await self._buffer(place)):
             await self._check_open(self.buffers, place, buffer, text)
+        else:
+            await to_thread.run_sync(_is_there, place)
 
     async def delete(self, place: Place, *, expected: str, label: str) -> None:
         """Deletes the file at ``place``, whose text must be ``expected``; one that is open in the editor by it, under
@@ -274,7 +276,7 @@ class Workspace:
             await self.buffers.apply(place.path, text, version=buffer.version, label=label)
 
     async def _check_open(self, buffers: Buffers, place: Place, buffer: Buffer, text: str) -> None:
-        if place.kind is PathKind.FILE and not await to_thread.run_sync(place.path.exists):
+        if not await to_thread.run_sync(_is_there, place) and place.kind is PathKind.FILE:
             # The editor would save it, and make it anew beside the one that has been moved.
             raise ToolError(f"{visible(place.subject)} is open in the editor, but gone from disk since it was read.")
         if await _undecoded(place, buffer) is not None:
@@ -350,6 +352,16 @@ def _kind(path: Path) -> PathKind:
     if path.is_dir():
         return PathKind.FOLDER
     return PathKind.FILE if path.is_file() else PathKind.OTHER
+
+
+def _is_there(place: Place) -> bool:
+    """Whether there is a file now. Raises ToolError: it is read-only."""
+    try:
+        found = place.path.stat()
+    except OSError:
+        return False
+    disk.check_mode(found, place.path)
+    return True
 
 
 def _file_parts(place: Place) -> tuple[str, ...]:

@@ -246,6 +246,21 @@ async def test_nobody_is_asked_about_a_change_that_the_editor_could_not_make(fil
         await hands.prepare("edit_file", **change)
 
 
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_nobody_is_asked_about_a_change_of_a_read_only_file(file: Path, hands: Hands, is_open: bool) -> None:
+    if is_open:  # whoever has the rights could save it there
+        hands.documents.show(file, file.read_text())
+    await having_read(hands)
+    change = {"path": "src/lib.rs", "old_string": "one", "new_string": "1"}
+    ready = await hands.ready("edit_file", change)
+    file.chmod(0o444)
+    with pytest.raises(ToolError, match=r"lib\.rs is read-only"):
+        await hands.prepare("edit_file", **change)
+    with pytest.raises(ToolError, match=r"lib\.rs is read-only"):
+        await ready.run()
+    assert hands.documents.applied == []
+
+
 async def test_a_file_that_is_not_utf_8_is_changed_only_where_it_was_meant_to_be(workspace: Path, hands: Hands) -> None:
     path = workspace / "latin.txt"
     path.write_bytes(b"caf\xe9 one\n")
