@@ -141,11 +141,8 @@ export class Server implements vscode.Disposable {
 
   /** Takes changed settings: starts another server where another one is named, else tells the one that runs. */
   async configure(): Promise<void> {
-    const wanted = JSON.stringify(launchSettings());
-    if (this.#launched !== undefined && this.#launched !== wanted) {
-      this.#launched = wanted; // whoever comes with the same settings meanwhile starts no third one
-      return this.restart();
-    }
+    const launched = this.#launched;
+    if (launched !== undefined && launched !== JSON.stringify(launchSettings())) return this.restart();
     // After a start that is under way, and never to a server that is being ended.
     await this.#inTurn(async () => {
       if (this.#state !== "running") return;
