@@ -7,6 +7,7 @@ import { Lenses } from "./approval/lenses.ts";
 import { Notice } from "./approval/notice.ts";
 import { Outcomes } from "./approval/outcomes.ts";
 import { Proposals } from "./approval/proposals.ts";
+import { Staleness } from "./approval/staleness.ts";
 import { Threads } from "./approval/threads.ts";
 import { agentCommands } from "./commands/agents.ts";
 import { askCommands } from "./commands/ask.ts";
@@ -42,7 +43,9 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
   running = server;
   const sessions = keep(new Sessions(server, context.workspaceState));
   const proposals = keep(new Proposals(questions));
-  const pages = { extensionUri: context.extensionUri, sessions, server, proposals, act: pageActs(() => deputy) };
+  const staleness = keep(new Staleness(questions, proposals));
+  const { extensionUri } = context;
+  const pages = { extensionUri, sessions, server, proposals, staleness, act: pageActs(() => deputy) };
   const deputy: Deputy = {
     server,
     key,
@@ -50,16 +53,17 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     questions,
     proposals,
     approvals: new Approvals(questions, proposals, keep(new Diffs(questions, proposals))),
-    threads: keep(new Threads(questions, proposals)),
+    threads: keep(new Threads(questions, proposals, staleness)),
     agents: keep(new AgentsTree(sessions, server)),
     inbox: keep(new Inbox(questions)),
     history: keep(new History(server, sessions)),
     status: keep(new StatusItem(server, sessions, questions)),
+    sent: new Set(),
     chat: keep(new Chat(pages)),
     panels: keep(new ThreadPanels(pages)),
   };
   keep(new Definitions(server));
-  keep(new Lenses(questions, proposals));
+  keep(new Lenses(questions, proposals, staleness));
   keep(new Notice(questions));
   keep(new Outcomes(questions, server));
   keep(vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Actions()));

@@ -1,6 +1,6 @@
 /** A question inside the block of the agent that asks. Nothing in it answers by Enter unless it has the focus. */
 import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
-import { type DiffText, diffText, isDiff, nameOfOption } from "../src/state/proposal.ts";
+import { type DiffText, diffText, isDiff, nameOfOption, type Stale, STALE } from "../src/state/proposal.ts";
 import { oneLine, pathOf, visible } from "../src/state/words.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
@@ -61,14 +61,15 @@ export class QuestionCard implements Part {
 
   update(view: View): void {
     this.#view = view;
-    const edited = view.around.edits[this.#request.requestId];
-    const key = edited ?? "";
+    const { requestId } = this.#request;
+    const [edited, stale] = [view.around.edits[requestId], view.around.stale[requestId]];
+    const key = JSON.stringify([edited, stale]);
     if (this.#drawn === key) return;
     this.#drawn = key;
-    this.#draw(edited);
+    this.#draw(edited, stale);
   }
 
-  #draw(edited: string | undefined): void {
+  #draw(edited: string | undefined, stale: Stale | undefined): void {
     const request = this.#request;
     if (isDiff(request)) {
       const preview = edited === undefined ? request.preview : { ...request.preview, newText: edited };
@@ -78,6 +79,7 @@ export class QuestionCard implements Part {
         edited !== undefined &&
           edited !== request.preview.oldText &&
           h("p", { class: "muted" }, icon("edit"), " Edited by you: this text is what runs."),
+        stale && h("p", { class: "stale" }, icon("warning"), ` ${STALE[stale]}`),
       );
     } else if (request.preview?.type === "command") {
       fill(

@@ -59,12 +59,18 @@ export class Transcript implements Part {
   }
 
   #replace(wanted: Map<string, Part>): void {
+    const answered = [...this.#parts].some(
+      ([key, { element }]) => !wanted.has(key) && element.contains(document.activeElement),
+    );
+    const wasButton = document.activeElement?.tagName === "BUTTON";
     this.#parts.clear();
     for (const [key, part] of wanted) this.#parts.set(key, part);
     arrange(
       this.element,
       [...wanted.values()].map((part) => part.element),
     );
+    // Who was writing a reason must not go on writing elsewhere.
+    if (answered && wasButton) focusNext();
   }
 
   /** Entries that are shown: a call that started an agent is its block; in a block, what the agent says is left out. */
@@ -288,6 +294,12 @@ class Earlier implements Part {
   update(): void {
     this.element.textContent = `+ ${this.count} earlier ${this.count === 1 ? "call" : "calls"}`;
   }
+}
+
+/** Those who answer by keys go on to the next question, or to the prompt, and do not fall out of the page. */
+function focusNext(): void {
+  const next = document.querySelector<HTMLElement>(".question") ?? document.querySelector<HTMLElement>(".prompt");
+  next?.focus();
 }
 
 function partOf(entry: Entry): Part {

@@ -47,6 +47,7 @@ AROUND: Mapping[str, object] = {
     "folder": "",
     "can": {"revert": True, "message": True},
     "edits": {},
+    "stale": {},
 }
 
 

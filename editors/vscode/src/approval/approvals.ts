@@ -112,14 +112,16 @@ export class Approvals {
     const [before, after] = [request.preview.oldText ?? "", this.#proposals.text(request)];
     const hunk = hunksOf(before, after)[index];
     if (!hunk) return;
-    const document = await vscode.workspace.openTextDocument(uri);
-    const whole = document.validateRange(new vscode.Range(0, 0, document.lineCount, 0));
+    const text = withoutHunk(before, after, hunk);
+    const shown = vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
+    // A save would let others change more than this, such as white space at the ends of lines.
+    if (!shown?.isDirty) {
+      this.#proposals.replace(request, text);
+      return;
+    }
     const edit = new vscode.WorkspaceEdit();
-    edit.replace(uri, whole, withoutHunk(before, after, hunk));
-    const wasClean = !document.isDirty;
+    edit.replace(uri, shown.validateRange(new vscode.Range(0, 0, shown.lineCount, 0)), text);
     await vscode.workspace.applyEdit(edit);
-    // An unsaved file would get a tab of its own.
-    if (wasClean) await document.save();
   }
 
   async #chooseKind(requestId: string, kind: PermissionOption["kind"]): Promise<void> {

@@ -2,21 +2,25 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type Hunk, hunksOf } from "../state/proposal.ts";
+import { type Hunk, hunksOf, STALE } from "../state/proposal.ts";
 import { type Proposals, SCHEME } from "./proposals.ts";
+import type { Staleness } from "./staleness.ts";
 
 export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
   readonly #proposals: Proposals;
+  readonly #staleness: Staleness;
   readonly #changes = new vscode.EventEmitter<void>();
   readonly #subscriptions: vscode.Disposable[];
   readonly onDidChangeCodeLenses = this.#changes.event;
 
-  constructor(questions: Questions, proposals: Proposals) {
+  constructor(questions: Questions, proposals: Proposals, staleness: Staleness) {
     this.#proposals = proposals;
+    this.#staleness = staleness;
     this.#subscriptions = [
       vscode.languages.registerCodeLensProvider({ scheme: SCHEME }, this),
       proposals.onDidEdit(() => this.#changes.fire()),
       questions.onDidChange(() => this.#changes.fire()),
+      staleness.onDidChange(() => this.#changes.fire()),
     ];
   }
 
@@ -30,7 +34,9 @@ export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
     const lineOf = ({ newStart }: Hunk): number => Math.min(newStart, document.lineCount - 1);
     // At the first change: what is above it may be folded away.
     const top = hunks[0] ? lineOf(hunks[0]) : 0;
+    const stale = this.#staleness.of(requestId);
     return [
+      ...(stale ? [at(top, `$(warning) ${STALE[stale]}`, "")] : []),
       at(top, "$(check) Approve", "deputy.question.approve", requestId),
       at(top, "$(close) Deny", "deputy.question.deny", requestId),
       at(top, "$(comment) Deny with reason…", "deputy.question.denyWithReason", requestId),

@@ -6,17 +6,22 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type DiffRequest, isDiff, textSuffix } from "../state/proposal.ts";
+import { type DiffRequest, isDiff, textSuffix, withEndsOf } from "../state/proposal.ts";
 
 export const SCHEME = "deputy-proposal";
 
 type Side = "old" | "new";
+
+/** Whatever encoding the user's settings have for files: what begins with this is read, and saved, as UTF-8. */
+const MARK = "\uFEFF";
 
 export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   readonly #questions: Questions;
   readonly #edited = new Map<string, string>();
   /** What open editors have last seen, by address: they can still save, and so close, when their question is settled. */
   readonly #seen = new Map<string, string>();
+  /** How often texts were changed here and not in an editor, by question. */
+  readonly #versions = new Map<string, number>();
   readonly #files = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly #edits = new vscode.EventEmitter<string>();
   readonly #subscriptions: vscode.Disposable[];
@@ -55,27 +60,36 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     return this.#edited.get(request.requestId) ?? request.preview.newText;
   }
 
+  /** Changes the proposed text, also in the editor that shows it, unless that has something unsaved. */
+  replace(request: DiffRequest, text: string): void {
+    const { requestId } = request;
+    this.#versions.set(requestId, (this.#versions.get(requestId) ?? 0) + 1);
+    this.#keep(request, text);
+    this.#files.fire([{ type: vscode.FileChangeType.Changed, uri: this.uri(request, "new") }]);
+  }
+
   /** Texts that the user has changed, by question. */
   edits(): Readonly<Record<string, string>> {
     return Object.fromEntries(this.#edited);
   }
 
   stat(uri: vscode.Uri): vscode.FileStat {
-    const size = Buffer.byteLength(this.#content(uri));
+    const size = Buffer.byteLength(MARK + this.#content(uri));
     const readonly = this.#side(uri) === "old" ? { permissions: vscode.FilePermission.Readonly } : {};
-    // Only its own editor changes a proposal, so it is never newer than what that has read.
-    return { type: vscode.FileType.File, ctime: 0, mtime: 0, size, ...readonly };
+    // What its own editor has saved is not newer than what that has.
+    const mtime = this.#versions.get(this.request(uri)?.requestId ?? "") ?? 0;
+    return { type: vscode.FileType.File, ctime: 0, mtime, size, ...readonly };
   }
 
   readFile(uri: vscode.Uri): Uint8Array {
     const text = this.#content(uri);
     this.#seen.set(uri.toString(), text);
-    return Buffer.from(text);
+    return Buffer.from(MARK + text);
   }
 
   writeFile(uri: vscode.Uri, content: Uint8Array): void {
     if (this.#side(uri) !== "new") throw vscode.FileSystemError.NoPermissions(uri);
-    const [request, text] = [this.request(uri), Buffer.from(content).toString()];
+    const [request, text] = [this.request(uri), new TextDecoder().decode(content)];
     this.#seen.set(uri.toString(), text);
     if (request) this.#keep(request, text);
     this.#files.fire([{ type: vscode.FileChangeType.Changed, uri }]);
@@ -125,7 +139,8 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     if (request && this.#side(document.uri) === "new") this.#keep(request, document.getText());
   }
 
-  #keep(request: DiffRequest, text: string): void {
+  #keep(request: DiffRequest, shown: string): void {
+    const text = withEndsOf(request.preview.newText, shown);
     if (text === this.text(request)) return;
     if (text === request.preview.newText) this.#edited.delete(request.requestId);
     else this.#edited.set(request.requestId, text);
@@ -135,6 +150,9 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   #tidy(): void {
     for (const requestId of this.#edited.keys()) {
       if (!this.#questions.get(requestId)) this.#edited.delete(requestId);
+    }
+    for (const requestId of this.#versions.keys()) {
+      if (!this.#questions.get(requestId)) this.#versions.delete(requestId);
     }
     const open = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));
     for (const uri of this.#seen.keys()) if (!open.has(uri)) this.#seen.delete(uri);

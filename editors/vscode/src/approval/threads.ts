@@ -5,23 +5,26 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type DiffRequest, diffText, firstLine, hasPlace, isDiff } from "../state/proposal.ts";
+import { type DiffRequest, diffText, firstLine, hasPlace, isDiff, STALE } from "../state/proposal.ts";
 import { nameOf } from "../state/words.ts";
 import { answersAtCode, AT_CODE, labelAtCode } from "./answers.ts";
 import type { Proposals } from "./proposals.ts";
+import type { Staleness } from "./staleness.ts";
 
 const MAX_LINES = 60;
 
 export class Threads implements vscode.Disposable {
   readonly #questions: Questions;
   readonly #proposals: Proposals;
+  readonly #staleness: Staleness;
   readonly #controller: vscode.CommentController;
   readonly #threads = new Map<string, vscode.CommentThread>();
   readonly #subscriptions: vscode.Disposable[];
 
-  constructor(questions: Questions, proposals: Proposals) {
+  constructor(questions: Questions, proposals: Proposals, staleness: Staleness) {
     this.#questions = questions;
     this.#proposals = proposals;
+    this.#staleness = staleness;
     this.#controller = vscode.comments.createCommentController("deputy", "Deputy");
     this.#controller.options = {
       prompt: "Deny with a reason…",
@@ -30,9 +33,8 @@ export class Threads implements vscode.Disposable {
     this.#subscriptions = [
       questions.onDidChange(() => this.#update()),
       proposals.onDidEdit((requestId) => this.#redraw(requestId)),
+      staleness.onDidChange((requestId) => this.#redraw(requestId)),
       vscode.workspace.onDidChangeTextDocument((change) => this.#follow(change)),
-      // Its text may be another one than that which the question is about, as after a change of branch.
-      vscode.workspace.onDidOpenTextDocument(({ uri }) => this.#redrawIn(uri)),
     ];
   }
 
@@ -75,20 +77,13 @@ export class Threads implements vscode.Disposable {
     return thread;
   }
 
-  /** Keeps questions at their lines while the user types in the file, and has them say that it has changed. */
+  /** Keeps questions at their lines while the user types in the file. */
   #follow({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     if (contentChanges.length === 0) return;
-    for (const [requestId, thread] of this.#threads) {
+    for (const thread of this.#threads.values()) {
       if (thread.uri.toString() !== document.uri.toString() || !thread.range) continue;
       const line = contentChanges.reduce(movedBy, thread.range.start.line);
       if (line !== thread.range.start.line) thread.range = new vscode.Range(line, 0, line, 0);
-      this.#redraw(requestId);
-    }
-  }
-
-  #redrawIn(uri: vscode.Uri): void {
-    for (const [requestId, thread] of this.#threads) {
-      if (thread.uri.toString() === uri.toString()) this.#redraw(requestId);
     }
   }
 
@@ -116,9 +111,8 @@ export class Threads implements vscode.Disposable {
     else body.appendMarkdown("*Nothing of the proposal is left: deny it instead.*\n");
     if (diff.more) body.appendMarkdown(`\n*${diff.more} more lines: open the diff.*\n`);
     if (text !== request.preview.newText) body.appendMarkdown("\n*$(edit) Edited by you: this text is what runs.*\n");
-    if (hasChanged(request)) {
-      body.appendMarkdown("\n*$(warning) The file has changed since: the agent has to read it again, and ask anew.*\n");
-    }
+    const stale = this.#staleness.of(request.requestId);
+    if (stale) body.appendMarkdown(`\n*$(warning) ${STALE[stale]}*\n`);
     body.appendMarkdown(`\n${answersAtCode(request)}\n`);
     return body;
   }
@@ -130,11 +124,4 @@ function movedBy(line: number, { range, text }: vscode.TextDocumentContentChange
   if (start.line > line || (start.line === line && start.character > 0)) return line;
   const added = text.split("\n").length - 1;
   return end.line > line ? start.line : line + added - (end.line - start.line);
-}
-
-/** Whether the text in the editor is another one than that which the change was made for. */
-function hasChanged({ preview }: DiffRequest): boolean {
-  const shown = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === preview.uri);
-  const plain = (text: string): string => text.replaceAll("\r\n", "\n");
-  return shown !== undefined && plain(shown.getText()) !== plain(preview.oldText ?? "");
 }

@@ -4,8 +4,10 @@ import * as vscode from "vscode";
 import { nameOf } from "../state/words.ts";
 import type { AgentItem } from "../views/agents.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
+import { takeBack } from "./queue.ts";
 
-export function agentCommands({ server, sessions, panels }: Deputy): CommandTable {
+export function agentCommands(deputy: Deputy): CommandTable {
+  const { server, sessions, panels } = deputy;
   const labelOf = ({ sessionId, agentId }: AgentItem): string => {
     const agent = sessions.get(sessionId)?.agents[agentId];
     return agent ? nameOf(agent, 40) : "the agent";
@@ -38,7 +40,10 @@ export function agentCommands({ server, sessions, panels }: Deputy): CommandTabl
     },
     "deputy.cancel": async () => {
       const state = sessions.current;
-      if (state) await server.request("deputy/session/cancel", { sessionId: state.sessionId });
+      if (!state) return;
+      // They would end with the turn, and their words be lost.
+      await takeBack(deputy, state.sessionId, state.queue);
+      await server.request("deputy/session/cancel", { sessionId: state.sessionId });
     },
   };
 }

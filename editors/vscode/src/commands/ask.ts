@@ -2,14 +2,12 @@
 import * as vscode from "vscode";
 
 import { mentionOf } from "../editor.ts";
-import type { FromPage, Mention } from "../page/messages.ts";
+import type { Mention, Prompt } from "../page/messages.ts";
 import { ErrorCode, type Range } from "../protocol.ts";
 import { explain } from "../server.ts";
 import type { PromptBlock } from "../sessions.ts";
 import { oneLine } from "../state/words.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
-
-type Prompt = Extract<FromPage, { type: "prompt" }>;
 
 interface Problem {
   readonly message: string;
@@ -58,6 +56,7 @@ export function askCommands(deputy: Deputy): CommandTable {
 
 /** Prompts, and explains what goes wrong unless the chat shows it; false when the prompt did not reach the agent. */
 export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
+  deputy.sent.add(prompt);
   try {
     await deputy.sessions.prompt(blocksOf(prompt));
     return true;
@@ -66,6 +65,8 @@ export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
     if ((error as { code?: unknown }).code === ErrorCode.MODEL_FAILURE) return true;
     void explain(error, deputy.server);
     return false;
+  } finally {
+    deputy.sent.delete(prompt);
   }
 }
 

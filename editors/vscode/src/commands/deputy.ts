@@ -3,6 +3,7 @@ import type { Approvals } from "../approval/approvals.ts";
 import type { Proposals } from "../approval/proposals.ts";
 import type { Threads } from "../approval/threads.ts";
 import type { Chat, ThreadPanels } from "../page/chat.ts";
+import type { Prompt } from "../page/messages.ts";
 import type { Questions } from "../questions.ts";
 import type { ApiKey } from "../secret.ts";
 import { explain, type Server } from "../server.ts";
@@ -24,6 +25,8 @@ export interface Deputy {
   readonly inbox: Inbox;
   readonly history: History;
   readonly status: StatusItem;
+  /** Prompts that wait or run, as they were written. */
+  readonly sent: Set<Prompt>;
   readonly chat: Chat;
   readonly panels: ThreadPanels;
 }

@@ -6,11 +6,10 @@ import type { Page } from "../page/page.ts";
 import type { Range } from "../protocol.ts";
 import { explain } from "../server.ts";
 import { SECTION } from "../settings.ts";
-import { showsPrompt } from "../state/words.ts";
 import { send } from "./ask.ts";
 import type { Deputy } from "./deputy.ts";
+import { takeBack } from "./queue.ts";
 
-type Prompt = Extract<FromPage, { type: "prompt" }>;
 type Act = { readonly [T in FromPage["type"]]?: (message: Extract<FromPage, { type: T }>, page: Page) => unknown };
 
 /** The function that a page hands its messages to. */
@@ -18,13 +17,10 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
   const command = (id: string, ...args: unknown[]): Thenable<unknown> => vscode.commands.executeCommand(id, ...args);
   const onAgent = (id: string) => (message: { readonly agentId: string }, page: Page) =>
     command(id, { sessionId: page.sessionId, agentId: message.agentId });
-  /** Prompts that wait or run. */
-  const sent = new Set<Prompt>();
   const acts: Act = {
     prompt: async (message, page) => {
       const { text, mentions, pictures } = message;
-      sent.add(message);
-      const isTaken = await send(deputy(), message).finally(() => sent.delete(message));
+      const isTaken = await send(deputy(), message);
       if (!isTaken) page.send({ type: "unsent", text, mentions, pictures });
     },
     complete: ({ text }, page) => complete(deputy(), text, page),
@@ -41,7 +37,14 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.transcribe(page.sessionId, agentId),
     output: ({ agentId, toolCallId }, page) => openOutput(deputy(), { agentId, toolCallId }, page),
     message: ({ agentId, messageId }, page) => openMessage(deputy(), agentId, messageId, page),
-    unqueue: ({ promptId }, page) => unqueue(deputy(), promptId, sent, page),
+    unqueue: ({ promptId }, { sessionId = "" }) => {
+      const waiting = deputy().sessions.get(sessionId)?.queue ?? [];
+      return takeBack(
+        deputy(),
+        sessionId,
+        waiting.filter((entry) => entry.promptId === promptId),
+      );
+    },
     setting: ({ name }) => command("workbench.action.openSettings", `${SECTION}.${name}`),
     open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
     path: ({ path, line }, page) => openPath(deputy(), path, line, page),
@@ -78,22 +81,6 @@ async function complete({ server, sessions }: Deputy, text: string, page: Page):
   } catch (error) {
     server.log.warn(String(error));
   }
-}
-
-/** Takes a waiting prompt back into the box where it was written. */
-async function unqueue(
-  { server, sessions }: Deputy,
-  promptId: string,
-  sent: ReadonlySet<Prompt>,
-  page: Page,
-): Promise<void> {
-  const sessionId = page.sessionId;
-  if (sessionId === undefined) return;
-  const text = sessions.get(sessionId)?.queue.find((entry) => entry.promptId === promptId)?.text;
-  const written = [...sent].findLast((prompt) => showsPrompt(text ?? "", prompt.text));
-  const { removed } = await server.request("deputy/session/unqueue", { sessionId, promptId });
-  if (!removed || text === undefined) return;
-  page.send({ ...(written ?? { text }), type: "unsent" });
 }
 
 async function openOutput(

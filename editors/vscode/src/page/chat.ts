@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 
 import type { AgentItem } from "../views/agents.ts";
-import type { Mention } from "./messages.ts";
+import type { Mention, Unsent } from "./messages.ts";
 import { type Context, Page } from "./page.ts";
 import { oneLine } from "../state/words.ts";
 
@@ -34,6 +34,11 @@ export class Chat implements vscode.WebviewViewProvider, vscode.Disposable {
     if (this.#page) this.#page.send({ type: "mention", ...message });
     else this.#waiting.push(message);
     await vscode.commands.executeCommand("deputy.chat.focus");
+  }
+
+  /** Puts a prompt that was sent back into the box. */
+  takeBack(prompt: Unsent): void {
+    this.#page?.send({ type: "unsent", ...prompt });
   }
 
   /** Shows the chat at a question. */

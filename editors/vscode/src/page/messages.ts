@@ -1,5 +1,6 @@
 /** What the extension and its webviews say to each other. */
 import type { CompleteResult, EventParams, PermissionMode, PermissionOption, Range } from "../protocol.ts";
+import type { Stale } from "../state/proposal.ts";
 import type { SessionState } from "../state/session.ts";
 
 /** What the page shows beside the session itself. */
@@ -15,6 +16,8 @@ export interface Surroundings {
   readonly can: { readonly revert: boolean; readonly message: boolean };
   /** Proposals that the user has changed, by question. */
   readonly edits: Readonly<Record<string, string>>;
+  /** Questions whose file is another one by now, or gone. */
+  readonly stale: Readonly<Record<string, Stale>>;
 }
 
 /** A file, or a part of one, that a prompt is about. */
@@ -31,6 +34,13 @@ export interface Picture {
   readonly data: string;
 }
 
+/** A prompt that goes back to where it was written. */
+export interface Unsent {
+  readonly text: string;
+  readonly mentions?: readonly Mention[];
+  readonly pictures?: readonly Picture[];
+}
+
 export type ToPage =
   | { readonly type: "state"; readonly state: SessionState | undefined; readonly around: Surroundings }
   | { readonly type: "around"; readonly around: Surroundings }
@@ -38,24 +48,20 @@ export type ToPage =
   /** The pictures of the user's messages, as far as they are known. */
   | { readonly type: "pictures"; readonly pictures: Readonly<Record<string, readonly Picture[]>> }
   | { readonly type: "mention"; readonly mentions: readonly Mention[]; readonly text?: string }
-  | {
-      /** A prompt that goes back to where it was written. */
-      readonly type: "unsent";
-      readonly text: string;
-      readonly mentions?: readonly Mention[];
-      readonly pictures?: readonly Picture[];
-    }
+  | ({ readonly type: "unsent" } & Unsent)
   | { readonly type: "completions"; readonly text: string; readonly answer: CompleteResult }
   | { readonly type: "show"; readonly requestId: string };
 
+export interface Prompt {
+  readonly type: "prompt";
+  readonly text: string;
+  readonly mentions: readonly Mention[];
+  readonly pictures: readonly Picture[];
+}
+
 export type FromPage =
   | { readonly type: "ready" }
-  | {
-      readonly type: "prompt";
-      readonly text: string;
-      readonly mentions: readonly Mention[];
-      readonly pictures: readonly Picture[];
-    }
+  | Prompt
   /** What can `text`, a prompt up to the cursor, go on with? */
   | { readonly type: "complete"; readonly text: string }
   /** A picture was not taken; the limit is in bytes. */

@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 
 import { folderName } from "../editor.ts";
 import type { Proposals } from "../approval/proposals.ts";
+import type { Staleness } from "../approval/staleness.ts";
 import type { EventParams, PermissionMode } from "../protocol.ts";
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
@@ -18,6 +19,7 @@ export interface Context {
   readonly sessions: Sessions;
   readonly server: Server;
   readonly proposals: Proposals;
+  readonly staleness: Staleness;
   /** Does what the user asked for in a page. */
   readonly act: (message: FromPage, page: Page) => Promise<void>;
 }
@@ -41,7 +43,7 @@ export class Page implements vscode.Disposable {
     this.#context = context;
     this.#webview = webview;
     this.#thread = thread;
-    const { sessions, server, proposals, extensionUri } = context;
+    const { sessions, server, proposals, staleness, extensionUri } = context;
     this.#subscriptions = [
       webview.onDidReceiveMessage((message: FromPage) => this.#hear(message)),
       sessions.onDidChange(({ sessionId, events, hasPictures }) => {
@@ -53,6 +55,7 @@ export class Page implements vscode.Disposable {
       sessions.onDidShow(() => this.#sendState()),
       server.onState(() => this.#sendAround()),
       proposals.onDidEdit(() => this.#sendAround()),
+      staleness.onDidChange(() => this.#sendAround()),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.#sendAround()),
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.#sendAround()),
       vscode.workspace.onDidChangeConfiguration(
@@ -124,7 +127,7 @@ export class Page implements vscode.Disposable {
   }
 
   #around(): Surroundings {
-    const { sessions, server, proposals } = this.#context;
+    const { sessions, server, proposals, staleness } = this.#context;
     const state = this.sessionId === undefined ? undefined : sessions.get(this.sessionId);
     const settings = vscode.workspace.getConfiguration("deputy");
     const trusted = vscode.workspace.isTrusted;
@@ -147,6 +150,7 @@ export class Page implements vscode.Disposable {
       folder: isPlain || !folder ? "" : oneLine(folderName(folder), 60),
       can: { revert: server.has("deputy/agent/revert"), message: server.has("deputy/agent/message") },
       edits: proposals.edits(),
+      stale: staleness.all(),
     };
   }
 }

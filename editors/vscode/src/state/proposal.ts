@@ -1,5 +1,5 @@
 /** Proposed changes: their hunks, and what the user made of them. */
-import { structuredPatch } from "diff";
+import { diffArrays, structuredPatch } from "diff";
 
 import type { DiffPreview, PermissionOption, PermissionRequest } from "../protocol.ts";
 import { oneLine, visible } from "./words.ts";
@@ -39,6 +39,38 @@ export function textSuffix(preview: DiffPreview): string {
 
 function isNotebook(path: string): boolean {
   return path.endsWith(".ipynb");
+}
+
+/** How the file of a question is another one than that which the agent has read. */
+export type Stale = "changed" | "gone";
+
+/** What that means for the user. */
+export const STALE: Readonly<Record<Stale, string>> = {
+  changed: "The file has changed since: the agent has to read it again, and ask anew.",
+  gone: "The file is not there any more: nothing can be written to it.",
+};
+
+/** A text without what editors may have another way: a mark at its beginning, and how its lines end. */
+export function plain(text: string): string {
+  return text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
+}
+
+/**
+ * `text`, in which an editor has made all lines end alike, with the ends that the lines of `proposal` have: nobody has
+ * changed those.
+ */
+export function withEndsOf(proposal: string, text: string): string {
+  const [from, to] = [linesOf(proposal), linesOf(text)];
+  const isMixed = from.some((line) => line.endsWith("\r\n")) && from.some((line) => /(^|[^\r])\n$/.test(line));
+  if (!isMixed) return text;
+  let [old, now] = [0, 0];
+  const lines = diffArrays(from.map(plain), to.map(plain)).flatMap(({ added, removed, value }) => {
+    const [kept, typed] = [from.slice(old, old + value.length), to.slice(now, now + value.length)];
+    if (!added) old += value.length;
+    if (!removed) now += value.length;
+    return added ? typed : removed ? [] : kept;
+  });
+  return lines.join("");
 }
 
 /** The question's title without the label of its agent, where that stands beside it. */

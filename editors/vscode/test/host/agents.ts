@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 
+import type { Unsent } from "../../src/page/messages.ts";
 import { childrenOf, transcriptOf } from "../../src/state/session.ts";
 import {
   agent,
@@ -175,6 +176,29 @@ test("a prompt that waits can be taken back", async (deputy) => {
   assert.equal(waiting?.text, "hello");
   await deputy.server.request("deputy/session/unqueue", { sessionId, promptId: waiting.promptId });
   await until("the queue is empty", () => deputy.sessions.current?.queue.length === 0);
+});
+
+test("Stop gives the prompts that wait back, with what belongs to them", async (deputy) => {
+  const back: Unsent[] = [];
+  const takeBack = deputy.chat.takeBack.bind(deputy.chat);
+  deputy.chat.takeBack = (prompt) => void back.push(prompt);
+  try {
+    ask("take your time");
+    await until("the turn", () => deputy.sessions.current?.turn);
+    ask("hello");
+    const uri = await file("greet.py");
+    const problem = { message: "no greeting", line: 1 };
+    const range = { start: { line: 0, character: 0 }, end: { line: 1, character: 0 } };
+    void vscode.commands.executeCommand("deputy.fix", uri, range, [problem]);
+    await until("the queue", () => deputy.sessions.current?.queue.length === 2);
+    await vscode.commands.executeCommand("deputy.cancel");
+  } finally {
+    deputy.chat.takeBack = takeBack;
+  }
+  const [{ text, mentions } = { text: "" }] = back;
+  assert.equal(text, "hello\n\nFix in greet.py:\n- line 1: no greeting");
+  assert.equal(mentions?.length, 1);
+  assert.equal(deputy.sessions.current?.queue.length, 0);
 });
 
 test("agents get the diagnostics of all languages when they ask", async (deputy) => {

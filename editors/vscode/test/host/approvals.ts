@@ -114,14 +114,42 @@ test("what the user makes of a proposal is what is applied", async (deputy) => {
   await until("the diff is closed", () => diffTabs().length === 0);
 });
 
+test("typing into a proposal changes no line end and no letter elsewhere, whatever encoding is set", async (deputy) => {
+  const greet = await file("greet.py");
+  const before = `# größer →\r\n${await onDisk(greet)}`;
+  writeFileSync(greet.fsPath, before);
+  const files = vscode.workspace.getConfiguration("files");
+  await files.update("encoding", "iso88591", vscode.ConfigurationTarget.Global);
+  try {
+    ask("improve the greeting");
+    const document = await shown(deputy, "edit_file(greet.py)");
+    assert.ok(document.getText().startsWith("# größer →"));
+    const edit = new vscode.WorkspaceEdit();
+    edit.insert(document.uri, new vscode.Position(document.lineCount, 0), "# mine\n");
+    assert.ok(await vscode.workspace.applyEdit(edit));
+    assert.ok(await document.save());
+    await clickLens(document.uri, "Approve");
+    await ended(deputy);
+    assert.equal(await onDisk(greet), `${before.replace(/return f.*/, BETTER)}# mine\n`);
+  } finally {
+    await files.update("encoding", undefined, vscode.ConfigurationTarget.Global);
+  }
+});
+
 test("one of two changes of a proposal is rejected by its lens", async (deputy) => {
   const backoff = await file("backoff.py");
   ask("rewrite the loop");
   const document = await shown(deputy, "write_file(backoff.py)");
   const titles = (await lenses(document.uri)).map(({ title }) => title);
   assert.equal(titles.filter((title) => title.includes("Reject this change")).length, 2, titles.join(", "));
+  // What belongs to a save, such as a formatter, would change more than this.
+  const saves: vscode.Uri[] = [];
+  const listening = vscode.workspace.onWillSaveTextDocument((save) => saves.push(save.document.uri));
   await clickLens(document.uri, "Reject this change (1 of 2)");
   await until("one change is left", () => document.getText().startsWith('"""Retries."""'));
+  listening.dispose();
+  assert.ok(!document.isDirty);
+  assert.deepEqual(saves, []);
   await clickLens(document.uri, "Approve");
   await ended(deputy);
   const text = await onDisk(backoff);
@@ -211,7 +239,8 @@ test("a question at the code moves with what is typed above it, and says that th
   assert.equal(thread?.range?.start.line, 4);
   await editor.edit((edit) => edit.insert(new vscode.Position(1, 0), "# one\n# two\n"));
   await until("the thread has moved", () => thread.range?.start.line === 6);
-  assert.ok((thread.comments[0]?.body as vscode.MarkdownString).value.includes("The file has changed since"));
+  const body = (): string => (thread.comments[0]?.body as vscode.MarkdownString).value;
+  await until("the question says so", () => body().includes("The file has changed since"));
   await vscode.commands.executeCommand("deputy.question.approve", requestId);
   const state = await ended(deputy);
   // The server sees it before or after it takes the answer, and says where.
@@ -324,7 +353,11 @@ test("the change to a file that is gone is shown all the same", async (deputy) =
   const backoff = await file("backoff.py");
   ask("rewrite the loop");
   const { requestId } = await question(deputy, "write_file");
+  const isStale = deputy.threads.get(requestId);
   await vscode.workspace.fs.delete(backoff);
+  await until("the question says so", () =>
+    (isStale?.comments[0]?.body as vscode.MarkdownString).value.includes("not there any more"),
+  );
   const told: unknown[][] = [];
   const restore = heard("showWarningMessage", told);
   await vscode.commands.executeCommand("deputy.question.show", requestId);
@@ -343,7 +376,6 @@ test("a file that is another one by now, as after a change of branch, is left al
   };
   assert.ok(!atCode().includes("has changed"));
   writeFileSync(greet.fsPath, "# of another branch\n");
-  await vscode.commands.executeCommand("deputy.question.show", requestId);
   await until("the question says so", () => atCode().includes("The file has changed since"));
   const warnings: unknown[][] = [];
   const restore = heard("showWarningMessage", warnings);

@@ -16,6 +16,7 @@ export const AROUND: Surroundings = {
   folder: "project",
   can: { revert: true, message: true },
   edits: {},
+  stale: {},
 };
 
 const { window } = new JSDOM("<!DOCTYPE html><body></body>", { url: "https://page.test/" });

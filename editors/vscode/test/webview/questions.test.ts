@@ -58,6 +58,45 @@ test("a question that is settled is gone", async () => {
   assert.deepEqual(page.all(".question"), []);
 });
 
+test("who answers by keys comes to the next question, then to the prompt", async () => {
+  const page = await open();
+  const asking = after(ASKING.slice(0, 1));
+  const [first] = Object.values(asking.questions);
+  assert.ok(first);
+  const second = { ...first, requestId: "another" };
+  page.show({ ...asking, questions: { [first.requestId]: first, another: second } });
+  const cards = page.all(".question");
+  assert.equal(cards.length, 2);
+  cards[0]?.querySelector<HTMLElement>(".answers button")?.focus();
+  page.show({ ...asking, questions: { another: second } });
+  assert.equal(document.activeElement, page.one(".question"));
+  page.one(".question").querySelector<HTMLElement>(".answers button")?.focus();
+  page.show({ ...asking, questions: {} });
+  assert.equal(document.activeElement, page.one("textarea.prompt"));
+});
+
+test("whoever writes a reason when the question goes does not go on writing elsewhere", async () => {
+  const page = await open();
+  const asking = after(ASKING.slice(0, 1));
+  page.show(asking);
+  page.button("Deny with reason…").click();
+  assert.equal(document.activeElement, page.one(".question textarea"));
+  page.show({ ...asking, questions: {} });
+  assert.equal(document.activeElement, document.body);
+});
+
+test("a question whose file is another one by now says so", async () => {
+  const page = await open();
+  const asking = after(ASKING.slice(0, 1));
+  const [requestId = ""] = Object.keys(asking.questions);
+  page.show(asking);
+  assert.deepEqual(page.all(".stale"), []);
+  page.show(asking, { stale: { [requestId]: "changed" } });
+  assert.match(page.one(".question .stale").textContent, /has changed since/);
+  page.show(asking, { stale: { [requestId]: "gone" } });
+  assert.match(page.one(".question .stale").textContent, /not there any more/);
+});
+
 test("what a command hides is spelled out before it is approved", async () => {
   const page = await open();
   const state = after(ASKING.slice(0, 1));

@@ -1,0 +1,129 @@
+/**
+ * Which questions are about a file that has changed since, or is gone: an approval would come to nothing, as the agent
+ * has to read the file again. The server looks once more in any case; this is only told.
+ */
+import * as vscode from "vscode";
+
+import type { Questions } from "../questions.ts";
+import { type DiffRequest, isDiff, isOpenNotebook, plain, type Stale } from "../state/proposal.ts";
+import type { Proposals } from "./proposals.ts";
+
+interface Watched {
+  readonly request: DiffRequest;
+  readonly watcher: vscode.FileSystemWatcher;
+}
+
+export class Staleness implements vscode.Disposable {
+  readonly #questions: Questions;
+  readonly #watched = new Map<string, Watched>();
+  readonly #stale = new Map<string, Stale>();
+  /** Texts that a file has before and after the other changes of a batch, by batch and file. */
+  readonly #expected = new Map<string, Set<string>>();
+  readonly #changes = new vscode.EventEmitter<string>();
+  readonly #subscriptions: vscode.Disposable[];
+  /** A question, named by its id, has become stale, or is so no more. */
+  readonly onDidChange = this.#changes.event;
+
+  constructor(questions: Questions, proposals: Proposals) {
+    this.#questions = questions;
+    this.#subscriptions = [
+      questions.onDidAllow((request) => isDiff(request) && this.#expect(request, proposals.text(request))),
+      questions.onDidChange(() => this.#update()),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => this.#lookIn(document.uri)),
+      vscode.workspace.onDidOpenTextDocument(({ uri }) => this.#lookIn(uri)),
+      vscode.workspace.onDidCloseTextDocument(({ uri }) => this.#lookIn(uri)),
+    ];
+  }
+
+  of(requestId: string): Stale | undefined {
+    return this.#stale.get(requestId);
+  }
+
+  all(): Readonly<Record<string, Stale>> {
+    return Object.fromEntries(this.#stale);
+  }
+
+  dispose(): void {
+    for (const subscription of this.#subscriptions) subscription.dispose();
+    for (const { watcher } of this.#watched.values()) watcher.dispose();
+    this.#changes.dispose();
+  }
+
+  #update(): void {
+    for (const [requestId, { watcher }] of this.#watched) {
+      if (this.#questions.get(requestId)) continue;
+      watcher.dispose();
+      this.#watched.delete(requestId);
+      this.#stale.delete(requestId);
+    }
+    for (const request of this.#questions.list().filter(isDiff)) {
+      if (this.#watched.has(request.requestId)) continue;
+      this.#expect(request, request.preview.oldText, request.preview.newText);
+      this.#watched.set(request.requestId, { request, watcher: this.#watch(request) });
+      void this.#look(request);
+    }
+    const open = new Set([...this.#watched.values()].map(({ request }) => keyOf(request)));
+    for (const key of this.#expected.keys()) if (!open.has(key)) this.#expected.delete(key);
+  }
+
+  #watch(request: DiffRequest): vscode.FileSystemWatcher {
+    const uri = vscode.Uri.parse(request.preview.uri);
+    // Its name may have characters that mean something in a pattern.
+    const pattern = new vscode.RelativePattern(vscode.Uri.joinPath(uri, ".."), "*");
+    const watcher = vscode.workspace.createFileSystemWatcher(pattern);
+    const look = (changed: vscode.Uri): void => {
+      if (changed.toString() === uri.toString()) void this.#look(request);
+    };
+    watcher.onDidChange(look);
+    watcher.onDidCreate(look);
+    watcher.onDidDelete(look);
+    return watcher;
+  }
+
+  #expect(request: DiffRequest, ...texts: readonly (string | null)[]): void {
+    const known = this.#expected.get(keyOf(request)) ?? new Set();
+    for (const text of texts) if (text !== null) known.add(plain(text));
+    this.#expected.set(keyOf(request), known);
+  }
+
+  #lookIn(uri: vscode.Uri): void {
+    for (const { request } of this.#watched.values()) {
+      if (request.preview.uri === uri.toString()) void this.#look(request);
+    }
+  }
+
+  async #look(request: DiffRequest): Promise<void> {
+    const stale = await this.#find(request);
+    const { requestId } = request;
+    if (!this.#watched.has(requestId) || stale === this.#stale.get(requestId)) return;
+    if (stale) this.#stale.set(requestId, stale);
+    else this.#stale.delete(requestId);
+    this.#changes.fire(requestId);
+  }
+
+  async #find(request: DiffRequest): Promise<Stale | undefined> {
+    if (isOpenNotebook(request.preview)) return undefined;
+    const text = await textAt(vscode.Uri.parse(request.preview.uri));
+    const { oldText } = request.preview;
+    if (text === "missing") return oldText === null ? undefined : "gone";
+    if (text === undefined || this.#expected.get(keyOf(request))?.has(plain(text.shown))) return undefined;
+    return "changed";
+  }
+}
+
+function keyOf({ batch, preview }: DiffRequest): string {
+  return JSON.stringify([batch.id, preview.uri]);
+}
+
+/** The text of a file as the editor has it; undefined when it is not known. */
+async function textAt(uri: vscode.Uri): Promise<{ readonly shown: string } | "missing" | undefined> {
+  const open = vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
+  if (open && !open.isClosed) return { shown: open.getText() };
+  try {
+    // In another encoding it may have been read another way.
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await vscode.workspace.fs.readFile(uri));
+    return text.includes("\0") ? undefined : { shown: text };
+  } catch (error) {
+    return error instanceof vscode.FileSystemError && error.code === "FileNotFound" ? "missing" : undefined;
+  }
+}

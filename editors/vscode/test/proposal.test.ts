@@ -1,0 +1,37 @@
+/** Texts of proposals. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { isOpenNotebook, textSuffix, withEndsOf } from "../src/state/proposal.ts";
+
+const MIXED = "one\r\ntwo\nthree\r\nfour\n";
+
+for (const [shown, whole, what] of [
+  ["one\ntwo\nthree\nfour\n", MIXED, "nothing was typed"],
+  ["one\ntwo!\nthree\nfour\n", "one\r\ntwo!\nthree\r\nfour\n", "a line was changed"],
+  ["one\r\ntwo\r\nthree\r\nfive\r\nfour\r\n", "one\r\ntwo\nthree\r\nfive\r\nfour\n", "a line was added"],
+  ["two\nfour\n", "two\nfour\n", "lines were taken away"],
+  ["", "", "all was taken away"],
+] as const) {
+  test(`lines that end in two ways go on doing so when ${what}`, () => {
+    assert.equal(withEndsOf(MIXED, shown), whole);
+  });
+}
+
+test("a text whose lines end alike is taken as it is", () => {
+  assert.equal(withEndsOf("one\ntwo\n", "one\r\ntwo\r\n"), "one\r\ntwo\r\n");
+  assert.equal(withEndsOf("one", "two\r\n"), "two\r\n");
+});
+
+test("a change of a notebook is one of its cells or of its file", () => {
+  const preview = { type: "diff", uri: "file:///w/a.ipynb", newText: "" } as const;
+  for (const [oldText, isOpen, suffix] of [
+    ["# %%\nx\n", true, ".py"],
+    ['{"cells": []}', false, ".json"],
+    [null, false, ".json"],
+  ] as const) {
+    assert.equal(isOpenNotebook({ ...preview, oldText }), isOpen);
+    assert.equal(textSuffix({ ...preview, oldText }), suffix);
+  }
+  assert.equal(textSuffix({ ...preview, uri: "file:///w/a.py", oldText: "# %%\n" }), "");
+});
