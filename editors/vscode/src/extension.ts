@@ -55,7 +55,7 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     approvals: new Approvals(questions, proposals, keep(new Diffs(questions, proposals))),
     threads: keep(new Threads(questions, proposals, staleness)),
     agents: keep(new AgentsTree(sessions, server)),
-    inbox: keep(new Inbox(questions)),
+    inbox: keep(new Inbox(questions, sessions)),
     history: keep(new History(server, sessions)),
     status: keep(new StatusItem(server, sessions, questions)),
     sent: new Set(),

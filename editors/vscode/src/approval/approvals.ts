@@ -3,7 +3,16 @@ import * as vscode from "vscode";
 
 import type { PermissionOption } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
-import { editedInput, firstLine, hasPlace, hunksOf, isDiff, isOpenNotebook, withoutHunk } from "../state/proposal.ts";
+import {
+  editedInput,
+  firstLine,
+  hasPlace,
+  hunksOf,
+  isDiff,
+  isOpenNotebook,
+  isSeenByTitle,
+  withoutHunk,
+} from "../state/proposal.ts";
 import { oneLine } from "../state/words.ts";
 import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
@@ -55,10 +64,18 @@ export class Approvals {
     if (note !== undefined) await this.deny(requestId, note);
   }
 
-  /** Approves, or denies, what one agent asks now. */
+  /** Denies what one agent asks now, or approves as much of it as is seen by its titles. */
   async answerAgent(agentId: string, allow: boolean): Promise<void> {
-    const ids = this.#questions.list().filter(({ agent }) => agent.agentId === agentId);
-    for (const { requestId } of ids) await (allow ? this.approve(requestId) : this.deny(requestId));
+    const asked = this.#questions.list().filter(({ agent }) => agent.agentId === agentId);
+    for (const request of asked) {
+      if (!allow) await this.deny(request.requestId);
+      else if (isSeenByTitle(request)) await this.approve(request.requestId);
+    }
+    const [left] = allow ? asked.filter((request) => !isSeenByTitle(request)) : [];
+    if (!left) return;
+    const words = `${oneLine(left.title, 100)} has to be looked at before it is approved.`;
+    if ((await vscode.window.showInformationMessage(words, "Show")) === "Show")
+      await vscode.commands.executeCommand("deputy.question.show", left.requestId);
   }
 
   /** Goes to the place that a question is about: the code with the question at it, or, for a new file, its text. */

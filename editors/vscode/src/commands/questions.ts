@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 
 import { optionOf } from "../questions.ts";
-import { isDiff, withoutLabel } from "../state/proposal.ts";
+import { isDiff, isSeenByTitle, withoutLabel } from "../state/proposal.ts";
 import { nameOf, oneLine } from "../state/words.ts";
 import type { InboxItem } from "../views/inbox.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
@@ -10,7 +10,7 @@ import type { CommandTable, Deputy } from "./deputy.ts";
 /** What a question's command is called with: by a link, the inbox, a thread, a thread's reply box, or an editor's title. */
 type Which = string | InboxItem | vscode.CommentThread | vscode.CommentReply | vscode.Uri | undefined;
 
-export function questionCommands({ questions, proposals, approvals, threads, chat }: Deputy): CommandTable {
+export function questionCommands({ questions, proposals, approvals, threads, sessions, chat }: Deputy): CommandTable {
   /** The question that was named; empty when it is settled. */
   const named = (which: NonNullable<Which>): string => {
     if (typeof which === "string") return which;
@@ -44,13 +44,19 @@ export function questionCommands({ questions, proposals, approvals, threads, cha
     const id = which === undefined ? (here() ?? (await pick())) : named(which);
     return id === undefined ? undefined : run(id);
   };
+  /** Yes to what has to be looked at first leads there. */
+  const approving = (run: (requestId: string) => unknown) =>
+    answering((id) => {
+      const request = questions.get(id);
+      return !request || isSeenByTitle(request) ? run(id) : vscode.commands.executeCommand("deputy.question.show", id);
+    });
   const ofAgent = (allow: boolean) => (item?: InboxItem) =>
     item?.kind === "agent"
       ? approvals.answerAgent(item.agentId, allow)
       : vscode.commands.executeCommand("deputy.questions.focus");
   return {
-    "deputy.question.approve": answering((id) => approvals.approve(id)),
-    "deputy.question.approveAlways": answering((id) => {
+    "deputy.question.approve": approving((id) => approvals.approve(id)),
+    "deputy.question.approveAlways": approving((id) => {
       const option = optionOf(questions.get(id), "allow_always");
       return option && approvals.choose(id, option);
     }),
@@ -60,9 +66,11 @@ export function questionCommands({ questions, proposals, approvals, threads, cha
     "deputy.question.openDiff": lookingAt((id) => approvals.openDiff(id)),
     "deputy.question.openBatch": lookingAt((id) => approvals.openBatch(id)),
     "deputy.question.rejectHunk": (uri: vscode.Uri, index: number) => approvals.rejectHunk(uri, index),
-    "deputy.question.show": lookingAt((id) => {
+    "deputy.question.show": lookingAt(async (id) => {
       const request = questions.get(id);
-      return request && !isDiff(request) ? chat.show(id) : approvals.show(id);
+      if (!request || isDiff(request)) return approvals.show(id);
+      if (request.sessionId !== sessions.current?.sessionId) await sessions.open(request.sessionId);
+      return chat.show(id);
     }),
     "deputy.question.next": () => {
       const all = questions.list().map(({ requestId }) => requestId);

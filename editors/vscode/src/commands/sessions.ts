@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 
 import { modeOf, oneLine, PERMISSION_MODES } from "../state/words.ts";
 import type { PermissionMode, SessionInfo } from "../protocol.ts";
+import { isBusy, type SessionState } from "../state/session.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
 const FORMATS = [
@@ -23,8 +24,10 @@ export function sessionCommands(deputy: Deputy): CommandTable {
     "deputy.session.new": async () => {
       const folder = await pickFolder();
       if (!folder) return;
+      const before = sessions.current;
       await sessions.create(folder.uri);
       await vscode.commands.executeCommand("deputy.chat.focus");
+      if (before && isBusy(before)) void tellGoesOn(deputy, before);
     },
     "deputy.session.open": async (item?: SessionInfo) => {
       const chosen = item ?? (await pickSession(deputy));
@@ -169,4 +172,10 @@ async function showRules({ server, sessions }: Deputy): Promise<void> {
     : "This session has no permission rules";
   const chosen = await vscode.window.showQuickPick(items, { title });
   if (chosen) await server.request("deputy/rule/remove", { sessionId, ruleId: chosen.ruleId });
+}
+
+/** Another session is shown, and the one before still works: nobody should think that it has ended. */
+async function tellGoesOn({ sessions }: Deputy, { sessionId, info }: SessionState): Promise<void> {
+  const words = `"${oneLine(info?.title ?? "", 60) || "The session before"}" goes on; Sessions has it.`;
+  if ((await vscode.window.showInformationMessage(words, "Show It")) === "Show It") await sessions.open(sessionId);
 }

@@ -73,6 +73,14 @@ export function withEndsOf(proposal: string, text: string): string {
   return lines.join("");
 }
 
+/**
+ * Whether a question can be answered with yes where only its title stands: a change is shown at its code, and a command
+ * is its title. What else is asked, such as the start of a program that gives agents tools, has to be looked at.
+ */
+export function isSeenByTitle(request: PermissionRequest): boolean {
+  return isDiff(request) || (request.tool === "shell" && request.preview?.type === "command");
+}
+
 /** The question's title without the label of its agent, where that stands beside it. */
 export function withoutLabel({ title, agent }: PermissionRequest): string {
   return title.replace(`[${agent.label}] `, "");

@@ -3,8 +3,9 @@ import * as vscode from "vscode";
 
 import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
+import type { Sessions } from "../sessions.ts";
 import { folderName } from "../editor.ts";
-import { isDiff, withoutLabel } from "../state/proposal.ts";
+import { isDiff, isSeenByTitle, withoutLabel } from "../state/proposal.ts";
 import { nameOf, oneLine, visible } from "../state/words.ts";
 
 /** The questions of one agent, or one of them. */
@@ -22,15 +23,20 @@ const ICONS: Readonly<Record<string, string>> = {
 
 export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposable {
   readonly #questions: Questions;
+  readonly #sessions: Sessions;
   readonly #changes = new vscode.EventEmitter<undefined>();
-  readonly #subscription: vscode.Disposable;
+  readonly #subscriptions: readonly vscode.Disposable[];
   readonly view: vscode.TreeView<InboxItem>;
   readonly onDidChangeTreeData = this.#changes.event;
 
-  constructor(questions: Questions) {
+  constructor(questions: Questions, sessions: Sessions) {
     this.#questions = questions;
+    this.#sessions = sessions;
     this.view = vscode.window.createTreeView("deputy.questions", { treeDataProvider: this });
-    this.#subscription = questions.onDidChange(() => this.#refresh());
+    this.#subscriptions = [
+      questions.onDidChange(() => this.#refresh()),
+      sessions.onDidShow(() => questions.list().length > 0 && this.#refresh()),
+    ];
     this.#refresh();
   }
 
@@ -47,7 +53,7 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
   }
 
   dispose(): void {
-    this.#subscription.dispose();
+    for (const subscription of this.#subscriptions) subscription.dispose();
     this.view.dispose();
     this.#changes.dispose();
   }
@@ -69,11 +75,18 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
     row.id = `question/${requestId}`;
     row.iconPath = new vscode.ThemeIcon(ICONS[request.kind] ?? "tools");
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
-    row.description = [of, folderOf(request)].filter(Boolean).join(" · ");
+    row.description = [of, folderOf(request), this.#sessionOf(request)].filter(Boolean).join(" · ");
     row.tooltip = tooltip(request);
-    row.contextValue = isDiff(request) ? "question.diff" : "question";
+    row.contextValue = isDiff(request) ? "question.diff" : isSeenByTitle(request) ? "question" : "question.unseen";
     row.command = { title: "Show", command: "deputy.question.show", arguments: [{ kind: "question", requestId }] };
     return row;
+  }
+
+  /** The title of the session that asks, where another one is shown. */
+  #sessionOf({ sessionId }: PermissionRequest): string {
+    const { current } = this.#sessions;
+    if (sessionId === current?.sessionId) return "";
+    return `in ${oneLine(this.#sessions.get(sessionId)?.info?.title ?? "", 40) || "another session"}`;
   }
 
   #refresh(): void {

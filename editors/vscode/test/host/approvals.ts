@@ -340,6 +340,47 @@ test("an approval reaches no other question than the one in front of the user, o
   assert.ok((await onDisk(greet)).includes(BETTER));
 });
 
+test("a question of a session that is not shown leads to that session", async (deputy) => {
+  ask("count the files");
+  const { requestId, sessionId } = await question(deputy, "shell");
+  const told: unknown[][] = [];
+  const restore = heard("showInformationMessage", told);
+  await vscode.commands.executeCommand("deputy.session.new");
+  restore();
+  assert.notEqual(deputy.sessions.current?.sessionId, sessionId);
+  assert.deepEqual(told, [['"count the files" goes on; Sessions has it.', "Show It"]]);
+  const row = (): vscode.TreeItem => deputy.inbox.getTreeItem({ kind: "question", requestId });
+  assert.equal(row().description, "in count the files");
+  await vscode.commands.executeCommand("deputy.question.show", requestId);
+  assert.equal(deputy.sessions.current?.sessionId, sessionId);
+  assert.equal(row().description, "");
+});
+
+test("what has to be looked at is approved neither by its row nor with the rest of its agent", async (deputy) => {
+  ask("count the files");
+  const command = await question(deputy, "shell");
+  const source = new vscode.CancellationTokenSource();
+  const start = { ...command, requestId: "start", tool: "mcp", title: "mcp(time)", toolCallId: "start" };
+  const answered = deputy.questions.ask(start, source.token);
+  const contexts = [command.requestId, "start"].map(
+    (requestId) => deputy.inbox.getTreeItem({ kind: "question", requestId }).contextValue,
+  );
+  assert.deepEqual(contexts, ["question", "question.unseen"]);
+  const told: unknown[][] = [];
+  const restore = heard("showInformationMessage", told);
+  await vscode.commands.executeCommand("deputy.question.approve", "start");
+  const { agentId, label } = command.agent;
+  await vscode.commands.executeCommand("deputy.inbox.approveAgent", { kind: "agent", agentId, label });
+  restore();
+  assert.deepEqual(told, [["mcp(time) has to be looked at before it is approved.", "Show"]]);
+  assert.deepEqual(
+    deputy.questions.list().map(({ requestId }) => requestId),
+    ["start"],
+  );
+  source.cancel();
+  assert.deepEqual(await answered, { outcome: { outcome: "cancelled" } });
+});
+
 test("a command is run when it is approved", async (deputy) => {
   ask("count the files");
   const request = await question(deputy, "shell");
