@@ -12,6 +12,27 @@ export function mentionOf(uri: vscode.Uri, selection?: vscode.Range): Mention {
   return { uri: uri.toString(), label: `${name}:${lines}`, range: rangeOf(selection) };
 }
 
+/** There is no folder that agents could work in. */
+export class NoFolder extends Error {
+  constructor() {
+    super("Open a folder first: Deputy works in a folder.");
+  }
+}
+
+/**
+ * The folder that a new session is to work in: the user chooses when there are several.
+ *
+ * @throws NoFolder; CancellationError when the user chooses none.
+ */
+export async function pickFolder(): Promise<vscode.Uri> {
+  const [first, ...others] = vscode.workspace.workspaceFolders ?? [];
+  if (!first) throw new NoFolder();
+  if (others.length === 0) return first.uri;
+  const picked = await vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
+  if (!picked) throw new vscode.CancellationError();
+  return picked.uri;
+}
+
 /** Name of a folder of the workspace, with the one above it where two have the same name. */
 export function folderName(uri: vscode.Uri): string {
   const last = (path: string, count: number): string => path.split("/").slice(-count).join("/");

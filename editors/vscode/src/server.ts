@@ -16,6 +16,7 @@ import {
   type StaticFeature,
 } from "vscode-languageclient/node";
 
+import { NoFolder } from "./editor.ts";
 import { applied } from "./edits.ts";
 import { findServer, NoServer } from "./launch.ts";
 import {
@@ -328,6 +329,12 @@ class DeclaresDeputy implements StaticFeature {
 
 /** Shows what went wrong, with what the user can do about it. */
 export async function explain(error: unknown, server: Server): Promise<void> {
+  if (error instanceof vscode.CancellationError) return;
+  if (error instanceof NoFolder) {
+    const chosen = await vscode.window.showErrorMessage(error.message, "Open Folder");
+    if (chosen) await vscode.commands.executeCommand("vscode.openFolder");
+    return;
+  }
   const message = error instanceof Error ? error.message : String(error);
   server.log.error(message);
   const code = (error as { code?: unknown }).code;

@@ -1,6 +1,7 @@
 /** The sessions that this window has open, folded from events, and the one that it shows. */
 import * as vscode from "vscode";
 
+import { pickFolder } from "./editor.ts";
 import { Pictures } from "./pictures.ts";
 import type { EventParams, PermissionMode, SessionListResult, SessionPromptParams } from "./protocol.ts";
 import { type Server, ServerEnded } from "./server.ts";
@@ -70,10 +71,10 @@ export class Sessions implements vscode.Disposable {
     return this.#opening;
   }
 
-  /** Opens a session in a folder, the first of the workspace when none is given, and shows it. */
-  async create(folder?: vscode.Uri): Promise<SessionState> {
-    const cwd = folder ?? vscode.workspace.workspaceFolders?.[0]?.uri;
-    const { sessionId } = await this.#server.request("deputy/session/new", cwd ? { cwd: cwd.toString() } : {});
+  /** Opens a session in a folder of the window, and shows it. Throws what {@link pickFolder} does. */
+  async create(): Promise<SessionState> {
+    const cwd = await pickFolder();
+    const { sessionId } = await this.#server.request("deputy/session/new", { cwd: cwd.toString() });
     // Events that came already tell nothing of its folder and settings.
     if (!this.#states.get(sessionId)?.info) await this.#load(sessionId);
     this.#show(sessionId);

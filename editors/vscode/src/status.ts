@@ -46,9 +46,10 @@ export class StatusItem implements vscode.Disposable {
     const waiting = questions.list().length;
     const counts = state && { ...countsOf(state), waiting };
     const busy = state !== undefined && isBusy(state);
-    const icon = server.state === "stopped" ? "circle-slash" : waiting ? "question" : busy ? "sync~spin" : "hubot";
-    const line = counts ? statusLine(counts) : server.state === "stopped" ? "Deputy: not running" : "Deputy";
-    this.#item.text = `$(${icon}) ${counts && (busy || waiting) ? line : "Deputy"}`;
+    const isStopped = server.state === "stopped";
+    const icon = isStopped ? "circle-slash" : waiting ? "question" : busy ? "sync~spin" : "hubot";
+    const line = isStopped ? "Deputy: not running" : counts ? statusLine(counts) : "Deputy";
+    this.#item.text = `$(${icon}) ${isStopped || (counts && (busy || waiting)) ? line : "Deputy"}`;
     this.#item.tooltip = server.state === "starting" ? "Deputy is starting" : line;
     this.#item.command = waiting ? "deputy.questions.focus" : state ? "deputy.agents.focus" : "deputy.chat.focus";
     this.#item.accessibilityInformation = { label: line };

@@ -79,6 +79,10 @@ function noticesOf({ state, around }: View): readonly Notice[] {
       actions: [{ text: "Start", message: { type: "start" } }, SHOW_LOG],
     });
   }
+  if (!around.hasFolder && !state.primaryId) {
+    const text = "Open a folder: agents work in one, and see nothing outside of it.";
+    notices.push({ text, icon: "folder", actions: [{ text: "Open Folder", message: { type: "openFolder" } }] });
+  }
   if (!around.trusted) {
     const text = "This folder is not trusted: agents read and plan, and change nothing.";
     notices.push({ text, icon: "shield", actions: [{ text: "Trust…", message: { type: "trust" } }] });

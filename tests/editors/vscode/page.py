@@ -44,6 +44,7 @@ AROUND: Mapping[str, object] = {
     "mode": "default",
     "model": "a model",
     "trusted": True,
+    "hasFolder": True,
     "folder": "",
     "can": {"revert": True, "message": True},
     "edits": {},

@@ -234,17 +234,33 @@ async def test_a_session_works_in_the_folder_that_was_picked(
     folders.write_text(json.dumps({"folders": [{"path": name} for name in names]}))
     async with open_window(browser, workbench, folders) as window:
         await window.open_chat()
-        await expect(window.chat.locator(".folder")).to_have_text("first/app")
-        await window.command("Deputy: New Session")
-        await window.page.locator(".quick-input-widget .monaco-list-row", has_text="second").click()
-        await expect(window.chat.locator(".folder")).to_have_text("second/app")
+        prompt = window.chat.locator("textarea.prompt")
+        second_folder = window.page.locator(".quick-input-widget .monaco-list-row", has_text="second")
         await window.ask("improve the greeting")
+        await expect(second_folder).to_be_visible()
+        await window.page.keyboard.press("Escape")
+        await expect(prompt).to_have_value("improve the greeting")  # nothing was lost
+        await prompt.press("Enter")
+        await second_folder.click()
+        await expect(window.chat.locator(".folder")).to_have_text("second/app")
         await window.page.locator(".pane-header", has_text="Questions").click()
         await expect(window.row("edit_file(greet.py)")).to_contain_text("second/app")
         await window.question("edit_file").get_by_role("button", name="Approve", exact=True).click()
         await expect(window.chat.locator(".message.assistant")).to_be_visible()
     assert GREETING in (first / "greet.py").read_text("utf-8")
     assert BETTER in (second / "greet.py").read_text("utf-8")
+
+
+async def test_without_a_folder_nothing_is_worked_in(browser: BrowserContext, workbench: str) -> None:
+    async with open_window(browser, workbench, None) as window:
+        await window.open_chat()
+        await expect(window.chat.locator(".notice")).to_contain_text("Open a folder")
+        await expect(window.chat.get_by_role("button", name="Open Folder")).to_be_visible()
+        await window.ask("hello")
+        toast = window.page.locator(".notifications-toasts .notification-list-item")
+        await expect(toast).to_contain_text("Open a folder first: Deputy works in a folder.")
+        await expect(window.chat.locator("textarea.prompt")).to_have_value("hello")
+        await expect(window.chat.locator(".message")).to_have_count(0)
 
 
 async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(

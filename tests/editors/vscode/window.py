@@ -125,16 +125,17 @@ class Window:
 
 
 @asynccontextmanager
-async def window(browser: BrowserContext, url: str, project: Path) -> AsyncGenerator[Window]:
-    """A window on a project, or on the folders of a ``.code-workspace``, in which Deputy is ready."""
+async def window(browser: BrowserContext, url: str, project: Path | None) -> AsyncGenerator[Window]:
+    """A window on a project, on the folders of a ``.code-workspace``, or without a folder, in which Deputy is ready."""
     page = await browser.new_page()
     try:
-        has_many = project.suffix == ".code-workspace"
-        await page.goto(f"{url}/?{'workspace' if has_many else 'folder'}={project}")
+        has_many = project is not None and project.suffix == ".code-workspace"
+        opened = f"{'workspace' if has_many else 'folder'}={project}" if project else "ew=true"
+        await page.goto(f"{url}/?{opened}")
         if has_many:
             await _have_folders(page)
         await expect(page.locator(".statusbar-item", has_text="Deputy")).to_be_visible()
-        yield Window(page, project)
+        yield Window(page, project or Path())
     finally:
         await page.close()
 

@@ -59,6 +59,7 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     setApiKey: () => command("deputy.setApiKey"),
     showLog: () => command("deputy.showLog"),
     trust: () => command("workbench.trust.manage"),
+    openFolder: () => command("vscode.openFolder"),
   };
   return async (message, page) => {
     const act = acts[message.type] as ((message: FromPage, page: Page) => unknown) | undefined;
@@ -73,6 +74,8 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
 /** Tells the page how a prompt can go on. That it cannot is nothing to bother anybody with. */
 async function complete({ server, sessions }: Deputy, text: string, page: Page): Promise<void> {
   try {
+    // While one types is no time to be asked which folder to work in.
+    if (!sessions.current && vscode.workspace.workspaceFolders?.length !== 1) return;
     await server.start();
     if (!server.has("deputy/context/complete")) return;
     const { sessionId } = await sessions.present();

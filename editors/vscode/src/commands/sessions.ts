@@ -22,10 +22,8 @@ export function sessionCommands(deputy: Deputy): CommandTable {
   };
   return {
     "deputy.session.new": async () => {
-      const folder = await pickFolder();
-      if (!folder) return;
       const before = sessions.current;
-      await sessions.create(folder.uri);
+      await sessions.create();
       await vscode.commands.executeCommand("deputy.chat.focus");
       if (before && isBusy(before)) void tellGoesOn(deputy, before);
     },
@@ -80,14 +78,6 @@ export function sessionCommands(deputy: Deputy): CommandTable {
 }
 
 /** The folder to work in: the only one, or the one that the user picks. */
-async function pickFolder(): Promise<vscode.WorkspaceFolder | undefined> {
-  const folders = vscode.workspace.workspaceFolders ?? [];
-  if (folders.length === 0) throw new Error("Open a folder first: Deputy works in a folder.");
-  return folders.length === 1
-    ? folders[0]
-    : vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
-}
-
 const UNARCHIVE: vscode.QuickInputButton = {
   iconPath: new vscode.ThemeIcon("discard"),
   tooltip: "Unarchive Session",

@@ -11,6 +11,8 @@ export interface Surroundings {
   readonly mode: PermissionMode;
   readonly model: string;
   readonly trusted: boolean;
+  /** Whether the window has a folder that agents can work in. */
+  readonly hasFolder: boolean;
   /** Name of the folder that the session works in; empty where it is the only one of the window. */
   readonly folder: string;
   readonly can: { readonly revert: boolean; readonly message: boolean };
@@ -91,5 +93,6 @@ export type FromPage =
         | "continue"
         | "refresh"
         | "start"
-        | "trust";
+        | "trust"
+        | "openFolder";
     };

@@ -134,7 +134,7 @@ export class Page implements vscode.Disposable {
     const mode =
       (state && sessions.modeOf(state.sessionId)) ?? settings.get<PermissionMode>("permissionMode", "default");
     const { workspaceFolders = [] } = vscode.workspace;
-    const folder = state?.info ? vscode.Uri.parse(state.info.cwd) : workspaceFolders[0]?.uri;
+    const folder = state?.info && vscode.Uri.parse(state.info.cwd);
     const [only, ...others] = workspaceFolders;
     const isPlain = others.length === 0 && (!folder || folder.toString() === only?.uri.toString());
     return {
@@ -147,6 +147,7 @@ export class Page implements vscode.Disposable {
         60,
       ),
       trusted,
+      hasFolder: workspaceFolders.length > 0,
       folder: isPlain || !folder ? "" : oneLine(folderName(folder), 60),
       can: { revert: server.has("deputy/agent/revert"), message: server.has("deputy/agent/message") },
       edits: proposals.edits(),

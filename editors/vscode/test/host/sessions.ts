@@ -294,7 +294,7 @@ test("a server that is not there is named, with the setting to correct and the l
     const [message, ...actions] = await until("the message", () => told[0]);
     assert.equal(message, "There is no command at /nowhere/deputy, which the setting deputy.server.path names.");
     assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
-    await until("the item", () => deputy.status.text.includes("$(circle-slash)"));
+    await until("the item", () => deputy.status.text === "$(circle-slash) Deputy: not running");
   } finally {
     restore();
     await settings.update("path", path, vscode.ConfigurationTarget.Global);

@@ -13,6 +13,7 @@ export const AROUND: Surroundings = {
   mode: "default",
   model: "a model",
   trusted: true,
+  hasFolder: true,
   folder: "project",
   can: { revert: true, message: true },
   edits: {},
