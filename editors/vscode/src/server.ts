@@ -29,6 +29,7 @@ import {
 } from "./protocol.ts";
 import type { ApiKey } from "./secret.ts";
 import { launchSettings, SECTION, serverSettings } from "./settings.ts";
+import { iconless } from "./state/words.ts";
 
 export type ServerState = "stopped" | "starting" | "running";
 
@@ -230,7 +231,7 @@ export class Server implements vscode.Disposable {
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationFailedHandler: () => false,
-      middleware: { workspace: { handleApplyEdit: applied } },
+      middleware: { workspace: { handleApplyEdit: applied }, handleWorkDoneProgress: withoutIcons },
       errorHandler: ERRORS,
     };
   }
@@ -253,6 +254,16 @@ export class Server implements vscode.Disposable {
     this.#states.fire(state);
   }
 }
+
+/** Progress is told in words of a model: who does what. */
+const withoutIcons: NonNullable<LanguageClientOptions["middleware"]>["handleWorkDoneProgress"] = (
+  token,
+  params,
+  next,
+) => {
+  const message = params.message === undefined ? {} : { message: iconless(params.message) };
+  next(token, "title" in params ? { ...params, title: iconless(params.title), ...message } : { ...params, ...message });
+};
 
 /** The server ended before it answered. */
 export class ServerEnded extends Error {

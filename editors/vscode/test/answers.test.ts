@@ -61,6 +61,11 @@ test("a command is approved in its notification when all of it can be seen there
   }
 });
 
+test("a command with a character that does not show is not approved in its notification", () => {
+  const preview = { ...COMMAND, command: "echo \\u{202e}tset" };
+  assert.ok(!links(notice(asked({ tool: "shell", preview }), 0)).includes("Yes, this time"));
+});
+
 test("a program that gives agents tools is named as one, and is not approved by a notification", () => {
   const reason = "The MCP server time, named in .mcp.json, gives agents tools.";
   const text = notice(asked({ tool: "mcp", title: "mcp(time)", preview: COMMAND, reason }), 0);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { brief, isOneSign } from "../src/state/words.ts";
+import { brief, iconless, isOneSign } from "../src/state/words.ts";
 
 const BRIEF = [
   ["what fits", "improve the greeting", "improve the greeting"],
@@ -26,4 +26,8 @@ test("one sign is told from words, names of files, and what cannot be drawn", ()
     [],
   );
   assert.deepEqual(OTHERS.filter(isOneSign), []);
+});
+
+test("words of a model do not become icons of the editor", () => {
+  assert.equal(iconless("general: $(check) $(sync~spin)"), "general: $ (check) $ (sync~spin)");
 });

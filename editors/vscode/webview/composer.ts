@@ -134,7 +134,9 @@ export class Composer implements Part {
 
   #key(event: KeyboardEvent): void {
     if (this.#completions.key(event)) return;
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    // Safari ends a composition before it tells of the key that ended it, and tells it with this code.
+    // eslint-disable-next-line @typescript-eslint/no-deprecated
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     this.#submit();
   }

@@ -1,7 +1,7 @@
 /** The page: a transcript, what stands in the way, the plan, and where prompts are written. */
 import type { FromPage, Picture, Surroundings, ToPage } from "../src/page/messages.ts";
 import { clockOf, emptySession, isBusy, reduce, type SessionState } from "../src/state/session.ts";
-import { oneLine, signOf } from "../src/state/words.ts";
+import { endingOf, oneLine, signOf } from "../src/state/words.ts";
 import { Composer, type Draft } from "./composer.ts";
 import { fill, h, icon } from "./dom.ts";
 import { Notices, StatusRow } from "./notices.ts";
@@ -217,6 +217,8 @@ class PageView {
       ...asked.map((request) => `${oneLine(request.title)} waits for you`),
       ...ended.map((agent) => `${oneLine(agent.label)} ${signOf(agent).word}`),
     ];
+    if (before.turn && !next.turn && next.ended)
+      words.push(next.ended.error ? oneLine(next.ended.error.message) : endingOf(next.ended) || "Deputy has answered");
     if (words.length) this.#news.textContent = words.join(". ");
   }
 

@@ -40,7 +40,11 @@ const ALLOWED = {
 };
 
 const parser = new MarkdownIt({ html: false, linkify: false, breaks: false });
-parser.disable("image");
+/** Nothing is fetched from the net: a picture is a link to it. */
+parser.renderer.rules.image = (tokens, index) => {
+  const [token, { escapeHtml }] = [tokens[index], parser.utils];
+  return `<a href="${escapeHtml(String(token?.attrGet("src") ?? ""))}">${escapeHtml(token?.content || "picture")}</a>`;
+};
 
 export type OpenPath = (path: string, line: number | undefined) => void;
 

@@ -128,7 +128,9 @@ export class QuestionCard implements Part {
 
   #askReason(): void {
     this.#noteRow.hidden = !this.#noteRow.hidden;
-    if (!this.#noteRow.hidden) this.#note.focus();
+    if (this.#noteRow.hidden) return;
+    this.#noteRow.scrollIntoView({ block: "nearest" });
+    this.#note.focus({ preventScroll: true });
   }
 
   #deny(note: string): void {

@@ -30,6 +30,8 @@ export class Outcomes implements vscode.Disposable {
     this.#approved.delete(event.toolCallId);
     if (!request || event.status !== "failed") return;
     const why = oneLine(event.content ?? "", 300);
-    void vscode.window.showWarningMessage(`${oneLine(withoutLabel(request), 100)} was approved, and not done: ${why}`);
+    void vscode.window.showWarningMessage(
+      `${oneLine(withoutLabel(request), 100)} was approved, and not done. The agent reads: ${why}`,
+    );
   }
 }

@@ -1,7 +1,7 @@
 /** Commands about one agent. */
 import * as vscode from "vscode";
 
-import { nameOf } from "../state/words.ts";
+import { iconless, nameOf } from "../state/words.ts";
 import type { AgentItem } from "../views/agents.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 import { takeBack } from "./queue.ts";
@@ -22,11 +22,14 @@ export function agentCommands(deputy: Deputy): CommandTable {
       });
       if (!text?.trim()) return;
       await server.request("deputy/agent/message", { ...ids(item), text });
-      vscode.window.setStatusBarMessage(`$(check) ${labelOf(item)} reads it after its next tool results.`, 6000);
+      vscode.window.setStatusBarMessage(
+        `$(check) ${iconless(labelOf(item))} reads it after its next tool results.`,
+        6000,
+      );
     },
     "deputy.agent.revert": async (item: AgentItem) => {
       const question = `Take back all edits of ${labelOf(item)}?`;
-      const detail = "Files that were changed since stay as they are, and are named.";
+      const detail = "What was written in the same lines since stays as it is; files where that is so are named.";
       if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, "Revert")) !== "Revert") return;
       const { reverted, conflicts } = await server.request("deputy/agent/revert", ids(item));
       const files = (uris: readonly string[]): string =>

@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 
 import { optionOf } from "../questions.ts";
 import { isDiff, isSeenByTitle, withoutLabel } from "../state/proposal.ts";
-import { nameOf, oneLine } from "../state/words.ts";
+import { iconless, nameOf, oneLine } from "../state/words.ts";
 import type { InboxItem } from "../views/inbox.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
@@ -27,8 +27,8 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
   /** Asks which question is meant; none when the user picks none. */
   const pick = async (): Promise<string | undefined> => {
     const items = questions.list().map((request) => ({
-      label: oneLine(withoutLabel(request), 80),
-      description: nameOf(request.agent),
+      label: iconless(oneLine(withoutLabel(request), 80)),
+      description: iconless(nameOf(request.agent)),
       requestId: request.requestId,
     }));
     const title = items.length ? "Which question?" : "Nothing waits for you";

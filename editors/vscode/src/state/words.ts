@@ -175,6 +175,11 @@ export function isOneSign(text: string): boolean {
   return [...new Intl.Segmenter().segment(text)].length === 1 && !/[\p{Cc}\p{Cs}]/u.test(text);
 }
 
+/** Words of a model where the editor would make icons of `$(name)`. */
+export function iconless(text: string): string {
+  return text.replaceAll("$(", "$ (");
+}
+
 /** Whether a prompt as people see it is the one with these words: behind them stands what it is about. */
 export function showsPrompt(shown: string, words: string): boolean {
   return shown.trim().startsWith(words.trim());

@@ -424,7 +424,7 @@ test("a file that is another one by now, as after a change of branch, is left al
   const state = await ended(deputy);
   restore();
   assert.equal(await onDisk(greet), "# of another branch\n");
-  assert.match(String(warnings[0]?.[0]), /^edit_file\(greet\.py\) was approved, and not done: greet\.py has changed/);
+  assert.match(String(warnings[0]?.[0]), /^edit_file\(greet\.py\) was approved, and not done\. The agent reads: greet\.py has changed/);
   const told = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
   assert.match(told, /^greet\.py has changed .*; read it again\.$/);
 });

@@ -28,6 +28,13 @@ test("no HTML, script, style or picture of a model passes", () => {
   );
 });
 
+test("a picture is a link to it", () => {
+  const [link] = drawn("See ![the <plan>](https://a.test/p.png) and ![](https://a.test/q.png)").querySelectorAll("a");
+  assert.equal(link?.textContent, "the <plan>");
+  assert.equal(link.getAttribute("href"), "https://a.test/p.png");
+  assert.equal(drawn("![x](javascript:alert(1))").textContent.trim(), "![x](javascript:alert(1))");
+});
+
 test("links lead to web pages alone, and say where", () => {
   const element = drawn(
     "[a](https://a.test/) [b](javascript:alert(1)) [c](command:x) [d](data:text/html,x) [e](vscode://x)",

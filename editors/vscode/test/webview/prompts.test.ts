@@ -28,6 +28,7 @@ test("Enter sends the prompt, Shift+Enter and the Enter of an input method do no
   prompt.value = "Why?";
   page.key(prompt, "Enter", { shiftKey: true });
   page.key(prompt, "Enter", { isComposing: true });
+  page.key(prompt, "Enter", Object.fromEntries([["keyCode", 229]]));
   assert.deepEqual(page.news(), []);
   page.key(prompt, "Enter");
   assert.deepEqual(page.news(), [{ type: "prompt", text: "Why?", mentions: [], pictures: [] }]);
