@@ -5,6 +5,7 @@ import pytest
 from tests.editors.nvim.neovim import Neovim
 
 STATE = "require('deputy.session').get().state"
+WRITTEN = "table.concat(vim.api.nvim_buf_get_lines(require('deputy.input').buffer(), 0, -1, false), '\\n')"
 
 
 def test_the_offline_model_answers_from_a_plain_runtimepath(nvim: Neovim) -> None:
@@ -100,8 +101,23 @@ def test_a_plan_is_shown_and_a_waiting_prompt_can_be_taken_back(deputy: Neovim) 
     deputy.at("… queued  later")
     deputy.keys("U")
     deputy.until(f"#{STATE}.promptQueue == 0")
+    deputy.until(f"{WRITTEN} == 'later'")
     deputy.command("DeputyStop")
     deputy.until(f"{STATE}.turn == nil")
+
+
+def test_the_words_of_waiting_prompts_are_not_lost_when_all_is_stopped(deputy: Neovim) -> None:
+    deputy.ask("wait for it")
+    deputy.until("require('deputy.session').get() ~= nil")
+    deputy.until(f"{STATE}.turn ~= nil")
+    for words in ("first", "second"):
+        deputy.ask(words)
+    deputy.until(f"#{STATE}.promptQueue == 2")
+    deputy.lua("vim.api.nvim_buf_set_lines(require('deputy.input').buffer(), 0, -1, false, { 'third' })")
+    deputy.command("DeputyStop")
+    deputy.until(f"{STATE}.turn == nil")
+    assert deputy.lua(f"return {WRITTEN}") == "first\n\nsecond\n\nthird"
+    assert deputy.lua(f"return #{STATE}.promptQueue") == 0
 
 
 def test_the_input_area_sends_and_is_emptied(deputy: Neovim) -> None:

@@ -26,11 +26,13 @@ function M.stop(session, agent_id)
   end)
 end
 
---- Stops all agents of the current session.
+--- Stops all agents of the current session. Prompts that wait would end with them: their words go back.
 function M.stop_all()
   local session = sessions.get()
   if session then
-    client.request('deputy/session/cancel', { sessionId = session.id })
+    require('deputy.input').take_back(session, session.state.promptQueue, function()
+      client.request('deputy/session/cancel', { sessionId = session.id })
+    end)
   end
 end
 

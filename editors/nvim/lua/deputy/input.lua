@@ -1,5 +1,6 @@
 --- The input area: what is written there is sent, or waits in the queue.
 
+local client = require('deputy.client')
 local config = require('deputy.config')
 local sessions = require('deputy.session')
 
@@ -52,6 +53,39 @@ local function say(words, blocks)
       put(words)
     end
   end)
+end
+
+--- Takes waiting prompts back into the input area, before what is written there; calls `done` when that is over.
+---@param session deputy.Session
+---@param prompts deputy.PromptQueueEntry[]
+---@param done fun()?
+function M.take_back(session, prompts, done)
+  local words, left = {}, #prompts
+  local function over()
+    local back = {}
+    for index in ipairs(prompts) do
+      table.insert(back, words[index])
+    end
+    if #back > 0 then
+      put(vim.trim(table.concat(back, '\n\n') .. '\n\n' .. written()))
+    end
+    if done then
+      done()
+    end
+  end
+  if left == 0 then
+    over()
+  end
+  for index, prompt in ipairs(prompts) do
+    local params = { sessionId = session.id, promptId = prompt.promptId }
+    client.request('deputy/session/unqueue', params, function(answer)
+      words[index] = answer and answer.removed and prompt.text or nil
+      left = left - 1
+      if left == 0 then
+        over()
+      end
+    end, true)
+  end
 end
 
 --- Sends what stands in the input area once there is a session; during a turn it waits in the queue.

@@ -1,7 +1,6 @@
 --- What keys do on the lines of the plugin's windows: on agents, questions, calls, and prompts that wait.
 
 local agents = require('deputy.agents')
-local client = require('deputy.client')
 local config = require('deputy.config')
 local grace = require('deputy.grace')
 local place = require('deputy.place')
@@ -159,9 +158,11 @@ for _, name in ipairs({ 'stop', 'steer', 'revert' }) do
 end
 
 function actions.unqueue(at)
-  if at.about.prompt then
-    local params = { sessionId = at.session.id, promptId = at.about.prompt }
-    client.request('deputy/session/unqueue', params)
+  local prompt = vim.iter(at.session.state.promptQueue):find(function(waiting)
+    return waiting.promptId == at.about.prompt
+  end)
+  if prompt then
+    require('deputy.input').take_back(at.session, { prompt })
   else
     vim.notify('Deputy: no waiting prompt here.')
   end
