@@ -52,6 +52,7 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     sessions,
     questions,
     proposals,
+    staleness,
     approvals: new Approvals(questions, proposals, keep(new Diffs(questions, proposals))),
     threads: keep(new Threads(questions, proposals, staleness)),
     agents: keep(new AgentsTree(sessions, server)),

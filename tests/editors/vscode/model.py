@@ -81,6 +81,11 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         calls(call("write_file", path="backoff.py", content=REWRITTEN)),
         say("Rewritten."),
     ),
+    "improve it twice": lambda: (
+        calls(_read("greet.py")),
+        calls(_better(), call("edit_file", path="greet.py", old_string="Greetings.", new_string="Kind greetings.")),
+        say("Twice as good."),
+    ),
     "count in the notebook": lambda: (
         calls(_read("counts.ipynb")),
         calls(call("edit_file", path="counts.ipynb", old_string="print(1)", new_string="print(2)")),

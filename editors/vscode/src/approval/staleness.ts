@@ -11,6 +11,8 @@ import type { Proposals } from "./proposals.ts";
 interface Watched {
   readonly request: DiffRequest;
   readonly watcher: vscode.FileSystemWatcher;
+  /** How often the file was looked at: the last look counts, whichever ends first. */
+  looks: number;
 }
 
 export class Staleness implements vscode.Disposable {
@@ -59,7 +61,7 @@ export class Staleness implements vscode.Disposable {
     for (const request of this.#questions.list().filter(isDiff)) {
       if (this.#watched.has(request.requestId)) continue;
       this.#expect(request, request.preview.oldText, request.preview.newText);
-      this.#watched.set(request.requestId, { request, watcher: this.#watch(request) });
+      this.#watched.set(request.requestId, { request, watcher: this.#watch(request), looks: 0 });
       void this.#look(request);
     }
     const open = new Set([...this.#watched.values()].map(({ request }) => keyOf(request)));
@@ -93,9 +95,13 @@ export class Staleness implements vscode.Disposable {
   }
 
   async #look(request: DiffRequest): Promise<void> {
-    const stale = await this.#find(request);
     const { requestId } = request;
-    if (!this.#watched.has(requestId) || stale === this.#stale.get(requestId)) return;
+    const watched = this.#watched.get(requestId);
+    if (!watched) return;
+    const look = ++watched.looks;
+    const stale = await this.#find(request);
+    const isLast = this.#watched.get(requestId)?.looks === look;
+    if (!isLast || stale === this.#stale.get(requestId)) return;
     if (stale) this.#stale.set(requestId, stale);
     else this.#stale.delete(requestId);
     this.#changes.fire(requestId);
@@ -107,7 +113,8 @@ export class Staleness implements vscode.Disposable {
     const { oldText } = request.preview;
     if (text === "missing") return oldText === null ? undefined : "gone";
     if (text === undefined || this.#expected.get(keyOf(request))?.has(plain(text.shown))) return undefined;
-    return "changed";
+    // What is no character may be shown as more or fewer signs for that.
+    return text.shown.includes("\uFFFD") ? undefined : "changed";
   }
 }
 

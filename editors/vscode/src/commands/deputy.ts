@@ -1,6 +1,7 @@
 /** The parts of the extension, as commands need them. */
 import type { Approvals } from "../approval/approvals.ts";
 import type { Proposals } from "../approval/proposals.ts";
+import type { Staleness } from "../approval/staleness.ts";
 import type { Threads } from "../approval/threads.ts";
 import type { Chat, ThreadPanels } from "../page/chat.ts";
 import type { Prompt } from "../page/messages.ts";
@@ -19,6 +20,7 @@ export interface Deputy {
   readonly sessions: Sessions;
   readonly questions: Questions;
   readonly proposals: Proposals;
+  readonly staleness: Staleness;
   readonly approvals: Approvals;
   readonly threads: Threads;
   readonly agents: AgentsTree;

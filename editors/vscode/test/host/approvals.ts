@@ -266,6 +266,27 @@ test("a file in which the user is typing is changed, and left for the user to sa
   await document.save();
 });
 
+test("of two changes of one file that are asked for together, neither is stale for the other", async (deputy) => {
+  const greet = await file("greet.py");
+  const document = await vscode.workspace.openTextDocument(greet);
+  const stale: string[] = [];
+  const listening = deputy.staleness.onDidChange((requestId) => stale.push(requestId));
+  ask("improve it twice");
+  const ids = await until("both questions", () => {
+    const all = deputy.questions.list().map(({ requestId }) => requestId);
+    return all.length === 2 && all;
+  });
+  await vscode.commands.executeCommand("deputy.question.approve", ids[0]);
+  await until("the first change", () => document.getText().includes(BETTER) && !document.isDirty);
+  await vscode.workspace.fs.readFile(greet);
+  await vscode.commands.executeCommand("deputy.question.approve", ids[1]);
+  await ended(deputy);
+  listening.dispose();
+  assert.deepEqual(stale, []);
+  const text = await onDisk(greet);
+  assert.ok(text.includes(BETTER) && text.includes("Kind greetings."));
+});
+
 test("a change of a notebook that is not open is one of its text", async (deputy) => {
   ask("count in the notebook");
   const { requestId } = await question(deputy, "edit_file(counts.ipynb)");
@@ -424,7 +445,10 @@ test("a file that is another one by now, as after a change of branch, is left al
   const state = await ended(deputy);
   restore();
   assert.equal(await onDisk(greet), "# of another branch\n");
-  assert.match(String(warnings[0]?.[0]), /^edit_file\(greet\.py\) was approved, and not done\. The agent reads: greet\.py has changed/);
+  assert.match(
+    String(warnings[0]?.[0]),
+    /^edit_file\(greet\.py\) was approved, and not done\. The agent reads: greet\.py has changed/,
+  );
   const told = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
   assert.match(told, /^greet\.py has changed .*; read it again\.$/);
 });
