@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { answersAtCode, labelAtCode, notice } from "../src/approval/answers.ts";
 import type { PermissionOption, PermissionRequest } from "../src/protocol.ts";
-import { isDiff } from "../src/state/proposal.ts";
+import { isDiff, isSeenByTitle } from "../src/state/proposal.ts";
 import { after, log, open } from "./webview/page.ts";
 
 const DIFF = { type: "diff", uri: "file:///w/a.py", oldText: "one\n", newText: "two\n" } as const;
@@ -59,6 +59,17 @@ test("a command is approved in its notification when all of it can be seen there
   for (const hidden of ["make\n\ntest", "make \u202etest", `make ${"x".repeat(300)}`, "make [test](command:x)"]) {
     assert.ok(!told(hidden).includes("Yes, this time"), hidden);
   }
+});
+
+test("a command is approved by its title when all of it can be seen there", () => {
+  const seen = (command: string, tool = "shell"): boolean =>
+    isSeenByTitle(asked({ tool, title: `${tool}(${command})`, preview: { ...COMMAND, command } }));
+  assert.ok(seen("make test"));
+  for (const command of [`echo ${"a".repeat(80)}; rm x`, "make\nrm x", "echo \\u{202e}x", "echo \u202ex"]) {
+    assert.ok(!seen(command), command);
+  }
+  assert.ok(!seen("uvx time", "mcp"));
+  assert.ok(isSeenByTitle(asked({ tool: "edit_file", preview: DIFF })));
 });
 
 test("a command with a character that does not show is not approved in its notification", () => {

@@ -1,15 +1,12 @@
 /** What stands at the code and in a notification to answer a question with. Each link names its question by its id. */
 import type { OptionKind, PermissionRequest } from "../protocol.ts";
 import { type DiffRequest, nameOfOption, withoutLabel } from "../state/proposal.ts";
-import { nameOf, oneLine, pathOf } from "../state/words.ts";
+import { hides, nameOf, oneLine, pathOf } from "../state/words.ts";
 
 /** Commands that the links of {@link answersAtCode} call. */
 export const AT_CODE = ["approve", "approveAlways", "deny", "openDiff", "openBatch"].map(commandOf);
 
 const MAX_NOTICE = 240;
-
-/** What the server has made of a character that does not show. */
-const SPELLED_OUT = /\\u\{[0-9a-f]+\}/i;
 
 /** What stands over a question. The editor shows it as text, and escapes it as if it were HTML, so nothing may be escaped. */
 export function labelAtCode({ title }: PermissionRequest): string {
@@ -46,7 +43,7 @@ export function notice(request: PermissionRequest, more: number): string {
     ? `[${nameOf(request.agent)}] wants to run: ${preview.command} (in ${pathOf(preview.cwd)})`
     : `[${nameOf(request.agent)}] asks: ${withoutLabel(request)}. ${reason}`.trim();
   const short = unlinked(oneLine(what, MAX_NOTICE));
-  const approval = isCommand && short === what && !SPELLED_OUT.test(preview.command) ? optionLink(request) : "";
+  const approval = isCommand && short === what && !hides(preview.command) ? optionLink(request) : "";
   const answers = [approval, link(request, "Show", "show"), "Cancel denies it."].filter(Boolean).join("  ");
   return `${short} — ${answers}${more > 0 ? `  (${more} more)` : ""}`;
 }

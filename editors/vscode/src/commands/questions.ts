@@ -2,8 +2,8 @@
 import * as vscode from "vscode";
 
 import { optionOf } from "../questions.ts";
-import { isDiff, isSeenByTitle, withoutLabel } from "../state/proposal.ts";
-import { iconless, nameOf, oneLine } from "../state/words.ts";
+import { briefTitle, isDiff, isSeenByTitle } from "../state/proposal.ts";
+import { iconless, nameOf } from "../state/words.ts";
 import type { InboxItem } from "../views/inbox.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
@@ -27,7 +27,7 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
   /** Asks which question is meant; none when the user picks none. */
   const pick = async (): Promise<string | undefined> => {
     const items = questions.list().map((request) => ({
-      label: iconless(oneLine(withoutLabel(request), 80)),
+      label: iconless(briefTitle(request)),
       description: iconless(nameOf(request.agent)),
       requestId: request.requestId,
     }));

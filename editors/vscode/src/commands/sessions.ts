@@ -1,7 +1,7 @@
 /** Commands about sessions, and about the server. */
 import * as vscode from "vscode";
 
-import { modeOf, oneLine, PERMISSION_MODES } from "../state/words.ts";
+import { iconless, modeOf, oneLine, PERMISSION_MODES } from "../state/words.ts";
 import type { PermissionMode, SessionInfo } from "../protocol.ts";
 import { isBusy, type SessionState } from "../state/session.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
@@ -77,7 +77,6 @@ export function sessionCommands(deputy: Deputy): CommandTable {
   };
 }
 
-/** The folder to work in: the only one, or the one that the user picks. */
 const UNARCHIVE: vscode.QuickInputButton = {
   iconPath: new vscode.ThemeIcon("discard"),
   tooltip: "Unarchive Session",
@@ -92,7 +91,7 @@ async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | u
       sessions
         .filter((session) => session.archived === archived)
         .map((session) => ({
-          label: oneLine(session.title, 80) || "New session",
+          label: iconless(oneLine(session.title, 80)) || "New session",
           description: new Date(session.updatedAt).toLocaleString(),
           buttons: archived ? [UNARCHIVE] : [],
           session,
@@ -153,7 +152,7 @@ async function showRules({ server, sessions }: Deputy): Promise<void> {
   if (!sessionId) return;
   const { rules } = await server.request("deputy/rule/list", { sessionId });
   const items = rules.map((rule) => ({
-    label: `${rule.action}: ${rule.tool}${rule.pattern ? `(${oneLine(rule.pattern)})` : ""}`,
+    label: iconless(`${rule.action}: ${rule.tool}${rule.pattern ? `(${oneLine(rule.pattern)})` : ""}`),
     description: `from ${oneLine(rule.source)}`,
     ruleId: rule.ruleId,
   }));

@@ -2,7 +2,7 @@
 import { diffArrays, structuredPatch } from "diff";
 
 import type { DiffPreview, PermissionOption, PermissionRequest } from "../protocol.ts";
-import { oneLine, visible } from "./words.ts";
+import { hides, oneLine, visible } from "./words.ts";
 
 /** A place where proposal and file differ. Lines count from 0; a range without lines is empty. */
 export interface Hunk {
@@ -73,12 +73,20 @@ export function withEndsOf(proposal: string, text: string): string {
   return lines.join("");
 }
 
+/** What a list says of a question, and all that is seen of it there. */
+export function briefTitle(request: PermissionRequest): string {
+  return oneLine(withoutLabel(request), 80);
+}
+
 /**
- * Whether a question can be answered with yes where only its title stands: a change is shown at its code, and a command
- * is its title. What else is asked, such as the start of a program that gives agents tools, has to be looked at.
+ * Whether a question can be answered with yes where only its title stands: a change is shown at its code, and a short
+ * command is in its title. What else is asked, such as a command that is cut there or has characters that do not show,
+ * or the start of a program that gives agents tools, has to be looked at.
  */
 export function isSeenByTitle(request: PermissionRequest): boolean {
-  return isDiff(request) || (request.tool === "shell" && request.preview?.type === "command");
+  const { tool, preview } = request;
+  if (preview?.type !== "command") return isDiff(request);
+  return tool === "shell" && !hides(preview.command) && briefTitle(request).includes(preview.command);
 }
 
 /** The question's title without the label of its agent, where that stands beside it. */

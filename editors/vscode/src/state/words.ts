@@ -190,6 +190,11 @@ export function pathOf(uri: string): string {
   return visible(decodeURIComponent(new URL(uri).pathname));
 }
 
+/** Whether a text has characters that do not show, as they are or as the server has spelled them out. */
+export function hides(text: string): boolean {
+  return /\\u\{[0-9a-f]+\}/i.test(visible(text));
+}
+
 function spelledOut(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }

@@ -5,7 +5,7 @@ import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
 import type { Sessions } from "../sessions.ts";
 import { folderName } from "../editor.ts";
-import { isDiff, isSeenByTitle, withoutLabel } from "../state/proposal.ts";
+import { briefTitle, isDiff, isSeenByTitle } from "../state/proposal.ts";
 import { nameOf, oneLine, visible } from "../state/words.ts";
 
 /** The questions of one agent, or one of them. */
@@ -71,7 +71,7 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
   #questionRow(requestId: string): vscode.TreeItem {
     const request = this.#questions.get(requestId);
     if (!request) return new vscode.TreeItem("");
-    const row = new vscode.TreeItem(oneLine(withoutLabel(request), 80));
+    const row = new vscode.TreeItem(briefTitle(request));
     row.id = `question/${requestId}`;
     row.iconPath = new vscode.ThemeIcon(ICONS[request.kind] ?? "tools");
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
