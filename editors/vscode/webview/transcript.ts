@@ -59,18 +59,18 @@ export class Transcript implements Part {
   }
 
   #replace(wanted: Map<string, Part>): void {
+    // Who was writing a reason must not go on writing elsewhere.
+    const pressed = document.activeElement?.closest("button") ?? null;
     const answered = [...this.#parts].some(
-      ([key, { element }]) => !wanted.has(key) && element.contains(document.activeElement),
+      ([key, { element }]) => !wanted.has(key) && pressed && element.contains(pressed),
     );
-    const wasButton = document.activeElement?.tagName === "BUTTON";
     this.#parts.clear();
     for (const [key, part] of wanted) this.#parts.set(key, part);
     arrange(
       this.element,
       [...wanted.values()].map((part) => part.element),
     );
-    // Who was writing a reason must not go on writing elsewhere.
-    if (answered && wasButton) focusNext();
+    if (answered) focusNext();
   }
 
   /** Entries that are shown: a call that started an agent is its block; in a block, what the agent says is left out. */

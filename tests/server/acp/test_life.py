@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.acp import ASK, SUBAGENTS, choose, speaking
+from tests.support.acp import ASK, SUBAGENTS, AcpClient, choose, speaking
 from tests.support.commands import marked, until
 from tests.support.messages_api import messages_api
 from tests.support.plays import Json, Play, call, calls, say
@@ -73,6 +73,16 @@ def sleeping(body: Json, _: int) -> Play:
     return calls(call("shell", command="sleep 1000")) if len(body["messages"]) == 1 else say("woke up")
 
 
+async def asleep(client: AcpClient, workspace: Path) -> tuple[str, int]:
+    """A session whose command runs, and the prompt that waits for it."""
+    await client.greet()
+    client.handlers[ASK] = choose("allow_once")
+    session = await client.open(workspace)
+    prompt = client.start_say(session, "sleep")
+    await client.update("tool_call_update", status="in_progress")
+    return session, prompt
+
+
 @pytest.mark.parametrize(
     ("end", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["end of input", "SIGTERM", "SIGINT"]
 )
@@ -82,11 +92,7 @@ async def test_every_end_of_the_process_ends_what_it_has_started(
     async with messages_api(sleeping) as api:
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
         async with speaking(env=env) as client:
-            await client.greet()
-            client.handlers[ASK] = choose("allow_once")
-            session = await client.open(workspace)
-            prompt = client.start_say(session, "sleep")
-            await client.update("tool_call_update", status="in_progress")
+            _, prompt = await asleep(client, workspace)
             await until(lambda: len(marked(workspace)) > 1)
             if end is None:
                 client.close_input()
@@ -107,11 +113,7 @@ async def test_a_turn_that_the_end_of_the_connection_cut_off_is_not_one_that_the
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m", **state}
         for stops in (True, False):
             async with speaking(env=env) as client:
-                await client.greet()
-                client.handlers[ASK] = choose("allow_once")
-                session = await client.open(workspace)
-                prompt = client.start_say(session, "sleep")
-                await client.update("tool_call_update", status="in_progress")
+                session, prompt = await asleep(client, workspace)
                 if stops:
                     client.notify("session/cancel", {"sessionId": session})
                     await client.answer(prompt)

@@ -67,11 +67,10 @@ export class Approvals {
   /** Denies what one agent asks now, or approves as much of it as is seen by its titles. */
   async answerAgent(agentId: string, allow: boolean): Promise<void> {
     const asked = this.#questions.list().filter(({ agent }) => agent.agentId === agentId);
-    for (const request of asked) {
-      if (!allow) await this.deny(request.requestId);
-      else if (isSeenByTitle(request)) await this.approve(request.requestId);
-    }
-    const [left] = allow ? asked.filter((request) => !isSeenByTitle(request)) : [];
+    const unseen = allow ? asked.filter((request) => !isSeenByTitle(request)) : [];
+    for (const request of asked.filter((one) => !unseen.includes(one)))
+      await (allow ? this.approve(request.requestId) : this.deny(request.requestId));
+    const [left] = unseen;
     if (!left) return;
     const words = `${oneLine(left.title, 100)} has to be looked at before it is approved.`;
     if ((await vscode.window.showInformationMessage(words, "Show")) === "Show")

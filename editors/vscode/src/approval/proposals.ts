@@ -148,11 +148,8 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   #tidy(): void {
-    for (const requestId of this.#edited.keys()) {
-      if (!this.#questions.get(requestId)) this.#edited.delete(requestId);
-    }
-    for (const requestId of this.#versions.keys()) {
-      if (!this.#questions.get(requestId)) this.#versions.delete(requestId);
+    for (const kept of [this.#edited, this.#versions]) {
+      for (const requestId of kept.keys()) if (!this.#questions.get(requestId)) kept.delete(requestId);
     }
     const open = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));
     for (const uri of this.#seen.keys()) if (!open.has(uri)) this.#seen.delete(uri);

@@ -364,6 +364,8 @@ test("an approval reaches no other question than the one in front of the user, o
 test("a question of a session that is not shown leads to that session", async (deputy) => {
   ask("count the files");
   const { requestId, sessionId } = await question(deputy, "shell");
+  // A title may come after the question.
+  await until("its title", () => deputy.sessions.current?.info?.title === "count the files");
   const told: unknown[][] = [];
   const restore = heard("showInformationMessage", told);
   await vscode.commands.executeCommand("deputy.session.new");
