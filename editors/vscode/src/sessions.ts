@@ -186,13 +186,15 @@ export class Sessions implements vscode.Disposable {
     const hasPictures = this.pictures.hear(event);
     this.#changes.fire({ sessionId, events: [event], ...(hasPictures && { hasPictures }) });
     if (next.stale) void this.#load(sessionId).catch(() => undefined);
-    else if (event.type === "session_changed") void this.#learn(sessionId).catch(() => undefined);
+    if (event.type === "session_changed") void this.#learn(sessionId).catch(() => undefined);
     // A session that the user began by the server's own command.
     if (this.#current === undefined && event.type === "turn_started") this.#show(sessionId);
   }
 
   /** Asks for title and settings anew. Loading all of the session would lose what of a message was streamed so far. */
   async #learn(sessionId: string): Promise<void> {
+    // What is being loaded may be older than the news.
+    await this.#loading.get(sessionId)?.catch(() => undefined);
     if (!this.#states.get(sessionId)?.info) return this.#load(sessionId);
     const { sessions } = await this.#server.request("deputy/session/list", { limit: NEWEST, includeArchived: true });
     const found = sessions.find((one) => one.sessionId === sessionId);

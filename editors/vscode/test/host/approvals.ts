@@ -269,6 +269,8 @@ test("a file in which the user is typing is changed, and left for the user to sa
 test("of two changes of one file that are asked for together, neither is stale for the other", async (deputy) => {
   const greet = await file("greet.py");
   const document = await vscode.workspace.openTextDocument(greet);
+  // The editor may still have what the test before has made of it.
+  await until("the file as it is", () => document.getText().includes("Hello, {name}"));
   const stale: string[] = [];
   const listening = deputy.staleness.onDidChange((requestId) => stale.push(requestId));
   ask("improve it twice");
