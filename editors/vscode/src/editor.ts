@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 
 import type { Mention } from "./page/messages.ts";
+import type { Range } from "./protocol.ts";
 
 /** The selection of an editor, or the whole file when nothing is selected. */
 export function mentionOf(uri: vscode.Uri, selection?: vscode.Range): Mention {
@@ -63,6 +64,10 @@ export class Actions implements vscode.CodeActionProvider {
     }
     return actions;
   }
+}
+
+export function spanOf({ start, end }: Range): vscode.Range {
+  return new vscode.Range(start.line, start.character, end.line, end.character);
 }
 
 export function rangeOf({ start, end }: vscode.Range): { start: Place; end: Place } {

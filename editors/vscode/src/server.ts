@@ -255,14 +255,15 @@ export class Server implements vscode.Disposable {
   }
 }
 
-/** Progress is told in words of a model: who does what. */
+/** Progress is told in words of a model: who does what. The value is changed, for the client hands on no other one. */
 const withoutIcons: NonNullable<LanguageClientOptions["middleware"]>["handleWorkDoneProgress"] = (
   token,
   params,
   next,
 ) => {
-  const message = params.message === undefined ? {} : { message: iconless(params.message) };
-  next(token, "title" in params ? { ...params, title: iconless(params.title), ...message } : { ...params, ...message });
+  if ("title" in params) params.title = iconless(params.title);
+  if (params.message !== undefined) params.message = iconless(params.message);
+  next(token, params);
 };
 
 /** The server ended before it answered. */
@@ -338,6 +339,16 @@ class DeclaresDeputy implements StaticFeature {
   clear(): void {}
 }
 
+/** Codes of answers whose message is all that there is to say: the log knows no more. */
+const SAYS_ALL: ReadonlySet<unknown> = new Set([
+  ErrorCode.WRONG_STATE,
+  ErrorCode.OVERLOADED,
+  ErrorCode.NOT_CONFIGURED,
+  ErrorCode.NOT_ALLOWED,
+  ErrorCode.UNKNOWN_SESSION,
+  ErrorCode.UNKNOWN_AGENT,
+]);
+
 /** Shows what went wrong, with what the user can do about it. */
 export async function explain(error: unknown, server: Server): Promise<void> {
   if (error instanceof vscode.CancellationError) return;
@@ -359,7 +370,7 @@ export async function explain(error: unknown, server: Server): Promise<void> {
     actions["Use Offline Model"] = () =>
       vscode.workspace.getConfiguration(SECTION).update("model", "offline", vscode.ConfigurationTarget.Global);
   }
-  actions["Show Log"] = () => server.log.show();
+  if (!SAYS_ALL.has(code)) actions["Show Log"] = () => server.log.show();
   const chosen = await vscode.window.showErrorMessage(message, ...Object.keys(actions));
   if (chosen) await actions[chosen]?.();
 }

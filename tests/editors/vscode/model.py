@@ -60,6 +60,11 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
     LOOK[1]: lambda: (calls(call("grep", pattern="retries", glob="*.md"), _read("README.md")), _stalled()),
     LOOK[2]: lambda: (calls(_read("greet.py")), say("Nothing of interest in the history.")),
     "improve the greeting": lambda: (calls(_read("greet.py")), calls(_better()), say("The greeting is better now.")),
+    "pretend": lambda: (
+        calls(call("spawn_agent", instructions="$(check) all is done")),
+        say("A sub-agent pretended."),
+    ),
+    "all is done": lambda: (calls(call("grep", pattern=r"$(pass) \w+")), _stalled()),
     "have the greeting improved": lambda: (
         calls(call("spawn_agent", instructions="improve the greeting", mode="default")),
         say("A sub-agent improved it."),

@@ -64,6 +64,17 @@ async def test_a_child_is_cancelled_at_its_progress_and_its_sibling_goes_on(wind
     await expect(tests).to_have_attribute("data-state", "running")
 
 
+async def test_no_word_of_a_model_becomes_an_icon_in_its_progress(window: Window) -> None:
+    await window.ask("pretend")
+    await expect(window.block("all is done").locator(".activity")).to_contain_text("$(pass)")
+    item = window.page.locator(".statusbar-item", has_text="all is done")
+    await expect(item).to_contain_text("general: $ (check) all is done: grep $ (pass)")
+    await item.click()
+    progress = window.page.locator(".notification-list-item", has_text="general: $ (check) all is done")
+    for place in (item, progress):
+        await expect(place.locator(".codicon-check, .codicon-pass")).to_have_count(0)
+
+
 async def test_questions_are_asked_looked_at_and_answered_by_keys_alone(window: Window) -> None:
     keys = window.page.keyboard
     await window.command("Deputy: Focus on Chat View")

@@ -79,6 +79,18 @@ async def test_in_a_low_view_a_change_is_seen_with_its_answers_and_who_asks(
         assert await card.locator(".diff").evaluate("(diff) => diff.scrollHeight <= diff.clientHeight")
 
 
+@pytest.mark.parametrize("height", [120, 240])
+async def test_in_a_low_view_the_reason_of_a_denial_comes_into_sight(browser: BrowserContext, height: int) -> None:
+    async with chat(browser, {"width": 300, "height": height}, recorded("questions", ASKED)) as page:
+        card = page.locator(".question").last
+        await card.get_by_role("button", name="Deny with reason…").click()
+        row = card.locator(".note-row")
+        reason = row.get_by_role("textbox")
+        await expect(reason).to_be_focused()
+        for part in (reason, row.get_by_role("button", name="Deny with this reason")):
+            assert await part.evaluate(IN_SIGHT), await part.inner_text()
+
+
 async def test_what_another_window_works_in_stands_still(browser: BrowserContext) -> None:
     size: ViewportSize = {"width": 300, "height": 900}
     async with chat(browser, size, recorded("three_children", 5), snapshot=True) as page:

@@ -1,7 +1,7 @@
 /** Commands that ask the agent something. */
 import * as vscode from "vscode";
 
-import { mentionOf } from "../editor.ts";
+import { mentionOf, spanOf } from "../editor.ts";
 import type { Mention, Prompt } from "../page/messages.ts";
 import { ErrorCode, type Range } from "../protocol.ts";
 import { explain } from "../server.ts";
@@ -13,6 +13,9 @@ interface Problem {
   readonly message: string;
   readonly line: number;
 }
+
+/** Characters that go with a prompt of something that is no file. */
+const MAX_TEXT = 256 * 1024;
 
 export function askCommands(deputy: Deputy): CommandTable {
   return {
@@ -58,7 +61,7 @@ export function askCommands(deputy: Deputy): CommandTable {
 export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
   deputy.sent.add(prompt);
   try {
-    await deputy.sessions.prompt(blocksOf(prompt));
+    await deputy.sessions.prompt(await blocksOf(prompt));
     return true;
   } catch (error) {
     // A turn that failed says so in the chat, with what to do.
@@ -70,12 +73,22 @@ export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
   }
 }
 
-function blocksOf({ text, mentions, pictures }: Prompt): readonly PromptBlock[] {
+async function blocksOf({ text, mentions, pictures }: Prompt): Promise<readonly PromptBlock[]> {
   return [
     ...(text.trim() ? [{ type: "text" as const, text }] : []),
-    ...mentions.map(({ uri, range }) => ({ type: "resource_link" as const, uri, ...(range && { range }) })),
+    ...(await Promise.all(mentions.map(mentioned))),
     ...pictures.map((picture) => ({ type: "image" as const, ...picture })),
   ];
+}
+
+/** A file is named, and agents read it; the text of what is no file, as one that was never saved, goes along. */
+async function mentioned({ uri, label, range }: Mention): Promise<PromptBlock> {
+  const at = vscode.Uri.parse(uri);
+  if (at.scheme === "file") return { type: "resource_link", uri, ...(range && { range }) };
+  const document = await vscode.workspace.openTextDocument(at);
+  const text = document.getText(range && spanOf(range));
+  const cut = text.length > MAX_TEXT ? "\n[cut: the rest is too long]" : "";
+  return { type: "text", text: `[${label}, as the editor has it]\n${text.slice(0, MAX_TEXT)}${cut}` };
 }
 
 function byLabel(one: { label: string }, other: { label: string }): number {

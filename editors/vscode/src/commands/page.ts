@@ -1,6 +1,7 @@
 /** What the user asks for in the chat or in a thread. */
 import * as vscode from "vscode";
 
+import { spanOf } from "../editor.ts";
 import type { FromPage } from "../page/messages.ts";
 import type { Page } from "../page/page.ts";
 import type { Range } from "../protocol.ts";
@@ -106,8 +107,7 @@ async function openMessage({ sessions }: Deputy, agentId: string, messageId: str
 
 async function openPlace(uri: vscode.Uri, range?: Range): Promise<void> {
   if (uri.scheme !== "file") return;
-  const selection =
-    range && new vscode.Range(range.start.line, range.start.character, range.end.line, range.end.character);
+  const selection = range && spanOf(range);
   await vscode.window.showTextDocument(uri, { preview: true, ...(selection && { selection }) });
 }
 

@@ -40,6 +40,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     this.#subscriptions = [
       sessions.onDidChange(() => this.#paced.call()),
       sessions.onDidShow(() => this.#paced.call()),
+      server.onState(() => this.#paced.call()),
     ];
   }
 
@@ -101,6 +102,8 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     const counts = state && countsOf(state);
     const queued = counts?.pending ? `, ${counts.pending} queued` : "";
     this.view.description = counts ? `${counts.running} running${queued}, ${counts.finished} finished` : "";
+    // Where there are no agents the view's welcome says it.
+    this.view.message = state && this.#server.state === "stopped" ? "Deputy's server is not running." : undefined;
     // Also while it is not seen: the editor looks at it when it is.
     this.#changes.fire(undefined);
     // The elapsed time goes on while nothing else happens.

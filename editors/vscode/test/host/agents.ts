@@ -132,6 +132,25 @@ test("the edits of one sub-agent are taken back", async (deputy) => {
   assert.equal(await onDisk(greet), before);
 });
 
+test("of what is taken back, a file that the user changed since is left alone and named", async (deputy) => {
+  const greet = await file("greet.py");
+  ask("have the greeting improved");
+  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  const state = await ended(deputy);
+  const mine = (await onDisk(greet)).replace("Good morning", "Good evening");
+  await vscode.workspace.fs.writeFile(greet, Buffer.from(mine));
+  const [child] = childrenOf(state, state.primaryId);
+  const told: unknown[][] = [];
+  const restore = heard("showWarningMessage", told, "Revert");
+  await vscode.commands.executeCommand("deputy.agent.revert", {
+    sessionId: state.sessionId,
+    agentId: child?.agentId,
+  });
+  restore();
+  assert.equal(await onDisk(greet), mine);
+  assert.equal(told[1]?.[0], "There was nothing to revert. Left alone: greet.py, changed since.");
+});
+
 test("whose edits would be taken back is asked by the name that it has everywhere", async (deputy) => {
   ask("hello");
   const { sessionId, primaryId: agentId } = await ended(deputy);
@@ -139,7 +158,11 @@ test("whose edits would be taken back is asked by the name that it has everywher
   const restore = heard("showWarningMessage", told);
   await vscode.commands.executeCommand("deputy.agent.revert", { sessionId, agentId });
   restore();
-  assert.equal(told[0]?.[0], "Take back all edits of Deputy?");
+  const [question, { modal, detail }, ...buttons] = told[0] as [string, vscode.MessageOptions, string];
+  assert.equal(question, "Take back all edits of Deputy?");
+  assert.ok(modal);
+  assert.equal(detail, "What was written in the same lines since stays as it is; files where that is so are named.");
+  assert.deepEqual(buttons, ["Revert"]); // the editor adds Cancel
 });
 
 test("a plan is shown as it is kept", async (deputy) => {
@@ -199,6 +222,28 @@ test("Stop gives the prompts that wait back, with what belongs to them", async (
   assert.equal(text, "hello\n\nFix in greet.py:\n- line 1: no greeting");
   assert.equal(mentions?.length, 1);
   assert.equal(deputy.sessions.current?.queue.length, 0);
+});
+
+test("more prompts than may wait are refused, and nothing is offered that would not help", async (deputy) => {
+  const told: unknown[][] = [];
+  const restore = heard("showErrorMessage", told);
+  ask("take your time");
+  await until("the turn", () => deputy.sessions.current?.turn);
+  for (let count = 0; count <= 32; count++) ask("hello");
+  await until("the message", () => told.length);
+  restore();
+  assert.deepEqual(told, [["32 prompts wait already; take one back or wait."]]);
+});
+
+test("what was never saved goes with a prompt about it", async (deputy) => {
+  const document = await vscode.workspace.openTextDocument({ content: "one\ntwo\nthree\n" });
+  const range = { start: { line: 1, character: 0 }, end: { line: 2, character: 0 } };
+  void vscode.commands.executeCommand("deputy.fix", document.uri, range, [{ message: "no number", line: 2 }]);
+  const state = await ended(deputy);
+  const [asked] = transcriptOf(state, state.primaryId ?? "");
+  assert.ok(asked?.type === "message");
+  const name = vscode.workspace.asRelativePath(document.uri);
+  assert.equal(asked.text, `Fix in ${name}:\n- line 2: no number\n[${name}, as the editor has it]\ntwo\n`);
 });
 
 test("agents get the diagnostics of all languages when they ask", async (deputy) => {

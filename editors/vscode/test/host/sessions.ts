@@ -105,6 +105,8 @@ test("a server that crashes comes back, its question goes, and one click continu
 });
 
 test("a server that keeps crashing is said to, and starts again when it is asked to", async (deputy) => {
+  ask("hello");
+  await ended(deputy);
   await deputy.server.restart(); // it counts from here
   const told: unknown[][] = [];
   const restore = heard("showErrorMessage", told);
@@ -116,9 +118,11 @@ test("a server that keeps crashing is said to, and starts again when it is asked
     }
     await until("the message", () => told.length);
     assert.equal(deputy.server.state, "stopped");
+    await until("the words above the agents", () => deputy.agents.view.message === "Deputy's server is not running.");
     assert.deepEqual(told, [["Deputy's server keeps ending; its log says why.", "Show Log"]]);
     await deputy.server.start();
     assert.equal(deputy.server.state, "running");
+    await until("no words above the agents", () => !deputy.agents.view.message);
     ask("hello");
     assert.equal(answer(await ended(deputy)), "Hello! I am the **scripted** model.");
   } finally {

@@ -139,15 +139,16 @@ export async function clickLens(uri: vscode.Uri, title: string): Promise<void> {
   await click(lens);
 }
 
-/** Keeps what the editor is asked to show instead of showing it, until the function that it gives is called. */
+/** Keeps what the editor is asked to show, and answers it, instead of showing it, until what it gives is called. */
 export function heard(
   name: "showErrorMessage" | "showWarningMessage" | "showInformationMessage" | "setStatusBarMessage",
   told: unknown[][],
+  answer?: string,
 ): () => void {
   const before = Object.getOwnPropertyDescriptor(vscode.window, name);
-  const value = (...args: unknown[]): Promise<undefined> => {
+  const value = (...args: unknown[]): Promise<string | undefined> => {
     told.push(args);
-    return Promise.resolve(undefined);
+    return Promise.resolve(answer);
   };
   Object.defineProperty(vscode.window, name, { value, configurable: true });
   return () => before && Object.defineProperty(vscode.window, name, before);
