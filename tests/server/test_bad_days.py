@@ -64,15 +64,15 @@ PASSING = {
     "rate limit": (failing(429, "rate_limit_error"), "rate limited, retrying in"),
     "rate limit that says when": (failing(429, "rate_limit_error", retry_after_ms="40"), "rate limited, retrying in"),
     "overload": (failing(529, "overloaded_error"), "overloaded, retrying in"),
-    "server error": (failing(500, "api_error"), "server, retrying in"),
-    "bad gateway": (failing(502, ""), "server, retrying in"),
-    "cut before headers": (say("", fault=Fault.CLOSE_BEFORE_HEADERS), "connection, retrying in"),
+    "server error": (failing(500, "api_error"), "service failed, retrying in"),
+    "bad gateway": (failing(502, ""), "service failed, retrying in"),
+    "cut before headers": (say("", fault=Fault.CLOSE_BEFORE_HEADERS), "service not reached, retrying in"),
     "error in mid-stream": (broken(Fault.ERROR_EVENT), "overloaded, retrying in"),
-    "cut in mid-stream": (broken(Fault.CUT), "cut stream, retrying in"),
-    "reset in mid-stream": (broken(Fault.RESET), "cut stream, retrying in"),
-    "no message_stop": (broken(Fault.NO_STOP), "cut stream, retrying in"),
-    "garbage": (Play(raw=b"event: message_start\ndata: {oops\n\n"), "cut stream, retrying in"),
-    "no stream at all": (Play(raw=b"<html>sign in first</html>"), "cut stream, retrying in"),
+    "cut in mid-stream": (broken(Fault.CUT), "answer cut off, retrying in"),
+    "reset in mid-stream": (broken(Fault.RESET), "answer cut off, retrying in"),
+    "no message_stop": (broken(Fault.NO_STOP), "answer cut off, retrying in"),
+    "garbage": (Play(raw=b"event: message_start\ndata: {oops\n\n"), "answer cut off, retrying in"),
+    "no stream at all": (Play(raw=b"<html>sign in first</html>"), "answer cut off, retrying in"),
 }
 
 
@@ -96,7 +96,7 @@ async def test_silence_is_told_and_repeated(deputy: Deputies, workspace: Path, f
         configured(client, api, api={"idleTimeout": 0.3})
         session_id, _ = await client.session()
         assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
-        assert [told for told in details(client) if told.startswith("timeout, retrying in")]
+        assert [told for told in details(client) if told.startswith("no answer in time, retrying in")]
         assert (shown(client), said(client)) == (ANSWER, [ANSWER])
         configured(client, api)
 

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable
 
+from deputy_agents.errors import ModelErrorKind
 from deputy_agents.settings import RetrySettings
+
+_WORDS = {
+    ModelErrorKind.SERVER: "service failed",
+    ModelErrorKind.CONNECTION: "service not reached",
+    ModelErrorKind.TIMEOUT: "no answer in time",
+    ModelErrorKind.CUT_STREAM: "answer cut off",
+}
+"""What went wrong, where the name of the kind does not say it."""
 
 
 def delay(settings: RetrySettings, attempt: int, retry_after: float | None, random: Callable[[], float]) -> float:
@@ -14,7 +23,7 @@ def delay(settings: RetrySettings, attempt: int, retry_after: float | None, rand
     return ceiling * (0.5 + random() / 2)
 
 
-def announcement(kind: str, seconds: float, attempt: int, attempts: int) -> str:
+def announcement(kind: ModelErrorKind, seconds: float, attempt: int, attempts: int) -> str:
     """``rate limited, retrying in 4 s (2/8)``."""
     shown = f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"
-    return f"{kind.replace('_', ' ')}, retrying in {shown} s ({attempt}/{attempts})"
+    return f"{_WORDS.get(kind, kind.replace('_', ' '))}, retrying in {shown} s ({attempt}/{attempts})"

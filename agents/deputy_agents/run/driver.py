@@ -364,7 +364,7 @@ class Driver:
         settings = self._host.settings.retry
         self._streaming = effect.id  # what was shown of the message must outlive a cancel in this wait
         seconds = backoff.delay(settings, effect.attempt, effect.retry_after, random.random)
-        detail = backoff.announcement(effect.kind, seconds, effect.attempt, self.agent.context.attempts)
+        detail = backoff.announcement(ModelErrorKind(effect.kind), seconds, effect.attempt, self.agent.context.attempts)
         say(self._host, self.agent, StatusChanged(AgentStatus.RUNNING, detail=detail))
         await self._host.clock.sleep(seconds)
         say(self._host, self.agent, StatusChanged(AgentStatus.RUNNING))

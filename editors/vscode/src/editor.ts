@@ -3,14 +3,13 @@ import * as vscode from "vscode";
 
 import type { Mention } from "./page/messages.ts";
 import type { Range } from "./protocol.ts";
+import { lines } from "./state/words.ts";
 
 /** The selection of an editor, or the whole file when nothing is selected. */
 export function mentionOf(uri: vscode.Uri, selection?: vscode.Range): Mention {
   const name = vscode.workspace.asRelativePath(uri, false);
   if (!selection || selection.isEmpty) return { uri: uri.toString(), label: name };
-  const [first, last] = [selection.start.line + 1, selection.end.line + (selection.end.character === 0 ? 0 : 1)];
-  const lines = first >= last ? `${first}` : `${first}-${last}`;
-  return { uri: uri.toString(), label: `${name}:${lines}`, range: rangeOf(selection) };
+  return { uri: uri.toString(), label: `${name}:${lines(selection)}`, range: rangeOf(selection) };
 }
 
 /** There is no folder that agents could work in. */

@@ -2,7 +2,7 @@
 import type { Picture } from "../src/page/messages.ts";
 import type { MessageEntry, Range, ToolCallEntry } from "../src/protocol.ts";
 import type { Entry, Stream } from "../src/state/session.ts";
-import { oneLine, signOfCall, visible } from "../src/state/words.ts";
+import { lines, oneLine, signOfCall, visible } from "../src/state/words.ts";
 import { AgentBlock } from "./block.ts";
 import { arrange, fill, h, icon, setText } from "./dom.ts";
 import { GrowingMarkdown, markdown, type OpenPath } from "./markdown.ts";
@@ -318,11 +318,11 @@ function keyOf(entry: Entry): string {
 }
 
 function reference(view: View, uri: string, range: Range): HTMLElement {
-  const name = decodeURI(uri).split("/").slice(-2).join("/");
-  const text = `${name}:${range.start.line + 1}-${range.end.line + 1}`;
+  const below = `${view.state.info?.cwd ?? ""}/`;
+  const name = uri.startsWith(below) ? uri.slice(below.length) : uri.split("/").slice(-2).join("/");
   return h(
     "button",
     { type: "button", class: "path", onClick: () => view.send({ type: "open", uri, range }) },
-    visible(text),
+    visible(`${decodeURIComponent(name)}:${lines(range)}`),
   );
 }

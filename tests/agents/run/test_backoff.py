@@ -2,6 +2,7 @@
 
 import pytest
 
+from deputy_agents.errors import ModelErrorKind
 from deputy_agents.run.backoff import announcement, delay
 from deputy_agents.settings import RetrySettings
 
@@ -20,5 +21,5 @@ def test_the_wait_that_the_server_asks_for_is_never_cut_short() -> None:
 
 
 def test_the_announcement_says_what_and_when_and_how_often() -> None:
-    assert announcement("rate_limited", 4.2, 2, 8) == "rate limited, retrying in 4 s (2/8)"
-    assert announcement("cut_stream", 0.43, 3, 8) == "cut stream, retrying in 0.4 s (3/8)"
+    assert announcement(ModelErrorKind.RATE_LIMITED, 4.2, 2, 8) == "rate limited, retrying in 4 s (2/8)"
+    assert announcement(ModelErrorKind.CUT_STREAM, 0.43, 3, 8) == "answer cut off, retrying in 0.4 s (3/8)"

@@ -4,6 +4,7 @@ import type {
   AgentStatus,
   FailureReason,
   PermissionMode,
+  Range,
   ToolStatus,
   TurnEnd,
   TurnOutcome,
@@ -183,6 +184,12 @@ export function iconless(text: string): string {
 /** Whether a prompt as people see it is the one with these words: behind them stands what it is about. */
 export function showsPrompt(shown: string, words: string): boolean {
   return shown.trim().startsWith(words.trim());
+}
+
+/** The lines of a range, from 1: `3`, `3-9`. One that ends at the begin of a line does not have that line. */
+export function lines({ start, end }: Range): string {
+  const [first, last] = [start.line + 1, end.line + (end.character === 0 ? 0 : 1)];
+  return first >= last ? `${first}` : `${first}-${last}`;
 }
 
 /** The path of a `file:` URI, as people read it. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import type { Reference, SessionInfo } from "../../src/protocol.ts";
 import { after, log, open, type TestPage } from "./page.ts";
 
 const LOOK = log("three_children");
@@ -226,4 +227,25 @@ test("the plan shows its steps and how many are done", async () => {
   assert.equal(page.all(".plan li").length, plan.length);
   const done = plan.filter(({ status }) => status === "completed").length;
   assert.ok(page.one(".plan-box summary").textContent.includes(`${String(done)} of ${String(plan.length)} done`));
+});
+
+test("passages that an answer refers to are named from the folder of the session, with their lines", async () => {
+  const page = await open();
+  const passage = (uri: string, line: number, end: number): Reference => ({
+    uri,
+    range: { start: { line, character: 0 }, end: { line: end, character: 0 } },
+  });
+  const references = [passage("file:///my%20work/src/a%20b.py", 4, 9), passage("file:///else/where/c.py", 0, 1)];
+  const state = after(LOOK);
+  const id = state.primaryId ?? "";
+  const entries = (state.entries[id] ?? []).map((entry) =>
+    entry.type === "message" && entry.role === "assistant" ? { ...entry, references } : entry,
+  );
+  const info = { cwd: "file:///my%20work" } as SessionInfo;
+  page.show({ ...state, info, entries: { ...state.entries, [id]: entries } });
+  const named = page.all(".references").at(-1)?.querySelectorAll(".path") ?? [];
+  assert.deepEqual(
+    [...named].map(({ textContent }) => textContent),
+    ["src/a b.py:5-9", "where/c.py:1"],
+  );
 });
