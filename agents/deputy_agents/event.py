@@ -355,10 +355,19 @@ class SessionStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptQueue:
-    """Prompts that wait for the running turn: pairs of prompt id and text."""
+class WaitingPrompt:
+    """A prompt that waits for the running turn, as people see it; ``pictures`` is how many go with it."""
 
-    entries: tuple[tuple[str, str], ...]
+    prompt_id: str
+    text: str
+    pictures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PromptQueue:
+    """The prompts that wait for the running turn, in order."""
+
+    entries: tuple[WaitingPrompt, ...]
 
 
 @dataclass(frozen=True, slots=True)

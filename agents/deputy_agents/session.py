@@ -30,6 +30,7 @@ from deputy_agents.event import (
     StatusChanged,
     TurnError,
     TurnStarted,
+    WaitingPrompt,
 )
 from deputy_agents.guidance import SlashCommand
 from deputy_agents.guidance.library import Library
@@ -363,8 +364,8 @@ class Session:
         check_length(text, "text")
         self._supervisor.steer(agent_id, text)
 
-    def waiting(self) -> tuple[tuple[str, str], ...]:
-        """The prompts that wait for the running turn, in order: id and text."""
+    def waiting(self) -> tuple[WaitingPrompt, ...]:
+        """The prompts that wait for the running turn, in order."""
         return self._turns.waiting()
 
     def agents(self) -> Sequence[AgentNode]:
@@ -548,8 +549,8 @@ class Session:
         self._cancelling = True
         try:
             await self._intake.cancel()
-            for turn_id, _ in self.waiting():
-                self.unqueue(turn_id)
+            for prompt in self.waiting():
+                self.unqueue(prompt.prompt_id)
             await self._turns.cancel(reason)
             below = CancelReason.PARENT if reason is CancelReason.USER else reason
             await self._supervisor.cancel_below(self.primary_id, below)

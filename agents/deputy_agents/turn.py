@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deputy_agents.event import TurnError
-from deputy_agents.message import Block, Usage
+from deputy_agents.message import Block, Image, Usage
 
 Origin = Literal["user", "task_end", "command"]
 
@@ -36,6 +36,11 @@ class Turn:
     sent_back: "Turn | None" = None
     """What goes on where hooks at the end of this one have sent the agent back to work."""
     _done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def pictures(self) -> int:
+        """How many go with the prompt."""
+        return sum(isinstance(block, Image) for block in self.blocks)
 
     def settle(self, outcome: TurnResult) -> None:
         self.outcome = outcome

@@ -7,7 +7,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.errors import InvalidRequest, Overloaded, WrongState
-from deputy_agents.event import PromptQueue, StatusChanged, TurnError, TurnFinished
+from deputy_agents.event import PromptQueue, StatusChanged, TurnError, TurnFinished, WaitingPrompt
 from deputy_agents.ids import new_id
 from deputy_agents.message import Block, Image, Message, Text, Usage, text_of
 from deputy_agents.outcome import AgentStatus, CancelReason, Reached
@@ -47,9 +47,9 @@ class Turns:
         """Hooks run at the end of a turn."""
         return bool(self._hooking)
 
-    def waiting(self) -> tuple[tuple[str, str], ...]:
-        """The prompts that wait for the running turn, in order: id and text."""
-        return tuple((turn.turn_id, turn.text) for turn in self._queue)
+    def waiting(self) -> tuple[WaitingPrompt, ...]:
+        """The prompts that wait for the running turn, in order."""
+        return tuple(WaitingPrompt(turn.turn_id, turn.text, turn.pictures) for turn in self._queue)
 
     @staticmethod
     def check(blocks: Sequence[Block]) -> tuple[Block, ...]:

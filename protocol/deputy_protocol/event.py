@@ -121,6 +121,8 @@ class PromptQueueEntry(Wire):
 
     prompt_id: str
     text: str
+    pictures: int | None = None
+    """How many go with it; the pictures themselves are not sent back."""
 
 
 class PromptQueue(_Derived):

@@ -130,8 +130,11 @@ def plan(entries: Sequence[ev.PlanEntry]) -> tuple[wire_event.PlanEntry, ...]:
     )
 
 
-def prompts(waiting: Sequence[tuple[str, str]]) -> tuple[wire_event.PromptQueueEntry, ...]:
-    return tuple(wire_event.PromptQueueEntry(prompt_id=prompt_id, text=text) for prompt_id, text in waiting)
+def prompts(waiting: Sequence[ev.WaitingPrompt]) -> tuple[wire_event.PromptQueueEntry, ...]:
+    return tuple(
+        wire_event.PromptQueueEntry(prompt_id=one.prompt_id, text=one.text, pictures=one.pictures or None)
+        for one in waiting
+    )
 
 
 def permission_request(session_id: str, question: ev.Question) -> permission.PermissionRequest:

@@ -48,7 +48,7 @@ async def test_queued_prompts_are_shown_and_run_in_order_each_as_a_turn_of_its_o
         await c.finish(third)
         assert second.outcome is not None
         await c.caught_up()
-        queues = [[text for _, text in body.entries] for body in c.bodies(PromptQueue)]
+        queues = [[prompt.text for prompt in body.entries] for body in c.bodies(PromptQueue)]
         assert queues[-1] == []
         assert ["third"] in queues
         assert prompts_of(c) == ["first", "second", "third"]

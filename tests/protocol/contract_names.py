@@ -118,7 +118,7 @@ TYPES = {
     "Rule": "ruleId tool pattern? action source",
     "DefinitionInfo": "name description icon? mode tools maxIterations model? source",
     "PlanEntry": "content status priority?",
-    "PromptQueueEntry": "promptId text",
+    "PromptQueueEntry": "promptId text pictures?",
     "ModelInfo": "id name",
     "FileDiagnostics": "uri diagnostics",
     "ModelFailure": "kind retryable action",

@@ -66,7 +66,7 @@ BODIES: tuple[ev.Body, ...] = (
     ev.ToolOutputDelta("t1", "line"),
     ev.Activity("reading", 2),
     ev.SessionStatus(1, 2, 3, 1, 4),
-    ev.PromptQueue((("p1", "next"),)),
+    ev.PromptQueue((ev.WaitingPrompt("p1", "next"), ev.WaitingPrompt("p2", "", pictures=2))),
     ev.SessionChanged(),
     ev.DefinitionsChanged(),
 )

@@ -20,7 +20,7 @@ from deputy_agents.ports import ToolSpec
 from deputy_agents.settings import ShellSettings
 from deputy_agents.shell.background import Background
 from deputy_agents.view import AgentNode
-from deputy_agents.workspace import Workspace
+from deputy_agents.workspace import PathKind, Place, Workspace, digest
 
 
 @dataclass(slots=True)
@@ -30,6 +30,17 @@ class ReadMarks:
 
     seen: dict[Path, str] = field(default_factory=dict[Path, str])
     """Absolute path to a digest of the text."""
+    on_disk: set[Path] = field(default_factory=set[Path])
+    """Those that were files on disk then, and not only open in an editor."""
+
+    def see(self, place: Place, text: str) -> None:
+        self.seen[place.path] = digest(text)
+        if place.kind is PathKind.FILE:
+            self.on_disk.add(place.path)
+
+    def is_gone(self, place: Place) -> bool:
+        """Whether the file was deleted or moved since it was read, whatever an editor still shows."""
+        return place.kind is PathKind.MISSING and place.path in self.on_disk
 
 
 class SessionView(Protocol):

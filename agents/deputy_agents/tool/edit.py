@@ -74,6 +74,8 @@ class _Editing(ArgsTool[E]):
         place = await args.look(context)
         context.workspace.check_writable(place)
         shown = context.workspace.shown(place, context.cwd)
+        if context.marks.is_gone(place) and not await context.workspace.is_open(place):
+            context.marks.on_disk.discard(place.path)  # a file that is made anew is shown as one
         present = await _present(place, context, shown)
         before = context.proposed.get(place.path, present)
         change = await to_thread.run_sync(self._change, args, before, shown)
@@ -95,7 +97,7 @@ class _Editing(ArgsTool[E]):
         problems = await before_edit(place, context)
         async with context.changing(place.path, present, change.text):
             await context.workspace.write(place, change.text, expected=present, label=label)
-        context.marks.seen[place.path] = digest(change.text)
+        context.marks.see(place, change.text)
         verb = "Changed" if present is not None else "Created"
         news = await after_edit(place, context, problems)
         return ToolOutput(f"{verb} {shown}: {_spans(change.new)}.{news}", locations=_locations(place, change.new))
@@ -163,6 +165,9 @@ async def _present(place: Place, context: ToolContext, shown: str) -> str | None
     Only the digest is compared, and before anything is said about the content: an error tells nothing of a file that
     the agent was not allowed to read. What is empty, as an editor shows a file that is not there yet, need not be read.
     """
+    if context.marks.is_gone(place):
+        # An open document would be saved, and make the file anew beside the one that has been moved.
+        raise ToolError(f"{shown} is gone from disk since you read it.")
     file = await context.workspace.read(place)
     if file is None:
         return None

@@ -15,7 +15,7 @@ from deputy_agents.picture import MAX_BYTES, SUFFIXES, Picture, picture
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
-from deputy_agents.workspace import PathKind, Place, digest
+from deputy_agents.workspace import PathKind, Place
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
@@ -65,7 +65,7 @@ class ReadFile(ArgsTool[ReadFileArgs]):
         if file is None:
             raise ToolError(f"There is no file {shown}.")
         content, last = _page(lines_of(readable(file.text)), args, shown)
-        context.marks.seen[place.path] = digest(file.text)
+        context.marks.see(place, file.text)
         note = "" if is_exact(file.text) else "[not UTF-8: the bytes that are no text are shown as \ufffd]\n"
         return ToolOutput(note + content, locations=_read_lines(place, args, last))
 

@@ -59,7 +59,7 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     inbox: keep(new Inbox(questions, sessions)),
     history: keep(new History(server, sessions)),
     status: keep(new StatusItem(server, sessions, questions)),
-    sent: new Set(),
+    sent: new Map(),
     chat: keep(new Chat(pages)),
     panels: keep(new ThreadPanels(pages)),
   };

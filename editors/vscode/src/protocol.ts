@@ -902,6 +902,8 @@ export interface PromptQueue {
 export interface PromptQueueEntry {
   readonly promptId: string;
   readonly text: string;
+  /** How many go with it; the pictures themselves are not sent back. */
+  readonly pictures?: number;
 }
 
 /** A range in a document; `end` is not part of it. */

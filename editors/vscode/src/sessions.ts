@@ -109,9 +109,8 @@ export class Sessions implements vscode.Disposable {
     if (this.#current === sessionId) this.#show(undefined);
   }
 
-  /** Prompts the session that is shown, or a new one; waits in the queue while a turn runs. */
-  async prompt(prompt: readonly PromptBlock[]): Promise<void> {
-    const { sessionId, lastSeq } = await this.present();
+  /** Prompts a session; the prompt waits in the queue while a turn runs. */
+  async prompt({ sessionId, lastSeq }: SessionState, prompt: readonly PromptBlock[]): Promise<void> {
     const text = prompt.flatMap((block) => (block.type === "text" ? [block.text.trim()] : [])).join("\n");
     this.pictures.send({ sessionId, text, pictures: prompt.filter((block) => block.type === "image") });
     try {

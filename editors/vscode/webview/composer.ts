@@ -1,6 +1,6 @@
 /** Where prompts are written. Enter sends, Shift+Enter breaks the line; no key here answers a question. */
 import type { Mention, Picture } from "../src/page/messages.ts";
-import type { CompleteResult } from "../src/protocol.ts";
+import type { CompleteResult, PromptQueueEntry } from "../src/protocol.ts";
 import { isBusy, type SessionState } from "../src/state/session.ts";
 import { modeOf, oneLine } from "../src/state/words.ts";
 import { Completions } from "./completions.ts";
@@ -16,6 +16,9 @@ export interface Draft {
   readonly text: string;
   readonly mentions: readonly Mention[];
 }
+
+/** A prompt that waits, as its row shows it. */
+type Waiting = Pick<PromptQueueEntry, "text" | "pictures">;
 
 export class Composer implements Part {
   readonly element: HTMLElement;
@@ -57,7 +60,7 @@ export class Composer implements Part {
   #queued: SessionState["queue"] | undefined;
   #isServed = false;
   /** What was sent while there was no server to take it. */
-  #early: readonly string[] = [];
+  #early: readonly Waiting[] = [];
 
   /** What is written goes out by `send` at once, also before there is a session to show. */
   constructor(draft: Draft | undefined, remember: (draft: Draft) => void, send: View["send"]) {
@@ -118,7 +121,7 @@ export class Composer implements Part {
     const known = new Set(this.#mentions.map(key));
     this.#mentions = [...this.#mentions, ...mentions.filter((mention) => !known.has(key(mention)))];
     this.#pictures = [...this.#pictures, ...pictures];
-    if (text) this.#text.value = this.#text.value ? `${text}\n${this.#text.value}` : text;
+    if (text) this.#text.value = this.#text.value ? `${text}\n\n${this.#text.value}` : text;
     this.#changed();
     this.#drawChips();
     this.focus();
@@ -146,7 +149,7 @@ export class Composer implements Part {
     if (!text && this.#pictures.length === 0) return;
     this.#send({ type: "prompt", text, mentions: this.#mentions, pictures: this.#pictures });
     if (!this.#isServed) {
-      this.#early = [...this.#early, text];
+      this.#early = [...this.#early, { text, pictures: this.#pictures.length }];
       this.#drawQueue(this.#queued ?? []);
     }
     this.#text.value = "";
@@ -210,20 +213,24 @@ export class Composer implements Part {
   #drawQueue(queue: SessionState["queue"]): void {
     this.#queued = queue;
     this.#queue.hidden = queue.length + this.#early.length === 0;
-    const row = (text: string, why: string, ...more: readonly Node[]): HTMLElement =>
-      h(
+    const row = ({ text, pictures = 0 }: Waiting, why: string, ...more: readonly Node[]): HTMLElement => {
+      const seen = pictures === 0 ? "" : pictures === 1 ? "a picture" : `${pictures} pictures`;
+
+      return h(
         "div",
-        { class: "queued", title: `${why}: ${oneLine(text, 500)}` },
+        { class: "queued", title: [`${why}: ${oneLine(text, 500)}`, seen].filter(Boolean).join(" · ") },
         icon("clock"),
         h("span", { class: "queued-text" }, oneLine(text, 120)),
+        seen && h("span", { class: "muted" }, icon("device-camera"), ` ${seen}`),
         ...more,
       );
+    };
     const takeBack = (promptId: string): HTMLElement =>
       iconButton("close", "Take this prompt back", () => this.#send({ type: "unqueue", promptId }));
     fill(
       this.#queue,
-      ...this.#early.map((text) => row(text || "a picture", "Goes when Deputy has started")),
-      ...queue.map(({ promptId, text }) => row(text, "Runs after this turn", takeBack(promptId))),
+      ...this.#early.map((prompt) => row(prompt, "Goes when Deputy has started")),
+      ...queue.map((prompt) => row(prompt, "Runs after this turn", takeBack(prompt.promptId))),
     );
   }
 }

@@ -90,7 +90,7 @@ async def test_an_unknown_command_is_text_and_a_queued_one_is_shown_as_written(w
         await pause.asked.wait()
         second = await c.session.prompt([Text("/known")], queue=True)
         queue = await c.seen(PromptQueue)
-        assert [text for _, text in queue.entries] == ["/known"]
+        assert [prompt.text for prompt in queue.entries] == ["/known"]
         pause.go.set()
         await first.result()
         await second.result()

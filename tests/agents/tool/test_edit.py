@@ -321,3 +321,25 @@ async def test_a_name_that_would_mislead_is_shown_escaped(hands: Hands) -> None:
 async def test_an_edit_of_what_is_not_there_says_how_to_make_it(hands: Hands) -> None:
     with pytest.raises(ToolError, match=r"none.txt: there is no such file; write_file makes one"):
         await hands.call("edit_file", path="none.txt", old_string="a", new_string="b")
+
+
+async def test_a_file_that_was_deleted_since_is_not_made_anew_unseen(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    approved = [
+        await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "two", "new_string": "deux"}),
+        await hands.ready("write_file", {"path": "src/lib.rs", "content": "fn four() {}\n"}),
+    ]
+    file.unlink()
+    for call in approved:
+        with pytest.raises(ToolError, match=r"src/lib.rs is gone from disk since you read it\."):
+            await call.run()
+    assert not file.exists()
+
+
+async def test_a_file_that_was_deleted_is_made_anew_by_a_question_that_says_so(file: Path, hands: Hands) -> None:
+    await having_read(hands)
+    file.unlink()
+    prepared = await hands.prepare("write_file", path="src/lib.rs", content="fn four() {}\n")
+    assert prepared.preview == DiffPreview(str(file), None, "fn four() {}\n")
+    await hands.call("write_file", path="src/lib.rs", content="fn four() {}\n")
+    assert file.read_text() == "fn four() {}\n"

@@ -21,6 +21,9 @@ WORDS = "investigate every caller of the helper that retries in the whole of thi
 NAME = "src/AbstractRetryBackoffStrategyFactoryBeanImplementation/ofTheWholeRepository/and_of_what_it_uses.py"
 LINE = f'    return translated(f"Good morning, {{name}}, and welcome to the {NAME}")'
 
+ROOM = 50
+"""Pixels that hold a word or two."""
+
 TOO_WIDE = """() => {
   const isScrolled = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
   const isCut = (element) => getComputedStyle(element).textOverflow === "ellipsis";
@@ -63,6 +66,18 @@ async def test_nothing_is_wider_than_the_side_bar(browser: BrowserContext, tmp_p
         await expect(page.locator(".question")).to_have_count(2)
         await page.screenshot(path=tmp_path / "page.png")
         assert await page.evaluate(TOO_WIDE) == []
+
+
+@pytest.mark.parametrize("width", [170, 300, 470])
+async def test_a_block_says_what_it_is_about_however_narrow_it_is(
+    browser: BrowserContext, tmp_path: Path, width: int
+) -> None:
+    async with chat(browser, {"width": width, "height": 900}, recorded("three_children", 5)) as page:
+        await page.screenshot(path=tmp_path / "page.png")
+        for block in await page.locator(".block").all():
+            assert await block.locator(".label").evaluate("(label) => label.clientWidth") >= ROOM
+            cancel = block.get_by_role("button", name="Cancel")
+            assert await cancel.count() == 0 or await cancel.evaluate(IN_SIGHT)
 
 
 @pytest.mark.parametrize("height", [120, 240])

@@ -243,7 +243,8 @@ local function queue(prompts, look, out)
   for _, prompt in ipairs(prompts) do
     local back = look.keys.unqueue and ('  (%s takes it back)'):format(text.key(look.keys.unqueue)) or ''
     local room = math.max(SHORTEST, look.width - #back - 11)
-    local what = text.cut(text.one_line(prompt.text), room)
+    local seen = prompt.pictures and ('[pictures: %d]'):format(prompt.pictures) or nil
+    local what = text.cut(vim.trim(('%s %s'):format(text.one_line(prompt.text), seen or '')), room)
     local pieces = { { '… queued  ', 'DeputyDim' }, { what }, { back, 'DeputyDim' } }
     table.insert(out, items.line(pieces, { prompt = prompt.promptId }))
   end

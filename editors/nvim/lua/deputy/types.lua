@@ -664,6 +664,7 @@
 ---@class deputy.PromptQueueEntry
 ---@field promptId string
 ---@field text string
+---@field pictures? integer How many go with it; the pictures themselves are not sent back.
 
 ---A range in a document; `end` is not part of it.
 ---@class deputy.Range

@@ -5,12 +5,14 @@
 import * as vscode from "vscode";
 
 import type { Questions } from "../questions.ts";
-import { type DiffRequest, isDiff, isOpenNotebook, plain, type Stale } from "../state/proposal.ts";
+import { type DiffRequest, isDiff, plain, type Stale } from "../state/proposal.ts";
 import type { Proposals } from "./proposals.ts";
 
 interface Watched {
   readonly request: DiffRequest;
   readonly watcher: vscode.FileSystemWatcher;
+  /** Whether there was a file when the question came: an editor may show one that was never saved. */
+  readonly wasThere: Promise<boolean>;
   /** How often the file was looked at: the last look counts, whichever ends first. */
   looks: number;
 }
@@ -32,6 +34,9 @@ export class Staleness implements vscode.Disposable {
       questions.onDidAllow((request) => isDiff(request) && this.#expect(request, proposals.text(request))),
       questions.onDidChange(() => this.#update()),
       vscode.workspace.onDidChangeTextDocument(({ document }) => this.#lookIn(document.uri)),
+      vscode.workspace.onDidChangeNotebookDocument(({ notebook }) => this.#lookIn(notebook.uri)),
+      vscode.workspace.onDidOpenNotebookDocument(({ uri }) => this.#lookIn(uri)),
+      vscode.workspace.onDidCloseNotebookDocument(({ uri }) => this.#lookIn(uri)),
       vscode.workspace.onDidOpenTextDocument(({ uri }) => this.#lookIn(uri)),
       vscode.workspace.onDidCloseTextDocument(({ uri }) => this.#lookIn(uri)),
     ];
@@ -61,7 +66,8 @@ export class Staleness implements vscode.Disposable {
     for (const request of this.#questions.list().filter(isDiff)) {
       if (this.#watched.has(request.requestId)) continue;
       this.#expect(request, request.preview.oldText, request.preview.newText);
-      this.#watched.set(request.requestId, { request, watcher: this.#watch(request), looks: 0 });
+      const wasThere = isThere(vscode.Uri.parse(request.preview.uri));
+      this.#watched.set(request.requestId, { request, watcher: this.#watch(request), wasThere, looks: 0 });
       void this.#look(request);
     }
     const open = new Set([...this.#watched.values()].map(({ request }) => keyOf(request)));
@@ -99,7 +105,7 @@ export class Staleness implements vscode.Disposable {
     const watched = this.#watched.get(requestId);
     if (!watched) return;
     const look = ++watched.looks;
-    const stale = await this.#find(request);
+    const stale = await this.#find(watched);
     const isLast = this.#watched.get(requestId)?.looks === look;
     if (!isLast || stale === this.#stale.get(requestId)) return;
     if (stale) this.#stale.set(requestId, stale);
@@ -107,14 +113,15 @@ export class Staleness implements vscode.Disposable {
     this.#changes.fire(requestId);
   }
 
-  async #find(request: DiffRequest): Promise<Stale | undefined> {
-    if (isOpenNotebook(request.preview)) return undefined;
-    const text = await textAt(vscode.Uri.parse(request.preview.uri));
+  async #find({ request, wasThere }: Watched): Promise<Stale | undefined> {
+    const uri = vscode.Uri.parse(request.preview.uri);
     const { oldText } = request.preview;
-    if (text === "missing") return oldText === null ? undefined : "gone";
-    if (text === undefined || this.#expected.get(keyOf(request))?.has(plain(text.shown))) return undefined;
+    // What is open may be shown for long after the file is gone.
+    if (oldText !== null && (await wasThere) && !(await isThere(uri))) return "gone";
+    const text = openText(uri) ?? (await textOnDisk(uri));
+    if (text === undefined || this.#expected.get(keyOf(request))?.has(plain(text))) return undefined;
     // What is no character may be shown as more or fewer signs for that.
-    return text.shown.includes("\uFFFD") ? undefined : "changed";
+    return text.includes("\uFFFD") ? undefined : "changed";
   }
 }
 
@@ -122,15 +129,35 @@ function keyOf({ batch, preview }: DiffRequest): string {
   return JSON.stringify([batch.id, preview.uri]);
 }
 
-/** The text of a file as the editor has it; undefined when it is not known. */
-async function textAt(uri: vscode.Uri): Promise<{ readonly shown: string } | "missing" | undefined> {
-  const open = vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
-  if (open && !open.isClosed) return { shown: open.getText() };
+/** The text of a file that is open, as agents read it: a notebook as a script with a line above each cell. */
+function openText(uri: vscode.Uri): string | undefined {
+  const isIt = (open: { readonly uri: vscode.Uri; readonly isClosed: boolean }): boolean =>
+    !open.isClosed && open.uri.toString() === uri.toString();
+  const cells = vscode.workspace.notebookDocuments.find(isIt)?.getCells();
+  const script = cells?.map(({ kind, document }) => {
+    const head = kind === vscode.NotebookCellKind.Code ? "# %%" : "# %% [markdown]";
+    return `${head}\n${document.getText().trimEnd()}\n`;
+  });
+  return script?.join("\n") ?? vscode.workspace.textDocuments.find(isIt)?.getText();
+}
+
+/** The text of a file on disk; undefined when it is not known. */
+async function textOnDisk(uri: vscode.Uri): Promise<string | undefined> {
   try {
     // In another encoding it may have been read another way.
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await vscode.workspace.fs.readFile(uri));
-    return text.includes("\0") ? undefined : { shown: text };
+    return text.includes("\0") ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether there is a file, as far as that can be told. */
+async function isThere(uri: vscode.Uri): Promise<boolean> {
+  try {
+    await vscode.workspace.fs.stat(uri);
+    return true;
   } catch (error) {
-    return error instanceof vscode.FileSystemError && error.code === "FileNotFound" ? "missing" : undefined;
+    return !(error instanceof vscode.FileSystemError && error.code === "FileNotFound");
   }
 }

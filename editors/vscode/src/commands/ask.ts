@@ -59,9 +59,11 @@ export function askCommands(deputy: Deputy): CommandTable {
 
 /** Prompts, and explains what goes wrong unless the chat shows it; false when the prompt did not reach the agent. */
 export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
-  deputy.sent.add(prompt);
   try {
-    await deputy.sessions.prompt(await blocksOf(prompt));
+    const blocks = await blocksOf(prompt);
+    const session = await deputy.sessions.present();
+    deputy.sent.set(prompt, session.sessionId);
+    await deputy.sessions.prompt(session, blocks);
     return true;
   } catch (error) {
     // A turn that failed says so in the chat, with what to do.

@@ -27,8 +27,8 @@ export interface Deputy {
   readonly inbox: Inbox;
   readonly history: History;
   readonly status: StatusItem;
-  /** Prompts that wait or run, as they were written. */
-  readonly sent: Set<Prompt>;
+  /** Prompts that wait or run, as they were written, in the order in which they were sent, and their sessions. */
+  readonly sent: Map<Prompt, string>;
   readonly chat: Chat;
   readonly panels: ThreadPanels;
 }

@@ -432,6 +432,39 @@ test("the change to a file that is gone is shown all the same", async (deputy) =
   await until("the diff", () => diffTabs().length === 1);
 });
 
+test("a file that is gone is not made anew because an editor still shows it", async (deputy) => {
+  const backoff = await file("backoff.py");
+  await vscode.window.showTextDocument(backoff);
+  ask("rewrite the loop");
+  const { requestId } = await question(deputy, "write_file");
+  await vscode.workspace.fs.delete(backoff);
+  await until("the question says so", () => deputy.staleness.of(requestId) === "gone");
+  await vscode.commands.executeCommand("deputy.question.approve", requestId);
+  const state = await ended(deputy);
+  assert.deepEqual(results(state, state.primaryId ?? "", "write_file"), [
+    "backoff.py is gone from disk since you read it.",
+  ]);
+  await assert.rejects(onDisk(backoff));
+});
+
+test("a question about an open notebook says that its cells have changed", async (deputy) => {
+  const counts = await file("counts.ipynb");
+  const notebook = await vscode.workspace.openNotebookDocument(counts);
+  await vscode.window.showNotebookDocument(notebook);
+  ask("count in the notebook");
+  const { requestId } = await question(deputy, "edit_file");
+  assert.equal(deputy.staleness.of(requestId), undefined);
+  const cell = notebook.cellAt(notebook.cellCount - 1).document;
+  const edit = new vscode.WorkspaceEdit();
+  edit.insert(cell.uri, new vscode.Position(0, 0), "# mine\n");
+  await vscode.workspace.applyEdit(edit);
+  await until("the question says so", () => deputy.staleness.of(requestId) === "changed");
+  const back = new vscode.WorkspaceEdit();
+  back.delete(cell.uri, new vscode.Range(0, 0, 1, 0));
+  await vscode.workspace.applyEdit(back);
+  await until("it says so no more", () => deputy.staleness.of(requestId) === undefined);
+});
+
 test("a file that is another one by now, as after a change of branch, is left alone, and both are told", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");

@@ -281,7 +281,7 @@ test("a turn that the user stopped is not taken for one that was cut off", async
 });
 
 test("a prompt that the agent has read is not handed back when the server ends", async (deputy) => {
-  const prompted = deputy.sessions.prompt([{ type: "text", text: "take your time" }]);
+  const prompted = deputy.sessions.prompt(await deputy.sessions.present(), [{ type: "text", text: "take your time" }]);
   await until("the stream", () => Object.keys(deputy.sessions.current?.streams ?? {}).length);
   crash();
   await prompted;

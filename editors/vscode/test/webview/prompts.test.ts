@@ -122,6 +122,8 @@ test("a prompt that waits is shown, and can be taken back", async () => {
   assert.equal(page.one(".queued-text").textContent, waiting.text);
   page.button("Take this prompt back").click();
   assert.deepEqual(page.news(), [{ type: "unqueue", promptId: waiting.promptId }]);
+  page.show({ ...page.state, queue: [{ promptId: "2", text: "", pictures: 2 }] });
+  assert.equal(page.one(".queued").textContent.trim(), "2 pictures");
   page.tell({ type: "unsent", text: waiting.text });
   assert.equal((page.one("textarea.prompt") as HTMLTextAreaElement).value, waiting.text);
 });
