@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from deputy_agents.errors import UnknownAgent
-from deputy_agents.event import Question
+from deputy_agents.event import Question, WaitingPrompt
 from deputy_agents.ports import SessionRecord
 from deputy_agents.view import AgentNode, Entry, View
 
@@ -27,7 +27,7 @@ class Reading(Protocol):
 
     def questions(self) -> Sequence[Question]: ...
 
-    def waiting(self) -> Sequence[tuple[str, str]]: ...
+    def waiting(self) -> Sequence[WaitingPrompt]: ...
 
 
 class Snapshot:
@@ -61,6 +61,6 @@ class Snapshot:
         """None: they are asked, and can be answered, in the other process alone."""
         return ()
 
-    def waiting(self) -> Sequence[tuple[str, str]]:
+    def waiting(self) -> Sequence[WaitingPrompt]:
         """None that is known here: prompts that wait are not stored."""
         return ()

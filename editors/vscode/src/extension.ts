@@ -53,7 +53,7 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     questions,
     proposals,
     staleness,
-    approvals: new Approvals(questions, proposals, keep(new Diffs(questions, proposals))),
+    approvals: new Approvals(questions, proposals, staleness, keep(new Diffs(questions, proposals))),
     threads: keep(new Threads(questions, proposals, staleness)),
     agents: keep(new AgentsTree(sessions, server)),
     inbox: keep(new Inbox(questions, sessions)),

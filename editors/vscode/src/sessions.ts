@@ -5,7 +5,7 @@ import { pickFolder } from "./editor.ts";
 import { Pictures } from "./pictures.ts";
 import type { EventParams, PermissionMode, SessionListResult, SessionPromptParams } from "./protocol.ts";
 import { type Server, ServerEnded } from "./server.ts";
-import { emptySession, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
+import { emptySession, isBusy, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
 import { showsPrompt } from "./state/words.ts";
 
 const SHOWN = "deputy.session";
@@ -52,6 +52,11 @@ export class Sessions implements vscode.Disposable {
 
   get current(): SessionState | undefined {
     return this.#current === undefined ? undefined : this.#states.get(this.#current);
+  }
+
+  /** Whether agents work in any session that this window has opened. */
+  get isAnyBusy(): boolean {
+    return [...this.#states.values()].some(isBusy);
   }
 
   get(sessionId: string): SessionState | undefined {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { isOpenNotebook, textSuffix, withEndsOf } from "../src/state/proposal.ts";
+import { type DiffRequest, editedInput, isOpenNotebook, textSuffix, withEndsOf } from "../src/state/proposal.ts";
 
 const MIXED = "one\r\ntwo\nthree\r\nfour\n";
 
@@ -34,4 +34,16 @@ test("a change of a notebook is one of its cells or of its file", () => {
     assert.equal(textSuffix({ ...preview, oldText }), suffix);
   }
   assert.equal(textSuffix({ ...preview, uri: "file:///w/a.py", oldText: "# %%\n" }), "");
+});
+
+test("a line with bytes that are no text is not changed by what is shown in their place", () => {
+  const oldText = "# caf\uFFFD\none\n";
+  const preview = { type: "diff", uri: "file:///w/a.py", oldText, newText: "# caf\uFFFD\ntwo\n" } as const;
+  const request = { tool: "edit_file", input: { path: "a.py" }, preview } as unknown as DiffRequest;
+  assert.throws(() => editedInput(request, "# cafe\ntwo\n"), /put them back, or deny/);
+  assert.deepEqual(editedInput(request, "# caf\uFFFD\nthree\n"), {
+    path: "a.py",
+    old_string: "one\n",
+    new_string: "three\n",
+  });
 });

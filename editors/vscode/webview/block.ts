@@ -88,6 +88,7 @@ export class AgentBlock implements Part {
     const name = oneLine(agent.label, 40);
     const { agentId } = agent;
     const live = hasNotEnded(agent);
+    const hadFocus = this.#actions.contains(document.activeElement);
     fill(
       this.#actions,
       live &&
@@ -96,6 +97,7 @@ export class AgentBlock implements Part {
         iconButton("comment", `Tell ${name} something`, () => view.send({ type: "steer", agentId })),
       !live &&
         !isOthers &&
+        agent.access !== "read_only" &&
         view.around.can.revert &&
         iconButton("discard", `Revert the edits of ${name}`, () => view.send({ type: "revert", agentId })),
       iconButton("link-external", `Open the thread of ${name}`, () => view.send({ type: "thread", agentId })),
@@ -106,6 +108,7 @@ export class AgentBlock implements Part {
           label: `Cancel ${name}`,
         }),
     );
+    if (hadFocus && !this.#actions.contains(document.activeElement)) this.#toggle.focus();
   }
 
   #showResult(view: View, agent: AgentView): void {

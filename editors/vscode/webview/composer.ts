@@ -102,6 +102,7 @@ export class Composer implements Part {
     this.#text.placeholder = snapshot ? "Read only: it is open in another window" : PLACEHOLDER;
     for (const one of [this.#attach, this.#mode, this.#model, this.#submitter]) one.disabled = snapshot;
     const busy = isBusy(view.state);
+    if (!busy && document.activeElement === this.#stop) this.focus();
     this.#stop.hidden = !busy;
     this.#submitter.title = busy ? "Queue (Enter): runs after this turn" : "Send (Enter)";
     const { mode, model, folder } = view.around;

@@ -163,11 +163,11 @@ class PageView {
   }
 
   /**
-   * Keeps the end in sight, unless the user has gone elsewhere; of a question that is higher than the page, the begin
-   * of the change: its answers stay at the edge.
+   * Keeps the end in sight, unless the user has gone elsewhere or writes a reason; of a question that is higher than the
+   * page, the begin of the change: its answers stay at the edge.
    */
   #follow(): void {
-    if (!this.#followsEnd) return;
+    if (!this.#followsEnd || this.#scroll.querySelector(".note:focus")) return;
     this.#scroll.scrollTop = this.#scroll.scrollHeight;
     const card = [...this.#scroll.querySelectorAll<HTMLElement>(".question")].findLast((one) => one.offsetHeight > 0);
     if (card && card.offsetHeight > this.#scroll.clientHeight)

@@ -20,11 +20,15 @@ export class QuestionCard implements Part {
     "aria-label": "Reason of the denial",
   });
   readonly #noteRow: HTMLElement;
+  /** What is to be known before one answers: it stands with the answers. */
+  readonly #notes = h("div", { class: "notes" });
+  readonly #yes: HTMLElement[] = [];
   #drawn: string | undefined;
   #view: View | undefined;
 
   constructor(request: PermissionRequest) {
     this.#request = request;
+    this.#note.addEventListener("keydown", (event) => this.#key(event));
     const words = oneLine(request.title, 160);
     const title = h("span", { class: "question-title", title: words }, words);
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
@@ -73,14 +77,16 @@ export class QuestionCard implements Part {
     const request = this.#request;
     if (isDiff(request)) {
       const preview = edited === undefined ? request.preview : { ...request.preview, newText: edited };
+      fill(this.#body, ...changeOf(diffText(preview, MAX_LINES)));
       fill(
-        this.#body,
-        ...changeOf(diffText(preview, MAX_LINES)),
+        this.#notes,
         edited !== undefined &&
           edited !== request.preview.oldText &&
           h("p", { class: "muted" }, icon("edit"), " Edited by you: this text is what runs."),
         stale && h("p", { class: "stale" }, icon("warning"), ` ${STALE[stale]}`),
       );
+      for (const yes of this.#yes)
+        yes.classList.replace(stale ? "primary" : "secondary", stale ? "secondary" : "primary");
     } else if (request.preview?.type === "command") {
       fill(
         this.#body,
@@ -106,11 +112,14 @@ export class QuestionCard implements Part {
   #answers(): readonly HTMLElement[] {
     const of = (...kinds: readonly OptionKind[]): readonly PermissionOption[] =>
       kinds.flatMap((kind) => this.#request.options.filter((option) => option.kind === kind));
-    const once = of("allow_once", "reject_once").map((option) =>
-      button(nameOfOption(this.#request, option), this.#choosing(option), {
-        class: option.kind === "allow_once" ? "primary" : "secondary",
-      }),
-    );
+    const once = of("allow_once", "reject_once").map((option) => {
+      const isYes = option.kind === "allow_once";
+      const answer = button(nameOfOption(this.#request, option), this.#choosing(option), {
+        class: isYes ? "primary" : "secondary",
+      });
+      if (isYes) this.#yes.push(answer);
+      return answer;
+    });
     const lasting = of("allow_always", "reject_always").map((option) =>
       h(
         "button",
@@ -119,7 +128,7 @@ export class QuestionCard implements Part {
       ),
     );
     const reason = button("Deny with reason…", () => this.#askReason(), { class: "secondary" });
-    return [h("div", { class: "answers" }, ...once, reason), h("div", { class: "lasting" }, ...lasting)];
+    return [h("div", { class: "answers" }, this.#notes, ...once, reason), h("div", { class: "lasting" }, ...lasting)];
   }
 
   #choosing(option: PermissionOption): () => void {
@@ -131,6 +140,16 @@ export class QuestionCard implements Part {
     if (this.#noteRow.hidden) return;
     this.#noteRow.scrollIntoView({ block: "nearest" });
     this.#note.focus({ preventScroll: true });
+  }
+
+  /** No key that ends the reason says yes. */
+  #key(event: KeyboardEvent): void {
+    if (event.key === "Escape") {
+      this.#noteRow.hidden = true;
+      this.element.focus();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#deny(this.#note.value);
+    else return;
+    event.preventDefault();
   }
 
   #deny(note: string): void {

@@ -32,6 +32,9 @@ async def test_questions_are_answered_in_the_inbox_one_by_one_and_all_of_an_agen
     await expect(window.row("edit_file")).to_have_count(1)
     assert "limit - 1" in window.text("backoff.py")
     await window.press(window.row("1 question"), "Approve All of This Agent")
+    dialog = window.page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("edit_file(backoff.py)")
+    await dialog.get_by_role("button", name="Approve").click()
     await expect(window.chat.locator(".message.assistant")).to_have_count(2)
     assert BETTER in window.text("greet.py")
     assert "limit - 1" not in window.text("backoff.py")
@@ -92,6 +95,7 @@ async def test_questions_are_asked_looked_at_and_answered_by_keys_alone(window: 
     await expect(window.page.locator(".modified-in-monaco-diff-editor.focused")).to_be_visible()
     await window.command("Deputy: Approve")
     await expect(window.block("improve the greeting")).to_have_attribute("data-state", "completed")
+    assert await window.page.evaluate("document.activeElement !== document.body")
     assert BETTER in window.text("greet.py")
 
     await window.command("Deputy: Focus on Chat View")

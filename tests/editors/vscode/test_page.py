@@ -38,6 +38,10 @@ IN_SIGHT = """(part) => {
   const above = document.elementFromPoint(left + Math.min(width / 2, 20), top + height / 2);
   return top >= view.top - 1 && bottom <= view.bottom + 1 && (part === above || part.contains(above));
 }"""
+COVERED = """(card) => {
+  const [seen, answers] = [".diff", ".answers"].map((part) => card.querySelector(part).getBoundingClientRect());
+  return answers.top < seen.bottom - 1;
+}"""
 ANIMATIONS = """() => [...document.querySelectorAll(".codicon-modifier-spin")]
   .map((sign) => getComputedStyle(sign).animationName)"""
 
@@ -102,8 +106,16 @@ async def test_in_a_low_view_the_reason_of_a_denial_comes_into_sight(browser: Br
         row = card.locator(".note-row")
         reason = row.get_by_role("textbox")
         await expect(reason).to_be_focused()
+        await page.wait_for_timeout(1_500)  # the clock is drawn anew each second
         for part in (reason, row.get_by_role("button", name="Deny with this reason")):
             assert await part.evaluate(IN_SIGHT), await part.inner_text()
+
+
+async def test_in_a_narrow_view_answers_do_not_cover_what_they_are_about(browser: BrowserContext) -> None:
+    async with chat(browser, {"width": 170, "height": 420}, recorded("questions", ASKED)) as page:
+        card = page.locator(".question").first
+        await card.evaluate("(card) => card.scrollIntoView({ block: 'start' })")
+        assert not await card.evaluate(COVERED)
 
 
 async def test_what_another_window_works_in_stands_still(browser: BrowserContext) -> None:

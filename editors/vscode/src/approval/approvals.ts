@@ -1,7 +1,7 @@
 /** What the user can do with a question. Only the gestures here answer one. */
 import * as vscode from "vscode";
 
-import type { PermissionOption } from "../protocol.ts";
+import type { PermissionOption, PermissionRequest } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
 import {
   editedInput,
@@ -10,21 +10,30 @@ import {
   hunksOf,
   isDiff,
   isOpenNotebook,
-  isSeenByTitle,
+  inList,
+  isSeenInList,
+  STALE,
+  type DiffRequest,
   withoutHunk,
 } from "../state/proposal.ts";
-import { oneLine } from "../state/words.ts";
+import { nameOf, oneLine } from "../state/words.ts";
 import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
+import type { Staleness } from "./staleness.ts";
+
+/** Questions that a dialog lists. */
+const MAX_LISTED = 20;
 
 export class Approvals {
   readonly #questions: Questions;
   readonly #proposals: Proposals;
+  readonly #staleness: Staleness;
   readonly #diffs: Diffs;
 
-  constructor(questions: Questions, proposals: Proposals, diffs: Diffs) {
+  constructor(questions: Questions, proposals: Proposals, staleness: Staleness, diffs: Diffs) {
     this.#questions = questions;
     this.#proposals = proposals;
+    this.#staleness = staleness;
     this.#diffs = diffs;
   }
 
@@ -34,11 +43,16 @@ export class Approvals {
     if (!request) return this.#tooLate();
     const allows = option.kind === "allow_once" || option.kind === "allow_always";
     try {
-      const input = allows && isDiff(request) ? editedInput(request, this.#proposals.text(request)) : undefined;
+      const input = allows && isDiff(request) ? this.#edited(request) : undefined;
       this.#questions.answer(requestId, option, input && { input });
     } catch (error) {
       void vscode.window.showInformationMessage((error as Error).message);
     }
+  }
+
+  /** Ends when the diffs of questions that were settled so far are closed. */
+  get closing(): Promise<void> {
+    return this.#diffs.closing;
   }
 
   async approve(requestId: string): Promise<void> {
@@ -64,17 +78,44 @@ export class Approvals {
     if (note !== undefined) await this.deny(requestId, note);
   }
 
-  /** Denies what one agent asks now, or approves as much of it as is seen by its titles. */
-  async answerAgent(agentId: string, allow: boolean): Promise<void> {
-    const asked = this.#questions.list().filter(({ agent }) => agent.agentId === agentId);
-    const unseen = allow ? asked.filter((request) => !isSeenByTitle(request)) : [];
-    for (const request of asked.filter((one) => !unseen.includes(one)))
-      await (allow ? this.approve(request.requestId) : this.deny(request.requestId));
-    const [left] = unseen;
+  /** Denies what one agent asks now. */
+  async denyAgent(agentId: string): Promise<void> {
+    for (const { requestId } of this.#of(agentId)) await this.deny(requestId);
+  }
+
+  /** Approves what one agent asks now, as much of it as can be seen whole in a list of it, which is shown first. */
+  async approveAgent(agentId: string): Promise<void> {
+    const asked = this.#of(agentId);
+    const listed = asked.filter(isSeenInList).slice(0, MAX_LISTED);
+    const [first] = listed;
+    if (first) {
+      const count = listed.length === 1 ? "this" : `these ${listed.length}`;
+      const question = `Approve ${count} of ${nameOf(first.agent, 60)}?`;
+      const detail = listed.map((request) => `• ${inList(request)}`).join("\n");
+      if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, "Approve")) !== "Approve") return;
+      for (const { requestId } of listed) if (this.#questions.get(requestId)) await this.approve(requestId);
+    }
+    const [left] = asked.filter((request) => !listed.includes(request));
     if (!left) return;
     const words = `${oneLine(left.title, 100)} has to be looked at before it is approved.`;
     if ((await vscode.window.showInformationMessage(words, "Show")) === "Show")
       await vscode.commands.executeCommand("deputy.question.show", left.requestId);
+  }
+
+  #of(agentId: string): readonly PermissionRequest[] {
+    return this.#questions.list().filter(({ agent }) => agent.agentId === agentId);
+  }
+
+  /**
+   * The tool's input for what the user made of a proposal, if anything.
+   *
+   * @throws Error where that would come to nothing: the question stays, and what was typed with it.
+   */
+  #edited(request: DiffRequest): Readonly<Record<string, unknown>> | undefined {
+    const input = editedInput(request, this.#proposals.text(request));
+    const stale = this.#staleness.of(request.requestId);
+    if (!input || !stale) return input;
+    throw new Error(`${STALE[stale]} What you typed stays in the diff until you deny the change.`);
   }
 
   /** Goes to the place that a question is about: the code with the question at it, or, for a new file, its text. */

@@ -11,11 +11,17 @@ export class Diffs implements vscode.Disposable {
   readonly #questions: Questions;
   readonly #proposals: Proposals;
   readonly #subscription: vscode.Disposable;
+  #closing = Promise.resolve();
 
   constructor(questions: Questions, proposals: Proposals) {
     this.#questions = questions;
     this.#proposals = proposals;
-    this.#subscription = questions.onDidChange(() => void this.#closeSettled());
+    this.#subscription = questions.onDidChange(() => (this.#closing = this.#closeSettled()));
+  }
+
+  /** Ends when the diffs of questions that were settled so far are closed. */
+  get closing(): Promise<void> {
+    return this.#closing;
   }
 
   async open(request: DiffRequest): Promise<void> {

@@ -36,10 +36,11 @@ export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
     const top = hunks[0] ? lineOf(hunks[0]) : 0;
     const stale = this.#staleness.of(requestId);
     return [
-      ...(stale ? [at(top, `$(warning) ${STALE[stale]}`, "")] : []),
       at(top, "$(check) Approve", "deputy.question.approve", requestId),
       at(top, "$(close) Deny", "deputy.question.deny", requestId),
       at(top, "$(comment) Deny with reason…", "deputy.question.denyWithReason", requestId),
+      // What they say may be longer than there is room for.
+      ...(stale ? [at(top, `$(warning) ${STALE[stale]}`, "")] : []),
       ...(request.preview.oldText === null
         ? []
         : hunks.map((hunk, index) =>

@@ -18,11 +18,28 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
     if ("kind" in which) return which.kind === "question" ? which.requestId : "";
     return threads.requestId("thread" in which ? which.thread : which) ?? "";
   };
-  /** The question that the editor with the focus is about: its proposal, or the file that it would change. */
-  const here = (): string | undefined => {
-    const shown = vscode.window.activeTextEditor?.document.uri;
-    const at = questions.list().find((request) => isDiff(request) && request.preview.uri === shown?.toString());
-    return (shown && proposals.request(shown)?.requestId) ?? at?.requestId;
+  /** The question that keys have led to last, and where that was. */
+  let led: { readonly requestId: string; readonly place: string } | undefined;
+  /**
+   * The question at the cursor, or the nearest in the file of the editor with the focus; `isAt` tells whether the cursor
+   * is there.
+   */
+  const here = (): { readonly requestId: string; readonly isAt: boolean } | undefined => {
+    if (led?.place === placeOfCursor() && questions.get(led.requestId)) return { requestId: led.requestId, isAt: true };
+    const editor = vscode.window.activeTextEditor;
+    if (!editor) return undefined;
+    const { document, selection } = editor;
+    const proposed = proposals.request(document.uri);
+    if (proposed) return { requestId: proposed.requestId, isAt: true };
+    const [nearest] = questions
+      .list()
+      .filter((request) => isDiff(request) && request.preview.uri === document.uri.toString())
+      .map(({ requestId }) => {
+        const line = threads.get(requestId)?.range?.start.line ?? 0;
+        return { requestId, distance: Math.abs(line - selection.active.line) };
+      })
+      .sort((one, other) => one.distance - other.distance);
+    return nearest && { requestId: nearest.requestId, isAt: nearest.distance === 0 };
   };
   /** Asks which question is meant; none when the user picks none. */
   const pick = async (): Promise<string | undefined> => {
@@ -38,22 +55,32 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
   const answering = (run: (requestId: string) => unknown) => async (which?: Which) => {
     const shown = vscode.window.activeTextEditor?.document.uri;
     const id = which === undefined ? (shown && named(shown)) || (await pick()) : named(which);
-    return id === undefined ? undefined : run(id);
+    if (id === undefined) return;
+    const isRow = typeof which === "object" && "kind" in which;
+    const isInDiff = !isRow && shown !== undefined && proposals.request(shown) !== undefined;
+    await run(id);
+    if (!isInDiff) return;
+    // The editor that had the focus is closed: it goes to the one below.
+    await approvals.closing;
+    await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
   };
   const lookingAt = (run: (requestId: string) => unknown) => async (which?: Which) => {
-    const id = which === undefined ? (here() ?? (await pick())) : named(which);
+    const id = which === undefined ? (here()?.requestId ?? (await pick())) : named(which);
     return id === undefined ? undefined : run(id);
   };
   /** Yes to what has to be looked at first leads there. */
-  const approving = (run: (requestId: string) => unknown) =>
-    answering((id) => {
-      const request = questions.get(id);
-      return !request || isSeenByTitle(request) ? run(id) : vscode.commands.executeCommand("deputy.question.show", id);
-    });
-  const ofAgent = (allow: boolean) => (item?: InboxItem) =>
-    item?.kind === "agent"
-      ? approvals.answerAgent(item.agentId, allow)
-      : vscode.commands.executeCommand("deputy.questions.focus");
+  const approving =
+    (run: (requestId: string) => unknown) =>
+    (which?: Which): Promise<unknown> => {
+      const isRow = typeof which === "object" && "kind" in which;
+      return answering((id) => {
+        const request = questions.get(id);
+        const isSeen = !request || (isRow ? isDiff(request) : isSeenByTitle(request));
+        return isSeen ? run(id) : vscode.commands.executeCommand("deputy.question.show", id);
+      })(which);
+    };
+  const ofAgent = (run: (agentId: string) => Promise<void>) => (item?: InboxItem) =>
+    item?.kind === "agent" ? run(item.agentId) : vscode.commands.executeCommand("deputy.questions.focus");
   return {
     "deputy.question.approve": approving((id) => approvals.approve(id)),
     "deputy.question.approveAlways": approving((id) => {
@@ -62,22 +89,34 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
     }),
     "deputy.question.deny": answering((id) => approvals.deny(id)),
     "deputy.question.denyWithReason": answering((id) => approvals.denyWithReason(id)),
-    "deputy.question.denyWithNote": (reply: vscode.CommentReply) => approvals.deny(named(reply), reply.text),
+    "deputy.question.denyWithNote": async (reply: vscode.CommentReply) => {
+      await approvals.deny(named(reply), reply.text);
+      // The box that had the focus goes with its question.
+      await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
+    },
     "deputy.question.openDiff": lookingAt((id) => approvals.openDiff(id)),
     "deputy.question.openBatch": lookingAt((id) => approvals.openBatch(id)),
     "deputy.question.rejectHunk": (uri: vscode.Uri, index: number) => approvals.rejectHunk(uri, index),
     "deputy.question.show": lookingAt(async (id) => {
       const request = questions.get(id);
-      if (!request || isDiff(request)) return approvals.show(id);
-      if (request.sessionId !== sessions.current?.sessionId) await sessions.open(request.sessionId);
-      return chat.show(id);
+      if (request && request.sessionId !== sessions.current?.sessionId) await sessions.open(request.sessionId);
+      return !request || isDiff(request) ? approvals.show(id) : chat.show(id);
     }),
-    "deputy.question.next": () => {
+    "deputy.question.next": async () => {
       const all = questions.list().map(({ requestId }) => requestId);
-      const next = all[(all.indexOf(here() ?? "") + 1) % Math.max(1, all.length)];
-      return next === undefined ? undefined : vscode.commands.executeCommand("deputy.question.show", next);
+      const from = here();
+      const index = from === undefined ? 0 : all.indexOf(from.requestId) + (from.isAt ? 1 : 0);
+      const requestId = all[index % Math.max(1, all.length)];
+      if (requestId === undefined) return;
+      await vscode.commands.executeCommand("deputy.question.show", requestId);
+      led = { requestId, place: placeOfCursor() };
     },
-    "deputy.inbox.approveAgent": ofAgent(true),
-    "deputy.inbox.denyAgent": ofAgent(false),
+    "deputy.inbox.approveAgent": ofAgent((agentId) => approvals.approveAgent(agentId)),
+    "deputy.inbox.denyAgent": ofAgent((agentId) => approvals.denyAgent(agentId)),
   };
+}
+
+function placeOfCursor(): string {
+  const editor = vscode.window.activeTextEditor;
+  return editor ? `${editor.document.uri.toString()}#${editor.selection.active.line}` : "";
 }

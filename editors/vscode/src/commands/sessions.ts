@@ -69,6 +69,14 @@ export function sessionCommands(deputy: Deputy): CommandTable {
     "deputy.setModel": () => setModel(deputy),
     "deputy.rules": () => showRules(deputy),
     "deputy.restartServer": async () => {
+      const question = "Restart Deputy's server while agents work?";
+      const detail = "What they do is cut off, and their questions go; it can be continued afterwards.";
+      if (
+        sessions.isAnyBusy &&
+        server.state === "running" &&
+        (await vscode.window.showWarningMessage(question, { modal: true, detail }, "Restart")) !== "Restart"
+      )
+        return;
       deputy.questions.clear();
       await server.restart();
     },

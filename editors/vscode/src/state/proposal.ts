@@ -2,7 +2,7 @@
 import { diffArrays, structuredPatch } from "diff";
 
 import type { DiffPreview, PermissionOption, PermissionRequest } from "../protocol.ts";
-import { hides, oneLine, visible } from "./words.ts";
+import { hides, oneLine, pathOf, visible } from "./words.ts";
 
 /** A place where proposal and file differ. Lines count from 0; a range without lines is empty. */
 export interface Hunk {
@@ -89,6 +89,22 @@ export function isSeenByTitle(request: PermissionRequest): boolean {
   return tool === "shell" && !hides(preview.command) && briefTitle(request).includes(preview.command);
 }
 
+/** Characters of a command that a dialog shows. */
+const MAX_IN_DIALOG = 400;
+
+/** What a dialog says of a question: a command whole. */
+export function inList(request: PermissionRequest): string {
+  const { preview } = request;
+  return preview?.type === "command" ? `${preview.command} (in ${pathOf(preview.cwd)})` : briefTitle(request);
+}
+
+/** Whether all that has to be seen of a question stands in such a list. */
+export function isSeenInList(request: PermissionRequest): boolean {
+  const { tool, preview } = request;
+  if (preview?.type !== "command") return isDiff(request);
+  return tool === "shell" && !hides(preview.command) && oneLine(preview.command, MAX_IN_DIALOG) === preview.command;
+}
+
 /** The question's title without the label of its agent, where that stands beside it. */
 export function withoutLabel({ title, agent }: PermissionRequest): string {
   return title.replace(`[${agent.label}] `, "");
@@ -150,7 +166,11 @@ export function editedInput(request: DiffRequest, text: string): Readonly<Record
   if (request.tool === "write_file") return { ...request.input, content: text };
   if (request.tool === "edit_file" && oldText) {
     const { replace_all: _, ...input } = request.input;
-    return { ...input, ...replacement(oldText, text) };
+    const edit = replacement(oldText, text);
+    // What is no character of UTF-8 is shown as this sign, which is not in the file.
+    if (edit.old_string.includes("\uFFFD"))
+      throw new Error("Lines with bytes that are no text cannot be changed here: put them back, or deny the change.");
+    return { ...input, ...edit };
   }
   throw new Error(`A proposal of ${request.tool} cannot be changed; approve or deny it.`);
 }

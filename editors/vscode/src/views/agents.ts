@@ -120,7 +120,8 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
 
   #context(agent: AgentView, isPrimary: boolean): string {
     const state = hasNotEnded(agent) ? "running" : "ended";
-    const revert = !hasNotEnded(agent) && this.#server.has("deputy/agent/revert") ? ".revert" : "";
+    const mayHaveEdited = !hasNotEnded(agent) && agent.access !== "read_only";
+    const revert = mayHaveEdited && this.#server.has("deputy/agent/revert") ? ".revert" : "";
     return `${isPrimary ? "primary" : "child"}.${state}${revert}`;
   }
 }

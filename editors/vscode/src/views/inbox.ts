@@ -5,7 +5,7 @@ import type { PermissionRequest } from "../protocol.ts";
 import type { Questions } from "../questions.ts";
 import type { Sessions } from "../sessions.ts";
 import { folderName } from "../editor.ts";
-import { briefTitle, isDiff, isSeenByTitle } from "../state/proposal.ts";
+import { briefTitle, isDiff } from "../state/proposal.ts";
 import { nameOf, oneLine, visible } from "../state/words.ts";
 
 /** The questions of one agent, or one of them. */
@@ -77,7 +77,7 @@ export class Inbox implements vscode.TreeDataProvider<InboxItem>, vscode.Disposa
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
     row.description = [of, folderOf(request), this.#sessionOf(request)].filter(Boolean).join(" · ");
     row.tooltip = tooltip(request);
-    row.contextValue = isDiff(request) ? "question.diff" : isSeenByTitle(request) ? "question" : "question.unseen";
+    row.contextValue = isDiff(request) ? "question.diff" : "question.unseen"; // the end of a command may be cut
     row.command = { title: "Show", command: "deputy.question.show", arguments: [{ kind: "question", requestId }] };
     return row;
   }

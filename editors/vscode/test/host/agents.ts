@@ -69,7 +69,7 @@ test("the tree has the agents by start, below the primary, with what can be done
     [
       ["read the callers…", "child.running"],
       ["read the tests…", "child.running"],
-      ["read the history…", "child.ended.revert"],
+      ["read the history…", "child.ended"], // it could only read
     ],
   );
   // What the editor may cut is whole for those who hear it or point at it; the time comes first, and stays in sight.

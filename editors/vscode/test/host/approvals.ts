@@ -49,6 +49,11 @@ function diffTabs(): readonly vscode.Tab[] {
     .filter((tab) => tab.input instanceof vscode.TabInputTextDiff);
 }
 
+/** The proposed sides of the diffs that are open. */
+function shownDiffs(): readonly vscode.Uri[] {
+  return diffTabs().flatMap(({ input }) => (input instanceof vscode.TabInputTextDiff ? [input.modified] : []));
+}
+
 function batchTab(): vscode.Tab | undefined {
   const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
   return tabs.find(({ label }) => label.startsWith("Changes proposed by Deputy"));
@@ -213,7 +218,16 @@ test("all questions of one agent are approved at once", async (deputy) => {
   const [row] = deputy.inbox.getChildren();
   assert.deepEqual(row, { kind: "agent", agentId: agent.agentId, label: "Deputy" });
   assert.equal(deputy.inbox.view.badge?.value, 2);
+  const told: unknown[][] = [];
+  let restore = heard("showWarningMessage", told);
   await vscode.commands.executeCommand("deputy.inbox.approveAgent", row);
+  restore();
+  const detail = "• edit_file(greet.py)\n• edit_file(backoff.py)";
+  assert.deepEqual(told, [["Approve these 2 of Deputy?", { modal: true, detail }, "Approve"]]);
+  assert.equal(deputy.questions.list().length, 2); // the dialog was left without a yes
+  restore = heard("showWarningMessage", told, "Approve");
+  await vscode.commands.executeCommand("deputy.inbox.approveAgent", row);
+  restore();
   await ended(deputy);
   assert.ok((await onDisk(greet)).includes(BETTER));
   assert.ok((await onDisk(backoff)).includes("attempt > limit:"));
@@ -390,13 +404,21 @@ test("what has to be looked at is approved neither by its row nor with the rest 
   const contexts = [command.requestId, "start"].map(
     (requestId) => deputy.inbox.getTreeItem({ kind: "question", requestId }).contextValue,
   );
-  assert.deepEqual(contexts, ["question", "question.unseen"]);
+  assert.deepEqual(contexts, ["question.unseen", "question.unseen"]);
+  await vscode.commands.executeCommand("deputy.question.approve", { kind: "question", requestId: command.requestId });
+  assert.ok(deputy.questions.get(command.requestId));
   const told: unknown[][] = [];
   const restore = heard("showInformationMessage", told);
   await vscode.commands.executeCommand("deputy.question.approve", "start");
   const { agentId, label } = command.agent;
+  const listed: unknown[][] = [];
+  const restoreDialog = heard("showWarningMessage", listed, "Approve");
   await vscode.commands.executeCommand("deputy.inbox.approveAgent", { kind: "agent", agentId, label });
+  restoreDialog();
   restore();
+  const folder = vscode.workspace.workspaceFolders?.[0]?.uri.path ?? "";
+  const detail = `• ls *.py | sort (in ${folder})`;
+  assert.deepEqual(listed, [["Approve this of Deputy?", { modal: true, detail }, "Approve"]]);
   assert.deepEqual(told, [["mcp(time) has to be looked at before it is approved.", "Show"]]);
   assert.deepEqual(
     deputy.questions.list().map(({ requestId }) => requestId),
@@ -430,6 +452,48 @@ test("the change to a file that is gone is shown all the same", async (deputy) =
   restore();
   assert.deepEqual(told, [["backoff.py is not there any more: this is the change proposed for it."]]);
   await until("the diff", () => diffTabs().length === 1);
+});
+
+test("keys lead from question to question, and what is looked at is the one at the cursor", async (deputy) => {
+  const greet = await file("greet.py");
+  await vscode.window.showTextDocument(greet);
+  ask("improve it twice");
+  await until("both questions", () => deputy.questions.list().length === 2);
+  const lines: (number | undefined)[] = [];
+  for (let count = 0; count < 4; count++) {
+    await vscode.commands.executeCommand("deputy.question.next");
+    lines.push(vscode.window.activeTextEditor?.selection.active.line);
+  }
+  const places = deputy.questions.list().map(({ requestId }) => deputy.threads.get(requestId)?.range?.start.line);
+  assert.deepEqual(new Set(lines.slice(0, 2)), new Set(places));
+  assert.deepEqual(lines.slice(2), lines.slice(0, 2));
+  const led = deputy.questions.list()[places.indexOf(lines[3])];
+  assert.ok(led);
+  await vscode.commands.executeCommand("deputy.question.openDiff");
+  await until("its diff", () => shownDiffs()[0]?.query === `new/${led.requestId}`);
+  await vscode.commands.executeCommand("deputy.question.deny");
+  assert.equal(deputy.questions.get(led.requestId), undefined);
+  assert.equal(deputy.questions.list().length, 1);
+});
+
+test("what was typed into a proposal is not lost to a file that has changed since", async (deputy) => {
+  const greet = await file("greet.py");
+  ask("improve the greeting");
+  const { requestId } = await question(deputy, "edit_file");
+  await vscode.commands.executeCommand("deputy.question.openDiff", requestId);
+  const proposed = await until("the diff", () => shownDiffs()[0]);
+  const edit = new vscode.WorkspaceEdit();
+  edit.insert(proposed, new vscode.Position(0, 0), "# precious\n");
+  await vscode.workspace.applyEdit(edit);
+  await vscode.workspace.fs.writeFile(greet, Buffer.from(`${await onDisk(greet)}# mine\n`));
+  await until("the question says so", () => deputy.staleness.of(requestId) === "changed");
+  const told: unknown[][] = [];
+  const restore = heard("showInformationMessage", told);
+  await vscode.commands.executeCommand("deputy.question.approve", requestId);
+  restore();
+  assert.match(String(told[0]?.[0]), /has changed since.* What you typed stays in the diff/);
+  assert.ok(deputy.questions.get(requestId));
+  assert.equal(diffTabs().length, 1);
 });
 
 test("a file that is gone is not made anew because an editor still shows it", async (deputy) => {

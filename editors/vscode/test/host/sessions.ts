@@ -131,6 +131,21 @@ test("a server that keeps crashing is said to, and starts again when it is asked
   }
 });
 
+test("a server in which agents work is restarted when the user has said so", async (deputy) => {
+  ask("take your time");
+  await until("the turn", () => deputy.sessions.current?.turn);
+  const told: unknown[][] = [];
+  let restore = heard("showWarningMessage", told);
+  await vscode.commands.executeCommand("deputy.restartServer");
+  restore();
+  assert.equal(told[0]?.[0], "Restart Deputy's server while agents work?");
+  assert.ok(deputy.sessions.current?.turn);
+  restore = heard("showWarningMessage", told, "Restart");
+  await vscode.commands.executeCommand("deputy.restartServer");
+  restore();
+  await until("what was cut off", () => deputy.sessions.current && isInterrupted(deputy.sessions.current));
+});
+
 test("however often it is restarted, one server runs at the end", async (deputy) => {
   const told: unknown[][] = [];
   const restore = heard("showErrorMessage", told);

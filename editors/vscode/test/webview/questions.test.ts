@@ -127,7 +127,7 @@ test("a proposal that the user has changed is shown as changed", async () => {
     page.all(".diff .added").map(({ textContent }) => textContent),
     ["+three\n"],
   );
-  assert.ok(page.one(".question-body").textContent.includes("Edited by you"));
+  assert.ok(page.one(".question .notes").textContent.includes("Edited by you"));
   page.show(
     { ...state, questions: { [request.requestId]: { ...request, preview } } },
     { edits: { [request.requestId]: "one\n" } },
@@ -162,4 +162,37 @@ test("a command that is too long to be in sight as a whole says so", async () =>
   assert.ok(!shown("make test").includes("scroll"));
   assert.match(shown(`make test #${"x".repeat(2990)}; rm -rf ~`), /3.011 characters: scroll to see all of it/);
   assert.match(shown(`make test${"\n".repeat(50)}rm`), /61 characters: scroll to see all of it/);
+});
+
+test("a reason is left by Escape, and sent by Ctrl+Enter; no key in it says yes", async () => {
+  const page = await open();
+  page.show(after(ASKING.slice(0, 1)));
+  const [card] = page.all(".question");
+  assert.ok(card);
+  page.button("Deny with reason…", card).click();
+  const note = card.querySelector<HTMLTextAreaElement>(".note");
+  assert.ok(note);
+  const row = note.parentElement;
+  page.key(note, "Escape");
+  assert.ok(row?.hidden);
+  assert.equal(document.activeElement, card);
+  page.button("Deny with reason…", card).click();
+  note.value = "not now";
+  page.key(note, "Enter");
+  assert.deepEqual(page.news(), []);
+  page.key(note, "Enter", { ctrlKey: true });
+  assert.deepEqual(page.news(), [{ type: "deny", requestId: card.dataset["request"], note: "not now" }]);
+});
+
+test("yes stands out no more where it would come to nothing", async () => {
+  const page = await open();
+  const asking = after(ASKING.slice(0, 1));
+  page.show(asking);
+  const [requestId = ""] = Object.keys(asking.questions);
+  const yes = (): string => page.all(".question")[0]?.querySelector(".answers button")?.className ?? "";
+  assert.match(yes(), /primary/);
+  page.show(asking, { stale: { [requestId]: "changed" } });
+  assert.match(yes(), /secondary/);
+  page.show(asking);
+  assert.match(yes(), /primary/);
 });

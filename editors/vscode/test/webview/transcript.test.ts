@@ -54,6 +54,16 @@ test("Cancel is on each block that runs, names its agent, and is gone when that 
   assert.ok(page.all(".block button").every((button) => !button.getAttribute("aria-label")?.startsWith("Cancel")));
 });
 
+test("who has cancelled by keys goes on at the block", async () => {
+  const page = await open();
+  page.show(after(LOOK.slice(0, 5)));
+  const block = page.all(".block").find(({ dataset }) => dataset["state"] === "running");
+  assert.ok(block);
+  [...block.querySelectorAll<HTMLElement>("button")].at(-1)?.focus();
+  page.show(after(LOOK));
+  assert.equal(document.activeElement, block.querySelector(".block-toggle"));
+});
+
 test("what works in another window can be looked at, and read again, but not stopped from here", async () => {
   const page = await open();
   page.show({ ...after(LOOK.slice(0, 5)), snapshot: true });
