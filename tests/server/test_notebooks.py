@@ -73,9 +73,10 @@ async def test_an_open_notebook_is_read_as_the_text_of_its_cells(deputy: Deputie
         assert "cells" not in said
 
 
+@pytest.mark.parametrize("lag", [0, 1], ids=["counted at once", "counted later"])
 @asynchronous
 async def test_a_change_of_an_open_notebook_is_made_in_the_cell_that_it_is_about(
-    deputy: Deputies, workspace: Path
+    deputy: Deputies, workspace: Path, lag: int
 ) -> None:
     path = workspace / "a.ipynb"
     path.write_text('{"cells": []}')
@@ -88,7 +89,7 @@ async def test_a_change_of_an_open_notebook_is_made_in_the_cell_that_it_is_about
         [change] = params["edit"]["documentChanges"]
         told = [{"range": edit["range"], "text": edit["newText"]} for edit in change["edits"]]
         text = {"document": {"uri": change["textDocument"]["uri"], "version": version}, "changes": told}
-        changed = {"version": version, "uri": path.as_uri()}
+        changed = {"version": version - lag, "uri": path.as_uri()}
         cells = {"cells": {"textContent": [text]}}
         client.notify("notebookDocument/didChange", {"notebookDocument": changed, "change": cells})
         return {"applied": True}

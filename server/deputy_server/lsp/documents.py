@@ -137,11 +137,18 @@ class Documents(Workspace):
 
     def update_notebook_document(self, params: types.DidChangeNotebookDocumentParams) -> None:
         notebook = self._notebook_documents.get(unquote(params.notebook_document.uri))
-        if notebook is None or params.notebook_document.version <= notebook.version:
+        # An editor may tell a change of a cell before it counts it as one of the notebook.
+        if notebook is None or params.notebook_document.version < notebook.version:
             log.warning("a change of a notebook was ignored: it is not open, or has moved on")
             return
+        if cells := params.change.cells:
+            cells.text_content = [text for text in cells.text_content or () if self._is_newer(text.document)]
         super().update_notebook_document(params)  # pyright: ignore[reportUnknownMemberType]
         self._tell()
+
+    def _is_newer(self, cell: types.VersionedTextDocumentIdentifier) -> bool:
+        known = self.named(cell.uri)
+        return known is not None and (known.version is None or cell.version > known.version)
 
     async def newer(self, versions: Sequence[tuple[Document, int | None]], *, timeout: float) -> bool:
         """Waits until each document has left its version; false when one has not within ``timeout`` seconds."""

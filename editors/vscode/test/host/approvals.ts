@@ -511,6 +511,17 @@ test("a file that is gone is not made anew because an editor still shows it", as
   await assert.rejects(onDisk(backoff));
 });
 
+test("the first change of a notebook since it was opened is made, and known to be made", async (deputy) => {
+  const counts = await file("counts.ipynb");
+  const notebook = await vscode.workspace.openNotebookDocument(counts);
+  await vscode.window.showNotebookDocument(notebook);
+  ask("count in the notebook");
+  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  const state = await ended(deputy);
+  assert.match(results(state, state.primaryId ?? "", "edit_file")[0] ?? "", /^Changed counts\.ipynb/);
+  assert.ok((await onDisk(counts)).includes("print(2)"));
+});
+
 test("a question about an open notebook says that its cells have changed", async (deputy) => {
   const counts = await file("counts.ipynb");
   const notebook = await vscode.workspace.openNotebookDocument(counts);
