@@ -85,8 +85,13 @@ export async function deactivate(): Promise<void> {
 }
 
 function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
-  const restart = explained(server, () => server.restart());
-  keep(key.onDidChange(() => server.state === "running" && void restart()));
+  const renew = explained(server, async () => {
+    if (server.state !== "running") return;
+    const words = "The key is used once Deputy's server has been restarted. Agents work.";
+    if (sessions.isAnyBusy && (await vscode.window.showInformationMessage(words, "Restart")) !== "Restart") return;
+    await server.restart();
+  });
+  keep(key.onDidChange(() => void renew()));
   const configure = explained(server, () => server.configure());
   const trust = explained(server, async () => {
     await server.configure();

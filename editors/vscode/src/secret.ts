@@ -32,8 +32,10 @@ export class ApiKey {
       password: true,
       ignoreFocusOut: true,
     });
-    if (key === undefined) return;
+    const kept = await this.#secrets.get(NAME);
+    if (key === undefined || key.trim() === (kept ?? "")) return;
     if (key.trim()) await this.#secrets.store(NAME, key.trim());
-    else await this.#secrets.delete(NAME);
+    else if ((await vscode.window.showWarningMessage("Forget the key?", { modal: true }, "Forget")) === "Forget")
+      await this.#secrets.delete(NAME);
   }
 }

@@ -135,6 +135,16 @@ async def test_a_window_that_is_reloaded_in_the_midst_of_a_turn_continues_it_by_
     assert GREETING in window.text("greet.py")
 
 
+async def test_a_diff_that_is_restored_after_its_question_is_gone_closes(window: Window) -> None:
+    await window.ask("improve the greeting")
+    await window.question("edit_file").get_by_role("button", name="Open diff").click()
+    tab = window.page.locator(".tab", has_text="proposed by Deputy")
+    await expect(tab).to_be_visible()
+    await window.page.reload()
+    await expect(window.chat.get_by_role("button", name="Continue")).to_be_visible()
+    await expect(tab).to_have_count(0)
+
+
 async def test_a_session_is_read_beside_its_window_and_taken_over_when_that_is_closed_and_leaves_the_archive(
     browser: BrowserContext, workbench: str, window: Window
 ) -> None:

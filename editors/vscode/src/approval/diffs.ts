@@ -17,6 +17,8 @@ export class Diffs implements vscode.Disposable {
     this.#questions = questions;
     this.#proposals = proposals;
     this.#subscription = questions.onDidChange(() => (this.#closing = this.#closeSettled()));
+    // What the editor restores after a reload is of questions that are gone.
+    this.#closing = this.#closeSettled();
   }
 
   /** Ends when the diffs of questions that were settled so far are closed. */

@@ -18,6 +18,8 @@ const MARK = "\uFEFF";
 export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   readonly #questions: Questions;
   readonly #edited = new Map<string, string>();
+  /** What of that was saved, by question: an editor that is reverted goes back to it. */
+  readonly #saved = new Map<string, string>();
   /** What open editors have last seen, by address: they can still save, and so close, when their question is settled. */
   readonly #seen = new Map<string, string>();
   /** How often texts were changed here and not in an editor, by question. */
@@ -65,6 +67,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     const { requestId } = request;
     this.#versions.set(requestId, (this.#versions.get(requestId) ?? 0) + 1);
     this.#keep(request, text);
+    this.#saved.set(requestId, text);
     this.#files.fire([{ type: vscode.FileChangeType.Changed, uri: this.uri(request, "new") }]);
   }
 
@@ -82,7 +85,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   readFile(uri: vscode.Uri): Uint8Array {
-    const text = this.#content(uri);
+    const text = this.#isReverted(uri) ? this.#lastSaved(uri) : this.#content(uri);
     this.#seen.set(uri.toString(), text);
     return Buffer.from(MARK + text);
   }
@@ -92,6 +95,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     const [request, text] = [this.request(uri), new TextDecoder().decode(content)];
     this.#seen.set(uri.toString(), text);
     if (request) this.#keep(request, text);
+    if (request) this.#saved.set(request.requestId, this.text(request));
     this.#files.fire([{ type: vscode.FileChangeType.Changed, uri }]);
   }
 
@@ -121,6 +125,17 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     this.#edits.dispose();
   }
 
+  /** An editor with something unsaved reads only to drop that. */
+  #isReverted(uri: vscode.Uri): boolean {
+    const isIt = (open: vscode.TextDocument): boolean => open.isDirty && open.uri.toString() === uri.toString();
+    return this.request(uri) !== undefined && this.#side(uri) === "new" && vscode.workspace.textDocuments.some(isIt);
+  }
+
+  #lastSaved(uri: vscode.Uri): string {
+    const request = this.request(uri);
+    return this.#saved.get(request?.requestId ?? "") ?? request?.preview.newText ?? "";
+  }
+
   #side(uri: vscode.Uri): Side {
     return uri.query.startsWith("new/") ? "new" : "old";
   }
@@ -148,7 +163,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   #tidy(): void {
-    for (const kept of [this.#edited, this.#versions]) {
+    for (const kept of [this.#edited, this.#saved, this.#versions]) {
       for (const requestId of kept.keys()) if (!this.#questions.get(requestId)) kept.delete(requestId);
     }
     const open = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));

@@ -476,6 +476,30 @@ test("keys lead from question to question, and what is looked at is the one at t
   assert.equal(deputy.questions.list().length, 1);
 });
 
+test("a proposal that is reverted in its editor is as it was proposed, or saved", async (deputy) => {
+  ask("improve the greeting");
+  const request = await question(deputy, "edit_file");
+  assert.ok(isDiff(request));
+  await vscode.commands.executeCommand("deputy.question.openDiff", request.requestId);
+  const proposed = await until("the diff", () => shownDiffs()[0]);
+  const type = async (text: string): Promise<vscode.TextDocument> => {
+    const edit = new vscode.WorkspaceEdit();
+    edit.insert(proposed, new vscode.Position(0, 0), text);
+    await vscode.workspace.applyEdit(edit);
+    await until("what was typed", () => deputy.proposals.text(request).startsWith(text));
+    return vscode.workspace.openTextDocument(proposed);
+  };
+  const document = await type("# one\n");
+  await vscode.commands.executeCommand("workbench.action.files.revert");
+  await until("the proposal", () => deputy.proposals.text(request) === request.preview.newText);
+  assert.equal(document.isDirty, false);
+  await type("# two\n");
+  await document.save();
+  await type("# three\n");
+  await vscode.commands.executeCommand("workbench.action.files.revert");
+  await until("what was saved", () => deputy.proposals.text(request) === `# two\n${request.preview.newText}`);
+});
+
 test("what was typed into a proposal is not lost to a file that has changed since", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");

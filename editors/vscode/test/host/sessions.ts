@@ -321,6 +321,26 @@ test("a server that is not there is named, with the setting to correct and the l
   await until("the server is back", () => deputy.server.state === "running");
 });
 
+test("a key that changes in the midst of work cuts nothing off", async (deputy) => {
+  ask("take your time");
+  await until("the turn", () => deputy.sessions.current?.turn);
+  const told: unknown[][] = [];
+  const restore = heard("showInformationMessage", told);
+  await whileAnswering("showInputBox", "a-key", () =>
+    Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")),
+  );
+  await until("the words", () => told.length);
+  restore();
+  assert.deepEqual(told, [["The key is used once Deputy's server has been restarted. Agents work.", "Restart"]]);
+  assert.ok(deputy.sessions.current?.turn);
+  await vscode.commands.executeCommand("deputy.cancel");
+  await ended(deputy);
+  const restoreDialog = heard("showWarningMessage", [], "Forget");
+  await whileAnswering("showInputBox", "", () => Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")));
+  restoreDialog();
+  await until("the server is back", () => deputy.server.state === "running");
+});
+
 test("the key is kept in the secret storage, and reaches the server by its environment alone", async (deputy) => {
   await whileAnswering("showInputBox", " a-key ", () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")),
@@ -328,7 +348,11 @@ test("the key is kept in the secret storage, and reaches the server by its envir
   assert.deepEqual(await deputy.key.environment(), { ANTHROPIC_API_KEY: "a-key" });
   const settings = JSON.stringify(vscode.workspace.getConfiguration("deputy"));
   assert.ok(!settings.includes("a-key"));
+  const told: unknown[][] = [];
+  const restore = heard("showWarningMessage", told, "Forget");
   await whileAnswering("showInputBox", "", () => Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")));
+  restore();
+  assert.deepEqual(told, [["Forget the key?", { modal: true }, "Forget"]]);
   assert.deepEqual(await deputy.key.environment(), {});
   await until("the server is back", () => deputy.server.state === "running");
 });

@@ -114,6 +114,14 @@ test("what is written whole already is not offered, and Enter sends it", async (
   assert.equal(page.news()[0]?.type, "prompt");
 });
 
+test("who has stopped by keys goes on in the box", async () => {
+  const page = await open();
+  page.hear(log("plan_and_queue").slice(0, 1).flat());
+  page.button("Stop all agents of this session").focus();
+  page.show({ ...page.state, turn: undefined, agents: {} });
+  assert.equal(document.activeElement, page.one("textarea.prompt"));
+});
+
 test("a prompt that waits is shown, and can be taken back", async () => {
   const page = await open();
   page.hear(log("plan_and_queue").slice(0, 4).flat());
