@@ -1,7 +1,7 @@
 """Clients that support work-done progress get one token per run of a child: `deputy/<agentId>` for the first run and
 `deputy/<agentId>/<run>` for later ones, created when the run starts. It begins with the title `<definition>: <label>`
-and `cancellable: true`, reports `<activity> (n tool calls)` at most ten times a second, and ends with the outcome.
-`window/workDoneProgress/cancel` cancels that child alone.
+and `cancellable: true`, reports `<activity> (n tool calls)` at most ten times a second, `waits for you` while a
+question of it is open, and ends with the outcome. `window/workDoneProgress/cancel` cancels that child alone.
 
 The `workDoneToken` of a prompt carries the primary's progress; a turn that starts without one gets the token
 `deputy/<agentId of the primary>/<turnId>`.

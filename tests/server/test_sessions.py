@@ -84,6 +84,26 @@ async def test_a_client_that_declared_no_events_gets_none(deputy: Deputies, work
         assert client.progress()
 
 
+async def test_progress_says_that_the_user_is_waited_for_until_every_question_is_settled(
+    deputy: Deputies, workspace: Path
+) -> None:
+    steps = (call("write_file", path="a.txt", content="a"), call("write_file", path="b.txt", content="b"))
+
+    def play(body: Json, _: int) -> Play:
+        return calls(*steps) if len(body["messages"]) == 1 else say("Both are written.")
+
+    async with deputy(play, workspace) as (client, _):
+        client.handlers["deputy/permission/request"] = lambda asked: {
+            "outcome": {"outcome": "selected", "optionId": asked["options"][0]["optionId"]}
+        }
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go", workDoneToken="turn")
+        said = [value.get("message", "") for value in client.progress("turn")]
+        begin = said.index("waits for you")
+        assert said[begin + 1] == "working", said  # both are settled: what waits is said once
+        assert said[begin + 2].startswith("write_file"), said
+
+
 async def test_a_client_that_takes_no_progress_is_sent_none(deputy: Deputies, workspace: Path) -> None:
     async with deputy(spawning("look", child=lambda *_: say("found")), workspace, {}) as (client, _):
         session_id, _ = await client.session()

@@ -155,5 +155,7 @@ function figures(agent: AgentView, now: number): string {
 function activity(agent: AgentView): string {
   if (agent.status === "completed") return "";
   if (agent.openQuestions > 0 && hasNotEnded(agent)) return "waiting for you";
+  const isLimit = agent.failureReason === "timed_out" || agent.failureReason === "budget_exceeded";
+  if (isLimit && agent.error) return oneLine(`${reasonOf(agent)}: ${agent.error}`, 160);
   return oneLine(reasonOf(agent) || agent.activity || "", 120);
 }

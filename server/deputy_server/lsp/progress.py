@@ -35,6 +35,9 @@ class ProgressTokens:
             cancel()
 
 
+_STARTING = "starting"
+
+
 class Progress:
     """One token from begin to end. Reports and the end may come before the client has accepted it."""
 
@@ -45,7 +48,8 @@ class Progress:
         self._tokens = tokens
         self._token = token
         self._title = title
-        self._message = "starting"
+        self._message = _STARTING
+        self._waits_for: set[str] = set()
         self._begun = False
         self._outcome: str | None = None
         tokens.add(token, cancel)
@@ -63,14 +67,27 @@ class Progress:
 
     def begin(self) -> None:
         self._begun = True
-        self._send(kind="begin", title=self._title, message=self._message, cancellable=True)
+        self._send(kind="begin", title=self._title, message=self._words, cancellable=True)
         if self._outcome is not None:
             self._send(kind="end", message=self._outcome)
 
     def report(self, message: str) -> None:
         self._message = message
-        if self._begun and self._outcome is None:
-            self._send(kind="report", message=message)
+        if not self._waits_for:
+            self._tell()
+
+    def wait(self, request_id: str) -> None:
+        """Says that the user is waited for, until each such question is settled."""
+        if self._message == _STARTING:
+            self._message = "working"  # is what it goes on with
+        self._waits_for.add(request_id)
+        if len(self._waits_for) == 1:
+            self._tell()
+
+    def settled(self, request_id: str) -> None:
+        self._waits_for.discard(request_id)
+        if not self._waits_for:
+            self._tell()
 
     def end(self, outcome: str) -> None:
         """Ends it, once."""
@@ -79,6 +96,14 @@ class Progress:
             self._tokens.drop(self._token)
             if self._begun:
                 self._send(kind="end", message=outcome)
+
+    @property
+    def _words(self) -> str:
+        return "waits for you" if self._waits_for else self._message
+
+    def _tell(self) -> None:
+        if self._begun and self._outcome is None:
+            self._send(kind="report", message=self._words)
 
     def _send(self, **value: object) -> None:
         self._protocol.notify(types.PROGRESS, {"token": self._token, "value": value})

@@ -18,6 +18,8 @@ from deputy_agents.event import (
     AgentStarted,
     Event,
     MessageDelta,
+    PermissionRequested,
+    PermissionResolved,
     StatusChanged,
     ThoughtDelta,
     ToolOutputDelta,
@@ -173,6 +175,10 @@ class Feed:
                 info = self._info(agent_id)
                 if info is not None and info.parent_id is not None:
                     self._begin_child(info, event.run or 1, tasks)
+            case PermissionRequested(question=question) if agent_id in self._progress:
+                self._progress[agent_id].wait(question.request_id)
+            case PermissionResolved(request_id=request_id) if agent_id in self._progress:
+                self._progress[agent_id].settled(request_id)
             case AgentFinished(status=status, failure_reason=reason):
                 self._end(agent_id, f"{status}: {reason}" if reason else str(status))
             case TurnStarted(turn_id=turn_id):

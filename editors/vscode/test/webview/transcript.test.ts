@@ -54,6 +54,18 @@ test("Cancel is on each block that runs, names its agent, and is gone when that 
   assert.ok(page.all(".block button").every((button) => !button.getAttribute("aria-label")?.startsWith("Cancel")));
 });
 
+test("a block names the limit that has ended its agent", async () => {
+  const page = await open();
+  const state = after(LOOK);
+  const [id = "", agent] = Object.entries(state.agents).find(([, { parentAgentId }]) => parentAgentId) ?? [];
+  assert.ok(agent);
+  const error = "it ran past its time limit of 5 s";
+  const late = { ...agent, status: "failed", failureReason: "timed_out", error } as const;
+  page.show({ ...state, agents: { ...state.agents, [id]: late } });
+  const [block] = page.all(".block").filter(({ dataset }) => dataset["agent"] === id);
+  assert.equal(block?.querySelector(".activity")?.textContent, `timed out: ${error}`);
+});
+
 test("who has cancelled by keys goes on at the block", async () => {
   const page = await open();
   page.show(after(LOOK.slice(0, 5)));
