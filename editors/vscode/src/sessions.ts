@@ -26,6 +26,8 @@ export class Sessions implements vscode.Disposable {
   readonly #server: Server;
   readonly #memory: vscode.Memento;
   readonly #states = new Map<string, SessionState>();
+  /** Sessions as an earlier server told them: their agents work no more. */
+  readonly #outdated = new Set<string>();
   readonly #loading = new Map<string, Promise<void>>();
   readonly #changes = new vscode.EventEmitter<SessionChange>();
   readonly #shown = new vscode.EventEmitter<void>();
@@ -56,7 +58,7 @@ export class Sessions implements vscode.Disposable {
 
   /** Whether agents work in any session that this window has opened. */
   get isAnyBusy(): boolean {
-    return [...this.#states.values()].some(isBusy);
+    return [...this.#states].some(([sessionId, state]) => !this.#outdated.has(sessionId) && isBusy(state));
   }
 
   get(sessionId: string): SessionState | undefined {
@@ -111,6 +113,7 @@ export class Sessions implements vscode.Disposable {
   /** Drops a session that was deleted. */
   forget(sessionId: string): void {
     this.#states.delete(sessionId);
+    this.#outdated.delete(sessionId);
     if (this.#current === sessionId) this.#show(undefined);
   }
 
@@ -219,6 +222,7 @@ export class Sessions implements vscode.Disposable {
         const before = this.#states.get(sessionId);
         const state = loadedSession(loaded);
         this.#states.set(sessionId, before ? kept(before, state) : state);
+        this.#outdated.delete(sessionId);
         this.#changes.fire({ sessionId });
       })
       .finally(() => this.#loading.delete(sessionId));
@@ -231,7 +235,10 @@ export class Sessions implements vscode.Disposable {
     const none = { turn: undefined, ended: undefined, streams: {}, outputs: {}, queue: [], questions: {} };
     const before = [...this.#states];
     // All of them at once: one may be prompted while another is loaded.
-    for (const [sessionId, state] of before) this.#states.set(sessionId, { ...state, ...none });
+    for (const [sessionId, state] of before) {
+      this.#states.set(sessionId, { ...state, ...none });
+      this.#outdated.add(sessionId);
+    }
     for (const [sessionId] of before) {
       await this.#load(sessionId).catch((error: unknown) => {
         if (!(error instanceof ServerEnded)) this.forget(sessionId);

@@ -227,7 +227,7 @@ async def test_a_summary_that_fails_for_now_is_tried_again_like_any_request(long
     async with core(long_file, script, settings=SMALL, clock=StillClock()) as c:
         assert (await c.turn()).stop_reason == "end_turn"
         details = [body.detail or "" for body in c.bodies(StatusChanged)]
-        assert any(detail.startswith("cut stream, retrying") for detail in details)
+        assert any(detail.startswith("answer cut off, retrying") for detail in details)
 
 
 @pytest.mark.requirement("X19")

@@ -5,6 +5,7 @@ import { optionOf } from "../questions.ts";
 import { briefTitle, isDiff, isSeenByTitle } from "../state/proposal.ts";
 import { iconless, nameOf } from "../state/words.ts";
 import type { InboxItem } from "../views/inbox.ts";
+import { Cursor } from "./cursor.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
 /** What a question's command is called with: by a link, the inbox, a thread, a thread's reply box, or an editor's title. */
@@ -15,32 +16,10 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
   const named = (which: NonNullable<Which>): string => {
     if (typeof which === "string") return which;
     if (which instanceof vscode.Uri) return proposals.request(which)?.requestId ?? "";
-    if ("kind" in which) return which.kind === "question" ? which.requestId : "";
+    if (isRow(which)) return which.kind === "question" ? which.requestId : "";
     return threads.requestId("thread" in which ? which.thread : which) ?? "";
   };
-  /** The question that keys have led to last, and where that was. */
-  let led: { readonly requestId: string; readonly place: string } | undefined;
-  /**
-   * The question at the cursor, or the nearest in the file of the editor with the focus; `isAt` tells whether the cursor
-   * is there.
-   */
-  const here = (): { readonly requestId: string; readonly isAt: boolean } | undefined => {
-    if (led?.place === placeOfCursor() && questions.get(led.requestId)) return { requestId: led.requestId, isAt: true };
-    const editor = vscode.window.activeTextEditor;
-    if (!editor) return undefined;
-    const { document, selection } = editor;
-    const proposed = proposals.request(document.uri);
-    if (proposed) return { requestId: proposed.requestId, isAt: true };
-    const [nearest] = questions
-      .list()
-      .filter((request) => isDiff(request) && request.preview.uri === document.uri.toString())
-      .map(({ requestId }) => {
-        const line = threads.get(requestId)?.range?.start.line ?? 0;
-        return { requestId, distance: Math.abs(line - selection.active.line) };
-      })
-      .sort((one, other) => one.distance - other.distance);
-    return nearest && { requestId: nearest.requestId, isAt: nearest.distance === 0 };
-  };
+  const cursor = new Cursor({ questions, proposals, threads });
   /** Asks which question is meant; none when the user picks none. */
   const pick = async (): Promise<string | undefined> => {
     const items = questions.list().map((request) => ({
@@ -56,8 +35,7 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
     const shown = vscode.window.activeTextEditor?.document.uri;
     const id = which === undefined ? (shown && named(shown)) || (await pick()) : named(which);
     if (id === undefined) return;
-    const isRow = typeof which === "object" && "kind" in which;
-    const isInDiff = !isRow && shown !== undefined && proposals.request(shown) !== undefined;
+    const isInDiff = !isRow(which) && shown !== undefined && proposals.request(shown) !== undefined;
     await run(id);
     if (!isInDiff) return;
     // The editor that had the focus is closed: it goes to the one below.
@@ -65,20 +43,18 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
     await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
   };
   const lookingAt = (run: (requestId: string) => unknown) => async (which?: Which) => {
-    const id = which === undefined ? (here()?.requestId ?? (await pick())) : named(which);
+    const id = which === undefined ? (cursor.change ?? (await pick())) : named(which);
     return id === undefined ? undefined : run(id);
   };
   /** Yes to what has to be looked at first leads there. */
   const approving =
     (run: (requestId: string) => unknown) =>
-    (which?: Which): Promise<unknown> => {
-      const isRow = typeof which === "object" && "kind" in which;
-      return answering((id) => {
+    (which?: Which): Promise<unknown> =>
+      answering((id) => {
         const request = questions.get(id);
-        const isSeen = !request || (isRow ? isDiff(request) : isSeenByTitle(request));
+        const isSeen = !request || (isRow(which) ? isDiff(request) : isSeenByTitle(request));
         return isSeen ? run(id) : vscode.commands.executeCommand("deputy.question.show", id);
       })(which);
-    };
   const ofAgent = (run: (agentId: string) => Promise<void>) => (item?: InboxItem) =>
     item?.kind === "agent" ? run(item.agentId) : vscode.commands.executeCommand("deputy.questions.focus");
   return {
@@ -103,20 +79,17 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
       return !request || isDiff(request) ? approvals.show(id) : chat.show(id);
     }),
     "deputy.question.next": async () => {
-      const all = questions.list().map(({ requestId }) => requestId);
-      const from = here();
-      const index = from === undefined ? 0 : all.indexOf(from.requestId) + (from.isAt ? 1 : 0);
-      const requestId = all[index % Math.max(1, all.length)];
-      if (requestId === undefined) return;
-      await vscode.commands.executeCommand("deputy.question.show", requestId);
-      led = { requestId, place: placeOfCursor() };
+      const { next } = cursor;
+      if (next === undefined) return;
+      await vscode.commands.executeCommand("deputy.question.show", next);
+      cursor.ledTo(next);
     },
     "deputy.inbox.approveAgent": ofAgent((agentId) => approvals.approveAgent(agentId)),
     "deputy.inbox.denyAgent": ofAgent((agentId) => approvals.denyAgent(agentId)),
   };
 }
 
-function placeOfCursor(): string {
-  const editor = vscode.window.activeTextEditor;
-  return editor ? `${editor.document.uri.toString()}#${editor.selection.active.line}` : "";
+/** Whether a question is called by its row, where what it asks may be cut. */
+function isRow(which: Which): which is InboxItem {
+  return typeof which === "object" && "kind" in which;
 }

@@ -149,9 +149,11 @@ test("a server in which agents work is restarted when the user has said so", asy
 test("however often it is restarted, one server runs at the end", async (deputy) => {
   const told: unknown[][] = [];
   const restore = heard("showErrorMessage", told);
+  const restoreDialog = heard("showWarningMessage", told, "Restart");
   const restart = (): Thenable<unknown> => vscode.commands.executeCommand("deputy.restartServer");
   await Promise.all([restart(), restart(), deputy.server.start(), restart()]);
   restore();
+  restoreDialog();
   assert.deepEqual(told, []);
   assert.equal(deputy.server.state, "running");
   assert.equal(processes().length, 1);
