@@ -81,6 +81,11 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         calls(_better(), call("edit_file", path="backoff.py", old_string="limit - 1", new_string="limit")),
         say("Both are better now."),
     ),
+    "improve and count": lambda: (
+        calls(_read("greet.py")),
+        calls(_better(), call("shell", command="ls *.py | sort")),
+        say("Better, and counted."),
+    ),
     "rewrite the loop": lambda: (
         calls(_read("backoff.py")),
         calls(call("write_file", path="backoff.py", content=REWRITTEN)),

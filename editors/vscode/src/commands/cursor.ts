@@ -21,7 +21,7 @@ export class Cursor {
 
   /** The change whose proposal has the focus, or that is asked for nearest to the cursor. */
   get change(): string | undefined {
-    const led = this.#stillLed();
+    const { led } = this;
     const request = led === undefined ? undefined : this.#deputy.questions.get(led);
     return request && isDiff(request) ? led : this.#inFile()?.requestId;
   }
@@ -29,7 +29,7 @@ export class Cursor {
   /** The question after the one at the cursor, or the nearest in the file; the first where there is none. */
   get next(): string | undefined {
     const all = this.#deputy.questions.list().map(({ requestId }) => requestId);
-    const led = this.#stillLed();
+    const { led } = this;
     const at = led === undefined ? this.#inFile() : { requestId: led, isThere: true };
     const index = at === undefined ? 0 : all.indexOf(at.requestId) + (at.isThere ? 1 : 0);
     return all[index % Math.max(1, all.length)];
@@ -40,7 +40,8 @@ export class Cursor {
     this.#led = { requestId, place: place() };
   }
 
-  #stillLed(): string | undefined {
+  /** The question that keys have led to, unless the cursor has moved since: it may be in the chat. */
+  get led(): string | undefined {
     const led = this.#led;
     return led?.place === place() && this.#deputy.questions.get(led.requestId) ? led.requestId : undefined;
   }

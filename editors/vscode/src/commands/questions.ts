@@ -33,9 +33,12 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
   /** An answer reaches the question that it names, or whose proposal has the focus; no other one is meant by it. */
   const answering = (run: (requestId: string) => unknown) => async (which?: Which) => {
     const shown = vscode.window.activeTextEditor?.document.uri;
-    const id = which === undefined ? (shown && named(shown)) || (await pick()) : named(which);
+    const inFocus = shown && proposals.request(shown)?.requestId;
+    // Keys may have led from the diff to a question in the chat.
+    const isMeant = inFocus !== undefined && (cursor.led ?? inFocus) === inFocus;
+    const id = which === undefined ? (isMeant ? inFocus : await pick()) : named(which);
     if (id === undefined) return;
-    const isInDiff = !isRow(which) && shown !== undefined && proposals.request(shown) !== undefined;
+    const isInDiff = !isRow(which) && inFocus !== undefined;
     await run(id);
     if (!isInDiff) return;
     // The editor that had the focus is closed: it goes to the one below.

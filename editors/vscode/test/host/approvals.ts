@@ -500,6 +500,23 @@ test("a proposal that is reverted in its editor is as it was proposed, or saved"
   await until("what was saved", () => deputy.proposals.text(request) === `# two\n${request.preview.newText}`);
 });
 
+test("who is led from a diff to a command answers neither unseen", async (deputy) => {
+  ask("improve and count");
+  const change = await question(deputy, "edit_file");
+  const command = await question(deputy, "shell");
+  await vscode.commands.executeCommand("deputy.question.openDiff", change.requestId);
+  await until("the diff", () => vscode.window.activeTextEditor?.document.uri.query === `new/${change.requestId}`);
+  await vscode.commands.executeCommand("deputy.question.next");
+  for (const id of ["deputy.question.approve", "deputy.question.deny"])
+    await whileAnswering("showQuickPick", undefined, () => Promise.resolve(vscode.commands.executeCommand(id)));
+  assert.deepEqual(
+    deputy.questions.list().map(({ requestId }) => requestId),
+    [change.requestId, command.requestId],
+  );
+  await vscode.commands.executeCommand("deputy.question.openDiff");
+  assert.equal(diffTabs().length, 1); // the command has none
+});
+
 test("what was typed into a proposal is not lost to a file that has changed since", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");
