@@ -149,12 +149,15 @@ class Agent:
             await parent.session.cancel_agent(session_id)
 
     async def set_mode(self, params: schema.SetSessionModeRequest) -> JsonObject:
-        options.set_mode(self._opened(params.session_id).session, params.mode_id)
+        session = self._opened(params.session_id).session
+        options.set_mode(session, params.mode_id)
+        await session.save()
         return {}
 
     async def set_option(self, params: schema.SetSessionConfigOptionSelectRequest) -> JsonObject:
         opened = self._opened(params.session_id)
         options.choose(opened.session, params.config_id, params.value)
+        await opened.session.save()
         return {"configOptions": opened.facts.config_options()}
 
     # -- inside ----------------------------------------------------------------------------------------------------

@@ -139,11 +139,14 @@ async def export(connection: Connection, params: SessionExportParams) -> Session
 async def set_permission_mode(connection: Connection, params: SessionSetPermissionModeParams) -> Empty:
     session = await connection.session(params.session_id)
     session.permission_mode = PermissionMode(params.permission_mode)
+    await session.save()  # a server that is killed now must not come back with a mode that asks less
     return Empty()
 
 
 async def set_model(connection: Connection, params: SessionSetModelParams) -> Empty:
-    (await connection.session(params.session_id)).set_model(params.model)
+    session = await connection.session(params.session_id)
+    session.set_model(params.model)
+    await session.save()
     return Empty()
 
 
