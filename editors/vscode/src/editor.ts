@@ -12,6 +12,21 @@ export function mentionOf(uri: vscode.Uri, selection?: vscode.Range): Mention {
   return { uri: uri.toString(), label: `${name}:${lines(selection)}`, range: rangeOf(selection) };
 }
 
+/** Whether a document, or a notebook, is the open one at an address. */
+export function isOpenAt(uri: vscode.Uri): (open: { readonly uri: vscode.Uri; readonly isClosed: boolean }) => boolean {
+  return (open) => !open.isClosed && open.uri.toString() === uri.toString();
+}
+
+/** Whether there is a file, as far as that can be told. */
+export async function isThere(uri: vscode.Uri): Promise<boolean> {
+  try {
+    await vscode.workspace.fs.stat(uri);
+    return true;
+  } catch (error) {
+    return !(error instanceof vscode.FileSystemError && error.code === "FileNotFound");
+  }
+}
+
 /** There is no folder that agents could work in. */
 export class NoFolder extends Error {
   constructor() {

@@ -85,8 +85,10 @@ export class QuestionCard implements Part {
           h("p", { class: "muted" }, icon("edit"), " Edited by you: this text is what runs."),
         stale && h("p", { class: "stale" }, icon("warning"), ` ${STALE[stale]}`),
       );
-      for (const yes of this.#yes)
-        yes.classList.replace(stale ? "primary" : "secondary", stale ? "secondary" : "primary");
+      for (const yes of this.#yes) {
+        yes.classList.toggle("primary", !stale);
+        yes.classList.toggle("secondary", stale !== undefined);
+      }
     } else if (request.preview?.type === "command") {
       fill(
         this.#body,

@@ -124,14 +124,13 @@ class Documents(Workspace):
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
         """Takes a change, unless it is stale or of a document that is not open; the document that has changed."""
-        document = self.named(params.text_document.uri)
-        version = params.text_document.version
-        if document is None or (document.version is not None and version <= document.version):
+        document = self._behind(params.text_document)
+        if document is None:
             log.warning("a change of a document was ignored: it is not open, or has moved on")
             return None
         for change in params.content_changes:
             document.apply_change(change)
-        document.version = version
+        document.version = params.text_document.version
         self._tell()
         return document
 
@@ -142,13 +141,15 @@ class Documents(Workspace):
             log.warning("a change of a notebook was ignored: it is not open, or has moved on")
             return
         if cells := params.change.cells:
-            cells.text_content = [text for text in cells.text_content or () if self._is_newer(text.document)]
+            cells.text_content = [text for text in cells.text_content or () if self._behind(text.document)]
         super().update_notebook_document(params)  # pyright: ignore[reportUnknownMemberType]
         self._tell()
 
-    def _is_newer(self, cell: types.VersionedTextDocumentIdentifier) -> bool:
-        known = self.named(cell.uri)
-        return known is not None and (known.version is None or cell.version > known.version)
+    def _behind(self, told: types.VersionedTextDocumentIdentifier) -> Document | None:
+        """The open document that has not come to the version of which a client tells."""
+        document = self.named(told.uri)
+        is_behind = document is not None and (document.version is None or told.version > document.version)
+        return document if is_behind else None
 
     async def newer(self, versions: Sequence[tuple[Document, int | None]], *, timeout: float) -> bool:
         """Waits until each document has left its version; false when one has not within ``timeout`` seconds."""

@@ -1,6 +1,7 @@
 /** What the user can do with a question. Only the gestures here answer one. */
 import * as vscode from "vscode";
 
+import { isOpenAt, isThere } from "../editor.ts";
 import type { PermissionOption, PermissionRequest } from "../protocol.ts";
 import { optionOf, type Questions } from "../questions.ts";
 import {
@@ -129,11 +130,7 @@ export class Approvals {
     const uri = vscode.Uri.parse(request.preview.uri);
     const isCell = isOpenNotebook(request.preview);
     if (!hasPlace(request) && !isCell) return this.openDiff(requestId);
-    const isThere = await vscode.workspace.fs.stat(uri).then(
-      () => true,
-      () => false,
-    );
-    if (!isThere) {
+    if (!(await isThere(uri))) {
       const name = vscode.workspace.asRelativePath(uri);
       void vscode.window.showWarningMessage(`${name} is not there any more: this is the change proposed for it.`);
       return this.openDiff(requestId);
@@ -170,7 +167,7 @@ export class Approvals {
     const hunk = hunksOf(before, after)[index];
     if (!hunk) return;
     const text = withoutHunk(before, after, hunk);
-    const shown = vscode.workspace.textDocuments.find((document) => document.uri.toString() === uri.toString());
+    const shown = vscode.workspace.textDocuments.find(isOpenAt(uri));
     // A save would let others change more than this, such as white space at the ends of lines.
     if (!shown?.isDirty) {
       this.#proposals.replace(request, text);

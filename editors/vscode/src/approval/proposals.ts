@@ -5,6 +5,7 @@
  */
 import * as vscode from "vscode";
 
+import { isOpenAt } from "../editor.ts";
 import type { Questions } from "../questions.ts";
 import { type DiffRequest, isDiff, textSuffix, withEndsOf } from "../state/proposal.ts";
 
@@ -127,8 +128,8 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
 
   /** An editor with something unsaved reads only to drop that. */
   #isReverted(uri: vscode.Uri): boolean {
-    const isIt = (open: vscode.TextDocument): boolean => open.isDirty && open.uri.toString() === uri.toString();
-    return this.request(uri) !== undefined && this.#side(uri) === "new" && vscode.workspace.textDocuments.some(isIt);
+    const open = vscode.workspace.textDocuments.find(isOpenAt(uri));
+    return this.request(uri) !== undefined && this.#side(uri) === "new" && open?.isDirty === true;
   }
 
   #lastSaved(uri: vscode.Uri): string {

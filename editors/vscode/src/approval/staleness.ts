@@ -4,6 +4,7 @@
  */
 import * as vscode from "vscode";
 
+import { isOpenAt, isThere } from "../editor.ts";
 import type { Questions } from "../questions.ts";
 import { type DiffRequest, isDiff, plain, type Stale } from "../state/proposal.ts";
 import type { Proposals } from "./proposals.ts";
@@ -131,8 +132,7 @@ function keyOf({ batch, preview }: DiffRequest): string {
 
 /** The text of a file that is open, as agents read it: a notebook as a script with a line above each cell. */
 function openText(uri: vscode.Uri): string | undefined {
-  const isIt = (open: { readonly uri: vscode.Uri; readonly isClosed: boolean }): boolean =>
-    !open.isClosed && open.uri.toString() === uri.toString();
+  const isIt = isOpenAt(uri);
   const cells = vscode.workspace.notebookDocuments.find(isIt)?.getCells();
   const script = cells?.map(({ kind, document }) => {
     const head = kind === vscode.NotebookCellKind.Code ? "# %%" : "# %% [markdown]";
@@ -149,15 +149,5 @@ async function textOnDisk(uri: vscode.Uri): Promise<string | undefined> {
     return text.includes("\0") ? undefined : text;
   } catch {
     return undefined;
-  }
-}
-
-/** Whether there is a file, as far as that can be told. */
-async function isThere(uri: vscode.Uri): Promise<boolean> {
-  try {
-    await vscode.workspace.fs.stat(uri);
-    return true;
-  } catch (error) {
-    return !(error instanceof vscode.FileSystemError && error.code === "FileNotFound");
   }
 }

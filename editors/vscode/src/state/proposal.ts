@@ -84,25 +84,28 @@ export function briefTitle(request: PermissionRequest): string {
  * or the start of a program that gives agents tools, has to be looked at.
  */
 export function isSeenByTitle(request: PermissionRequest): boolean {
-  const { tool, preview } = request;
-  if (preview?.type !== "command") return isDiff(request);
-  return tool === "shell" && !hides(preview.command) && briefTitle(request).includes(preview.command);
+  return isSeenIn(briefTitle(request), request);
 }
 
 /** Characters of a command that a dialog shows. */
 const MAX_IN_DIALOG = 400;
 
-/** What a dialog says of a question: a command whole. */
+/** What a dialog says of a question: a command whole, if it is not very long. */
 export function inList(request: PermissionRequest): string {
   const { preview } = request;
-  return preview?.type === "command" ? `${preview.command} (in ${pathOf(preview.cwd)})` : briefTitle(request);
+  if (preview?.type !== "command") return briefTitle(request);
+  return `${oneLine(preview.command, MAX_IN_DIALOG)} (in ${pathOf(preview.cwd)})`;
 }
 
 /** Whether all that has to be seen of a question stands in such a list. */
 export function isSeenInList(request: PermissionRequest): boolean {
+  return isSeenIn(inList(request), request);
+}
+
+function isSeenIn(words: string, request: PermissionRequest): boolean {
   const { tool, preview } = request;
   if (preview?.type !== "command") return isDiff(request);
-  return tool === "shell" && !hides(preview.command) && oneLine(preview.command, MAX_IN_DIALOG) === preview.command;
+  return tool === "shell" && !hides(preview.command) && words.includes(preview.command);
 }
 
 /** The question's title without the label of its agent, where that stands beside it. */
