@@ -94,6 +94,19 @@ async def test_a_denied_change_leaves_the_file_as_it_was(window: Window) -> None
     assert GREETING in window.text("greet.py")
 
 
+async def test_who_denies_with_a_reason_at_the_code_goes_on_in_the_file(window: Window) -> None:
+    await window.open_file("greet.py")
+    await window.ask("improve the greeting")
+    thread = window.thread("edit_file")
+    await thread.get_by_role("button", name="Deny with a reason").click()
+    await expect(thread.locator(".monaco-editor.focused")).to_be_visible()
+    await window.page.keyboard.type("Leave it as it is")
+    await window.page.keyboard.press("Control+Enter")
+    await expect(thread).to_be_hidden()
+    await expect(window.page.locator(".editor-instance .monaco-editor.focused")).to_be_visible()
+    assert GREETING in window.text("greet.py")
+
+
 @pytest.mark.requirement("B9")
 async def test_each_child_is_a_group_that_unfolds_and_all_definitions_are_listed(window: Window) -> None:
     await window.ask("why does the retry loop give up")

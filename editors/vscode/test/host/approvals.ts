@@ -395,6 +395,19 @@ test("a question of a session that is not shown leads to that session", async (d
   assert.equal(row().description, "");
 });
 
+test("a change that is asked for in a session that is not shown leads to that session, too", async (deputy) => {
+  await file("greet.py");
+  ask("improve the greeting");
+  const { requestId, sessionId } = await question(deputy, "edit_file");
+  const restore = heard("showInformationMessage", []);
+  await vscode.commands.executeCommand("deputy.session.new");
+  restore();
+  assert.notEqual(deputy.sessions.current?.sessionId, sessionId);
+  await vscode.commands.executeCommand("deputy.question.show", requestId);
+  assert.equal(deputy.sessions.current?.sessionId, sessionId);
+  assert.ok(vscode.window.activeTextEditor?.document.uri.path.endsWith("/greet.py"));
+});
+
 test("what has to be looked at is approved neither by its row nor with the rest of its agent", async (deputy) => {
   ask("count the files");
   const command = await question(deputy, "shell");
@@ -535,6 +548,9 @@ test("what was typed into a proposal is not lost to a file that has changed sinc
   assert.match(String(told[0]?.[0]), /has changed since.* What you typed stays in the diff/);
   assert.ok(deputy.questions.get(requestId));
   assert.equal(diffTabs().length, 1);
+  const titles = (await lenses(proposed)).map(({ title }) => title);
+  assert.equal(titles[0], "$(check) Approve"); // a long warning before it would leave it no room
+  assert.ok(titles.some((title) => title.startsWith("$(warning) The file has changed since")));
 });
 
 test("a file that is gone is not made anew because an editor still shows it", async (deputy) => {
