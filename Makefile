@@ -57,14 +57,15 @@ $(WORKBENCH)/node_modules/.package-lock.json: tests/editors/vscode/package-lock.
 # What tests need from npm: the extension's fold, and the official client of the Agent Client Protocol.
 FROM_NPM := editors/vscode/node_modules/.package-lock.json tests/editors/acp/node_modules/.package-lock.json
 
+# Tests of a file share what takes long to start, such as a server or VS Code: each file is one worker's (loadfile).
 test: $(VENV)/.dev $(FROM_NPM) ## Run the tests (WORKERS=2 processes)
-	$(BIN)/pytest -n $(WORKERS) -m "not editors and not soak"
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not editors and not soak"
 
 test-editors: $(VENV)/.dev $(VSIX) ## Run the tests in VS Code and Emacs, which .ci/editors installs
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m editors
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m editors
 
 test-all: $(VENV)/.dev $(VSIX) $(FROM_NPM) ## Run all tests, those in VS Code and Emacs too
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not soak"
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
 
 soak: $(VENV)/.dev ## Run the tests that take long: a server killed at 200 moments
 	$(BIN)/pytest -n $(WORKERS) -m "soak and not editors"

@@ -10,7 +10,6 @@ from tests.editors.vscode.window import Window
 
 pytestmark = [
     pytest.mark.editors,
-    pytest.mark.xdist_group("vscode"),
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.timeout(300),
 ]

@@ -15,7 +15,6 @@ from tests.editors.vscode.vscode import EXTENSION, make_project, vscode
 
 pytestmark = [
     pytest.mark.editors,
-    pytest.mark.xdist_group("vscode"),
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.timeout(500),
 ]

@@ -10,7 +10,6 @@ from tests.editors.vscode.page import Json, chat, recorded
 
 pytestmark = [
     pytest.mark.editors,
-    pytest.mark.xdist_group("vscode"),
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.timeout(120),
 ]

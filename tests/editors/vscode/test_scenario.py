@@ -11,7 +11,6 @@ from tests.editors.vscode.window import window
 
 pytestmark = [
     pytest.mark.editors,
-    pytest.mark.xdist_group("vscode"),
     pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.timeout(300),
 ]
