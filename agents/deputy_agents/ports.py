@@ -10,10 +10,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from deputy_agents.change import FileChange
 from deputy_agents.definition import PermissionMode
-from deputy_agents.event import Event, Question, ResolvedBy
-from deputy_agents.message import Message, Reply, Usage
+from deputy_agents.domain.event import Event, Question, ResolvedBy
+from deputy_agents.domain.file_change import FileChange
+from deputy_agents.domain.message import Message, Reply, Usage
 from deputy_agents.permission.rule import Rule
 
 # -- model -------------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Store(Protocol):
 
     async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """Durable events with ``seq`` greater than ``after``, in order. One of a kind that is not known any more, or
-        not yet, has an :class:`~deputy_agents.event.Unknown` body."""
+        not yet, has an :class:`~deputy_agents.domain.event.Unknown` body."""
         ...
 
     async def history(self, session_id: str, agent_id: str) -> Sequence[Message]: ...

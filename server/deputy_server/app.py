@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from deputy_agents.errors import InvalidRequest
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.model_card import ModelCards
+from deputy_agents.domain.settings import Settings as CoreSettings
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.model import cards
 from deputy_agents.model.choose import ModelChoice, Models, choose_model
 from deputy_agents.model.endpoint import endpoint_of
 from deputy_agents.model.offline import OFFLINE
-from deputy_agents.modelcard import ModelCards
 from deputy_agents.ports import Buffers, Model
 from deputy_agents.redact import Redactor
-from deputy_agents.runtime import Runtime
-from deputy_agents.settings import Settings as CoreSettings
+from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.sqlite import DOCUMENTS
 from deputy_protocol.settings import Settings
-from deputy_server import convert
-from deputy_server.options import Options
-from deputy_server.state import APPROVALS, open_store, state_folder
+from deputy_server.convert.settings import api_settings, core_settings
+from deputy_server.serve_options import Options
+from deputy_server.storage import APPROVALS, open_store, state_folder
 
 
 class App:
@@ -77,7 +77,7 @@ class App:
         """Puts a client's settings in force, for all clients of the process."""
         self._configured = True
         self._settings = settings
-        self._models.api = convert.api_settings(settings)
+        self._models.api = api_settings(settings)
         self._choose()
         self.runtime.apply_settings(self._core_settings())
         self._set_grace()
@@ -123,7 +123,7 @@ class App:
 
     def _core_settings(self) -> CoreSettings:
         searches = self.model != OFFLINE and self._is_providers_own
-        return convert.core_settings(self._settings, self.model, self._cards, searches=searches)
+        return core_settings(self._settings, self.model, self._cards, searches=searches)
 
     @property
     def _is_providers_own(self) -> bool:

@@ -16,10 +16,9 @@ import anyio
 import anyio.to_thread
 
 from deputy_agents.definition import Problem, home_folder
-from deputy_agents.errors import DeputyError, InvalidRequest, ModelError
-from deputy_agents.fault import Malformed, parsed, unreadable
-from deputy_agents.guidance.written import Written, written_in
-from deputy_agents.message import Message, Text
+from deputy_agents.domain.errors import DeputyError, InvalidRequest, ModelError
+from deputy_agents.domain.message import Message, Text
+from deputy_agents.guidance.workspace_settings import Written, written_in
 from deputy_agents.model import cards
 from deputy_agents.model.choose import Models, choose_model
 from deputy_agents.model.credential import with_key
@@ -27,11 +26,12 @@ from deputy_agents.model.endpoint import endpoint_of
 from deputy_agents.model.offline import OFFLINE
 from deputy_agents.ports import ModelRequest
 from deputy_agents.tool import ripgrep
+from deputy_agents.validation_errors import Malformed, parsed, unreadable
 from deputy_protocol.errors import InvalidParams
 from deputy_protocol.settings import Settings
 from deputy_protocol.validate import parse
-from deputy_server import convert
-from deputy_server.state import state_folder
+from deputy_server.convert.settings import api_settings
+from deputy_server.storage import state_folder
 
 _START = 30.0
 _ONLINE = 60.0
@@ -146,7 +146,7 @@ async def _search(_: Patient) -> Check:
 
 
 async def _model(patient: Patient) -> Check:
-    api = convert.api_settings(patient.settings)
+    api = api_settings(patient.settings)
     choice = choose_model(patient.settings.model, patient.environ, api)
     if choice.name == OFFLINE:
         hint = (
@@ -163,7 +163,7 @@ async def _model(patient: Patient) -> Check:
 
 
 async def _answer(patient: Patient, name: str) -> Check:
-    models = Models(patient.environ, convert.api_settings(patient.settings))
+    models = Models(patient.environ, api_settings(patient.settings))
     request = ModelRequest(name, "", (Message("user", (Text("Say hello."),)),), max_tokens=16)
     try:
         with anyio.fail_after(_ONLINE):

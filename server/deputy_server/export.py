@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from deputy_agents.event import MessageAdded
-from deputy_agents.snapshot import Reading
+from deputy_agents.domain.event import MessageAdded
+from deputy_agents.events.view import AgentNode, ChildBlock, Entry, ToolCall
+from deputy_agents.session.snapshot import Reading
 from deputy_agents.text import visible
-from deputy_agents.view import AgentNode, ChildBlock, Entry, ToolCall
 from deputy_protocol.base import to_wire
 from deputy_protocol.session import ExportFormat
-from deputy_server import convert
+from deputy_server.convert.agent import agent_node_to_wire
+from deputy_server.convert.session import session_info
+from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.transcript import code, fenced, link, words
 
 _SPEAKERS = {"user": "You", "assistant": "Deputy"}
@@ -27,10 +29,10 @@ def exported(reading: Reading, kind: ExportFormat) -> str:
 def _json(reading: Reading) -> Iterator[str]:
     nodes = reading.agents()
     told = {
-        "session": to_wire(convert.session_info(replace(reading.record, agent_count=len(nodes)))),
-        "agents": [to_wire(convert.agent_node(node)) for node in nodes],
+        "session": to_wire(session_info(replace(reading.record, agent_count=len(nodes)))),
+        "agents": [to_wire(agent_node_to_wire(node)) for node in nodes],
         "transcripts": {
-            node.info.agent_id: [to_wire(convert.entry(entry)) for entry in reading.transcript(node.info.agent_id)[0]]
+            node.info.agent_id: [to_wire(entry_to_wire(entry)) for entry in reading.transcript(node.info.agent_id)[0]]
             for node in nodes
         },
     }

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from itertools import islice
 
-from deputy_agents.event import CommandPreview, DiffPreview, Preview, TextPreview
+from deputy_agents.domain.event import CommandPreview, DiffPreview, Preview, TextPreview
 from deputy_agents.text import lines_of, visible
 
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from deputy_agents.errors import InvalidRequest
-from deputy_server.options import Endpoint, Options, Transport
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_server.serve_options import Endpoint, Options, Transport
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from deputy_agents.event import Location, MessageAdded, Question, ToolKind
-from deputy_agents.snapshot import Reading
+from deputy_agents.domain.event import Location, MessageAdded, Question, ToolKind
+from deputy_agents.events.view import AgentNode, ChildBlock, Entry, EntryBody, ToolCall
+from deputy_agents.session.snapshot import Reading
 from deputy_agents.text import visible
-from deputy_agents.view import AgentNode, ChildBlock, Entry, EntryBody, ToolCall
-from deputy_server.convert import uri_of
+from deputy_server.convert.uris import uri_of
 from deputy_server.icons import ASKING, ICONS
 from deputy_server.preview import preview_lines
 

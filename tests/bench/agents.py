@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deputy_agents.message import Reply, Text
+from deputy_agents.domain.message import Reply, Text
+from deputy_agents.domain.settings import AgentSettings, Settings
+from deputy_agents.domain.turn import Turn
 from deputy_agents.model.scripted import ScriptedModel, call, say
 from deputy_agents.ports import ModelRequest
-from deputy_agents.runtime import Runtime
-from deputy_agents.session import Session
-from deputy_agents.settings import AgentSettings, Settings
+from deputy_agents.session.runtime import Runtime
+from deputy_agents.session.session import Session
 from deputy_agents.store.memory import MemoryStore
-from deputy_agents.turn import Turn
 
 ROUNDS = 7
 BURST = 64

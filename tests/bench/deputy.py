@@ -4,12 +4,12 @@ from functools import cache
 
 import anyio
 
-from deputy_agents.log import Subscription
-from deputy_agents.message import Text
+from deputy_agents.domain.message import Text
+from deputy_agents.domain.settings import AgentSettings, Settings
+from deputy_agents.events.event_log import Subscription
 from deputy_agents.model.choose import Models
 from deputy_agents.model.endpoint import ApiSettings
-from deputy_agents.runtime import Runtime
-from deputy_agents.settings import AgentSettings, Settings
+from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.memory import MemoryStore
 from tests.bench.fanout import Fanout
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tests.support import messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 
 FIRST_BYTE = 0.05
 CALLS = 5

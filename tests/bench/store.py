@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from deputy_agents import event as ev
-from deputy_agents import restore
-from deputy_agents.message import Usage
-from deputy_agents.outcome import AgentStatus
+from deputy_agents.domain import event as ev
+from deputy_agents.domain.message import Usage
+from deputy_agents.domain.outcome import AgentStatus
+from deputy_agents.session import restore
 from deputy_agents.store import codec
 from deputy_agents.store.sqlite import FILE, SqliteStore
-from tests.support.stored import PRIMARY, record
+from tests.support.stored_sessions import PRIMARY, record
 
 AGENTS = 200
 EVENTS = 10_000

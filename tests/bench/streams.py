@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, say
+from tests.support.model_replies import Json, Play, say
 from tests.support.rpc import RpcClient, serving
 
 DELTAS = 20_000

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncGenerator
 
 from tests.support.api_rules import blocks_of
-from tests.support.plays import Json, Play, call, calls, event, frames, say
+from tests.support.model_replies import Json, Play, call, calls, event, frames, say
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 

@@ -10,14 +10,14 @@ from typing import cast
 import anyio
 import psutil
 
-from deputy_agents.event import Event, MessageAdded
+from deputy_agents.domain.event import Event, MessageAdded
 from deputy_protocol.methods import EVENT
-from deputy_server import convert
-from deputy_server.host import Host
+from deputy_server.convert.event import event_to_wire
+from deputy_server.lazy_app import Host
 from deputy_server.lsp.server import DeputyServer
 from deputy_server.rpc.writer import Outlet
 from tests.support.messages_api import messages_api
-from tests.support.plays import say
+from tests.support.model_replies import say
 from tests.support.rpc import SERVE, running, serving
 
 REQUESTS = 4000
@@ -69,7 +69,7 @@ async def _events_out() -> float:
         happened = Event("session", time.time(), MessageAdded("message", "assistant", "word " * 40), "agent", 1, 7, 7)
         began = time.perf_counter()
         for _ in range(EVENTS):
-            protocol.notify(EVENT.name, convert.event(happened))
+            protocol.notify(EVENT.name, event_to_wire(happened))
         return EVENTS / (time.perf_counter() - began)
 
 

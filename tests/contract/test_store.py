@@ -8,13 +8,24 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from deputy_agents import event as ev
-from deputy_agents.change import FileChange
-from deputy_agents.errors import InvalidRequest, StoreError, UnknownSession
+from deputy_agents.domain import event as ev
+from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownSession
+from deputy_agents.domain.file_change import FileChange
 from deputy_agents.ports import ChangesOver, Claim, HistoryRecord, OutputRecord, SessionQuery, SessionRecord, Store
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import SqliteStore
-from tests.support.stored import BODIES, CHILD, MESSAGES, MODE, PRIMARY, RULES, lines, numbered, record, started
+from tests.support.stored_sessions import (
+    BODIES,
+    CHILD,
+    MESSAGES,
+    MODE,
+    PRIMARY,
+    RULES,
+    lines,
+    numbered,
+    record,
+    started,
+)
 
 pytestmark = pytest.mark.asyncio
 

@@ -7,10 +7,10 @@ from typing import cast
 
 import anyio
 
-from deputy_server.host import Host
+from deputy_server.lazy_app import Host
+from deputy_server.lsp.connection_loop import messages_end
+from deputy_server.lsp.framing import Frames, new_reader
 from deputy_server.lsp.server import DeputyServer
-from deputy_server.lsp.serving import messages_end
-from deputy_server.lsp.stream import Frames, new_reader
 from deputy_server.rpc.writer import Outlet
 
 _GRACE = 20

@@ -3,7 +3,7 @@ from contextlib import AsyncExitStack
 
 import pytest_asyncio
 
-from tests.support.deputies import Deputies
+from tests.support.shared_server import Deputies
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

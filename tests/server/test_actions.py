@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deputies import Deputies, is_child, last_text
-from tests.support.plays import Json, call, calls, say
+from tests.support.model_replies import Json, call, calls, say
 from tests.support.rpc import EVERYTHING, PATIENCE, PLAIN, RpcClient, RpcFailure
+from tests.support.shared_server import Deputies, is_child, last_text
 from tests.support.viewer import VIEWING, Viewer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

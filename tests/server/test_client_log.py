@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deputies import Deputies
-from tests.support.plays import say
+from tests.support.model_replies import say
 from tests.support.rpc import EVERYTHING, RpcClient, serving
+from tests.support.shared_server import Deputies
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,18 +7,24 @@ from typing import get_args
 
 import pytest
 
-from deputy_agents import event as ev
-from deputy_agents import view
 from deputy_agents.definition import Access, PermissionMode
-from deputy_agents.errors import InvalidRequest
-from deputy_agents.message import Image, Text, Usage
-from deputy_agents.outcome import AgentStatus, FailureReason
+from deputy_agents.domain import event as ev
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.message import Image, Text, Usage
+from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.events import view
 from deputy_agents.permission.rule import Effect
 from deputy_protocol import message, place, settings
 from deputy_protocol.base import to_wire
 from deputy_protocol.event import EventParams
-from deputy_server import convert
-from tests.support.pictures import png
+from deputy_server.convert.event import event_to_wire
+from deputy_server.convert.permission import permission_mode
+from deputy_server.convert.place import location_to_wire
+from deputy_server.convert.prompt import prompt_blocks
+from deputy_server.convert.settings import core_settings
+from deputy_server.convert.transcript import entry_to_wire
+from deputy_server.convert.uris import path_of
+from tests.support.images import png
 
 PNG = b64encode(png()).decode()
 PLACE = ev.Location("/w/a b.py", 3, 5)
@@ -82,7 +88,7 @@ def event_of(body: ev.Body) -> ev.Event:
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
 def test_every_event_fits_the_contract_with_nothing_lost_and_nothing_added(body: ev.Body) -> None:
-    wire = convert.event(event_of(body))
+    wire = event_to_wire(event_of(body))
     assert to_wire(EventParams.model_validate(wire)) == wire
 
 
@@ -91,8 +97,8 @@ def test_every_kind_of_event_is_converted() -> None:
 
 
 def test_times_are_rfc_3339_in_utc_and_lines_become_ranges_of_whole_lines() -> None:
-    assert convert.event(event_of(BODIES[0]))["time"] == "2027-01-15T08:00:00.500Z"
-    wire = to_wire(convert.location(PLACE))
+    assert event_to_wire(event_of(BODIES[0]))["time"] == "2027-01-15T08:00:00.500Z"
+    wire = to_wire(location_to_wire(PLACE))
     assert wire == {
         "uri": "file:///w/a%20b.py",
         "range": {"start": {"line": 2, "character": 0}, "end": {"line": 5, "character": 0}},
@@ -103,14 +109,14 @@ def test_times_are_rfc_3339_in_utc_and_lines_become_ranges_of_whole_lines() -> N
     "body", [ev.MessageAdded("m", "user", "x"), view.ChildBlock(view.AgentNode(INFO, 1, AgentStatus.RUNNING, 1.0, 2.0))]
 )
 def test_transcript_entries_carry_their_envelope(body: view.EntryBody) -> None:
-    wire = to_wire(convert.entry(view.Entry(4, "a1", 2, 1.0, body)))
+    wire = to_wire(entry_to_wire(view.Entry(4, "a1", 2, 1.0, body)))
     assert {"seq": 4, "agentId": "a1", "run": 2, "time": "1970-01-01T00:00:01.000Z"}.items() <= wire.items()
 
 
 def test_a_tool_call_in_a_transcript_is_in_its_latest_state() -> None:
     started = ev.ToolCallStarted("t", "grep", "grep(x)", ev.ToolKind.SEARCH, ev.CallStatus.PENDING, {}, (PLACE,))
     update = ev.ToolCallUpdated("t", ev.CallStatus.COMPLETED, "found", ())
-    wire = to_wire(convert.entry(view.Entry(4, "a1", 1, 1.0, view.ToolCall(started, update))))
+    wire = to_wire(entry_to_wire(view.Entry(4, "a1", 1, 1.0, view.ToolCall(started, update))))
     assert (wire["status"], wire["content"], wire["locations"]) == ("completed", "found", [])
 
 
@@ -122,7 +128,7 @@ def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: P
         message.ImageBlock(mime_type="image/png", data=PNG),
         message.ResourceLink(uri="untitled:Untitled-1"),
     )
-    assert convert.blocks(prompt, tmp_path) == (
+    assert prompt_blocks(prompt, tmp_path) == (
         Text("(about src/a.py:5-6)"),
         Text("in words"),
         Image("image/png", PNG),
@@ -135,7 +141,7 @@ def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: P
 )
 def test_what_is_no_file_uri_is_refused_by_the_name_of_the_field(uri: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
-        convert.path_of(uri, "cwd")
+        path_of(uri, "cwd")
     assert refusal.value.field == "cwd"
 
 
@@ -147,18 +153,18 @@ def test_settings_reach_the_core_unchanged() -> None:
         "agents": {"maxParallel": 3, "maxParallelPerParent": 2, "queue": 0, "timeout": 1.5, "enabled": False},
         "permissions": {"rules": [{"tool": "edit_file", "pattern": "src/**", "action": "deny"}], "reconnectGrace": 1},
     }
-    core = convert.core_settings(settings.Settings.model_validate(raw), "m")
-    assert (core.model, core.small_model, core.permission_mode, core.trusted) == ("m", "s", PermissionMode.PLAN, False)
+    core = core_settings(settings.Settings.model_validate(raw), "m")
+    assert (core.model, core.small_model, permission_mode, core.trusted) == ("m", "s", PermissionMode.PLAN, False)
     assert dataclasses.asdict(core.agents).items() >= {"max_parallel": 3, "queue": 0, "timeout": 1.5}.items()
     (rule,) = core.permissions.rules
     assert (rule.tool, rule.pattern, rule.effect, rule.source) == ("edit_file", "src/**", Effect.DENY, "settings")
 
 
 def test_settings_that_are_absent_are_the_defaults_of_the_core() -> None:
-    from deputy_agents.settings import Settings
+    from deputy_agents.domain.settings import Settings
 
-    assert convert.core_settings(settings.Settings(), "offline") == Settings()
+    assert core_settings(settings.Settings(), "offline") == Settings()
 
 
 def test_a_path_that_was_stored_with_a_part_taken_out_is_told_and_stops_nothing() -> None:
-    assert convert.location(ev.Location("[removed]/a.py", 3, 5)).uri == "file:///%5Bremoved%5D/a.py"
+    assert location_to_wire(ev.Location("[removed]/a.py", 3, 5)).uri == "file:///%5Bremoved%5D/a.py"

@@ -7,9 +7,9 @@ import pytest
 from deputy_agents.definition import BUILT_IN
 from deputy_protocol.event import EventParams
 from deputy_server.lsp.connection import SHOWN_PROBLEMS
-from tests.support.deputies import Deputies
-from tests.support.plays import say
+from tests.support.model_replies import say
 from tests.support.rpc import Json, RpcClient, serving
+from tests.support.shared_server import Deputies
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.errors import InvalidRequest, ToolError
+from deputy_agents.domain.errors import InvalidRequest, ToolError
 from deputy_agents.tool import ripgrep
 from deputy_protocol.settings import ApiSettings, Settings
 from deputy_server import doctor
 from deputy_server.doctor import Check, Patient, examine, read_settings
 from tests.support.messages_api import messages_api
-from tests.support.plays import failing, say
+from tests.support.model_replies import failing, say
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import lines_of
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.editor import EditorBuffers, minimal_edit
-from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.protocol import RpcProtocol
 
 URI = "file:///w/a.txt"
 TEXTS = st.text(alphabet="ab\n\r\f\u2028\x1c\u00e9\U0001f600", max_size=30)

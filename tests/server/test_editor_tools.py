@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from deputy_server.lsp import language
-from tests.support.deputies import Deputies, last_text
 from tests.support.messages_api import Script
-from tests.support.plays import Json, call, calls, say
+from tests.support.model_replies import Json, call, calls, say
 from tests.support.rpc import EVERYTHING, RpcClient, Unanswered
+from tests.support.shared_server import Deputies, last_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

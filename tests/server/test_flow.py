@@ -7,9 +7,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.deputies import Deputies, is_quiet, spawning
-from tests.support.plays import Json, say
+from tests.support.model_replies import Json, say
 from tests.support.rpc import serving
+from tests.support.shared_server import Deputies, is_quiet, spawning
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -16,7 +16,7 @@ from deputy_protocol.schema import document
 from deputy_server.lsp import served
 from tests.protocol.json_like import JSON, allowed
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, PATIENCE, RpcClient, Unanswered
 from tests.support.sockets import Server, listening
 

@@ -16,10 +16,10 @@ from deputy_agents.definition import BUILT_IN
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ServerCapabilities
 from deputy_protocol.validate import parse
-from deputy_server.lsp import served, wire
+from deputy_server.lsp import routes, served
 from tests.support.commands import started
 from tests.support.messages_api import messages_api
-from tests.support.plays import say
+from tests.support.model_replies import say
 from tests.support.rpc import PATIENCE, RpcClient, RpcFailure, serving
 
 SERVE = (sys.executable, "-m", "deputy_server", "serve")
@@ -192,8 +192,8 @@ async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served
         assert result["serverInfo"]["name"] == "deputy"
         assert to_wire(parse(ServerCapabilities, deputy)) == deputy
         assert deputy["protocolVersion"] == 1
-        assert set(wire.REQUESTS) < set(deputy["methods"])
-        assert result["capabilities"]["executeCommandProvider"]["commands"] == list(wire.COMMANDS)
+        assert set(routes.REQUESTS) < set(deputy["methods"])
+        assert result["capabilities"]["executeCommandProvider"]["commands"] == list(routes.COMMANDS)
         assert deputy["definitions"] == list(BUILT_IN)
         assert result["serverInfo"]["version"] == version("deputy-ls")
         with pytest.raises(RpcFailure, match="-32601"):
@@ -201,8 +201,8 @@ async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served
 
 
 def test_every_method_that_is_announced_has_a_handler() -> None:
-    assert [request.name for request in served.REQUESTS] == list(wire.REQUESTS)
-    assert [command.name for command in served.COMMANDS] == list(wire.COMMANDS)
+    assert [request.name for request in served.REQUESTS] == list(routes.REQUESTS)
+    assert [command.name for command in served.COMMANDS] == list(routes.COMMANDS)
 
 
 KEY = {"ANTHROPIC_API_KEY": "test-key"}

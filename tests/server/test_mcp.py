@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from deputy_server.cli.mcp import mcp
 from tests.support.commands import until
-from tests.support.deputies import Deputies, is_child
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.mcp_workspaces import DEAF, name_servers, own_servers, tools_server
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import PLAIN, serving
-from tests.support.servers import DEAF, name_servers, own_servers, tools_server
+from tests.support.shared_server import Deputies, is_child
 
 TIME = {"command": str(Path(sys.executable).with_name("mcp-server-time")), "args": ["--local-timezone", "UTC"]}
 ASK = "deputy/permission/request"

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from lsprotocol.types import NotebookCellKind, TextDocumentItem
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.notebook import Cell, changed
-from tests.support.deputies import Deputies
 from tests.support.messages_api import Script
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import RpcClient
+from tests.support.shared_server import Deputies
 
 asynchronous = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, RpcFailure, serving
 
 pytestmark = pytest.mark.asyncio

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deputies import Deputies, is_child, spawning
 from tests.support.messages_api import Script, messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered, serving
+from tests.support.shared_server import Deputies, is_child, spawning
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

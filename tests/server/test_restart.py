@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deputies import hanging, is_child, spawning
 from tests.support.messages_api import MessagesApi, Script, messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, RpcClient, RpcFailure, Unanswered, serving
+from tests.support.shared_server import hanging, is_child, spawning
 
 pytestmark = pytest.mark.asyncio
 

@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from tests.support.deputies import Deputies, spawning
 from tests.support.messages_api import Script
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, PLAIN, RpcClient, RpcFailure
+from tests.support.shared_server import Deputies, spawning
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deputy_protocol.event import EventParams
-from tests.support.servers import DEAF, own_servers, tools_server
+from tests.support.mcp_workspaces import DEAF, own_servers, tools_server
 
 DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
 PATIENCE = 60

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
+from tests.support.mcp_workspaces import DEAF, name_servers, tools_server
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, say
-from tests.support.servers import DEAF, name_servers, tools_server
+from tests.support.model_replies import Json, Play, say
 from tests.support.terminal import Terminal, terminal
 
 pytestmark = pytest.mark.asyncio

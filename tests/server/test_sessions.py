@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from deputy_protocol.event import EventParams
-from tests.support.deputies import Deputies, hanging, is_quiet, last_text, spawning
-from tests.support.pictures import png
-from tests.support.plays import Json, Play, call, calls, failing, say
+from tests.support.images import png
+from tests.support.model_replies import Json, Play, call, calls, failing, say
 from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered, serving
+from tests.support.shared_server import Deputies, hanging, is_quiet, last_text, spawning
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

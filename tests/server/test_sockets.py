@@ -11,10 +11,10 @@ import pytest_asyncio
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.support.deputies import spawning
 from tests.support.messages_api import MessagesApi, Script, messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, PATIENCE, RpcClient, RpcFailure, Unanswered
+from tests.support.shared_server import spawning
 from tests.support.sockets import Server, listening, reset
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from deputy_protocol.event import EventParams
-from tests.support.deputies import Deputies, is_child, last_text, spawning
 from tests.support.messages_api import MessagesApi, Script, messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import RpcClient, RpcFailure, Unanswered, serving
+from tests.support.shared_server import Deputies, is_child, last_text, spawning
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.deputies import Deputies, spawning
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, call, calls, say
+from tests.support.model_replies import Json, call, calls, say
 from tests.support.rpc import PLAIN, RpcFailure, serving
+from tests.support.shared_server import Deputies, spawning
 from tests.support.viewer import VIEWING, Viewer, path_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

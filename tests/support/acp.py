@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.messages_api import MessagesApi, Script, messages_api
-from tests.support.plays import say
+from tests.support.model_replies import say
 from tests.support.rpc import Json, RpcClient, running
 
 ASK = "session/request_permission"

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from deputy_agents.event import Body, Event, PermissionRequested, Question, ToolCallUpdated
-from deputy_agents.message import Reply, Text, ToolResult, ToolUse
+from deputy_agents.domain.event import Body, Event, PermissionRequested, Question, ToolCallUpdated
+from deputy_agents.domain.message import Reply, Text, ToolResult, ToolUse
+from deputy_agents.domain.settings import Settings
+from deputy_agents.domain.turn import Turn, TurnResult
+from deputy_agents.events.view import AgentNode
 from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
 from deputy_agents.ports import Answer, Clock, Model, ModelEvent, ModelRequest, Questioner, Selected, Store
-from deputy_agents.runtime import Runtime
-from deputy_agents.session import Session
-from deputy_agents.settings import Settings
+from deputy_agents.session.runtime import Runtime
+from deputy_agents.session.session import Session
 from deputy_agents.store.memory import MemoryStore
-from deputy_agents.turn import Turn, TurnResult
-from deputy_agents.view import AgentNode
 from tests.support.history_rules import broken_history_rules
 
 BOUND = 20

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from deputy_agents.event import AgentFinished, AgentStarted, Event
+from deputy_agents.domain.event import AgentFinished, AgentStarted, Event
 from deputy_agents.store.sqlite import FILE, SqliteStore
-from deputy_server import convert
+from deputy_server.convert.event import event_to_wire
 from tests.support.commands import marked, until
 from tests.support.messages_api import MessagesApi, messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, RpcClient, Unanswered, serving
 
 FILES = ("a.txt", "b.txt", "c.txt")
@@ -132,7 +132,7 @@ class Crash:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         store = await to_thread.run_sync(SqliteStore.open, self._state)
         try:
-            stored = {event.seq: convert.event(event) for event in await store.events(self._session_id)}
+            stored = {event.seq: event_to_wire(event) for event in await store.events(self._session_id)}
             for event in self._seen:
                 assert stored[event["seq"]] == event
             changes = await store.changes(self._session_id)

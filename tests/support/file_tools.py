@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from deputy_agents.message import Message, Reply, Text, ToolResult, ToolUse, tool_uses
+from deputy_agents.domain.message import Message, Reply, Text, ToolResult, ToolUse, tool_uses
 from deputy_agents.ports import Model, ModelRequest, ToolSpec
 
 READING = ("grep", "glob", "list_dir", "read_file")

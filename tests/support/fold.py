@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from deputy_agents.event import Event
-from deputy_agents.view import ChildBlock, Entry, View
+from deputy_agents.domain.event import Event
+from deputy_agents.events.view import ChildBlock, Entry, View
 
 
 def folded(events: Iterable[Event], onto: View | None = None) -> View:

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from deputy_agents.event import AgentFinished, AgentStarted, Event, ToolCallStarted
-from deputy_agents.message import Message, Reply, Text
-from deputy_agents.outcome import AgentStatus
+from deputy_agents.domain.event import AgentFinished, AgentStarted, Event, ToolCallStarted
+from deputy_agents.domain.message import Message, Reply, Text
+from deputy_agents.domain.outcome import AgentStatus
+from deputy_agents.domain.settings import Settings
+from deputy_agents.domain.turn import Turn
 from deputy_agents.ports import ModelRequest
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.effect import Stopped, SubAgentResult
 from deputy_agents.run.state import Idle
-from deputy_agents.settings import Settings
-from deputy_agents.turn import Turn
 from tests.support.core import Core, core
-from tests.support.doors import define
+from tests.support.delegation import define
 from tests.support.fold import folded, shown
 from tests.support.history_rules import broken_history_rules
 
@@ -241,8 +241,8 @@ class Forest:
 
     async def _live(self, folder: Path, settings: Settings, opened: "asyncio.Future[Core]") -> None:
         async with AsyncExitStack() as stack:
-            stack.enter_context(patch("deputy_agents.supervisor.Deadline", self._deadline))
-            stack.enter_context(patch("deputy_agents.supervisor.PLACES_EVERY", 0))
+            stack.enter_context(patch("deputy_agents.session.supervisor.Deadline", self._deadline))
+            stack.enter_context(patch("deputy_agents.session.supervisor.PLACES_EVERY", 0))
             opened.set_result(await stack.enter_async_context(core(folder, self._model, settings=settings)))
             await self._leave.wait()
 
@@ -284,7 +284,7 @@ class Forest:
 
 
 def _outcome_of(agent_id: str) -> Any:
-    from deputy_agents.outcome import Completed, Outcome
+    from deputy_agents.domain.outcome import Completed, Outcome
 
     return Outcome(agent_id, Completed("again"))
 

@@ -7,7 +7,7 @@ an adapter may do. What merging would hide is judged before it: a result stands 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from deputy_agents.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse, tool_uses
+from deputy_agents.domain.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse, tool_uses
 from tests.support.api_rules import Json, broken_rules
 
 _HEADERS = {"anthropic-version": "2023-06-01"}

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from deputy_agents.event import CallStatus
-from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Outcome
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolResult
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Outcome
 from deputy_agents.run.effect import (
     Abort,
     Allowed,

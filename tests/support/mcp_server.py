@@ -8,7 +8,7 @@ import anyio
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.shared.exceptions import MCPError
 
-from tests.support.pictures import png
+from tests.support.images import png
 
 server = MCPServer("tools")
 

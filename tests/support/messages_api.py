@@ -10,7 +10,7 @@ As a process, for driving a program from outside (prints its URL as the first li
     python tests/support/messages_api.py --port 0 --script path/to/file.py:function
 
 A script is called with the request's JSON and the number of the request (from 0), and returns, or awaits, a
-:class:`tests.support.plays.Play`. A request that breaks the rules of the API is answered 400 as the real service
+:class:`tests.support.model_replies.Play`. A request that breaks the rules of the API gets 400 as the real service
 would, and remembered.
 """
 
@@ -31,7 +31,7 @@ if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.support.api_rules import broken_rules
-from tests.support.plays import Fault, Json, Play, event, frames, say, whole
+from tests.support.model_replies import Fault, Json, Play, event, frames, say, whole
 
 Script: TypeAlias = Callable[[Json, int], Play | Awaitable[Play]]
 

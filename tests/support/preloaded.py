@@ -9,7 +9,7 @@ for name in (
     "deputy_server.lsp.light",
     "deputy_server.lsp.stdio",
     "deputy_server.lsp.sockets",
-    "deputy_server.lsp.wire",
+    "deputy_server.lsp.routes",
     "deputy_server.app",
     "deputy_server.acp.serve",
     "anthropic.resources.messages",

@@ -13,16 +13,16 @@ from typing import Any, TypeAlias, cast
 from ruamel.yaml import YAML
 
 from deputy_agents.definition import PermissionMode
-from deputy_agents.errors import ModelError, ModelErrorKind
-from deputy_agents.message import Message, Reply, StopReason, Text, ToolUse, Usage
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolUse, Usage
+from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import say, use
 from deputy_agents.ports import ModelRequest
-from deputy_agents.settings import Settings
 from deputy_protocol.settings import Settings as WireSettings
-from deputy_server.convert import core_settings
+from deputy_server.convert.settings import core_settings
 from tests.support.core import ALLOW, DENY, Core, Person, core, silent, task_of
-from tests.support.doors import define
-from tests.support.told import fits, heard, lines_of, named
+from tests.support.delegation import define
+from tests.support.event_lines import fits, heard, lines_of, named
 
 Json: TypeAlias = dict[str, Any]
 MODEL = "m"

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.support.plays import Json
+from tests.support.model_replies import Json
 from tests.support.rpc import EVERYTHING, PATIENCE, RpcClient
 from tests.support.warm import Process, started
 

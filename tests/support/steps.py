@@ -6,8 +6,8 @@ is the tool.
 
 from collections.abc import Mapping
 
-from deputy_agents.message import Block, Message, Reply, StopReason, Text, ToolResult, ToolUse
-from deputy_agents.outcome import CancelReason, Completed, Ending, Outcome, Reached
+from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, ToolResult, ToolUse
+from deputy_agents.domain.outcome import CancelReason, Completed, Ending, Outcome, Reached
 from deputy_agents.run.effect import (
     Allowed,
     AnswerChecked,

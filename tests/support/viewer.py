@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tests.support.plays import Json
+from tests.support.model_replies import Json
 from tests.support.rpc import PATIENCE, RpcClient
 
 VIEWING: Json = {

@@ -11,16 +11,18 @@ from datetime import datetime
 from pydantic import BaseModel
 from pygls.uris import to_fs_path
 
-from deputy_agents import event as ev
 from deputy_agents.definition import Access
-from deputy_agents.message import Usage
-from deputy_agents.outcome import AgentStatus, FailureReason
-from deputy_agents.view import View
+from deputy_agents.domain import event as ev
+from deputy_agents.domain.message import Usage
+from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.events.view import View
 from deputy_protocol import agent, event, permission, place
 from deputy_protocol.base import to_wire
 from deputy_protocol.event import EventParams
-from deputy_server import convert
-from tests.support.plays import Json
+from deputy_server.convert.agent import agent_node_to_wire
+from deputy_server.convert.permission import permission_request_to_wire
+from deputy_server.convert.transcript import entry_to_wire
+from tests.support.model_replies import Json
 
 UNKNOWN = ev.Unknown("unknown")
 TYPES = frozenset(choice.model_fields["type"].default for choice in event.Event.__args__[0].__args__)
@@ -55,9 +57,9 @@ class WireFold:
         session_id = "session-1"
         return {
             "lastSeq": self.view.last_seq,
-            "agents": [to_wire(convert.agent_node(node)) for node in nodes],
-            "transcripts": {key: _wires(map(convert.entry, self.view.transcript(key))) for key in ids},
-            "permissions": _wires(convert.permission_request(session_id, q) for q in self.view.questions.values()),
+            "agents": [to_wire(agent_node_to_wire(node)) for node in nodes],
+            "transcripts": {key: _wires(map(entry_to_wire, self.view.transcript(key))) for key in ids},
+            "permissions": _wires(permission_request_to_wire(session_id, q) for q in self.view.questions.values()),
             "counts": _counts(self.view.status()),
             "plans": {key: _plan(steps) for key, steps in self.view.plans.items()},
             "promptQueue": self.queue,

@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from deputy_protocol.base import rfc3339
-from tests.support.deputies import is_child, last_text
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, call, calls, failing, say, text
+from tests.support.model_replies import Json, Play, call, calls, failing, say, text
 from tests.support.rpc import RpcClient, Unanswered, serving
+from tests.support.shared_server import is_child, last_text
 from tests.support.wire_fold import folded
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ import pytest
 from deputy_protocol.agent import AgentNode
 from deputy_protocol.event import EventParams
 from deputy_protocol.permission import PermissionRequest
-from tests.support.plays import Json
+from tests.support.model_replies import Json
 from tests.support.wire_fold import WireFold, folded
 
 VECTORS = sorted(Path(__file__).parent.glob("*.json"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from deputy_agents.errors import DeputyError
+from deputy_agents.domain.errors import DeputyError
 
 MAX_FILES = 200
 MAX_ENTRIES = 5000

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import TypeAlias
 
-from deputy_agents.errors import DeputyError
+from deputy_agents.domain.errors import DeputyError
 
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 

@@ -17,7 +17,7 @@ from deputy_agents.definition.frontmatter import Field, Frontmatter, Frontmatter
 from deputy_agents.definition.schema import SchemaError, check_schema
 from deputy_agents.definition.template import TemplateError, check_template
 from deputy_agents.definition.tools import read_tools
-from deputy_agents.errors import DeputyError, InvalidRequest
+from deputy_agents.domain.errors import DeputyError, InvalidRequest
 from deputy_agents.permission.rule import Effect, Rule, parse_rule
 from deputy_agents.text import clean, cut, visible
 

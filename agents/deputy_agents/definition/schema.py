@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from deputy_agents.errors import DeputyError, ToolError
+from deputy_agents.domain.errors import DeputyError, ToolError
 from deputy_agents.text import cut, visible
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ never read as a template.
 
 import re
 
-from deputy_agents.errors import DeputyError
-from deputy_agents.outcome import Cancelled, Completed, Failed, Outcome
+from deputy_agents.domain.errors import DeputyError
+from deputy_agents.domain.outcome import Cancelled, Completed, Failed, Outcome
 from deputy_agents.text import cut
 
 PLACEHOLDERS = ("result", "agent_id", "status", "tool_calls", "input_tokens", "output_tokens")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from deputy_agents.definition import Definition
 from deputy_agents.definition.schema import check_input, properties
 from deputy_agents.definition.template import fill
-from deputy_agents.outcome import Completed, Outcome
+from deputy_agents.domain.outcome import Completed, Outcome
 
 
 def schema_of(definition: Definition) -> Mapping[str, object]:

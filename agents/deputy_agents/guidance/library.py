@@ -10,7 +10,7 @@ from anyio import to_thread
 from deputy_agents.definition import Problem, home_folder
 from deputy_agents.guidance import Command, Instruction, Place, Skill, commands, places, skills
 from deputy_agents.guidance.instructions import instructions_for
-from deputy_agents.guidance.written import Written, written_in
+from deputy_agents.guidance.workspace_settings import Written, written_in
 
 _T = TypeVar("_T", Skill, Command)
 

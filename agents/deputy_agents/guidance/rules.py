@@ -12,9 +12,9 @@ from collections.abc import Collection
 from typing import Final, cast
 
 from deputy_agents.definition import Problem
-from deputy_agents.fault import Malformed
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.text import cut
+from deputy_agents.validation_errors import Malformed
 
 MAX_RULES: Final = 500
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from deputy_agents import disk
 from deputy_agents.definition import Problem
 from deputy_agents.definition.folder import MAX_ENTRIES, Unreadable, markdown_file, read_markdown
 from deputy_agents.definition.frontmatter import FrontmatterError
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.files import disk
 from deputy_agents.guidance import Place, Skill
 from deputy_agents.guidance.markdown import first_line, split, word
 from deputy_agents.text import clean, cut, visible

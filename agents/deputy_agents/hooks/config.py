@@ -10,9 +10,9 @@ from typing import Annotated, Final, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from deputy_agents import fault
+from deputy_agents import validation_errors
 from deputy_agents.definition import Problem
-from deputy_agents.hook import MAX_TIMEOUT, Hook, When
+from deputy_agents.domain.hook import MAX_TIMEOUT, Hook, When
 
 MAX_HOOKS: Final = 50
 
@@ -44,7 +44,7 @@ def _hooks(listed: Sequence[object], source: str) -> tuple[tuple[Hook, ...], tup
         try:
             entry = _Entry.model_validate(raw)
         except ValidationError as error:
-            problems.append(Problem(source, 1, f"hook {index + 1}: {fault.told(error)}"))
+            problems.append(Problem(source, 1, f"hook {index + 1}: {validation_errors.told(error)}"))
         else:
             hooks.append(Hook(entry.on, entry.run, entry.tools, entry.timeout, source))
     return tuple(hooks), tuple(problems)

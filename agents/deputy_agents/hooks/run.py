@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
-from deputy_agents.errors import ToolError
-from deputy_agents.hook import Hook
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.hook import Hook
 from deputy_agents.shell.output import Output
 from deputy_agents.shell.process import Guarded, served
 from deputy_agents.text import clean, cut, visible

@@ -13,7 +13,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from shlex import quote
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.ports import ToolSpec
 
 SETTINGS = "settings"

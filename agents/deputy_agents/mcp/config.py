@@ -9,9 +9,10 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from deputy_agents import disk, fault
+from deputy_agents import validation_errors
 from deputy_agents.definition import Problem
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.files import disk
 from deputy_agents.mcp import ServerEntry, Source
 from deputy_agents.text import cut, visible
 
@@ -47,7 +48,7 @@ def servers_of(whole: object, file: str, *, own: bool = False) -> tuple[tuple[So
     try:
         named = _File.model_validate(whole).servers
     except ValidationError as error:
-        return (), (Problem(file, 1, fault.told(error)),)
+        return (), (Problem(file, 1, validation_errors.told(error)),)
     return ((Source(file, named, own=own),) if named else ()), ()
 
 
@@ -78,10 +79,10 @@ def _in_file(root: Path) -> tuple[Source | Problem, ...]:
     place = str(root / FILE)
     try:
         file = disk.read_text(root, (FILE,))
-        whole: object = fault.parsed(file.text) if file else {}
+        whole: object = validation_errors.parsed(file.text) if file else {}
     except ToolError as error:
         return (Problem(place, 1, str(error)),)
-    except fault.Malformed as error:
+    except validation_errors.Malformed as error:
         return (Problem(place, error.line, str(error)),)
     if _is_of_another_form(whole):
         return (Problem(place, 1, "servers must stand below mcpServers; below servers they do not count"),)
@@ -115,7 +116,7 @@ def _entry(name: str, raw: object, source: Source) -> ServerEntry | str:
     try:
         entry = _Entry.model_validate(raw)
     except ValidationError as error:
-        return fault.told(error)
+        return validation_errors.told(error)
     if entry.type == "sse":
         return "servers by SSE alone are not supported; use streamable HTTP (type http)"
     if bool(entry.command.strip()) == bool(entry.url):

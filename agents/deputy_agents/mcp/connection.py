@@ -12,8 +12,8 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
-from deputy_agents import fault
-from deputy_agents.errors import ToolError
+from deputy_agents import validation_errors
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.mcp import Offer, ServerEntry, ServerState
 from deputy_agents.mcp.offer import left_out, offer_of
 from deputy_agents.redact import MASK
@@ -241,7 +241,7 @@ def _reason(raised: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, ValidationError):
-        return f"its answer is not one of the protocol: {fault.told(error)}"
+        return f"its answer is not one of the protocol: {validation_errors.told(error)}"
     if isinstance(error, TimeoutError):
         return f"it gave no answer within {START_LIMIT:g} s"
     return cut(visible(clean(str(error) or type(error).__name__)), 300)

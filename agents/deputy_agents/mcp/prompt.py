@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deputy_agents.errors import InvalidRequest, ToolError
+from deputy_agents.domain.errors import InvalidRequest, ToolError
 from deputy_agents.mcp import OfferedPrompt
 from deputy_agents.mcp.connection import Connection
 from deputy_agents.mcp.tool import told

@@ -12,7 +12,7 @@ from mcp_types.methods import validate_server_result
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
 
-from deputy_agents import fault
+from deputy_agents import validation_errors
 
 LeaveOut: TypeAlias = Callable[[str, str], None]
 """Is told the name of a tool that is left out, and why."""
@@ -57,6 +57,6 @@ class _Sifted(ObjectReceiveStream[Any]):
         try:
             validate_server_result("tools/list", LATEST_HANDSHAKE_VERSION, {"tools": [tool]})
         except ValidationError as error:
-            self._leave_out(name if isinstance(name, str) else "", _TOOL.sub("", fault.told(error)))
+            self._leave_out(name if isinstance(name, str) else "", _TOOL.sub("", validation_errors.told(error)))
             return False
         return True

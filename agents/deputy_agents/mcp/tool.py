@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import TextPreview, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import TextPreview, ToolKind
+from deputy_agents.domain.message import Image
+from deputy_agents.files.image import picture
 from deputy_agents.mcp.connection import Connection
-from deputy_agents.message import Image
 from deputy_agents.permission.rule import AccessRequest, Action
-from deputy_agents.picture import picture
 from deputy_agents.ports import ToolSpec
 from deputy_agents.text import bounded, clean, cut, visible
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput

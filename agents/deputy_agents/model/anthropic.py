@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.model.credential import with_key
 from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.model.failure import failure, service_failure

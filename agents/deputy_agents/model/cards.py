@@ -9,9 +9,9 @@ from typing import Annotated, TypeAlias, cast
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
-from deputy_agents import fault
-from deputy_agents.errors import InvalidRequest
-from deputy_agents.modelcard import DEFAULT_WINDOW, ModelCard, ModelCards, Price
+from deputy_agents import validation_errors
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.model_card import DEFAULT_WINDOW, ModelCard, ModelCards, Price
 
 _FILE = Path(__file__).with_name("models.toml")
 
@@ -73,9 +73,9 @@ def read(path: Path) -> ModelCards:
     try:
         return _cards(_checked().validate_python(tomllib.loads(path.read_text("utf-8"))))
     except ValidationError as error:
-        raise InvalidRequest(f"{path}: {fault.told(error)}") from None
+        raise InvalidRequest(f"{path}: {validation_errors.told(error)}") from None
     except OSError as error:
-        raise InvalidRequest(f"{path}: {fault.unreadable(error)}") from None
+        raise InvalidRequest(f"{path}: {validation_errors.unreadable(error)}") from None
     except ValueError as error:
         raise InvalidRequest(f"{path}: {error}") from None
 

@@ -4,7 +4,7 @@ import re
 from importlib.util import find_spec
 from urllib.parse import SplitResult, urlsplit
 
-from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.model.endpoint import Endpoint
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

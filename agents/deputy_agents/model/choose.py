@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
-from deputy_agents.model.limited import Limited, Turns
+from deputy_agents.model.limited_model import Limited, Turns
 from deputy_agents.model.offline import OFFLINE, OfflineModel
 from deputy_agents.ports import Model
 

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 import anyio
 import anyio.to_thread
 
-from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.model.check import check
 from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.model.failure import failure

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from deputy_agents.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
 
 _CHECK_KEY = "Check ANTHROPIC_API_KEY."
 _CHECK_URL = "Check the network and the setting `baseUrl` (or ANTHROPIC_BASE_URL)."

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from deputy_agents.ids import new_id
-from deputy_agents.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
+from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
 from deputy_agents.ports import TextPart, ThinkingPart, Used
 from deputy_agents.text import readable
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from deputy_agents.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.domain.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse
 from deputy_agents.ports import ModelRequest
 
 Param: TypeAlias = dict[str, object]

@@ -20,8 +20,8 @@ import anyio
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
-from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
-from deputy_agents.message import Message, Reply, Text
+from deputy_agents.domain.errors import InvalidRequest, ModelError, ModelErrorKind
+from deputy_agents.domain.message import Message, Reply, Text
 from deputy_agents.model.scripted import ScriptedModel
 from deputy_agents.ports import Model, ModelEvent, ModelRequest, TextPart, ThinkingPart
 from deputy_agents.redact import Redactor

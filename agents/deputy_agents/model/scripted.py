@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 import anyio.lowlevel
 
-from deputy_agents.ids import new_id
-from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
 from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart
 
 Scripted: TypeAlias = Reply | Sequence[ModelEvent] | AsyncIterator[ModelEvent]

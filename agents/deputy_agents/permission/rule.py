@@ -17,8 +17,8 @@ from enum import Enum, StrEnum, auto
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from deputy_agents.errors import InvalidRequest
-from deputy_agents.ids import new_id
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.ids import new_id
 
 
 class Action(StrEnum):

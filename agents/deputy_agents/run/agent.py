@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from deputy_agents.definition import Access, Definition
-from deputy_agents.editor import Editors
-from deputy_agents.event import AgentInfo, AgentRef, Body
-from deputy_agents.hook import Hook
-from deputy_agents.inbox import Inbox
-from deputy_agents.log import EventLog
-from deputy_agents.message import Message, Usage
-from deputy_agents.outcome import CancelReason, Ending
+from deputy_agents.domain.event import AgentInfo, AgentRef, Body
+from deputy_agents.domain.hook import Hook
+from deputy_agents.domain.message import Message, Usage
+from deputy_agents.domain.outcome import CancelReason, Ending
+from deputy_agents.domain.settings import Settings
+from deputy_agents.editor.port import Editors
+from deputy_agents.events.event_log import EventLog
+from deputy_agents.files.workspace import Workspace
 from deputy_agents.permission.decide import Policy, Rule
+from deputy_agents.permission.inbox import Inbox
 from deputy_agents.ports import Clock, Model
+from deputy_agents.run.context_window import Memory
 from deputy_agents.run.effect import FinishTurn
-from deputy_agents.run.memory import Memory
 from deputy_agents.run.state import Context
-from deputy_agents.settings import Settings
 from deputy_agents.shell.background import Background
 from deputy_agents.tool.base import ReadMarks, SessionView, Tool
 from deputy_agents.tool.delegate import Accepted, Door, SpawnSpec
-from deputy_agents.workspace import Workspace
 
 AnyTool: TypeAlias = Tool | Door
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from deputy_agents.errors import ModelErrorKind
-from deputy_agents.settings import RetrySettings
+from deputy_agents.domain.errors import ModelErrorKind
+from deputy_agents.domain.settings import RetrySettings
 
 _WORDS = {
     ModelErrorKind.SERVER: "service failed",

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from deputy_agents.errors import ModelError, ModelErrorKind
-from deputy_agents.event import MessageAdded, StatusChanged, UsageChanged
-from deputy_agents.ids import new_id
-from deputy_agents.message import Message, Reply, StopReason, Text, Usage
-from deputy_agents.outcome import AgentStatus
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.event import MessageAdded, StatusChanged, UsageChanged
+from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
+from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used, Waiting
-from deputy_agents.run import memory
+from deputy_agents.run import context_window
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.text import clean
 
@@ -97,7 +97,7 @@ class Conversation:
         self._agent.replies += 1
         self._unanswered = Usage()
         self._spend(usage)
-        self._agent.memory = memory.counted(self._agent.memory, usage, len(self._agent.history) + 1)
+        self._agent.memory = context_window.counted(self._agent.memory, usage, len(self._agent.history) + 1)
 
     def settle(self) -> None:
         """Counts what the last request has used, though it may have been cancelled or have failed on the way."""
@@ -115,11 +115,11 @@ class Conversation:
         tools = tuple(tool.spec for tool in agent.tools.values())
         if (frame := (agent.info.model, agent.system, tools)) != agent.frame:
             agent.frame = frame
-            agent.memory = memory.rebound(agent.memory, len(agent.history))
+            agent.memory = context_window.rebound(agent.memory, len(agent.history))
         return ModelRequest(
             model=agent.info.model,
             system=agent.system,
-            messages=memory.shown(agent.history, agent.memory),
+            messages=context_window.shown(agent.history, agent.memory),
             tools=tools,
             max_tokens=self._host.settings.max_tokens,
             temperature=agent.definition.temperature,
@@ -163,17 +163,17 @@ class Conversation:
 
     def _is_full(self) -> bool:
         agent = self._agent
-        size = memory.size(agent.history, agent.memory, lambda: _frame_tokens(agent))
+        size = context_window.size(agent.history, agent.memory, lambda: _frame_tokens(agent))
         return size > FULL * self._room()
 
     async def _make_room(self, keep: float) -> bool:
         agent, host = self._agent, self._host
-        at = memory.cut(agent.history, agent.memory.since, int(keep * self._room()))
+        at = context_window.cut(agent.history, agent.memory.since, int(keep * self._room()))
         if at is None:
             return False
         say(host, agent, StatusChanged(AgentStatus.RUNNING, detail="the conversation is long: summing up to make room"))
         told = await self._summary(at)
-        agent.memory = memory.compacted(agent.history, at, told)
+        agent.memory = context_window.compacted(agent.history, at, told)
         say(host, agent, StatusChanged(AgentStatus.RUNNING))
         say(host, agent, MessageAdded(new_id(), "assistant", clean(_NOTICE + agent.memory.summary)))
         return True
@@ -182,10 +182,10 @@ class Conversation:
         """What the model says of the messages before ``at``; nothing if it will not say."""
         agent = self._agent
         request = self._request()
-        asked = Message("user", (Text(memory.SUMMARY_REQUEST),))
+        asked = Message("user", (Text(context_window.SUMMARY_REQUEST),))
         request = replace(
             request,
-            messages=(*memory.shown(agent.history[:at], agent.memory), asked),
+            messages=(*context_window.shown(agent.history[:at], agent.memory), asked),
             max_tokens=min(_SUMMARY_TOKENS, request.max_tokens),
         )
         try:
@@ -202,8 +202,8 @@ class Conversation:
 def _frame_tokens(agent: Agent) -> int:
     """Tokens of prompt and tools."""
     specs = (tool.spec for tool in agent.tools.values())
-    return memory.tokens_of(agent.system) + sum(map(_tokens, specs))
+    return context_window.tokens_of(agent.system) + sum(map(_tokens, specs))
 
 
 def _tokens(spec: ToolSpec) -> int:
-    return memory.tokens_of(spec.name + spec.description + json.dumps(spec.input_schema, default=str))
+    return context_window.tokens_of(spec.name + spec.description + json.dumps(spec.input_schema, default=str))

@@ -18,10 +18,8 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from deputy_agents import mention, references
-from deputy_agents.completion import Completions, complete
-from deputy_agents.errors import DeputyError, InvalidTransition, ModelError, ModelErrorKind, NotConfigured
-from deputy_agents.event import (
+from deputy_agents.domain.errors import DeputyError, InvalidTransition, ModelError, ModelErrorKind, NotConfigured
+from deputy_agents.domain.event import (
     Activity,
     CallStatus,
     Location,
@@ -31,11 +29,13 @@ from deputy_agents.event import (
     ThoughtDelta,
     ToolCallUpdated,
 )
+from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.message import Block, Image, Message, Reply, ToolUse, tool_uses
+from deputy_agents.domain.outcome import AgentStatus, Ending, Failed, FailureReason
+from deputy_agents.editor import mention, references
+from deputy_agents.editor.completion import Completions, complete
 from deputy_agents.guidance import SlashCommand
-from deputy_agents.ids import new_id
-from deputy_agents.inbox import is_stray_cancel
-from deputy_agents.message import Block, Image, Message, Reply, ToolUse, tool_uses
-from deputy_agents.outcome import AgentStatus, Ending, Failed, FailureReason
+from deputy_agents.permission.inbox import is_stray_cancel
 from deputy_agents.ports import HistoryRecord, OutputRecord, TextPart, ThinkingPart
 from deputy_agents.run import backoff
 from deputy_agents.run.agent import Agent, Host, say
@@ -69,12 +69,12 @@ from deputy_agents.run.effect import (
     ToolCompleted,
     UserPrompt,
 )
-from deputy_agents.run.gatekeeper import Gatekeeper
-from deputy_agents.run.hooking import Hooking
+from deputy_agents.run.gate import Gatekeeper
+from deputy_agents.run.hook_runner import Hooking
+from deputy_agents.run.slots import Slot
 from deputy_agents.run.state import Asking, AwaitingSubAgents, Cancelling, EffectId, Running, State, ToolExecuting
 from deputy_agents.run.stream import Stream
 from deputy_agents.run.transition import transition
-from deputy_agents.slots import Slot
 from deputy_agents.text import clean
 from deputy_agents.tool.base import Tool, ToolOutput
 from deputy_agents.tool.delegate import Door

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from deputy_agents.event import CallStatus
-from deputy_agents.message import Image, Message, Reply, ToolUse
-from deputy_agents.outcome import CancelReason, Ending, Outcome, Reached
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import Image, Message, Reply, ToolUse
+from deputy_agents.domain.outcome import CancelReason, Ending, Outcome, Reached
 from deputy_agents.run.state import EffectId, Note, ResultStyle
 
 # -- inputs ------------------------------------------------------------------------------------------------------

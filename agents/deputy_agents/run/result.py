@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 
 from deputy_agents.definition.template import fill
-from deputy_agents.event import CallStatus
-from deputy_agents.message import ToolResult
-from deputy_agents.outcome import Cancelled, Completed, Ending, Failed, FailureReason, Outcome, cancel_sentence
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import ToolResult
+from deputy_agents.domain.outcome import Cancelled, Completed, Ending, Failed, FailureReason, Outcome, cancel_sentence
 from deputy_agents.run.state import Children, Done, Template
 from deputy_agents.text import shortened, size_of
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from deputy_agents.event import CallStatus
-from deputy_agents.message import ToolResult, ToolUse
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, Outcome, Reached
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import ToolResult, ToolUse
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, Outcome, Reached
 
 EffectId: TypeAlias = int
 """Names one effect of one agent; rising, never used again."""

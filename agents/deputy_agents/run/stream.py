@@ -2,8 +2,8 @@
 
 import re
 
-from deputy_agents.ids import new_id
-from deputy_agents.message import Message, Text
+from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.message import Message, Text
 from deputy_agents.text import clean
 
 _UNFINISHED = re.compile(r"(?:\r|\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)?)?\Z")

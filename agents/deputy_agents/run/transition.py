@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from deputy_agents.errors import InvalidTransition
-from deputy_agents.event import CallStatus
-from deputy_agents.message import (
+from deputy_agents.domain.errors import InvalidTransition
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import (
     Block,
     Message,
     Reply,
@@ -23,7 +23,7 @@ from deputy_agents.message import (
     ToolUse,
     tool_uses,
 )
-from deputy_agents.outcome import (
+from deputy_agents.domain.outcome import (
     CANCELLED_WITH_PARENT,
     Cancelled,
     CancelReason,

@@ -10,12 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from deputy_agents.files.workspace import is_secret
 from deputy_agents.permission.rule import AccessRequest, Action, escaped
 from deputy_agents.shell.inner import inner
 from deputy_agents.shell.parse import Command, Opaque, Part, Redirect, Statement, parse
 from deputy_agents.shell.word import Word
 from deputy_agents.text import visible
-from deputy_agents.workspace import is_secret
 
 TOOL: Final = "shell"
 

@@ -8,8 +8,8 @@ from signal import SIGKILL
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from deputy_agents.errors import InvalidRequest, ToolError
-from deputy_agents.ids import new_id
+from deputy_agents.domain.errors import InvalidRequest, ToolError
+from deputy_agents.domain.ids import new_id
 from deputy_agents.ports import Clock
 from deputy_agents.shell.output import Output
 from deputy_agents.shell.process import Guarded, Launch, guarded

@@ -17,8 +17,8 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
-from deputy_agents.errors import ToolError
-from deputy_agents.ids import new_id
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.ids import new_id
 from deputy_agents.shell.environment import MARK, environment
 from deputy_agents.shell.sandbox import boxed
 

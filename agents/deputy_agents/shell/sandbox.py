@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 
 
 def boxed(command: Sequence[str], writable: Sequence[Path], cwd: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Stored form of events, messages and rules: JSON, by tables of names that outlive the classes.
 
 Reading is tolerant, as a file may be older or newer than the program: unknown fields are ignored, absent ones have
-their defaults, an unknown or unreadable event becomes :class:`~deputy_agents.event.Unknown`, and a block of a message
-that cannot be read is left out.
+their defaults, an unknown or unreadable event becomes :class:`~deputy_agents.domain.event.Unknown`, and a block of a
+message that cannot be read is left out.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from deputy_agents import event as ev
-from deputy_agents import message as msg
+from deputy_agents.domain import event as ev
+from deputy_agents.domain import message as msg
 from deputy_agents.permission.rule import Rule
 
 logger = logging.getLogger(__name__)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from deputy_agents.change import FileChange
-from deputy_agents.errors import StoreError, UnknownSession
-from deputy_agents.event import AgentFinished, AgentStarted, Event
-from deputy_agents.message import Message
+from deputy_agents.domain.errors import StoreError, UnknownSession
+from deputy_agents.domain.event import AgentFinished, AgentStarted, Event
+from deputy_agents.domain.file_change import FileChange
+from deputy_agents.domain.message import Message
 from deputy_agents.ports import (
     ChangesOver,
     Claim,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from deputy_agents.ids import new_id
+from deputy_agents.domain.ids import new_id
 
 _SWEEP_AFTER = 24 * 3600
 """Seconds after which the file of an owner that has ended is removed; younger ones may be about to be locked."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias, cast
 
-from deputy_agents.errors import InvalidRequest
+from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.ports import SessionPage, SessionQuery, SessionRecord
 
 Family: TypeAlias = tuple[SessionRecord, Sequence[SessionRecord]]

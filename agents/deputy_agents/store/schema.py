@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from deputy_agents.errors import StoreError
+from deputy_agents.domain.errors import StoreError
 
 APPLICATION_ID = 0x44505459
 """Marks a file as Deputy's ("DPTY")."""

@@ -18,11 +18,11 @@ from typing import TypeVar
 
 from anyio import to_thread
 
-from deputy_agents.change import FileChange
 from deputy_agents.definition import PermissionMode
-from deputy_agents.errors import StoreError, UnknownSession
-from deputy_agents.event import AgentFinished, AgentStarted, Event
-from deputy_agents.message import Message
+from deputy_agents.domain.errors import StoreError, UnknownSession
+from deputy_agents.domain.event import AgentFinished, AgentStarted, Event
+from deputy_agents.domain.file_change import FileChange
+from deputy_agents.domain.message import Message
 from deputy_agents.ports import Claim, Record, SessionPage, SessionQuery, SessionRecord
 from deputy_agents.store import codec
 from deputy_agents.store import records as kept

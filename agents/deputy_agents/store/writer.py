@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar, cast
 
-from deputy_agents.errors import DeputyError, StoreError
+from deputy_agents.domain.errors import DeputyError, StoreError
 
 logger = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import PlanEntry, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import PlanEntry, ToolKind
+from deputy_agents.events.view import AgentNode
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, label_of
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
-from deputy_agents.view import AgentNode
 
 PAGE = 16_000
 MAX_PAGE = 48_000

@@ -6,12 +6,12 @@ from typing import Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import ToolKind
+from deputy_agents.files.workspace import Place
 from deputy_agents.ports import ToolSpec
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import ToolContext
-from deputy_agents.workspace import Place
 
 
 class Args(BaseModel):

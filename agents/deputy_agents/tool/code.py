@@ -9,15 +9,15 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from deputy_agents.editor import Ability, Diagnostic, Spot, Symbol
-from deputy_agents.errors import ToolError
-from deputy_agents.event import Location, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.editor.port import Ability, Diagnostic, Spot, Symbol
+from deputy_agents.files.workspace import PathKind, Place
 from deputy_agents.text import clean, cut, readable, shortened, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.feedback import told
 from deputy_agents.tool.read import folder_request, lines_of, read_request
-from deputy_agents.workspace import PathKind, Place
 
 NEEDS: Final[Mapping[str, Ability]] = {"diagnostics": Ability.DIAGNOSTICS, "lookup": Ability.NAVIGATION}
 """What an editor must be able to tell for a tool to be offered."""

@@ -21,8 +21,9 @@ from pydantic import Field, PrivateAttr
 
 from deputy_agents.definition import Access, Definition
 from deputy_agents.definition.typed import first_message, label_source
-from deputy_agents.errors import ToolError
-from deputy_agents.event import ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import ToolKind
+from deputy_agents.files.workspace import PathKind
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.ports import ToolSpec
 from deputy_agents.run.state import ResultStyle, Template
@@ -31,7 +32,6 @@ from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext
 from deputy_agents.tool.registry import READ_ONLY
 from deputy_agents.tool.typed import TIMEOUT, TypedArgs, parse_typed, spec_of
-from deputy_agents.workspace import PathKind
 
 GENERAL = "general"
 DOORS = ("spawn_agent", "spawn_agents", "task")

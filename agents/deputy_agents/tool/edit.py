@@ -14,16 +14,16 @@ from typing import Annotated, TypeVar
 from anyio import to_thread
 from pydantic import Field
 
-from deputy_agents.encoding import check_new
-from deputy_agents.errors import ToolError
-from deputy_agents.event import DiffPreview, Location, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import DiffPreview, Location, ToolKind
+from deputy_agents.files.encoding import check_new
+from deputy_agents.files.workspace import Place, digest
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.feedback import after_edit, before_edit
 from deputy_agents.tool.read import lines_of
-from deputy_agents.workspace import Place, digest
 
 _MAX_SPANS = 20
 _MAX_HINT_LINES = 3000

@@ -7,11 +7,11 @@ servers see the old text. An editor that does not answer holds up an edit or two
 from collections import Counter
 from collections.abc import Sequence
 
-from deputy_agents.editor import Ability, Diagnostic, Severity
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.editor.port import Ability, Diagnostic, Severity
+from deputy_agents.files.workspace import Place
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import ToolContext
-from deputy_agents.workspace import Place
 
 WAIT = 1.5
 """Seconds that the editor's language servers get to look at the new text."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 
 _MAX_BRANCHES = 64
 _BRACES = re.compile(r"(?<!\\)\{([^{}]*,[^{}]*)\}")

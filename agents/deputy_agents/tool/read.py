@@ -6,16 +6,16 @@ from typing import Annotated
 from anyio import to_thread
 from pydantic import Field
 
-from deputy_agents.disk import Entry, TooLarge
-from deputy_agents.encoding import is_exact
-from deputy_agents.errors import ToolError
-from deputy_agents.event import Location, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.files.disk import Entry, TooLarge
+from deputy_agents.files.encoding import is_exact
+from deputy_agents.files.image import MAX_BYTES, SUFFIXES, Picture, picture
+from deputy_agents.files.workspace import PathKind, Place
 from deputy_agents.permission.decide import AccessRequest, Action
-from deputy_agents.picture import MAX_BYTES, SUFFIXES, Picture, picture
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
-from deputy_agents.workspace import PathKind, Place
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000

@@ -7,8 +7,8 @@ from typing import Annotated, NoReturn, TypeVar
 
 from pydantic import Field
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext

@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
 
 TIMEOUT = 30.0

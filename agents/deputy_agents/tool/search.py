@@ -9,9 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from deputy_agents.disk import TooLarge
-from deputy_agents.errors import ToolError
-from deputy_agents.event import Location, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.files.disk import TooLarge
+from deputy_agents.files.workspace import PathKind, Place, is_secret
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
@@ -19,7 +20,6 @@ from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.match import last_part, matcher
 from deputy_agents.tool.read import folder_request, read_request
 from deputy_agents.tool.ripgrep import LINES, NAMES, search
-from deputy_agents.workspace import PathKind, Place, is_secret
 
 MAX_FILES = 500
 MAX_MATCHES = 200

@@ -13,8 +13,9 @@ from anyio import to_thread
 from anyio.abc import ByteReceiveStream
 from pydantic import Field, PrivateAttr, field_validator
 
-from deputy_agents.errors import InvalidRequest, OutsideRoots, ToolError
-from deputy_agents.event import CommandPreview, Location, ToolKind
+from deputy_agents.domain.errors import InvalidRequest, OutsideRoots, ToolError
+from deputy_agents.domain.event import CommandPreview, Location, ToolKind
+from deputy_agents.files.workspace import PathKind, Place
 from deputy_agents.permission.rule import AccessRequest, Action
 from deputy_agents.shell.access import TOOL, Target, needs
 from deputy_agents.shell.background import BackgroundCommand
@@ -23,7 +24,6 @@ from deputy_agents.shell.process import Ended, Launch, guarded
 from deputy_agents.text import clean, cut, visible
 from deputy_agents.tool.args import Args, ArgsTool, PathArgs
 from deputy_agents.tool.base import Commands, Prepared, ToolContext, ToolOutput
-from deputy_agents.workspace import PathKind, Place
 
 MAX_COMMAND = 20_000
 MAX_TIMEOUT = 24 * 3600.0

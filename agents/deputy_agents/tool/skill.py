@@ -5,8 +5,8 @@ from typing import Annotated
 from anyio import to_thread
 from pydantic import Field
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import ToolKind
 from deputy_agents.guidance import Skill
 from deputy_agents.guidance.library import Library
 from deputy_agents.guidance.skills import files_of, read_file

@@ -8,11 +8,11 @@ from typing import Annotated
 from anyio import to_thread
 from pydantic import Field
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import TextPreview, ToolKind
-from deputy_agents.message import Text
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import TextPreview, ToolKind
+from deputy_agents.domain.message import Text
+from deputy_agents.files.image import picture
 from deputy_agents.permission.decide import AccessRequest, Action
-from deputy_agents.picture import picture
 from deputy_agents.text import clean, cut, visible
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
 
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]

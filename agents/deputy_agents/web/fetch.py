@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import anyio
 from anyio import to_thread
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
 from deputy_agents.web.address import Resolver, Target, addresses_of, look_up, target_of
 

@@ -1,6 +1,6 @@
 """What a model reads of an answer from the web. Blocks; belongs in a worker thread."""
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import clean, visible
 
 _UNREADABLE = ("script", "style", "noscript", "template", "svg", "iframe", "head")

@@ -11,23 +11,23 @@ from acp import schema
 from anyio import to_thread
 from pydantic import BaseModel
 
-from deputy_agents.errors import InvalidRequest, UnknownSession
-from deputy_agents.outcome import CancelReason
+from deputy_agents.domain.errors import InvalidRequest, UnknownSession
+from deputy_agents.domain.outcome import CancelReason
 from deputy_agents.ports import SessionQuery
-from deputy_agents.session import Session
+from deputy_agents.session.session import Session
 from deputy_protocol.base import rfc3339
 from deputy_protocol.validate import parse
 from deputy_server.acp import options
 from deputy_server.acp.client import Client
 from deputy_server.acp.facts import usage
 from deputy_server.acp.files import EditorFiles
-from deputy_server.acp.opened import Opened
+from deputy_server.acp.mcp_servers import named_servers
+from deputy_server.acp.open_session import Opened
 from deputy_server.acp.peer import Answer, Handler, Listener, Peer
 from deputy_server.acp.prompt import read_prompt
-from deputy_server.acp.servers import named_servers
 from deputy_server.app import App
+from deputy_server.prompting import outcome
 from deputy_server.rpc.json import JsonObject
-from deputy_server.turns import outcome
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from deputy_agents.event import (
+from deputy_agents.domain.event import (
     AgentFinished,
     AgentInfo,
     AgentStarted,
@@ -18,7 +18,7 @@ from deputy_agents.event import (
     ToolKind,
     ToolOutputDelta,
 )
-from deputy_agents.outcome import AgentStatus
+from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.text import visible
 from deputy_server.acp.transcript import Transcript, call_update, content, is_over
 from deputy_server.rpc.json import JsonObject

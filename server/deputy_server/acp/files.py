@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.ports import Buffer
 from deputy_server.acp.client import Client
 from deputy_server.acp.peer import Peer

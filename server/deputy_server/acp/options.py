@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from deputy_agents.definition import PermissionMode
-from deputy_agents.errors import InvalidRequest
-from deputy_agents.session import Session
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.session.session import Session
 from deputy_server.rpc.json import JsonObject
 
 _MODES: Mapping[PermissionMode, tuple[str, str]] = {

@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from acp import schema
 
-from deputy_agents.errors import InvalidRequest
-from deputy_agents.message import Block, Text
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.message import Block, Text
 from deputy_agents.text import shortened
 from deputy_protocol.place import Position, Range
-from deputy_server import convert
+from deputy_server.convert.place import place_text
+from deputy_server.convert.prompt import prompt_image
 
 Given: TypeAlias = (
     schema.TextContentBlock
@@ -49,7 +50,7 @@ def read_prompt(given: Iterable[Given], cwd: Path) -> Prompt:
             case schema.TextContentBlock():
                 said.append(Text(one.text))
             case schema.ImageContentBlock():
-                said.append(convert.image(one.data, f"prompt[{index}].data"))
+                said.append(prompt_image(one.data, f"prompt[{index}].data"))
             case schema.ResourceContentBlock():
                 said.append(Text(f"(about {_place(one.uri, cwd)})"))
             case schema.EmbeddedResourceContentBlock():
@@ -67,7 +68,7 @@ def _embedded(given: schema.EmbeddedResourceContentBlock, name: str, field: str)
         mark = "\n[cut: read the file for the rest]"
         yield Text(f"[{name}, as the editor has it]\n{shortened(resource.text, MAX_ATTACHED, mark)}")
     elif (resource.mime_type or "").startswith("image/"):
-        yield convert.image(resource.blob, field)
+        yield prompt_image(resource.blob, field)
     else:
         yield Text(f"[{name} is not attached: it is neither text nor a picture]")
 
@@ -77,7 +78,7 @@ def _place(uri: str, cwd: Path) -> str:
     base, _, fragment = uri.partition("#")
     found = _LINES.match(fragment)
     if found is None:
-        return convert.file_words(base if base.startswith("file:") else uri, None, cwd)
+        return place_text(base if base.startswith("file:") else uri, None, cwd)
     first, last = int(found[1]), int(found[2] or found[1])
     start, end = Position(line=max(first, 1) - 1, character=0), Position(line=max(first, last, 1), character=0)
-    return convert.file_words(base, Range(start=start, end=end), cwd)
+    return place_text(base, Range(start=start, end=end), cwd)

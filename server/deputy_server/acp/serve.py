@@ -17,14 +17,14 @@ import anyio
 from deputy_protocol.errors import ErrorCode
 from deputy_server.acp.client import Client, read_client
 from deputy_server.acp.peer import Answer, Handler, Listener, Peer
-from deputy_server.host import Host
-from deputy_server.options import Options
+from deputy_server.lazy_app import Host
 from deputy_server.rpc.errors import RpcError
 from deputy_server.rpc.json import JsonObject
 from deputy_server.rpc.lines import TooLong, new_reader, read_line
 from deputy_server.rpc.logs import log_to
 from deputy_server.rpc.stdio import claim_stdio, end_by_force_after, first_of, open_input, signal_comes
 from deputy_server.rpc.writer import Writer
+from deputy_server.serve_options import Options
 from deputy_server.version import VERSION
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from deputy_agents.event import (
+from deputy_agents.domain.event import (
     AgentFinished,
     AgentInfo,
     AgentStarted,
@@ -14,7 +14,7 @@ from deputy_agents.event import (
     Question,
     StatusChanged,
 )
-from deputy_agents.outcome import AgentStatus, FailureReason
+from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.text import visible
 from deputy_protocol.errors import ErrorCode
 from deputy_server.acp.transcript import Transcript

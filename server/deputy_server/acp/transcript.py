@@ -7,7 +7,7 @@ tests hold each one against the protocol's own schema.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from deputy_agents.event import (
+from deputy_agents.domain.event import (
     CallStatus,
     CommandPreview,
     DiffPreview,
@@ -25,7 +25,7 @@ from deputy_agents.event import (
     ToolKind,
     ToolOutputDelta,
 )
-from deputy_agents.log import LIVE_OUTPUT
+from deputy_agents.events.event_log import LIVE_OUTPUT
 from deputy_agents.text import visible
 from deputy_server.rpc.json import JsonObject
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from deputy_agents.event import AgentStarted, Event, MessageAdded, Question, ToolCallUpdated
-from deputy_agents.view import AgentNode
+from deputy_agents.domain.event import AgentStarted, Event, MessageAdded, Question, ToolCallUpdated
+from deputy_agents.events.view import AgentNode
 from deputy_server.acp.children import Children
 from deputy_server.acp.subsessions import Subsessions
 from deputy_server.acp.transcript import Transcript, chunk

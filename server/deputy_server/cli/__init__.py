@@ -25,7 +25,7 @@ class _Deputy(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            from deputy_agents.fault import plain
+            from deputy_agents.validation_errors import plain
 
             error.message = plain(error.message)
             raise
@@ -92,7 +92,7 @@ def doctor(
 
     Examples: `deputy doctor` · `deputy doctor --online --json`
     """
-    from deputy_agents.errors import InvalidRequest
+    from deputy_agents.domain.errors import InvalidRequest
     from deputy_server.doctor import report
 
     try:

@@ -34,7 +34,7 @@ def acp(
     Examples: `deputy acp` · `deputy acp --model offline` · `deputy acp --permission-mode plan`
     """
     from deputy_server.acp.serve import AcpOptions, main
-    from deputy_server.options import Options
+    from deputy_server.serve_options import Options
 
     traffic = Options(record, replay)
     if problem := traffic.problem():
@@ -44,7 +44,7 @@ def acp(
 
 
 def _settings(file: Path | None, model: str | None, mode: PermissionMode | None) -> "Settings":
-    from deputy_agents.errors import DeputyError  # settings take time to load, and most have none
+    from deputy_agents.domain.errors import DeputyError  # settings take time to load, and most have none
     from deputy_protocol import session
     from deputy_protocol.base import overlaid
     from deputy_server.doctor import read_settings

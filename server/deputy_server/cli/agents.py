@@ -105,8 +105,8 @@ def check(as_json: AsJson = False) -> None:
 
 def _loaded() -> "Catalogue":
     """The definitions that count here. Reads files."""
-    from deputy_agents.builder import TOOL_NAMES
     from deputy_agents.definition.catalogue import Catalogue
+    from deputy_agents.session.builder import TOOL_NAMES
 
     catalogue = Catalogue([Path.cwd().resolve()], trusted=True, known_tools=TOOL_NAMES)
     catalogue.load()
@@ -116,20 +116,20 @@ def _loaded() -> "Catalogue":
 def _of_servers(catalogue: "Catalogue") -> "Sequence[Problem]":
     """What is wrong with the MCP servers that definitions bring along. Those that they only name may be in the settings
     of an editor."""
-    from deputy_agents.guidance.written import Written
+    from deputy_agents.guidance.workspace_settings import Written
     from deputy_agents.mcp.config import read_servers
-    from deputy_agents.servers import sources
+    from deputy_agents.session.mcp_servers import sources
 
     return read_servers(sources({}, Written(), Written(), catalogue.definitions.values()), [])[1]
 
 
 def _told(one: "Definition") -> dict[str, object]:
     """As `deputy/definition/list` tells it to an editor."""
-    from deputy_agents.builder import TOOL_NAMES
+    from deputy_agents.session.builder import TOOL_NAMES
     from deputy_protocol.base import to_wire
-    from deputy_server import convert
+    from deputy_server.convert.definition import definition_info
 
-    return to_wire(convert.definition(one, sorted(TOOL_NAMES)))
+    return to_wire(definition_info(one, sorted(TOOL_NAMES)))
 
 
 def _short(source: str) -> str:

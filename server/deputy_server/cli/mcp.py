@@ -80,7 +80,7 @@ def _row(entry: "ServerEntry", answer: bool | None, *, start: bool) -> Row:
 
 def _try(servers: "Sequence[ServerEntry]", rows: list[Row], show: Callable[[Row], None] | None) -> None:
     """Starts those that may run. Each is shown as soon as it is known what it has."""
-    from deputy_server.servers import look_at
+    from deputy_server.mcp_probe import look_at
 
     def tell(entry: "ServerEntry", found: Row) -> None:
         row = next(row for row, one in zip(rows, servers, strict=True) if one is entry)
@@ -147,10 +147,10 @@ def _told(row: Row) -> list[str]:
 def _servers(settings: Path | None) -> "list[ServerEntry]":
     from deputy_agents.definition import home_folder
     from deputy_agents.definition.catalogue import Catalogue
-    from deputy_agents.errors import InvalidRequest
-    from deputy_agents.guidance.written import Written, written_in
+    from deputy_agents.domain.errors import InvalidRequest
+    from deputy_agents.guidance.workspace_settings import Written, written_in
     from deputy_agents.mcp.config import read_servers
-    from deputy_agents.servers import sources
+    from deputy_agents.session.mcp_servers import sources
     from deputy_server.doctor import read_settings
 
     try:
@@ -191,6 +191,6 @@ def _folder() -> Path:
 
 def _approvals() -> "Approvals":
     from deputy_agents.mcp.approvals import Approvals
-    from deputy_server.state import APPROVALS, state_folder
+    from deputy_server.storage import APPROVALS, state_folder
 
     return Approvals(state_folder(os.environ) / APPROVALS)

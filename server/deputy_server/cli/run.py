@@ -52,7 +52,7 @@ def run_prompt(
     Examples: `deputy run "where are retries handled?"` · `git diff | deputy run --json -` ·
     `deputy run --allow 'edit_file(docs/**)' "fix the typos in docs"` · `deputy run -c "and the tests?"`
     """
-    from deputy_agents.errors import DeputyError  # the agents only where they run
+    from deputy_agents.domain.errors import DeputyError  # the agents only where they run
     from deputy_server.doctor import read_settings
     from deputy_server.headless.options import RunOptions, prompt_of
     from deputy_server.headless.run import run

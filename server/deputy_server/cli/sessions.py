@@ -60,7 +60,7 @@ def list_sessions(
     """
     from deputy_agents.ports import SessionQuery, SessionRecord, Store
     from deputy_protocol.base import to_wire
-    from deputy_server import convert
+    from deputy_server.convert.session import session_info
     from deputy_server.terminal.draw import one_line
 
     cwd = None if everywhere else str(Path.cwd().resolve())
@@ -70,12 +70,10 @@ def list_sessions(
 
     found = _with_store(read)
     if as_json:
-        typer.echo(
-            json.dumps([to_wire(convert.session_info(record)) for record in found], ensure_ascii=False, indent=2)
-        )
+        typer.echo(json.dumps([to_wire(session_info(record)) for record in found], ensure_ascii=False, indent=2))
         return
     for record in found:
-        when = convert.session_info(record).updated_at[:16].replace("T", " ")
+        when = session_info(record).updated_at[:16].replace("T", " ")
         parts = ["  " if record.parent_session_id else "", record.session_id, when, one_line(record.title)]
         parts += ["(put away)"] if record.archived else []
         parts += [record.cwd] if everywhere else []
@@ -148,9 +146,9 @@ def delete(
 
 
 def _exported(session_id: str, kind: Format) -> str:
-    from deputy_agents import restore
     from deputy_agents.ports import Store
-    from deputy_agents.snapshot import Snapshot
+    from deputy_agents.session import restore
+    from deputy_agents.session.snapshot import Snapshot
     from deputy_protocol.session import ExportFormat
     from deputy_server.export import exported
 
@@ -167,14 +165,14 @@ def _exported(session_id: str, kind: Format) -> str:
 async def _whole(store: "Store", begun: str) -> str:
     """The one session whose id begins so. Raises UnknownSession: there is none, or there are several."""
     from deputy_agents.ports import SessionQuery
-    from deputy_server.state import whole_id
+    from deputy_server.storage import whole_id
 
     return whole_id((await store.sessions(SessionQuery())).records, begun)
 
 
 def _with_store(use: "Callable[[Store], Awaitable[T]]") -> T:
     """What ``use`` makes of the user's store."""
-    from deputy_agents.errors import DeputyError, UnknownSession
+    from deputy_agents.domain.errors import DeputyError, UnknownSession
 
     async def main() -> T:
         async with _opened() as store:
@@ -196,7 +194,7 @@ async def _opened() -> "AsyncGenerator[Store]":
         StoreError: it cannot be used.
     """
     from deputy_agents.store.sqlite import SqliteStore
-    from deputy_server.state import state_folder
+    from deputy_server.storage import state_folder
 
     store = await anyio.to_thread.run_sync(SqliteStore.open, state_folder(os.environ))
     try:

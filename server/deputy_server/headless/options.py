@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import BinaryIO
 
 from deputy_agents.definition import PermissionMode
-from deputy_agents.errors import InvalidRequest
+from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.permission.rule import Effect, parse_rule
 from deputy_protocol import session
 from deputy_protocol.base import overlaid

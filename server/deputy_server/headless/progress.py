@@ -7,10 +7,11 @@ from typing import Protocol
 from anyio import to_thread
 from rich.text import Text
 
-from deputy_agents.event import DefinitionsChanged, Event, Question
+from deputy_agents.domain.event import DefinitionsChanged, Event, Question
 from deputy_agents.ports import Answer, Dismissed, Selected
 from deputy_protocol.event import EventParams
-from deputy_server import convert
+from deputy_server.convert.event import event_to_wire
+from deputy_server.convert.permission import permission_request_to_wire
 from deputy_server.terminal.screen import Screen
 from deputy_server.terminal.view import View, fold
 
@@ -43,7 +44,7 @@ class JsonLines:
     is slow holds back the lines and not the agents."""
 
     async def event(self, event: Event) -> None:
-        line = json.dumps(convert.event(event), ensure_ascii=False, separators=(",", ":"))
+        line = json.dumps(event_to_wire(event), ensure_ascii=False, separators=(",", ":"))
         await to_thread.run_sync(write, line, abandon_on_cancel=True)
 
     def note(self, text: str) -> None:
@@ -73,7 +74,7 @@ class Drawn:
     async def event(self, event: Event) -> None:
         if isinstance(event.body, DefinitionsChanged):
             return
-        told = EventParams.model_validate(convert.event(event)).root
+        told = EventParams.model_validate(event_to_wire(event)).root
         self._view = fold(self._view, told)
         self._screen.update(self._view, told)
 
@@ -89,5 +90,5 @@ class Asker:
         self._screen = screen
 
     async def ask(self, question: Question) -> Answer:
-        option = await self._screen.ask(convert.permission_request(self._session_id, question))
+        option = await self._screen.ask(permission_request_to_wire(self._session_id, question))
         return Dismissed() if option is None else Selected(option.option_id)

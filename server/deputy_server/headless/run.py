@@ -11,20 +11,20 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.builder import TOOL_NAMES
-from deputy_agents.errors import InvalidRequest
-from deputy_agents.message import Text
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.message import Text
 from deputy_agents.model.offline import OFFLINE
 from deputy_agents.permission.rule import Effect, parse_rule
 from deputy_agents.ports import SessionQuery
-from deputy_agents.runtime import Runtime
-from deputy_agents.session import Session
+from deputy_agents.session.builder import TOOL_NAMES
+from deputy_agents.session.runtime import Runtime
+from deputy_agents.session.session import Session
 from deputy_protocol.settings import Settings
 from deputy_server.app import App
 from deputy_server.headless.options import Exit, RunOptions
 from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress, Unwritten, write
-from deputy_server.headless.verdict import Verdict
-from deputy_server.state import whole_id
+from deputy_server.headless.run_outcome import Verdict
+from deputy_server.storage import whole_id
 from deputy_server.terminal import draw
 from deputy_server.terminal.output import Output, discard
 from deputy_server.terminal.screen import LiveScreen, PlainScreen

@@ -16,19 +16,20 @@ from deputy_protocol.transcript import (
     AgentTranscriptParams,
     AgentTranscriptResult,
 )
-from deputy_server import convert
+from deputy_server.convert.agent import agent_node_to_wire, revert_result
+from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.lsp.connection import Connection
 
 
 async def list_agents(connection: Connection, params: SessionParams) -> AgentListResult:
     nodes = (await connection.reading(params.session_id)).agents()
-    return AgentListResult(agents=tuple(map(convert.agent_node, nodes)))
+    return AgentListResult(agents=tuple(map(agent_node_to_wire, nodes)))
 
 
 async def transcript(connection: Connection, params: AgentTranscriptParams) -> AgentTranscriptResult:
     session = await connection.reading(params.session_id)
     entries, last_seq = session.transcript(params.agent_id, params.after, params.limit)
-    return AgentTranscriptResult(entries=tuple(map(convert.entry, entries)), last_seq=last_seq)
+    return AgentTranscriptResult(entries=tuple(map(entry_to_wire, entries)), last_seq=last_seq)
 
 
 async def output(connection: Connection, params: AgentOutputParams) -> AgentOutputResult:
@@ -46,7 +47,7 @@ async def cancel(connection: Connection, params: AgentParams) -> CancelledResult
 async def revert(connection: Connection, params: AgentRevertParams) -> AgentRevertResult:
     session = await connection.session(params.session_id)
     reverted = await session.revert(params.agent_id, include_children=params.include_children)
-    return convert.reverted(reverted)
+    return revert_result(reverted)
 
 
 async def message(connection: Connection, params: AgentMessageParams) -> AgentMessageResult:

@@ -14,8 +14,8 @@ from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from deputy_protocol.errors import InvalidParams
+from deputy_server.convert.uris import local_path
 from deputy_server.rpc.json import dig, is_object, items
-from deputy_server.uris import local_path
 
 _ENCODINGS = tuple(kind.value for kind in types.PositionEncodingKind)
 

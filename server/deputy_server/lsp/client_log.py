@@ -5,7 +5,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.protocol import RpcProtocol
 
 _PACKAGES = ("deputy_server", "deputy_agents")
 _ERROR, _WARNING = 1, 2

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from deputy_agents.changes import Reverted
-from deputy_agents.errors import StoreError, UnknownSession
-from deputy_agents.event import MessageAdded
-from deputy_agents.message import Text
-from deputy_agents.session import Session
+from deputy_agents.domain.errors import StoreError, UnknownSession
+from deputy_agents.domain.event import MessageAdded
+from deputy_agents.domain.message import Text
+from deputy_agents.domain.turn import Turn
+from deputy_agents.session.change_tracker import Reverted
+from deputy_agents.session.session import Session
 from deputy_agents.text import cut, visible
-from deputy_agents.turn import Turn
 from deputy_protocol.agent import AgentListResult, AgentRevertResult, CancelledResult
 from deputy_protocol.command import (
     AgentArgument,
@@ -25,11 +25,13 @@ from deputy_protocol.command import (
 )
 from deputy_protocol.permission import PermissionAnswerParams, PermissionAnswerResult, SelectedOutcome
 from deputy_protocol.session import SessionNewParams, SessionNewResult
-from deputy_server import convert
+from deputy_server.convert.agent import agent_node_to_wire, revert_result
+from deputy_server.convert.place import place_text
+from deputy_server.convert.uris import path_of
 from deputy_server.lsp import permission
 from deputy_server.lsp import session as sessions
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.rpc import Answer
+from deputy_server.lsp.protocol import Answer
 
 _SHOWN = 2000
 """Characters of an answer that a message shows."""
@@ -44,7 +46,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
     feed = connection.subscribe(session, after=0 if fresh else None)
     words = argument.text
     if argument.uri is not None:
-        place = convert.file_words(argument.uri, argument.range, Path(session.record.cwd))
+        place = place_text(argument.uri, argument.range, Path(session.record.cwd))
         words = f"{words}\n\n(about {place})"
     await connection.refresh(session)
     connection.lead(session)
@@ -70,7 +72,7 @@ async def _session(connection: Connection, argument: PromptArgument) -> tuple[Se
 
 def _folder(roots: Sequence[Path], uri: str | None) -> Path:
     """The workspace folder that ``uri`` is in, else the first one."""
-    path = None if uri is None or not uri.startswith("file:") else convert.path_of(uri, "uri")
+    path = None if uri is None or not uri.startswith("file:") else path_of(uri, "uri")
     inside = (root for root in roots if path is not None and path.is_relative_to(root))
     return next(inside, roots[0] if roots else Path.cwd().resolve())
 
@@ -124,7 +126,7 @@ async def revert_agent(connection: Connection, argument: AgentArgument) -> Agent
     reverted = await session.revert(argument.agent_id)
     if not connection.client.events:
         connection.show(_revert_words(reverted, Path(session.record.cwd)))
-    return convert.reverted(reverted)
+    return revert_result(reverted)
 
 
 def _revert_words(reverted: Reverted, cwd: Path) -> str:
@@ -142,7 +144,7 @@ def _revert_words(reverted: Reverted, cwd: Path) -> str:
 async def list_agents(connection: Connection, argument: ListAgentsArgument) -> AgentListResult:
     nodes = [node for session in await connection.sessions(argument.session_id) for node in session.agents()]
     nodes.sort(key=lambda node: (node.started_at, node.info.agent_id))
-    return AgentListResult(agents=tuple(map(convert.agent_node, nodes)))
+    return AgentListResult(agents=tuple(map(agent_node_to_wire, nodes)))
 
 
 async def answer_permission(connection: Connection, argument: AnswerPermissionArgument) -> PermissionAnswerResult:

@@ -9,12 +9,12 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from deputy_agents.definition import Problem
-from deputy_agents.errors import UnknownAgent, WrongState
-from deputy_agents.event import AgentFinished, CallStatus, Event, ToolCallUpdated, TurnFinished
-from deputy_agents.outcome import AgentStatus, CancelReason
+from deputy_agents.domain.errors import UnknownAgent, WrongState
+from deputy_agents.domain.event import AgentFinished, CallStatus, Event, ToolCallUpdated, TurnFinished
+from deputy_agents.domain.outcome import AgentStatus, CancelReason
 from deputy_agents.ports import SessionQuery
-from deputy_agents.session import Session
-from deputy_agents.snapshot import Reading
+from deputy_agents.session.session import Session
+from deputy_agents.session.snapshot import Reading
 from deputy_server.app import App
 from deputy_server.lsp.client import Client, local_paths
 from deputy_server.lsp.client_log import ClientLog
@@ -22,11 +22,11 @@ from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.editor import EditorBuffers
 from deputy_server.lsp.findings import REVIEWER, Findings
 from deputy_server.lsp.language import ClientEditor
+from deputy_server.lsp.permission_requests import ClientQuestioner
 from deputy_server.lsp.progress import ProgressTokens
+from deputy_server.lsp.protocol import Phase, RpcProtocol
 from deputy_server.lsp.publish import Feed
-from deputy_server.lsp.questions import ClientQuestioner
-from deputy_server.lsp.rpc import Phase, RpcProtocol
-from deputy_server.lsp.shared import SharedBuffers
+from deputy_server.lsp.shared_buffers import SharedBuffers
 from deputy_server.lsp.transcripts import Shown, Transcripts
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import dig

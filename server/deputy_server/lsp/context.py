@@ -2,7 +2,7 @@
 
 from deputy_protocol.context import CompleteParams, CompleteResult, ContextListResult
 from deputy_protocol.session import SessionParams
-from deputy_server import context
+from deputy_server.convert import context
 from deputy_server.lsp.connection import Connection
 
 

@@ -17,9 +17,9 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
+from deputy_server.convert.uris import local_path
 from deputy_server.lsp.rope import Rope
 from deputy_server.rpc.json import JsonObject
-from deputy_server.uris import local_path
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.ports import Buffer
 from deputy_agents.text import visible
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.notebook import Cell, changed, script
-from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import JsonObject, dig
 

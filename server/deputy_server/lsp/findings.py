@@ -9,13 +9,13 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from lsprotocol import types
 
-from deputy_agents.event import MessageAdded
-from deputy_agents.findings import Finding, Severity, findings
-from deputy_agents.ids import new_id
-from deputy_agents.session import Session
+from deputy_agents.domain.event import MessageAdded
+from deputy_agents.domain.ids import new_id
+from deputy_agents.editor.findings import Finding, Severity, findings
+from deputy_agents.session.session import Session
 from deputy_agents.text import lines_of, visible
 from deputy_server.lsp.documents import Documents
-from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.rpc.json import JsonObject
 
 REVIEWER = "code_review"

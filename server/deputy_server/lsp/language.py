@@ -1,4 +1,4 @@
-"""What a client's editor knows of the code, as the agents' :class:`~deputy_agents.editor.Editor`."""
+"""What a client's editor knows of the code, as the agents' :class:`~deputy_agents.editor.port.Editor`."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec
 
-from deputy_agents.editor import Ability, Diagnostic, Severity, Spot, Symbol
-from deputy_agents.errors import ToolError
-from deputy_agents.event import Location
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import Location
+from deputy_agents.editor.port import Ability, Diagnostic, Severity, Spot, Symbol
 from deputy_protocol import editor as wire
 from deputy_protocol import methods
 from deputy_protocol.base import to_wire
@@ -20,10 +20,10 @@ from deputy_protocol.contract import Request
 from deputy_protocol.errors import InvalidParams
 from deputy_protocol.place import Position
 from deputy_protocol.validate import parse
-from deputy_server.convert import uri_of
+from deputy_server.convert.uris import uri_of
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Documents
-from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import dig, items
 

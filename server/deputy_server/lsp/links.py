@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from itertools import islice
 from pathlib import Path
 
-from deputy_agents.errors import ToolError
-from deputy_agents.references import Reference, references_at
-from deputy_agents.session import Session
-from deputy_agents.workspace import PathKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.editor.references import Reference, references_at
+from deputy_agents.files.workspace import PathKind
+from deputy_agents.session.session import Session
 from deputy_protocol.validate import parse
-from deputy_server.convert import uri_of
+from deputy_server.convert.uris import uri_of
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.documents import Document
 from deputy_server.lsp.text_params import DocumentParams

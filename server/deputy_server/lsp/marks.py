@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from deputy_agents.event import CallStatus, ToolCallStarted, ToolCallUpdated, ToolKind
-from deputy_agents.outcome import AgentStatus
-from deputy_agents.snapshot import Reading
+from deputy_agents.domain.event import CallStatus, ToolCallStarted, ToolCallUpdated, ToolKind
+from deputy_agents.domain.outcome import AgentStatus
+from deputy_agents.events.view import AgentNode, Entry, ToolCall
+from deputy_agents.session.snapshot import Reading
 from deputy_agents.text import lines_of, visible
-from deputy_agents.view import AgentNode, Entry, ToolCall
 from deputy_protocol import methods
 from deputy_server.rpc.json import JsonObject
 from deputy_server.transcript import WAITING, heading

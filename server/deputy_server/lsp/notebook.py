@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lsprotocol.types import NotebookCellKind
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import visible
 from deputy_server.lsp.documents import Document
 

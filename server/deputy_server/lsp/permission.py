@@ -1,8 +1,8 @@
 """Handlers of ``deputy/permission/*`` and ``deputy/rule/*``."""
 
-from deputy_agents.errors import InvalidRequest
+from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.ports import Answer, Selected
-from deputy_agents.session import Session
+from deputy_agents.session.session import Session
 from deputy_protocol.permission import (
     PermissionAnswerManyParams,
     PermissionAnswerManyResult,
@@ -12,14 +12,14 @@ from deputy_protocol.permission import (
     PermissionListResult,
 )
 from deputy_protocol.rule import RuleListParams, RuleListResult, RuleRemoveParams
-from deputy_server import convert
+from deputy_server.convert.permission import permission_answer, permission_request_to_wire, rule_to_wire
 from deputy_server.lsp.connection import Connection
 
 
 async def list_questions(connection: Connection, params: PermissionListParams) -> PermissionListResult:
     return PermissionListResult(
         requests=tuple(
-            convert.permission_request(session.id, question)
+            permission_request_to_wire(session.id, question)
             for session in await connection.sessions(params.session_id)
             for question in session.questions()
         )
@@ -28,14 +28,14 @@ async def list_questions(connection: Connection, params: PermissionListParams) -
 
 async def answer(connection: Connection, params: PermissionAnswerParams) -> PermissionAnswerResult:
     """Answers a question of any session: the id alone says which."""
-    chosen = convert.answer(params.outcome)
+    chosen = permission_answer(params.outcome)
     session = _asker(connection, params.request_id, chosen)
     return PermissionAnswerResult(accepted=session.answer(params.request_id, chosen))
 
 
 async def answer_many(connection: Connection, params: PermissionAnswerManyParams) -> PermissionAnswerManyResult:
     """Answers the questions that are named, and no other; none at all, unless the answer fits every one."""
-    chosen = convert.answer(params.outcome)
+    chosen = permission_answer(params.outcome)
     if isinstance(chosen, Selected) and chosen.input is not None and len(params.request_ids) > 1:
         raise InvalidRequest("outcome.input: a changed input is the answer to one question.", "outcome.input")
     askers = {
@@ -74,4 +74,4 @@ async def remove_rule(connection: Connection, params: RuleRemoveParams) -> RuleL
 
 
 def _rules(session: Session) -> RuleListResult:
-    return RuleListResult(rules=tuple(map(convert.rule, session.rules())))
+    return RuleListResult(rules=tuple(map(rule_to_wire, session.rules())))

@@ -1,17 +1,16 @@
-"""Other processes of this machine."""
+"""Handlers of ``deputy/process/*``: commands in the background."""
 
-import os
-import sys
+from deputy_protocol.process import ProcessListResult, ProcessStopParams, ProcessStopResult
+from deputy_protocol.session import SessionParams
+from deputy_server.convert.process import process_info
+from deputy_server.lsp.connection import Connection
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process of that number runs. Always false on Windows, where asking would end it."""
-    if sys.platform == "win32":
-        return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+async def list_processes(connection: Connection, params: SessionParams) -> ProcessListResult:
+    session = connection.app.runtime.session(params.session_id)
+    return ProcessListResult(processes=tuple(map(process_info, session.commands.list())))
+
+
+async def stop_process(connection: Connection, params: ProcessStopParams) -> ProcessStopResult:
+    session = connection.app.runtime.session(params.session_id)
+    return ProcessStopResult(stopped=await session.commands.stop(params.process_id))

@@ -1,11 +1,12 @@
 """Handlers of what belongs to no session: ``deputy/definition/list`` and ``deputy/metrics``."""
 
-from deputy_agents.builder import TOOL_NAMES
 from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.session.builder import TOOL_NAMES
 from deputy_protocol.base import NoParams
 from deputy_protocol.definition import DefinitionListResult
 from deputy_protocol.metrics import MetricsResult
-from deputy_server import convert
+from deputy_server.convert.definition import definition_info
+from deputy_server.convert.metrics import metrics_result
 from deputy_server.lsp.connection import Connection
 
 
@@ -18,11 +19,11 @@ async def list_definitions(connection: Connection, params: NoParams) -> Definiti
     connection.tell_problems(catalogue.problems)
     definitions = catalogue.definitions.values()
     return DefinitionListResult(
-        definitions=tuple(convert.definition(definition, sorted(TOOL_NAMES)) for definition in definitions)
+        definitions=tuple(definition_info(definition, sorted(TOOL_NAMES)) for definition in definitions)
     )
 
 
 async def metrics(connection: Connection, params: NoParams) -> MetricsResult:
     del params
     runtime = connection.app.runtime
-    return convert.metrics(runtime.metrics, running=runtime.slots.running, queued=runtime.slots.queued)
+    return metrics_result(runtime.metrics, running=runtime.slots.running, queued=runtime.slots.queued)

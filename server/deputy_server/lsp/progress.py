@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from lsprotocol import types
 
-from deputy_server.lsp.rpc import RpcProtocol
+from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 
 log = logging.getLogger(__name__)

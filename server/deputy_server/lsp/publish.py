@@ -11,7 +11,7 @@ from dataclasses import replace
 import anyio
 from anyio.abc import TaskGroup
 
-from deputy_agents.event import (
+from deputy_agents.domain.event import (
     Activity,
     AgentFinished,
     AgentInfo,
@@ -26,18 +26,18 @@ from deputy_agents.event import (
     TurnFinished,
     TurnStarted,
 )
-from deputy_agents.outcome import AgentStatus
-from deputy_agents.session import Session
-from deputy_agents.title import title_of
-from deputy_agents.turn import Turn
+from deputy_agents.domain.outcome import AgentStatus
+from deputy_agents.domain.turn import Turn
+from deputy_agents.session.session import Session
+from deputy_agents.session.title import title_of
 from deputy_protocol.methods import EVENT
 from deputy_protocol.progress import child_token, turn_token
-from deputy_server import convert
+from deputy_server.convert.event import event_to_wire
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.pace import Pace
 from deputy_server.lsp.progress import Progress, ProgressTokens, Token
-from deputy_server.lsp.rpc import RpcProtocol
-from deputy_server.turns import cancel_turn
+from deputy_server.lsp.protocol import RpcProtocol
+from deputy_server.prompting import cancel_turn
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ class Feed:
 
     def _tell(self, event: Event) -> None:
         if self._client.events:
-            self._protocol.notify(EVENT.name, convert.event(event))
+            self._protocol.notify(EVENT.name, event_to_wire(event))
 
     # -- progress --------------------------------------------------------------------------------------------------
 

@@ -14,15 +14,15 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
-from deputy_agents.errors import NotAllowed
+from deputy_agents.domain.errors import NotAllowed
 from deputy_protocol import PROTOCOL_VERSION
 from deputy_protocol.errors import InvalidParams
-from deputy_server.host import Host
+from deputy_server.lazy_app import Host
 from deputy_server.lsp.client import Client, read_client
-from deputy_server.lsp.definitions import definition_names
+from deputy_server.lsp.definition_names import definition_names
 from deputy_server.lsp.documents import Document, Documents
-from deputy_server.lsp.process import is_alive
-from deputy_server.lsp.rpc import Greeting, RequestHandler, RpcProtocol
+from deputy_server.lsp.os_process import is_alive
+from deputy_server.lsp.protocol import Greeting, RequestHandler, RpcProtocol
 from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT, TEXT_REQUESTS
 from deputy_server.rpc.json import JsonObject, dig, is_object
 from deputy_server.version import VERSION
@@ -88,7 +88,7 @@ class DeputyProtocol(RpcProtocol):
         app = await self.host.app()
         from deputy_protocol.settings import Settings
         from deputy_server.lsp.connection import Connection
-        from deputy_server.lsp.wire import bind_all
+        from deputy_server.lsp.routes import bind_all
 
         # A client that says nothing takes the server as it is.
         if self.settings is not None or not app.configured:

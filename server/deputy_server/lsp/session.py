@@ -7,10 +7,10 @@ import anyio
 import anyio.to_thread
 
 from deputy_agents.definition import PermissionMode
-from deputy_agents.errors import InvalidRequest
+from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.ports import SessionQuery
-from deputy_agents.session import Session
-from deputy_agents.snapshot import Reading
+from deputy_agents.session.session import Session
+from deputy_agents.session.snapshot import Reading
 from deputy_protocol.agent import CancelledResult
 from deputy_protocol.base import Empty
 from deputy_protocol.session import (
@@ -32,11 +32,17 @@ from deputy_protocol.session import (
     StopReason,
 )
 from deputy_protocol.transcript import AgentPlan, SessionLoadResult
-from deputy_server import convert
+from deputy_server.convert.agent import agent_node_to_wire, plan_to_wire, usage_to_wire
+from deputy_server.convert.event import turn_outcome
+from deputy_server.convert.permission import permission_mode, permission_request_to_wire
+from deputy_server.convert.prompt import prompt_blocks
+from deputy_server.convert.session import queued_prompts_to_wire, session_info
+from deputy_server.convert.transcript import entry_to_wire
+from deputy_server.convert.uris import path_of
 from deputy_server.export import exported
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.rpc import Answer
-from deputy_server.turns import outcome
+from deputy_server.lsp.protocol import Answer
+from deputy_server.prompting import outcome
 
 PAGE = 100
 """Sessions of one part of a list, where the client names no limit."""
@@ -58,7 +64,7 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         buffers=connection.shared_buffers(),
         title=params.title,
         model=params.model,
-        permission_mode=convert.permission_mode(params.permission_mode),
+        permission_mode=permission_mode(params.permission_mode),
         agent=params.agent,
     )
     connection.latest[cwd] = session.id
@@ -73,7 +79,7 @@ def _places(folders: tuple[Path, ...], cwd_uri: str | None) -> tuple[Path, tuple
     """The folder and the roots of a new session. A folder outside of the workspace is a workspace of its own."""
     cwd = folders[0] if folders else Path.cwd().resolve()
     if cwd_uri is not None:
-        cwd = convert.path_of(cwd_uri, "cwd")
+        cwd = path_of(cwd_uri, "cwd")
         if not cwd.is_dir():
             raise InvalidRequest("cwd: there is no such folder.", "cwd")
     inside = any(cwd.is_relative_to(folder) for folder in folders)
@@ -92,7 +98,7 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     since = session.cancels
     feed = connection.subscribe(session)
     feed.start(connection.tasks)
-    blocks = convert.blocks(params.prompt, Path(session.record.cwd))
+    blocks = prompt_blocks(params.prompt, Path(session.record.cwd))
     await connection.refresh(session)
     connection.lead(session)
     turn = await session.prompt(blocks, queue=params.queue, since=since)
@@ -100,7 +106,7 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     feed.expect(turn, params.work_done_token)
     try:
         result = await outcome(session, turn, why=connection.why_cancelled)
-        return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=convert.usage(result.usage))
+        return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=usage_to_wire(result.usage))
     finally:
         # However it went, and cancelled or not: the events of the turn come before its answer.
         with anyio.CancelScope(shield=True):
@@ -177,13 +183,13 @@ def _loaded(session: Reading) -> SessionLoadResult:
     record = replace(session.record, agent_count=len(nodes), permission_mode=mode)
     plans = session.view.plans.items()
     return SessionLoadResult(
-        session=convert.session_info(record),
-        agents=tuple(map(convert.agent_node, nodes)),
-        transcript=tuple(map(convert.entry, entries)),
-        permissions=tuple(convert.permission_request(session.id, question) for question in session.questions()),
-        plans=tuple(AgentPlan(agent_id=agent_id, entries=convert.plan(steps)) for agent_id, steps in plans if steps),
-        prompt_queue=convert.prompts(session.waiting()),
-        last_turn=session.view.last_turn and convert.turn_outcome(session.view.last_turn),
+        session=session_info(record),
+        agents=tuple(map(agent_node_to_wire, nodes)),
+        transcript=tuple(map(entry_to_wire, entries)),
+        permissions=tuple(permission_request_to_wire(session.id, question) for question in session.questions()),
+        plans=tuple(AgentPlan(agent_id=agent_id, entries=plan_to_wire(steps)) for agent_id, steps in plans if steps),
+        prompt_queue=queued_prompts_to_wire(session.waiting()),
+        last_turn=session.view.last_turn and turn_outcome(session.view.last_turn),
         snapshot=None if isinstance(session, Session) else True,
         last_seq=last_seq,
     )
@@ -198,7 +204,7 @@ async def unload(connection: Connection, params: SessionParams) -> Empty:
 
 
 async def list_sessions(connection: Connection, params: SessionListParams) -> SessionListResult:
-    path = None if params.cwd is None else await anyio.to_thread.run_sync(convert.path_of, params.cwd, "cwd")
+    path = None if params.cwd is None else await anyio.to_thread.run_sync(path_of, params.cwd, "cwd")
     query = SessionQuery(
         cwd=None if path is None else str(path),
         children=params.include_children,
@@ -207,4 +213,4 @@ async def list_sessions(connection: Connection, params: SessionListParams) -> Se
         limit=min(params.limit or PAGE, MOST),
     )
     page = await connection.app.runtime.sessions(query)
-    return SessionListResult(sessions=tuple(map(convert.session_info, page.records)), next_cursor=page.cursor)
+    return SessionListResult(sessions=tuple(map(session_info, page.records)), next_cursor=page.cursor)

@@ -17,16 +17,24 @@ from dataclasses import replace
 import anyio
 from anyio.abc import TaskGroup
 
-from deputy_agents.outcome import CancelReason
-from deputy_agents.session import Session
-from deputy_server.host import Host
+from deputy_agents.domain.outcome import CancelReason
+from deputy_agents.session.session import Session
+from deputy_server.lazy_app import Host
+from deputy_server.lsp.connection_loop import (
+    FLUSH_GRACE,
+    FORCE_AFTER,
+    Incoming,
+    messages_end,
+    output_breaks,
+    part,
+    wind_up,
+)
+from deputy_server.lsp.framing import LINE_LIMIT, MAX_MESSAGE, Frames
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
-from deputy_server.lsp.serving import FLUSH_GRACE, FORCE_AFTER, Incoming, messages_end, output_breaks, part, wind_up
-from deputy_server.lsp.stream import LINE_LIMIT, MAX_MESSAGE, Frames
-from deputy_server.options import Endpoint, Options, Transport
 from deputy_server.rpc.logs import log_to
 from deputy_server.rpc.stdio import end_by_force_after, first_of, signal_comes
 from deputy_server.rpc.writer import HARD_LIMIT, LoopWriter
+from deputy_server.serve_options import Endpoint, Options, Transport
 
 log = logging.getLogger(__name__)
 

@@ -12,15 +12,15 @@ import sys
 
 import anyio
 
-from deputy_server.host import Host
-from deputy_server.lsp.process import is_alive
+from deputy_server.lazy_app import Host
+from deputy_server.lsp.connection_loop import FLUSH_GRACE, FORCE_AFTER, messages_end, output_breaks, wind_up
+from deputy_server.lsp.framing import Frames, new_reader
+from deputy_server.lsp.os_process import is_alive
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
-from deputy_server.lsp.serving import FLUSH_GRACE, FORCE_AFTER, messages_end, output_breaks, wind_up
-from deputy_server.lsp.stream import Frames, new_reader
-from deputy_server.options import Options
 from deputy_server.rpc.logs import log_to
 from deputy_server.rpc.stdio import claim_stdio, end_by_force_after, first_of, open_input, signal_comes
 from deputy_server.rpc.writer import Writer
+from deputy_server.serve_options import Options
 
 WATCH_INTERVAL = 2
 """Seconds between two looks at whether the editor's process is still there."""

@@ -18,12 +18,12 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.errors import StoreError
-from deputy_agents.event import AgentFinished, Event, MessageAdded, MessageDelta, TurnFinished
-from deputy_agents.log import Subscription
-from deputy_agents.session import Session
-from deputy_agents.snapshot import Reading
-from deputy_agents.view import AgentNode
+from deputy_agents.domain.errors import StoreError
+from deputy_agents.domain.event import AgentFinished, Event, MessageAdded, MessageDelta, TurnFinished
+from deputy_agents.events.event_log import Subscription
+from deputy_agents.events.view import AgentNode
+from deputy_agents.session.session import Session
+from deputy_agents.session.snapshot import Reading
 from deputy_server.transcript import Redact, Transcript
 
 log = logging.getLogger(__name__)

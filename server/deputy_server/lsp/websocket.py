@@ -9,11 +9,11 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from deputy_server.lsp.connection_loop import Incoming
+from deputy_server.lsp.framing import MAX_MESSAGE
 from deputy_server.lsp.server import is_token
-from deputy_server.lsp.serving import Incoming
-from deputy_server.lsp.stream import MAX_MESSAGE
-from deputy_server.options import Endpoint
 from deputy_server.rpc.writer import LoopWriter
+from deputy_server.serve_options import Endpoint
 
 CLOSE_GRACE = 1
 """Seconds that a client may take to say goodbye."""

@@ -11,7 +11,7 @@
 import logging
 from collections.abc import Mapping
 
-from deputy_agents import errors
+from deputy_agents.domain import errors
 from deputy_protocol.errors import ErrorCode, InvalidParams
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ import pytest
 from deputy_agents.definition import Definition
 from deputy_agents.definition.loader import built_in
 from deputy_agents.definition.typed import first_message, format_result, label_source, parse_input
-from deputy_agents.errors import ToolError
-from deputy_agents.message import Usage
-from deputy_agents.outcome import Completed, Failed, FailureReason, Outcome
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.message import Usage
+from deputy_agents.domain.outcome import Completed, Failed, FailureReason, Outcome
 from deputy_agents.tool.typed import TypedArgs, parse_typed, spec_of
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from deputy_agents.domain.settings import Settings
 from deputy_agents.guidance.instructions import MAX_ALL, MAX_FILE, instructions_for
 from deputy_agents.model.scripted import say
-from deputy_agents.settings import Settings
 from tests.support.core import Cast, core, delegate
 
 

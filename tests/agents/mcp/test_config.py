@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.mcp import ServerEntry, Source, expanded
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.mcp.config import read_servers

@@ -9,13 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.agents.session.test_mcp_servers import prompt, starting, state
 
 from deputy_agents.mcp import ServerState
 from deputy_agents.model.scripted import say
-from tests.agents.test_servers import prompt, starting, state
 from tests.support.commands import until
 from tests.support.core import Cast, core
-from tests.support.servers import name_servers
+from tests.support.mcp_workspaces import name_servers
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,13 +9,24 @@ from email.utils import format_datetime
 
 import pytest
 
-from deputy_agents.errors import ModelError, ModelErrorKind
-from deputy_agents.message import Image, Message, Reply, Source, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.message import (
+    Image,
+    Message,
+    Reply,
+    Source,
+    StopReason,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used
 from tests.support.messages_api import MessagesApi, Script, messages_api
-from tests.support.plays import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
+from tests.support.model_replies import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
 
 KEY = "sk-secret-key"
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.errors import InvalidRequest
-from deputy_agents.message import Usage
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.message import Usage
+from deputy_agents.domain.model_card import DEFAULT_WINDOW, ModelCard, ModelCards, Price
 from deputy_agents.model import cards
 from deputy_agents.model.choose import DEFAULT_MODEL
-from deputy_agents.modelcard import DEFAULT_WINDOW, ModelCard, ModelCards, Price
 
 MILLION = 1_000_000
 

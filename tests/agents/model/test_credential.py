@@ -9,15 +9,15 @@ from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 from keyring.errors import KeyringLocked
 
-from deputy_agents.errors import ModelError, ModelErrorKind
-from deputy_agents.message import Message, Reply, Text
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.message import Message, Reply, Text
 from deputy_agents.model import credential
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.credential import with_key
 from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
 from deputy_agents.ports import ModelRequest
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, failing, say
+from tests.support.model_replies import Json, Play, failing, say
 
 REQUEST = ModelRequest("m", "", (Message("user", (Text("hi"),)),))
 

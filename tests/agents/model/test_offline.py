@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult, ToolUse, tool_uses
+from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolResult, ToolUse, tool_uses
 from deputy_agents.model.offline import OfflineModel
 from deputy_agents.model.offline.words import Replacement, is_greeting, keywords, loosened, replacement
 from deputy_agents.ports import ModelRequest, TextPart

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.errors import InvalidRequest, ModelError, ModelErrorKind
-from deputy_agents.event import MessageAdded, MessageDelta, ToolCallStarted
-from deputy_agents.message import Message, Reply, StopReason, Text, Usage
+from deputy_agents.domain.errors import InvalidRequest, ModelError, ModelErrorKind
+from deputy_agents.domain.event import MessageAdded, MessageDelta, ToolCallStarted
+from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
+from deputy_agents.domain.turn import TurnResult
 from deputy_agents.model.failure import failure
 from deputy_agents.model.recording import Recorder, Replay, replay
 from deputy_agents.model.scripted import ScriptedModel, call, say
 from deputy_agents.ports import ModelEvent, ModelRequest, TextPart
 from deputy_agents.redact import MASK, Redactor
-from deputy_agents.turn import TurnResult
 from tests.support.core import BOUND, Cast, Core, Pause, StillClock, core, delegate
 
 PLAIN = Redactor({})

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from deputy_agents.errors import ModelError
-from deputy_agents.message import Message, Reply, StopReason, Text, ToolResult, tool_uses
+from deputy_agents.domain.errors import ModelError
+from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolResult, tool_uses
 from deputy_agents.model.scripted import Script, ScriptedModel, call, calls, say, tool_results, use
 from deputy_agents.ports import ModelEvent, ModelRequest, TextPart
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.errors import InvalidRequest
+from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.permission.decide import AccessRequest, Action, Effect, Rule
 from deputy_agents.permission.rule import Match, lasting_rule, matches, parse_rule, rule_text
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from deputy_agents.errors import ModelErrorKind
+from deputy_agents.domain.errors import ModelErrorKind
+from deputy_agents.domain.settings import RetrySettings
 from deputy_agents.run.backoff import announcement, delay
-from deputy_agents.settings import RetrySettings
 
 SETTINGS = RetrySettings(base=0.5, cap=4)
 

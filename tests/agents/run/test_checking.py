@@ -2,10 +2,10 @@
 
 import pytest
 
-from deputy_agents.errors import InvalidTransition
-from deputy_agents.event import CallStatus
-from deputy_agents.message import Message, StopReason, Text, ToolResult
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason
+from deputy_agents.domain.errors import InvalidTransition
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import Message, StopReason, Text, ToolResult
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason
 from deputy_agents.run.effect import (
     AnswerChecked,
     AppendMessage,

@@ -8,14 +8,14 @@ import pytest
 
 from deputy_agents.definition import Access
 from deputy_agents.definition.loader import built_in
-from deputy_agents.event import Activity, CallStatus, ToolCallStarted, ToolCallUpdated, ToolKind
-from deputy_agents.message import Text
+from deputy_agents.domain.event import Activity, CallStatus, ToolCallStarted, ToolCallUpdated, ToolKind
+from deputy_agents.domain.message import Text
+from deputy_agents.domain.outcome import CancelReason, Completed
+from deputy_agents.domain.settings import Root, Settings
 from deputy_agents.model.scripted import call, calls, say, use
-from deputy_agents.outcome import CancelReason, Completed
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import Stopped, ToolCompleted, UserCancel
-from deputy_agents.run.prompt import system_prompt
-from deputy_agents.settings import Root, Settings
+from deputy_agents.run.system_prompt import system_prompt
 from tests.support.core import BOUND, Cast, Pause, Person, core, delegate
 
 

@@ -5,9 +5,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from deputy_agents.errors import InvalidTransition
-from deputy_agents.message import Block, Message, Reply, StopReason, Text, Thinking, ToolUse
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
+from deputy_agents.domain.errors import InvalidTransition
+from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, Thinking, ToolUse
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
 from deputy_agents.run.effect import (
     Allowed,
     AnswerChecked,

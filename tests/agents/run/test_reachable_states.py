@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from deputy_agents.message import Message, Reply, StopReason, Text, ToolUse
-from deputy_agents.outcome import CancelReason, Completed, Outcome
+from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolUse
+from deputy_agents.domain.outcome import CancelReason, Completed, Outcome
 from deputy_agents.run.effect import (
     Allowed,
     AnswerChecked,

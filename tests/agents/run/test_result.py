@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.event import CallStatus
-from deputy_agents.message import ToolResult
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import ToolResult
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
 from deputy_agents.run.result import CUT, aggregate, door_result, fair_length
 from deputy_agents.run.state import Children, Done, ResultStyle, Template
 

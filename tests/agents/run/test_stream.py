@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.message import Message
+from deputy_agents.domain.message import Message
 from deputy_agents.run.stream import Stream
 from deputy_agents.text import clean
 

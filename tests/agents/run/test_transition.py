@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from deputy_agents.errors import InvalidTransition
-from deputy_agents.event import CallStatus
-from deputy_agents.message import Message, StopReason, Text, Thinking, ToolResult, ToolUse
-from deputy_agents.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, Outcome, Reached
+from deputy_agents.domain.errors import InvalidTransition
+from deputy_agents.domain.event import CallStatus
+from deputy_agents.domain.message import Message, StopReason, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, Outcome, Reached
 from deputy_agents.run.effect import (
     Allowed,
     AnswerChecked,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.definition import PermissionMode
+from deputy_agents.domain.settings import Settings, ShellSettings
 from deputy_agents.model.scripted import calls, say, use
-from deputy_agents.settings import Settings, ShellSettings
 from tests.support.commands import marked, until
 from tests.support.core import Cast, core
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.errors import ToolError
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.shell import sandbox
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents import event as ev
-from deputy_agents.message import Block, Message, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.domain import event as ev
+from deputy_agents.domain.message import Block, Message, Text, Thinking, ToolResult, ToolUse
 from deputy_agents.store.codec import (
     BLOCKS,
     EVENTS,
@@ -18,7 +18,7 @@ from deputy_agents.store.codec import (
     encode_message,
     event_type,
 )
-from tests.support.stored import BODIES
+from tests.support.stored_sessions import BODIES
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 json_values = st.recursive(

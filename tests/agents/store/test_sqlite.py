@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from deputy_agents import event as ev
-from deputy_agents.change import FileChange
-from deputy_agents.errors import StoreError
-from deputy_agents.outcome import AgentStatus
+from deputy_agents.domain import event as ev
+from deputy_agents.domain.errors import StoreError
+from deputy_agents.domain.file_change import FileChange
+from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.permission.rule import Effect, Rule
 from deputy_agents.ports import Claim, SessionQuery
 from deputy_agents.redact import Redactor
@@ -24,7 +24,7 @@ from deputy_agents.store import sqlite as module
 from deputy_agents.store import writer
 from deputy_agents.store.schema import APPLICATION_ID, MIGRATIONS, VERSION
 from deputy_agents.store.sqlite import FILE, SqliteStore
-from tests.support.stored import BODIES, CHILD, MESSAGES, RULES, lines, numbered, record
+from tests.support.stored_sessions import BODIES, CHILD, MESSAGES, RULES, lines, numbered, record
 
 pytestmark = pytest.mark.asyncio
 
@@ -48,7 +48,7 @@ async def test_what_was_appended_is_there_after_the_process_is_killed(tmp_path: 
     program = (
         "import asyncio, os, pathlib, signal, sys\n"
         "from deputy_agents.store.sqlite import SqliteStore\n"
-        "from tests.support.stored import BODIES, lines, numbered, record\n"
+        "from tests.support.stored_sessions import BODIES, lines, numbered, record\n"
         "async def main():\n"
         "    store = SqliteStore.open(pathlib.Path(sys.argv[1]))\n"
         "    await store.create(record())\n"

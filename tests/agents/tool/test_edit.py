@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import DiffPreview, Location, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import DiffPreview, Location, ToolKind
+from deputy_agents.domain.settings import Root
 from deputy_agents.permission.decide import AccessRequest, Action, Effect
 from deputy_agents.permission.rule import Match, lasting_rule, matches, parse_rule
-from deputy_agents.settings import Root
 from deputy_agents.tool.edit import EditFile, EditFileArgs
 from tests.support.files import Hands, hands_on
 

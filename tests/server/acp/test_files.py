@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.acp import ASK, AcpClient, Speakers, choose
 from tests.support.messages_api import Script
-from tests.support.plays import Block, Json, Play, call, calls, say
+from tests.support.model_replies import Block, Json, Play, call, calls, say
 from tests.support.rpc import Unanswered
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

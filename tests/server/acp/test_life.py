@@ -10,7 +10,7 @@ import pytest
 from tests.support.acp import ASK, SUBAGENTS, AcpClient, choose, speaking
 from tests.support.commands import marked, until
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import Unanswered, serving
 
 pytestmark = pytest.mark.asyncio

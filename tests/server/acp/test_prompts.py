@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose
-from tests.support.deputies import last_text
-from tests.support.pictures import png
-from tests.support.plays import Fault, Json, Play, call, calls, failing, say, think
+from tests.support.images import png
+from tests.support.model_replies import Fault, Json, Play, call, calls, failing, say, think
 from tests.support.rpc import RpcFailure
+from tests.support.shared_server import last_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose, speaking
-from tests.support.deputies import is_child
+from tests.support.mcp_workspaces import tools_server
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import RpcFailure
-from tests.support.servers import tools_server
+from tests.support.shared_server import is_child
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.acp import SUBAGENTS, AcpClient, speaking
+from tests.support.mcp_workspaces import DEAF
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, say
-from tests.support.servers import DEAF
+from tests.support.model_replies import Json, say
 
 pytestmark = pytest.mark.asyncio
 

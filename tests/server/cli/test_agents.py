@@ -8,7 +8,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from deputy_server.cli import app
-from tests.support.doors import define
+from tests.support.delegation import define
 
 
 @pytest.fixture(autouse=True)

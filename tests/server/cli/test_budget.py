@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tests.support.messages_api import messages_api
-from tests.support.plays import Json, Play, call, calls, say
+from tests.support.model_replies import Json, Play, call, calls, say
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.acp import ASK as ACP_ASK
 from tests.support.acp import SUBAGENTS, AcpClient, choose, speaking
-from tests.support.plays import Json
+from tests.support.model_replies import Json
 from tests.support.rpc import RpcClient, RpcFailure, Unanswered, serving
 
 ASK = "deputy/permission/request"

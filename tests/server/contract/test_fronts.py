@@ -10,9 +10,9 @@ from typing import TypeAlias
 import pytest
 
 from tests.server.contract.fronts import Ending, Front, Shown, acp, language_server
-from tests.support.deputies import is_child, last_text, spawning
 from tests.support.messages_api import MessagesApi, Script, messages_api
-from tests.support.plays import Json, Play, call, calls, failing, say
+from tests.support.model_replies import Json, Play, call, calls, failing, say
+from tests.support.shared_server import is_child, last_text, spawning
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Iterator
 
 import anyio
 
-from deputy_agents.message import Block, Message, Reply, StopReason, Text
+from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text
 from deputy_agents.model.offline.lead import INTRODUCTION, lead_step
 from deputy_agents.model.offline.replace import replace_step
 from deputy_agents.model.offline.search import search_step

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from deputy_agents.message import ToolUse
+from deputy_agents.domain.message import ToolUse
 from deputy_agents.model.offline.replace import edit_instructions
 from deputy_agents.model.offline.search import (
     ASIDE,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from deputy_agents.message import ToolUse
+from deputy_agents.domain.message import ToolUse
 from deputy_agents.model.offline.turn import Call, Hit, Move, Turn, hits_of, numbered_lines, use
 from deputy_agents.model.offline.words import Replacement, escaped
 

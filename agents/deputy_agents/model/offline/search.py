@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile, islice, takewhile
 
-from deputy_agents.message import ToolUse
+from deputy_agents.domain.message import ToolUse
 from deputy_agents.model.offline.turn import Call, Hit, Move, Turn, hits_of, names_of, numbered_lines, use
 from deputy_agents.model.offline.words import escaped, keywords, loosened, quoted
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deputy_agents.ids import new_id
-from deputy_agents.message import Message, Text, ToolResult, ToolUse, tool_uses
+from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.message import Message, Text, ToolResult, ToolUse, tool_uses
 from deputy_agents.ports import ModelRequest
 
 _TASK_LENGTH = 4000

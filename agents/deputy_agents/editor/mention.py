@@ -1,0 +1,123 @@
+"""Mentions in a prompt: ``@src/a.py``, ``@src/a.py#L3-L9``, ``@src/``, ``@Name``, ``@diagnostics``, and what each
+attaches.
+
+A mention is read as the agent itself would read it, by the same tools and under the same gate: unsaved text counts, an
+attached file counts as read, and one that would have to be asked about is left to the agent. An ``@`` that names
+nothing is text.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.message import Block, Text
+from deputy_agents.files.workspace import PathKind
+from deputy_agents.permission.decide import AccessRequest
+from deputy_agents.tool.base import Tool, ToolContext
+from deputy_agents.tool.code import Diagnostics
+from deputy_agents.tool.read import ListDir, ReadFile
+from deputy_agents.tool.search import Grep
+
+MAX_MENTIONS = 20
+MAX_CHARS = 120_000
+"""Of all that is attached to one prompt; what is beyond is left to the agent."""
+
+DIAGNOSTICS = "diagnostics"
+"""``@diagnostics``: what the editor shows, ``@diagnostics:src`` only below there."""
+
+_MENTION = re.compile(r'(?<![\w@./-])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s@"\'`<>()\[\]{},;]+))')
+_LINES = re.compile(r"(?:#L?|:)(?P<first>\d+)(?:-L?(?P<last>\d+))?$")
+_SYMBOL = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_DEFINES = (
+    r"^\s*(?:[\w@]+\s+)*?(?:class|def|func|function|fn|struct|enum|interface|trait|impl|type|module|namespace|const|let"
+    r"|var|val|static)\b[^=\n]*\b{name}\b|^{name}\s*[:=]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """``name`` as it was written, without the lines; ``first`` and ``last`` count from 1."""
+
+    name: str
+    first: int | None = None
+    last: int | None = None
+
+
+def mentions(text: str) -> Iterator[Mention]:
+    """What ``text`` mentions, each once."""
+    seen: set[Mention] = set()
+    for found in _MENTION.finditer(text):
+        name = found["quoted"] or found["plain"].rstrip(".:!?")
+        lines = _LINES.search(name)
+        if lines is None:
+            mention = Mention(name)
+        else:
+            first = int(lines["first"])
+            mention = Mention(name[: lines.start()], first, max(first, int(lines["last"] or first)))
+        if mention.name and mention not in seen:
+            seen.add(mention)
+            yield mention
+
+
+async def attached(text: str, context: ToolContext, allowed: Callable[[AccessRequest], bool]) -> tuple[Block, ...]:
+    """What the mentions in ``text`` stand for, in their order. ``allowed`` is what the gate says."""
+    blocks: list[Block] = []
+    room = MAX_CHARS
+    for index, mention in enumerate(mentions(text)):
+        if index >= MAX_MENTIONS or room <= 0:
+            break
+        for block in await _attached(mention, context, allowed):
+            room -= len(block.text) if isinstance(block, Text) else 0
+            if room > 0:
+                blocks.append(block)
+    return tuple(blocks)
+
+
+async def _attached(
+    mention: Mention, context: ToolContext, allowed: Callable[[AccessRequest], bool]
+) -> tuple[Block, ...]:
+    why = ""
+    for tool, input in _readings(mention):
+        try:
+            args = tool.parse(input)
+            prepared = await tool.prepare(args, context)
+            if not all(map(allowed, prepared.access)):
+                return _unattached(mention, "reading it has to be asked for")
+            output = await tool.run(args, context)
+        except ToolError as error:
+            if isinstance(tool, ReadFile) and await _is_file(mention, context):
+                return _unattached(mention, error)
+            why = str(error) if isinstance(tool, Diagnostics) else why
+            continue
+        if isinstance(tool, Grep) and not output.locations:
+            continue
+        heading = f"[@{mention.name}] {tool.spec.name}({prepared.target})"
+        return (Text(f"{heading}\n{output.content}"), *output.images)
+    return _unattached(mention, why) if why else ()
+
+
+def _unattached(mention: Mention, why: object) -> tuple[Block, ...]:
+    return (Text(f"[@{mention.name} is not attached: {why}]"),)
+
+
+async def _is_file(mention: Mention, context: ToolContext) -> bool:
+    """Whether there is a file of that name, for which nothing else can be meant."""
+    with suppress(ToolError):
+        return (await context.workspace.locate(mention.name, context.cwd)).kind is PathKind.FILE
+    return False
+
+
+def _readings(mention: Mention) -> Iterator[tuple[Tool, dict[str, object]]]:
+    """The ways in which a mention may be meant, the likeliest first."""
+    what, _, path = mention.name.partition(":")
+    if what == DIAGNOSTICS:
+        yield Diagnostics(), {"path": path or "."}
+    lines: dict[str, object] = {}
+    if mention.first is not None and mention.last is not None:
+        lines = {"offset": max(1, mention.first), "limit": min(2000, mention.last - mention.first + 1)}
+    yield ReadFile(), {"path": mention.name, **lines}
+    yield ListDir(), {"path": mention.name}
+    if _SYMBOL.fullmatch(mention.name):
+        yield Grep(), {"pattern": _DEFINES.replace("{name}", mention.name.rpartition(".")[2])}

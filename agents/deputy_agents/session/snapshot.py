@@ -1,0 +1,66 @@
+"""A session as the store has it: to look at, where another process owns it."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from deputy_agents.domain.errors import UnknownAgent
+from deputy_agents.domain.event import Question, WaitingPrompt
+from deputy_agents.events.view import AgentNode, Entry, View
+from deputy_agents.ports import SessionRecord
+
+
+class Reading(Protocol):
+    """What a session shows, live or not."""
+
+    @property
+    def record(self) -> SessionRecord: ...
+    @property
+    def view(self) -> View: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def primary_id(self) -> str: ...
+
+    def agents(self) -> Sequence[AgentNode]: ...
+
+    def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]: ...
+
+    def questions(self) -> Sequence[Question]: ...
+
+    def waiting(self) -> Sequence[WaitingPrompt]: ...
+
+
+class Snapshot:
+    """Implements :class:`Reading`. Nothing follows: what happens in the other process is not told here."""
+
+    def __init__(self, record: SessionRecord, view: View) -> None:
+        self.record = record
+        self.view = view
+
+    @property
+    def id(self) -> str:
+        return self.record.session_id
+
+    @property
+    def primary_id(self) -> str:
+        return self.record.agent_id
+
+    def agents(self) -> Sequence[AgentNode]:
+        return self.view.tree()
+
+    def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]:
+        """
+        Raises:
+            UnknownAgent: no such agent here.
+        """
+        if agent_id not in self.view.agents:
+            raise UnknownAgent(f"This session has no agent {agent_id}.")
+        return self.view.transcript(agent_id, after, limit), self.view.last_seq
+
+    def questions(self) -> Sequence[Question]:
+        """None: they are asked, and can be answered, in the other process alone."""
+        return ()
+
+    def waiting(self) -> Sequence[WaitingPrompt]:
+        """None that is known here: prompts that wait are not stored."""
+        return ()

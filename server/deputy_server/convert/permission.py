@@ -1,0 +1,66 @@
+"""Permission requests, answers, modes and rules."""
+
+from deputy_agents.definition import PermissionMode
+from deputy_agents.domain import event as ev
+from deputy_agents.permission.rule import Rule
+from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_protocol import permission, session, tool
+from deputy_protocol import rule as wire_rule
+from deputy_server.convert.agent import agent_ref_to_wire
+from deputy_server.convert.place import location_to_wire
+from deputy_server.convert.uris import uri_of
+
+
+def preview_to_wire(shown: ev.Preview) -> permission.Preview:
+    match shown:
+        case ev.DiffPreview(path, old_text, new_text):
+            return permission.DiffPreview(uri=uri_of(path), old_text=old_text, new_text=new_text)
+        case ev.CommandPreview(command, cwd):
+            return permission.CommandPreview(command=command, cwd=uri_of(cwd))
+        case ev.TextPreview(text):
+            return permission.TextPreview(text=text)
+
+
+def permission_request_to_wire(session_id: str, question: ev.Question) -> permission.PermissionRequest:
+    return permission.PermissionRequest(
+        request_id=question.request_id,
+        session_id=session_id,
+        batch=permission.Batch(id=question.batch.id, index=question.batch.index, size=question.batch.size),
+        tool_call_id=question.tool_call_id,
+        agent=agent_ref_to_wire(question.agent),
+        title=question.title,
+        tool=question.tool,
+        kind=tool.ToolKind(question.kind),
+        input=question.input,
+        locations=tuple(map(location_to_wire, question.locations)),
+        preview=None if question.preview is None else preview_to_wire(question.preview),
+        options=tuple(
+            permission.PermissionOption(
+                option_id=option.option_id, name=option.name, kind=permission.OptionKind(option.kind)
+            )
+            for option in question.options
+        ),
+        reason=question.reason,
+    )
+
+
+def permission_answer(outcome: permission.PermissionOutcome) -> Answer:
+    match outcome:
+        case permission.SelectedOutcome():
+            return Selected(outcome.option_id, outcome.feedback, outcome.input)
+        case permission.CancelledOutcome():
+            return Dismissed()
+
+
+def permission_mode(mode: session.PermissionMode | None) -> PermissionMode | None:
+    return None if mode is None else PermissionMode(mode)
+
+
+def rule_to_wire(kept: Rule) -> wire_rule.Rule:
+    return wire_rule.Rule(
+        rule_id=kept.rule_id,
+        tool=kept.tool,
+        pattern=kept.pattern,
+        action=wire_rule.RuleAction(kept.effect.value),
+        source=kept.source,
+    )

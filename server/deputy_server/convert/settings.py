@@ -1,0 +1,83 @@
+"""Validated client settings to the core's settings."""
+
+from pathlib import Path
+
+from deputy_agents.definition import PermissionMode
+from deputy_agents.domain import settings as core
+from deputy_agents.domain.hook import MAX_TIMEOUT, Hook, When
+from deputy_agents.domain.model_card import ModelCards
+from deputy_agents.model.endpoint import ApiSettings
+from deputy_agents.permission.rule import Effect, Rule
+from deputy_protocol import settings
+
+
+def core_settings(
+    wire: settings.Settings, model: str, cards: ModelCards | None = None, *, searches: bool = False
+) -> core.Settings:
+    """The core's settings; ``model`` is the one that was chosen for the primary, and ``searches`` whether its provider
+    is known to search the web."""
+    agents, limits, permissions = wire.agents, wire.limits, wire.permissions
+    search = searches if wire.web.search is None else wire.web.search
+    return core.Settings(
+        model=model,
+        small_model=wire.small_model,
+        permission_mode=PermissionMode(wire.permission_mode),
+        trusted=wire.trusted,
+        vouched=wire.trusted and "trusted" in wire.model_fields_set,
+        roots=tuple(core.Root(Path(root.path).expanduser(), root.writable) for root in wire.roots),
+        agents=core.AgentSettings(
+            enabled=agents.enabled,
+            max_parallel=agents.max_parallel,
+            max_parallel_per_parent=agents.max_parallel_per_parent,
+            queue=agents.queue,
+            max_depth=agents.max_depth,
+            parallel_writers=agents.parallel_writers,
+            timeout=agents.timeout,
+            wake_on_task_end=agents.wake_on_task_end,
+        ),
+        max_tokens=wire.max_tokens,
+        cards=cards or ModelCards(),
+        budgets=core.Budgets(_budget(wire.budgets.agent), _budget(wire.budgets.tree)),
+        limits=core.Limits(
+            result_bytes=limits.result_bytes,
+            aggregate_bytes=limits.aggregate_bytes,
+            prompt_queue=limits.prompt_queue,
+            turn_iterations=limits.turn_iterations,
+            cancel_grace=limits.cancel_grace,
+        ),
+        web=core.WebSettings(enabled=wire.web.enabled, allow_private=wire.web.allow_private, search=search),
+        permissions=core.PermissionSettings(
+            rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
+            reconnect_grace=permissions.reconnect_grace,
+        ),
+        hooks=tuple(map(_hook, wire.hooks)),
+        mcp_servers=wire.mcp_servers,
+        shell=core.ShellSettings(env=wire.shell.env, timeout=wire.shell.timeout, sandbox=wire.shell.sandbox),
+        keep_days=wire.sessions.keep_days,
+    )
+
+
+def api_settings(wire: settings.Settings) -> ApiSettings:
+    """How the model service is asked."""
+    api = wire.api
+    return ApiSettings(
+        base_url=wire.base_url,
+        key_command=api.key_command,
+        keyring=api.keyring,
+        headers=tuple(sorted(api.headers.items())),
+        proxy=api.proxy,
+        connect_timeout=api.connect_timeout,
+        idle_timeout=api.idle_timeout,
+    )
+
+
+def _rule(index: int, rule: settings.RuleSetting) -> Rule:
+    return Rule(f"settings-{index}", rule.tool, Effect(rule.action), rule.pattern, "settings")
+
+
+def _hook(hook: settings.HookSetting) -> Hook:
+    return Hook(When(hook.on.value), hook.run, hook.tools, min(hook.timeout, MAX_TIMEOUT))
+
+
+def _budget(budget: settings.BudgetSettings) -> core.Budget:
+    return core.Budget(budget.tokens, budget.cost, budget.tool_calls, budget.seconds, budget.replies)

@@ -1,0 +1,52 @@
+"""Transcript entries."""
+
+from deputy_agents.domain import event as ev
+from deputy_agents.events import view
+from deputy_protocol import message, tool, transcript
+from deputy_protocol.base import rfc3339
+from deputy_server.convert.agent import agent_node_to_wire
+from deputy_server.convert.place import location_to_wire, reference_to_wire
+
+
+def entry_to_wire(line: view.Entry) -> transcript.Entry:
+    match line.body:
+        case ev.MessageAdded(message_id, role, text, references, pictures):
+            return transcript.MessageEntry(
+                seq=line.seq,
+                agent_id=line.agent_id,
+                run=line.run,
+                time=rfc3339(line.time),
+                message_id=message_id,
+                role=message.Role(role),
+                text=text,
+                references=tuple(map(reference_to_wire, references)) or None,
+                pictures=pictures or None,
+            )
+        case view.ToolCall(started, update):
+            places = started.locations if update is None or update.locations is None else update.locations
+            return transcript.ToolCallEntry(
+                seq=line.seq,
+                agent_id=line.agent_id,
+                run=line.run,
+                time=rfc3339(line.time),
+                tool_call_id=started.tool_call_id,
+                tool=started.tool,
+                title=started.title,
+                kind=tool.ToolKind(started.kind),
+                status=tool.ToolStatus(update.status if update else started.status),
+                input=started.input,
+                locations=tuple(map(location_to_wire, places)),
+                reason=started.reason,
+                content=update.content if update else None,
+                truncated=(update is not None and update.truncated) or None,
+            )
+        case view.ChildBlock(node):
+            return transcript.AgentEntry(
+                seq=line.seq,
+                agent_id=line.agent_id,
+                run=line.run,
+                time=rfc3339(line.time),
+                agent=agent_node_to_wire(node),
+                tool_call_id=node.info.tool_call_id,
+                result=node.summary,
+            )

@@ -1,0 +1,71 @@
+"""The open documents of all clients of a server, as the agents of one session see them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio.to_thread
+
+from deputy_agents.domain.errors import ToolError
+from deputy_agents.ports import Buffer, Buffers
+from deputy_agents.text import visible
+
+
+class SharedBuffers:
+    """Those of the client that prompts come ``first``, then those of the others in the order of their coming. An edit
+    goes to the client whose text was read, unless another one has unsaved changes in the same file."""
+
+    def __init__(self, everyone: Sequence[Buffers], first: Buffers) -> None:
+        self._everyone = everyone
+        self.first = first
+
+    async def get(self, path: Path) -> Buffer | None:
+        return next((buffer for _, buffer in await self._at(path)), None)
+
+    def all(self) -> list[Buffer]:
+        found: dict[Path, Buffer] = {}
+        for buffers in self._in_order():
+            for buffer in buffers.all():
+                found.setdefault(buffer.path, buffer)
+        return list(found.values())
+
+    async def check(self, path: Path, new_text: str) -> None:
+        """Raises ToolError: its editor cannot, or another one has unsaved changes in it."""
+        await (await self._only_one(path)).check(path, new_text)
+
+    async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
+        """Raises ToolError: the document moved on, its editor refused, or another one has unsaved changes in it."""
+        buffers = await self._only_one(path)
+        await buffers.apply(path, new_text, version=version, label=label)
+
+    async def delete(self, path: Path, *, version: int | None, label: str) -> None:
+        """Raises ToolError, as :meth:`apply`."""
+        buffers = await self._only_one(path)
+        await buffers.delete(path, version=version, label=label)
+
+    async def _only_one(self, path: Path) -> Buffers:
+        found = await self._at(path)
+        if not found:
+            return self.first
+        (owner, mine), *others = found
+        if any(other.text != mine.text for _, other in others):
+            saved = await anyio.to_thread.run_sync(_saved, path)
+            if any(other.text not in (mine.text, saved) for _, other in others):
+                name = visible(path.name)
+                raise ToolError(f"{name} has unsaved changes in another editor; the user must save or undo them there.")
+        return owner
+
+    async def _at(self, path: Path) -> list[tuple[Buffers, Buffer]]:
+        """Who has the file open, and with which text."""
+        asked = [(buffers, await buffers.get(path)) for buffers in self._in_order()]
+        return [(buffers, buffer) for buffers, buffer in asked if buffer is not None]
+
+    def _in_order(self) -> list[Buffers]:
+        return sorted(self._everyone, key=lambda buffers: buffers is not self.first)
+
+
+def _saved(path: Path) -> str | None:
+    """The text on disk, as an editor that has just opened it has it."""
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return None

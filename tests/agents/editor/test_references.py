@@ -1,0 +1,147 @@
+"""File references in answers: looked up in the real text, enforced where they were asked for, told as places."""
+
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.domain.event import AgentFinished, Location, MessageAdded
+from deputy_agents.domain.message import Reply, Text
+from deputy_agents.editor.references import Reference, check, references
+from deputy_agents.files.workspace import Workspace
+from deputy_agents.model.scripted import call, calls, say, use
+from deputy_agents.ports import ModelRequest
+from tests.support.core import Cast, core, delegate, task_of
+from tests.support.files import OpenDocuments
+
+
+def cited(task: str, **more: object) -> Reply:
+    return delegate(task, require_file_references=True, **more)
+
+
+def last_text(request: ModelRequest) -> str:
+    (block,) = request.messages[-1].content
+    assert isinstance(block, Text)
+    return block.text
+
+
+@pytest.fixture
+def file(workspace: Path) -> Path:
+    path = workspace / "src" / "a.py"
+    path.parent.mkdir()
+    path.write_text("one\ntwo\nthree\n")
+    return path
+
+
+@pytest.mark.requirement("C7")
+@pytest.mark.asyncio
+async def test_an_answer_without_references_goes_back_to_the_same_child_until_it_names_real_lines(
+    workspace: Path, file: Path
+) -> None:
+    child = [say("Somewhere in the loop."), say("See src/a.py:90-95."), say("See `src/a.py:2-3`.")]
+    async with core(workspace, Cast([cited("find it"), say("ok")], {"find it": child})) as c:
+        await c.turn()
+        assert c.told() == ["See `src/a.py:2-3`."]
+        first, second, third = c.requests("find it")
+        assert "exact file references" in task_of(first)
+        assert last_text(second) == (
+            "Your answer has no valid file reference. Name places as `path:start-end` with lines that exist. "
+            "Give the whole answer again."
+        )
+        assert "(src/a.py:90-95: the file has 3 lines)" in last_text(third)
+        assert len(c.session.agents()) == 2
+
+
+@pytest.mark.requirement("C7")
+@pytest.mark.asyncio
+async def test_after_two_corrections_the_answer_comes_with_a_warning(workspace: Path) -> None:
+    child = [say("Somewhere."), say("Really somewhere."), say("In gone.py:1.")]
+    async with core(workspace, Cast([cited("find it"), say("ok")], {"find it": child})) as c:
+        await c.turn()
+        assert c.told() == [
+            "In gone.py:1.\n\n[warning: the answer has no valid file reference (gone.py:1: there is no such file)]"
+        ]
+        assert len(c.requests("find it")) == 3
+        assert c.bodies(AgentFinished)[0].references == ()
+
+
+@pytest.mark.requirement("C7")
+@pytest.mark.asyncio
+async def test_a_submitted_result_is_checked_like_any_other(workspace: Path, file: Path) -> None:
+    child = [call("submit_result", result="Somewhere."), call("submit_result", result="At src/a.py:1.")]
+    async with core(workspace, Cast([cited("find it"), say("ok")], {"find it": child})) as c:
+        await c.turn()
+        assert c.told() == ["At src/a.py:1."]
+
+
+@pytest.mark.asyncio
+async def test_without_being_asked_for_references_are_not_enforced(workspace: Path) -> None:
+    async with core(workspace, Cast([delegate("find it"), say("ok")], {"find it": [say("Somewhere.")]})) as c:
+        await c.turn()
+        assert c.told() == ["Somewhere."]
+
+
+@pytest.mark.requirement("X6")
+@pytest.mark.asyncio
+async def test_real_places_are_told_with_the_message_and_with_the_end_of_the_child(workspace: Path, file: Path) -> None:
+    answer = "In src/a.py:2-3, src/a.py#L1, gone.py:4 and src/a.py:9."
+    cast = Cast([delegate("find it"), say("It is in src/a.py:1.")], {"find it": [say(answer)]})
+    async with core(workspace, cast) as c:
+        await c.turn()
+        places = (Location(str(file), 2, 3), Location(str(file), 1, 1))
+        assert c.bodies(AgentFinished)[0].references == places
+        messages = {message.text: message.references for message in c.bodies(MessageAdded)}
+        assert messages[answer] == places
+        assert messages["It is in src/a.py:1."] == (Location(str(file), 1, 1),)
+
+
+@pytest.mark.asyncio
+async def test_references_are_relative_to_the_folder_of_the_child(workspace: Path, file: Path) -> None:
+    door = use("spawn_agents", tasks=[{"task": "find it", "cwd": "src"}])
+    async with core(workspace, Cast([calls([door]), say("ok")], {"find it": [say("a.py:2")]})) as c:
+        await c.turn()
+        assert c.bodies(AgentFinished)[0].references == (Location(str(file), 2, 2),)
+
+
+# -- reading them --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see a.py:3", [Reference("a.py", 3, None)]),
+        ("`src/a.py:3-10`, then (b.py:1)", [Reference("src/a.py", 3, 10), Reference("b.py", 1, None)]),
+        ("a.py#L3-L5 and a.py#L7", [Reference("a.py", 3, 5), Reference("a.py", 7, None)]),
+        ("a.py:3 a.py:3", [Reference("a.py", 3, None)]),
+        ("http://localhost:8080/x", []),
+        ("at 12:30", [Reference("12", 30, None)]),
+        ("nothing: here", []),
+        ("a.py:" + "9" * 5000, []),
+        ("a" * 50_000, []),
+        ("#" * 50_000, []),
+    ],
+)
+def test_what_is_taken_for_a_reference(text: str, found: list[Reference]) -> None:
+    assert list(references(text)) == found
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["../out.txt:1", "/etc/hostname:1", ".env:1", "src:1", "gone:1", "src/a.py:0", "src/a.py:3-2", "\ud800:1"],
+)
+@pytest.mark.asyncio
+async def test_a_reference_to_no_real_place_inside_the_workspace_is_a_problem_and_no_location(
+    workspace: Path, file: Path, reference: str
+) -> None:
+    (workspace / ".env").write_text("KEY=1\n")
+    (workspace.parent / "out.txt").write_text("x\n")
+    checked = await check(f"See {reference}.", await Workspace.open([workspace]), workspace)
+    assert checked.locations == ()
+    assert len(checked.problems) == 1
+
+
+@pytest.mark.asyncio
+async def test_unsaved_text_counts_and_not_what_is_on_disk(workspace: Path, file: Path) -> None:
+    editor = OpenDocuments()
+    editor.show(file, "one\ntwo\nthree\nfour\nfive\n")
+    checked = await check("src/a.py:5", await Workspace.open([workspace], editor), workspace)
+    assert checked.locations == (Location(str(file), 5, 5),)

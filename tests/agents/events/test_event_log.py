@@ -1,0 +1,373 @@
+"""The log by itself: numbers, order, commit before publish, and subscribers that do not keep up."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from deputy_agents.domain.errors import StoreError
+from deputy_agents.domain.event import (
+    Activity,
+    Event,
+    MessageAdded,
+    MessageDelta,
+    SessionStatus,
+    ThoughtDelta,
+    UsageChanged,
+)
+from deputy_agents.domain.message import Message, Text, Usage
+from deputy_agents.events import event_log as log_module
+from deputy_agents.events.event_log import RETRY, EventLog, Subscription
+from deputy_agents.events.view import View
+from deputy_agents.ports import HistoryRecord, Record, SessionRecord
+from deputy_agents.store.memory import MemoryStore
+from tests.support.core import BOUND, StillClock
+
+RECORD = SessionRecord("s", "a", "", "/", 0, 0, "m")
+
+
+class SlowStore(MemoryStore):
+    """Commits only while ``open``; ``waiting`` is set when it is asked to. May keep first and return later."""
+
+    def __init__(self, *, keeps_first: bool = False) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+        self.open.set()
+        self.waiting = asyncio.Event()
+        self.broken = False
+        self.commits = 0
+        self._keeps_first = keeps_first
+
+    async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
+        if self.broken:
+            raise StoreError("The disk is full.")
+        self.commits += 1
+        if self._keeps_first:
+            await super().append(session_id, events, records)
+        self.waiting.set()
+        await self.open.wait()
+        if not self._keeps_first:
+            await super().append(session_id, events, records)
+
+    async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        if self.broken:
+            raise StoreError("The disk is gone.")
+        return await super().events(session_id, after, limit)
+
+
+@dataclass
+class Logging:
+    log: EventLog
+    store: SlowStore
+    writer: "asyncio.Task[None]"
+    clock: StillClock
+
+    def say(self, text: str, agent: str = "a", run: int = 1) -> None:
+        self.log.emit(MessageAdded(text, "assistant", text), agent, run)
+
+
+@dataclass
+class Reader:
+    """Takes events one by one, when told to."""
+
+    subscription: Subscription
+    taken: list[Event] = field(default_factory=list[Event])
+
+    def __post_init__(self) -> None:
+        self._events = aiter(self.subscription)
+
+    async def take(self, count: int) -> list[Event]:
+        async with asyncio.timeout(BOUND):
+            page = [await anext(self._events) for _ in range(count)]
+        self.taken += page
+        return page
+
+    async def rest(self) -> list[Event]:
+        """Everything until the end of a closed subscription."""
+        async with asyncio.timeout(BOUND):
+            page = [event async for event in self._events]
+        self.taken += page
+        return page
+
+
+def reader(logging: Logging, after: int | None = None) -> Reader:
+    return Reader(logging.log.subscribe(after))
+
+
+def texts(events: Sequence[Event]) -> list[str]:
+    return [event.body.text for event in events if isinstance(event.body, MessageAdded | MessageDelta)]
+
+
+def seqs(events: Sequence[Event]) -> list[int]:
+    return [event.seq for event in events if event.seq is not None]
+
+
+@asynccontextmanager
+async def logging(store: SlowStore | None = None) -> AsyncGenerator[Logging]:
+    store = store or SlowStore()
+    await store.create(RECORD)
+    clock = StillClock()
+    log = EventLog("s", store, clock, View())
+    writer = asyncio.create_task(log.run())
+    yield Logging(log, store, writer, clock)
+    writer.cancel()
+    await asyncio.wait([writer])
+
+
+async def flush(logging: Logging) -> None:
+    async with asyncio.timeout(BOUND):
+        await logging.log.flush()
+
+
+@pytest.mark.asyncio
+async def test_numbers_rise_without_gaps_per_session_and_per_agent_and_run() -> None:
+    async with logging() as w:
+        for text, agent, run in [("1", "a", 1), ("2", "b", 1), ("3", "a", 1), ("4", "a", 2), ("5", "b", 1)]:
+            w.say(text, agent, run)
+            w.log.emit(Activity("busy", 0), agent, run)
+        await flush(w)
+        stored = await w.store.events("s")
+        assert seqs(stored) == [1, 2, 3, 4, 5]
+        assert [event.agent_seq for event in stored] == [1, 1, 2, 1, 2]
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_published_or_folded_before_it_is_committed() -> None:
+    async with logging() as w:
+        r = reader(w)
+        w.store.open.clear()
+        w.say("one")
+        async with asyncio.timeout(BOUND):
+            await w.store.waiting.wait()
+        assert (w.log.last_seq, r.subscription.idle) == (0, True)
+        w.store.open.set()
+        assert texts(await r.take(1)) == ["one"]
+        assert w.log.last_seq == 1
+
+
+@pytest.mark.asyncio
+async def test_what_is_committed_and_not_yet_published_is_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with logging(SlowStore(keeps_first=True)) as w:
+        w.say("one")
+        await flush(w)
+        w.store.open.clear()
+        w.store.waiting.clear()
+        w.say("two")
+        async with asyncio.timeout(BOUND):
+            await w.store.waiting.wait()
+        r = reader(w, after=0)
+        assert texts(await r.take(1)) == ["one"]
+        w.store.open.set()
+        await flush(w)
+        w.log.close()
+        assert texts(await r.rest()) == ["two"]
+
+
+@pytest.mark.asyncio
+async def test_what_waits_is_committed_in_one_go() -> None:
+    async with logging() as w:
+        w.store.open.clear()
+        w.say("first")
+        async with asyncio.timeout(BOUND):
+            await w.store.waiting.wait()
+        for number in range(100):
+            w.say(str(number))
+        w.store.open.set()
+        await flush(w)
+        assert w.store.commits == 2
+        assert w.log.last_seq == 101
+
+
+@pytest.mark.asyncio
+async def test_a_flush_does_not_wait_for_what_comes_after_it() -> None:
+    async with logging() as w:
+        w.say("before")
+        flushed = asyncio.create_task(w.log.flush())
+        await asyncio.sleep(0)
+        endless = asyncio.create_task(_chatter(w))
+        async with asyncio.timeout(BOUND):
+            await flushed
+        endless.cancel()
+
+
+async def _chatter(logging: Logging) -> None:
+    while True:
+        logging.say("more")
+        await asyncio.sleep(0)
+
+
+@pytest.mark.asyncio
+async def test_history_is_committed_with_the_events_around_it() -> None:
+    async with logging() as w:
+        message = Message("user", (Text("hello"),), "m1")
+        w.log.keep(HistoryRecord("a", message))
+        w.say("hello")
+        await flush(w)
+        assert (w.store.commits, await w.store.history("s", "a")) == (1, [message])
+
+
+@pytest.mark.asyncio
+async def test_deltas_that_wait_are_merged_and_those_of_a_told_message_are_dropped() -> None:
+    async with logging() as w:
+        r = reader(w)
+        for piece in ("Hel", "lo", ", you"):
+            w.log.emit(MessageDelta("m", piece), "a", 1)
+            w.log.emit(ThoughtDelta("m", piece), "a", 1)
+        await flush(w)
+        delta, thought, counts = await r.take(3)
+        assert delta.body == MessageDelta("m", "Hello, you")
+        assert thought.body == ThoughtDelta("m", "Hello, you")
+        assert isinstance(counts.body, SessionStatus)
+        w.say("m")
+        await flush(w)
+        w.log.close()
+        assert texts(await r.rest()) == ["m"]
+
+
+@pytest.mark.asyncio
+async def test_of_activities_and_counts_only_the_latest_waits() -> None:
+    async with logging() as w:
+        r = reader(w)
+        for number in range(5):
+            w.log.emit(Activity(f"step {number}", number), "a", 1)
+            w.log.emit(Activity(f"other {number}", number), "b", 1)
+        await flush(w)
+        w.log.close()
+        bodies = [event.body for event in await r.rest()]
+        assert bodies[:2] == [Activity("step 4", 4), Activity("other 4", 4)]
+        assert len(bodies) == 3
+
+
+@pytest.mark.asyncio
+async def test_lossy_events_carry_the_number_of_the_last_published_one_and_none_of_their_own() -> None:
+    async with logging() as w:
+        w.say("one")
+        r = reader(w, after=0)
+        w.log.emit(Activity("busy", 0), "a", 1)
+        await flush(w)
+        w.log.close()
+        lossy = [event for event in await r.rest() if event.seq is None]
+        assert [(event.after_seq, event.agent_seq) for event in lossy] == [(1, None), (1, None)]
+
+
+@pytest.fixture
+def small_buffer(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(log_module, "BUFFER", 8)
+    monkeypatch.setattr(log_module, "PAGE", 5)
+    return 8
+
+
+@pytest.mark.asyncio
+async def test_a_slow_subscriber_holds_little_and_catches_up_losing_nothing_durable(small_buffer: int) -> None:
+    async with logging() as w:
+        r = reader(w)
+        for number in range(100):
+            w.log.emit(MessageDelta(str(number), "text"), "a", 1)
+            w.log.emit(ThoughtDelta(f"silent {number}", "thought"), "a", 1)
+            w.say(str(number))
+            await flush(w)
+            assert len(r.subscription._items) <= small_buffer  # pyright: ignore[reportPrivateUsage]
+        await r.take(30)
+        for number in range(100, 120):
+            w.say(str(number))
+        await flush(w)
+        w.log.close()
+        await r.rest()
+        assert seqs(r.taken) == list(range(1, 121))
+        told_late = [event for event in r.taken if isinstance(event.body, MessageDelta)]
+        assert told_late == []
+
+
+@pytest.mark.usefixtures("small_buffer")
+@pytest.mark.asyncio
+async def test_one_who_subscribes_late_or_in_the_middle_of_a_burst_gets_each_event_once() -> None:
+    async with logging() as w:
+        readers = list[Reader]()
+        burst = asyncio.create_task(_burst(w))
+        for after in (0, None, 3, 0, 20):
+            readers.append(reader(w, after))
+            await readers[-1].take(1)
+        async with asyncio.timeout(BOUND):
+            await burst
+        await flush(w)
+        w.log.close()
+        for r in readers:
+            await r.rest()
+            numbers = seqs(r.taken)
+            assert numbers == list(range(numbers[0], 201))
+        assert [seqs(r.taken)[0] for r in (readers[0], readers[2])] == [1, 4]
+
+
+async def _burst(logging: Logging) -> None:
+    for number in range(200):
+        logging.say(str(number))
+        await asyncio.sleep(0)
+
+
+@pytest.mark.usefixtures("small_buffer")
+@pytest.mark.asyncio
+async def test_when_the_store_fails_subscribers_are_served_from_memory() -> None:
+    async with logging() as w:
+        w.say("kept")
+        await flush(w)
+        slow = reader(w, after=0)
+        w.store.broken = True
+        for number in range(30):
+            w.say(str(number))
+            await flush(w)
+        assert isinstance(w.log.failed, StoreError)
+        w.log.close()
+        assert seqs(await slow.rest()) == list(range(2, 32))  # the first one is lost with the store
+        w.store.broken = False
+        late = reader(w, after=0)
+        late.subscription.close()
+        assert seqs(await late.rest()) == list(range(1, 32))
+
+
+@pytest.mark.asyncio
+async def test_what_a_store_could_not_keep_for_a_while_is_stored_later_once_and_in_order() -> None:
+    async with logging() as w:
+        w.say("kept")
+        await flush(w)
+        w.store.broken = True
+        for word in ("a", "b"):
+            w.say(word)
+            await flush(w)
+        w.store.broken = False
+        w.say("too soon to try again")
+        await flush(w)
+        assert isinstance(w.log.failed, StoreError)
+        assert [event.seq for event in await w.store.events("s")] == [1]
+        w.clock.advance(RETRY)
+        w.say("now")
+        await flush(w)
+        assert w.log.failed is None
+        assert [event.seq for event in await w.store.events("s")] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.asyncio
+async def test_nobody_waits_for_a_log_that_is_closed() -> None:
+    async with logging() as w:
+        w.store.open.clear()
+        w.say("never committed")
+        flushed = asyncio.create_task(w.log.flush())
+        await asyncio.sleep(0)
+        w.log.close()
+        async with asyncio.timeout(BOUND):
+            await flushed
+
+
+@pytest.mark.asyncio
+async def test_a_closed_subscription_ends_and_hears_nothing_more() -> None:
+    async with logging() as w:
+        r, other = reader(w), reader(w)
+        w.say("one")
+        await flush(w)
+        r.subscription.close()
+        w.say("two")
+        await flush(w)
+        w.log.emit(UsageChanged(Usage(1)), "a", 1)
+        assert texts(await r.rest()) == ["one"]
+        assert texts(await other.take(3)) == ["one", "two"]

@@ -1,0 +1,116 @@
+"""The fold: live and from the store the same, and the same however often an event comes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.domain.event import AgentFinished, AgentStarted, Event, StatusChanged, ToolCallStarted
+from deputy_agents.domain.message import Usage
+from deputy_agents.domain.outcome import AgentStatus
+from deputy_agents.events.view import View
+from deputy_agents.model.scripted import call, calls, say, use
+from tests.support.core import Cast, Person, core
+
+EVERYTHING = Cast(
+    [
+        calls(
+            [
+                use("spawn_agent", instructions="reads"),
+                use("spawn_agent", instructions="writes", mode="default"),
+                use("spawn_agent", instructions="fails"),
+                use("list_dir", path="."),
+            ],
+            "On it.",
+        ),
+        say("All done."),
+    ],
+    {
+        "reads": [call("grep", pattern="x"), say("nothing")],
+        "writes": [call("write_file", path="n", content="x"), say("written")],
+        "fails": [call("submit_error", error="cannot")],
+    },
+)
+
+
+def folded(events: list[Event]) -> View:
+    view = View()
+    for event in events:
+        view.apply(event)
+    return view
+
+
+def everything(view: View) -> object:
+    transcripts = {agent_id: view.transcript(agent_id) for agent_id in view.agents}
+    return view.last_seq, view.tree(), view.status(), view.questions, view.plans, view.last_turn, transcripts
+
+
+async def story(workspace: Path) -> tuple[View, list[Event], list[Event]]:
+    """A live view, the events that a client saw, and those that the store has."""
+    async with core(workspace, EVERYTHING, Person()) as c:
+        await c.turn()
+        await c.caught_up()
+        return c.session.view, c.events, list(await c.store.events(c.session.id))
+
+
+@pytest.mark.asyncio
+async def test_a_live_view_equals_a_fresh_fold_of_the_stored_events(workspace: Path) -> None:
+    live, seen, stored = await story(workspace)
+    assert everything(folded(stored)) == everything(live)
+    assert everything(folded(seen)) == everything(live)
+
+
+@pytest.mark.asyncio
+async def test_folding_twice_is_folding_once(workspace: Path) -> None:
+    live, _, stored = await story(workspace)
+    twice = folded(stored)
+    for event in stored:
+        twice.apply(event)
+    assert everything(twice) == everything(live)
+    assert everything(folded([event for event in stored for _ in range(2)])) == everything(live)
+
+
+@pytest.mark.asyncio
+async def test_an_ending_is_final_within_its_run(workspace: Path) -> None:
+    _, _, stored = await story(workspace)
+    view = folded(stored)
+    finished = next(event for event in stored if isinstance(event.body, AgentFinished))
+    before = view.agents[finished.agent_id or ""]
+    late = [
+        StatusChanged(AgentStatus.RUNNING),
+        AgentFinished(AgentStatus.CANCELLED, "", Usage(9), 9, 9),
+    ]
+    for body in late:
+        view.apply(replace(finished, body=body, seq=view.last_seq + 1))
+    assert view.agents[finished.agent_id or ""] == before
+
+
+@pytest.mark.asyncio
+async def test_a_new_run_opens_an_ended_agent_again(workspace: Path) -> None:
+    _, _, stored = await story(workspace)
+    view = folded(stored)
+    started = next(e for e in stored if isinstance(e.body, AgentStarted) and e.body.info.depth == 1)
+    view.apply(replace(started, run=2, seq=view.last_seq + 1, time=started.time + 60))
+    node = view.agents[started.agent_id or ""]
+    assert (node.run, node.status, node.ended_at, node.summary) == (2, AgentStatus.RUNNING, None, None)
+    assert node.started_at == started.time
+
+
+@pytest.mark.asyncio
+async def test_a_transcript_can_be_read_on_from_a_number(workspace: Path) -> None:
+    live, _, stored = await story(workspace)
+    primary = stored[0].agent_id or ""
+    whole = live.transcript(primary)
+    assert [entry.seq for entry in whole] == sorted(entry.seq for entry in whole)
+    assert [*live.transcript(primary, limit=2), *live.transcript(primary, after=whole[1].seq)] == whole
+    assert live.transcript(primary, after=live.last_seq) == []
+
+
+@pytest.mark.asyncio
+async def test_a_call_that_is_told_twice_is_one_entry(workspace: Path) -> None:
+    _, _, stored = await story(workspace)
+    view = folded(stored)
+    started = next(event for event in stored if isinstance(event.body, ToolCallStarted))
+    before = len(view.transcript(started.agent_id or ""))
+    view.apply(replace(started, seq=view.last_seq + 1))
+    assert len(view.transcript(started.agent_id or "")) == before

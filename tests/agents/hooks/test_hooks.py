@@ -1,0 +1,190 @@
+"""Hooks: commands of the user around calls and turns. They are real commands."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.domain.event import MessageAdded, StatusChanged, ToolCallUpdated, TurnStarted
+from deputy_agents.domain.hook import Hook, When
+from deputy_agents.domain.message import Text
+from deputy_agents.domain.settings import PermissionSettings, Settings
+from deputy_agents.model.scripted import calls, say, use
+from deputy_agents.permission.decide import Effect, Rule
+from tests.support.commands import started, until
+from tests.support.core import Cast, Core, Person, core, delegate, results
+
+pytestmark = pytest.mark.asyncio
+
+BEFORE, AFTER, END = When.BEFORE_TOOL, When.AFTER_TOOL, When.TURN_END
+WRITE = use("write_file", path="a.py", content="x=1\n")
+
+
+def with_hooks(*hooks: Hook) -> Settings:
+    return Settings(hooks=hooks)
+
+
+def told(c: Core) -> str:
+    (result,) = results(c.requests()[-1])
+    return ("error: " if result.is_error else "") + result.content
+
+
+def record(path: Path) -> str:
+    """A command that keeps what it is told."""
+    return f"cat >> {shlex.quote(str(path))}"
+
+
+def recorded(path: Path) -> Sequence[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.requirement("X27")
+async def test_a_hook_before_a_tool_blocks_it_with_a_reason(workspace: Path) -> None:
+    settings = with_hooks(Hook(BEFORE, "echo 'not on a Friday'; exit 1", ("write_file",)))
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert told(c) == "error: Blocked by the hook `echo 'not on a Friday'; exit 1`: not on a Friday"
+        assert not (workspace / "a.py").exists()
+
+
+@pytest.mark.requirement("X27")
+async def test_hooks_are_told_what_happens_as_json_and_let_the_call_run(workspace: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    hooks = [Hook(when, record(log), ("write_file",)) for when in (BEFORE, AFTER)]
+    settings = with_hooks(*hooks, Hook(END, record(log)), Hook(BEFORE, "exit 1", ("shell",)))
+    async with core(workspace, Cast([calls([WRITE]), say("all is done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert told(c) == "Created a.py: line 1."
+        before, after, end = recorded(log)
+        call = {"toolCallId": WRITE.id, "tool": "write_file", "input": {"path": "a.py", "content": "x=1\n"}}
+        agent = {"agentId": c.session.primary_id, "label": "primary", "definition": "primary", "depth": 0}
+        common = {"sessionId": c.session.id, "cwd": str(workspace), "agent": agent}
+        assert before == {"hook": "before_tool", **common, **call}
+        result = {"content": "Created a.py: line 1.", "isError": False}
+        assert after == {"hook": "after_tool", **common, **call, "result": result}
+        assert end == {"hook": "turn_end", **common, "stopReason": "end_turn", "answer": "all is done"}
+
+
+@pytest.mark.requirement("X27")
+async def test_a_hook_after_a_tool_may_change_the_file_and_tells_only_of_its_failure(workspace: Path) -> None:
+    settings = with_hooks(
+        Hook(AFTER, 'sed -i "s/=/ = /" "$DEPUTY_FILE"', ("write_file",)),
+        Hook(AFTER, "echo 'line too long' >&2; exit 1", ("write_file",)),
+    )
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert (workspace / "a.py").read_text() == "x = 1\n"
+        assert told(c) == ("Created a.py: line 1.\n[The hook `echo 'line too long' >&2; exit 1` failed: line too long]")
+
+
+async def test_a_hook_is_about_calls_of_children_too_and_about_starting_them(workspace: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    settings = with_hooks(Hook(BEFORE, record(log)))
+    lines = {"task": [calls([use("glob", pattern="*")]), say("done")]}
+    async with core(workspace, Cast([delegate("task"), say("end")], lines), settings=settings) as c:
+        await c.turn()
+        assert [(one["tool"], one["agent"]["depth"]) for one in recorded(log)] == [  # type: ignore[index]
+            ("spawn_agent", 0),
+            ("glob", 1),
+        ]
+
+
+async def test_what_the_gate_denies_reaches_no_hook(workspace: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    denied = PermissionSettings((Rule("r", "write_file", Effect.DENY),))
+    settings = Settings(hooks=(Hook(BEFORE, record(log)),), permissions=denied)
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert not log.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "timeout", "reason"),
+    [
+        ("exit 7", 60, "exit code 7"),
+        ("no-such-program", 60, "no-such-program: command not found"),
+        ("sleep 600", 0.2, "it took more than 0.2 s, and was ended"),
+        ("kill -9 $$", 60, "exit code -9"),
+    ],
+)
+async def test_a_hook_that_does_not_end_well_lets_nothing_run(
+    workspace: Path, command: str, timeout: float, reason: str
+) -> None:
+    settings = with_hooks(Hook(BEFORE, command, timeout=timeout))
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert told(c).startswith("error: Blocked by the hook")
+        assert reason in told(c)
+        assert not (workspace / "a.py").exists()
+
+
+async def test_a_hook_that_prints_without_end_is_bounded(workspace: Path) -> None:
+    settings = with_hooks(Hook(AFTER, "head -c 9000000 /dev/zero | tr '\\0' x; exit 1"))
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert len(told(c)) < 10_000
+
+
+async def test_a_hook_gets_no_secret_and_leaves_no_process(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+    settings = with_hooks(Hook(AFTER, 'sleep 613 & echo "key: $ANTHROPIC_API_KEY"; exit 1'))
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert "failed: key:]" in told(c)
+    await until(lambda: not any("613" in process.cmdline() for process in started()))
+
+
+async def test_a_hook_is_ended_with_the_turn_that_is_cancelled(workspace: Path) -> None:
+    settings = with_hooks(Hook(BEFORE, "sleep 614"))
+    async with core(workspace, Cast([calls([WRITE])]), Person(), settings=settings) as c:
+        turn = c.start()
+        await c.seen(ToolCallUpdated, lambda update: update.status == "in_progress")
+        await c.session.cancel()
+        assert (await c.finish(turn)).stop_reason == "cancelled"
+
+
+@pytest.mark.requirement("X27")
+async def test_a_hook_at_the_end_of_a_turn_sends_the_agent_back_once(workspace: Path) -> None:
+    settings = with_hooks(Hook(END, "echo '2 tests fail'; exit 2"))
+    async with core(workspace, Cast([say("done"), say("mended")]), settings=settings) as c:
+        await c.turn()
+        again = "The hook `echo '2 tests fail'; exit 2` says:\n2 tests fail"
+        await c.seen(MessageAdded, lambda message: message.text == "mended")
+        assert c.requests()[-1].messages[-1].content == (Text(again),)
+        await c.seen(StatusChanged, lambda status: status.detail and "failed" in status.detail)
+        assert [one.origin for one in c.bodies(TurnStarted)] == ["user", "task_end"]
+
+
+async def test_a_hook_at_the_end_that_fails_otherwise_is_told_to_people_alone(workspace: Path) -> None:
+    settings = with_hooks(Hook(END, "exit 1"), Hook(END, "echo no room; exit 3"))
+    async with core(workspace, Cast([say("done")]), settings=settings) as c:
+        await c.turn()
+        await c.seen(StatusChanged, lambda status: status.detail == "the hook `exit 1` failed")
+        why = "the hook `echo no room; exit 3` failed: no room"
+        await c.seen(StatusChanged, lambda status: status.detail == why)
+        assert len(c.bodies(TurnStarted)) == 1
+
+
+@pytest.mark.requirement("X27")
+@pytest.mark.parametrize(("vouched", "runs"), [(True, True), (False, False)])
+async def test_hooks_of_a_workspace_run_only_where_the_user_has_said_that_it_is_trusted(
+    workspace: Path, vouched: bool, runs: bool
+) -> None:
+    hook = {"on": "before_tool", "run": "exit 1"}
+    (workspace / ".deputy").mkdir()
+    (workspace / ".deputy/settings.json").write_text(json.dumps({"hooks": [hook]}))
+    settings = Settings(vouched=vouched)
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert (workspace / "a.py").exists() is not runs
+
+
+async def test_hooks_of_the_user_hold_in_every_workspace(workspace: Path) -> None:
+    own = workspace.parent / "home/.deputy"
+    own.mkdir(parents=True)
+    (own / "settings.json").write_text(json.dumps({"hooks": [{"on": "before_tool", "run": "echo no; exit 1"}]}))
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person()) as c:
+        await c.turn()
+        assert told(c) == "error: Blocked by the hook `echo no; exit 1`: no"

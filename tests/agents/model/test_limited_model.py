@@ -1,0 +1,183 @@
+"""Requests that take turns: what the agent is told, what a cancel leaves, and a real crowd at a strict server."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
+from deputy_agents.domain.event import StatusChanged
+from deputy_agents.domain.message import Message, Reply, Text
+from deputy_agents.domain.settings import AgentSettings, RetrySettings, Settings
+from deputy_agents.model import limited_model
+from deputy_agents.model.choose import Models
+from deputy_agents.model.endpoint import ApiSettings
+from deputy_agents.model.failure import failure
+from deputy_agents.model.limited_model import Limited, Turns
+from deputy_agents.model.scripted import ScriptedModel, say
+from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, Waiting
+from deputy_agents.session.runtime import Runtime
+from deputy_agents.store.memory import MemoryStore
+from tests.support import model_replies
+from tests.support.messages_api import messages_api
+from tests.support.model_replies import Json, Play
+from tests.support.shared_server import is_child
+
+SOON = RetrySettings(base=0.01, cap=0.05)
+
+
+def request(session_id: str = "s", depth: int = 1) -> ModelRequest:
+    return ModelRequest("m", "", (Message("user", (Text("hi"),)),), session_id=session_id, depth=depth)
+
+
+async def events(model: Limited) -> list[ModelEvent]:
+    async with aclosing(model.stream(request())) as stream:
+        return [event async for event in stream]
+
+
+@pytest.fixture
+def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limited_model, "QUIET", 0)
+
+
+@pytest.mark.asyncio
+async def test_a_request_that_need_not_wait_is_passed_on_as_it_is() -> None:
+    async def stream(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        yield Begun()
+        yield TextPart("a")
+        yield say("a")
+
+    answer = await events(Limited(ScriptedModel(stream), Turns()))
+    assert [type(event) for event in answer] == [TextPart, Reply]
+
+
+@pytest.mark.requirement("X11")
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("told_at_once")
+async def test_a_pause_is_shared_told_and_over_by_itself() -> None:
+    failures = [failure(ModelErrorKind.RATE_LIMITED, retry_after=0.05)]
+    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), Turns(SOON))
+    with pytest.raises(ModelError) as caught:
+        await events(model)
+    assert caught.value.retry_after == pytest.approx(0.05, abs=0.01)  # pyright: ignore[reportUnknownMemberType]
+    first, over, *answer = await events(model)
+    assert isinstance(first, Waiting)
+    assert (first.why or "").startswith("the model service is busy: all requests wait")
+    assert over == Waiting(None)
+    assert isinstance(answer[-1], Reply)
+
+
+def _raise(error: ModelError) -> Reply:
+    raise error
+
+
+@pytest.mark.asyncio
+async def test_other_failures_pause_nobody() -> None:
+    failures = [failure(kind) for kind in ModelErrorKind if kind.value not in ("rate_limited", "overloaded")]
+    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), Turns())
+    while failures:
+        with pytest.raises(ModelError):
+            await events(model)
+    assert isinstance((await events(model))[-1], Reply)
+
+
+@pytest.mark.requirement("X11")
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("told_at_once")
+async def test_a_cancelled_wait_leaves_the_line_and_a_cancelled_request_makes_room() -> None:
+    gate, turns = asyncio.Event(), Turns()
+    turns._limiter.limit = 1.0  # pyright: ignore[reportPrivateUsage]
+
+    asked = asyncio.Event()
+
+    async def stream(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        asked.set()
+        await gate.wait()
+        yield say("ok")
+
+    model = Limited(ScriptedModel(stream), turns)
+    async with asyncio.timeout(10):
+        under_way = asyncio.create_task(events(model))
+        await asked.wait()
+        waits, last = asyncio.create_task(events(model)), asyncio.create_task(events(model))
+        await asyncio.sleep(0)
+        waits.cancel()
+        under_way.cancel()
+        gate.set()
+        assert isinstance((await last)[-1], Reply)
+        assert {task.cancelled() for task in (waits, under_way) if task.done()} == {True}
+    assert turns._limiter.under_way == 0  # pyright: ignore[reportPrivateUsage]
+    assert turns._limiter.waiting == ()  # pyright: ignore[reportPrivateUsage]
+
+
+class Strict:
+    """A server's script that carries ``allowed`` children at once and refuses the rest."""
+
+    def __init__(self, allowed: int, children: int) -> None:
+        self.busy = 0
+        self.peak = 0
+        self._allowed = allowed
+        self._children = children
+
+    async def __call__(self, body: Json, n: int) -> Play:
+        if not is_child(body):
+            tasks = [{"task": f"Child {index}"} for index in range(self._children)]
+            spoken = len(body["messages"]) > 1
+            return (
+                model_replies.say("done")
+                if spoken
+                else model_replies.calls(model_replies.call("spawn_agents", tasks=tasks))
+            )
+        if self.busy >= self._allowed:
+            return model_replies.failing(429, "rate_limit_error", retry_after_ms="20")
+        self.busy += 1
+        self.peak = max(self.peak, self.busy)
+        try:
+            await asyncio.sleep(0.01)  # an answer takes its time
+        finally:
+            self.busy -= 1
+        return model_replies.say("I am done.")
+
+
+@pytest.mark.requirement("X11")
+@pytest.mark.asyncio
+async def test_32_children_at_a_server_that_takes_4_all_finish_without_a_storm(tmp_path: Path) -> None:
+    script = Strict(4, 32)
+    settings = Settings(model="m", agents=AgentSettings(max_parallel=32, max_parallel_per_parent=32))
+    async with asyncio.timeout(50), messages_api(script) as api:
+        models = Models({"ANTHROPIC_API_KEY": "k"}, ApiSettings(api.url))
+        async with Runtime(settings=settings, store=MemoryStore(), models=models) as runtime:
+            session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
+            outcome = await session.start_turn([Text("go")]).result()
+            statuses = [node.status.value for node in session.agents() if node.info.depth]
+        await models.aclose()
+    assert outcome.stop_reason == "end_turn"
+    assert statuses == ["completed"] * 32
+    assert len(api.requests) <= 1.3 * (32 + 2)
+    assert api.violations == []
+
+
+@pytest.mark.requirement("X11")
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("told_at_once")
+async def test_an_agent_that_waits_in_a_pause_says_so_spends_no_attempt_and_can_be_cancelled(tmp_path: Path) -> None:
+    turns = Turns()
+    scripted = ScriptedModel(lambda _: say("never"))
+    limited_model = Limited(scripted, turns)
+    ahead = turns.join(request("other"))
+    turns.refuse(ahead, 100.0)
+    async with asyncio.timeout(20):
+        settings, store = Settings(model="m"), MemoryStore()
+        async with Runtime(settings=settings, store=store, models=lambda _: limited_model) as runtime:
+            session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
+            told = session.subscribe(0)
+            turn = session.start_turn([Text("go")])
+            async for event in told:
+                if isinstance(event.body, StatusChanged) and event.body.detail:
+                    break
+            assert event.body.detail == "the model service is busy: all requests wait 100 s"
+            assert await session.cancel_turn()
+            assert (await turn.result()).stop_reason == "cancelled"
+    assert scripted.requests == []

@@ -1,0 +1,220 @@
+"""The rules of the limiter, played in virtual time against services of every temper."""
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_agents.domain.settings import RetrySettings
+from deputy_agents.model.rate_limiter import FIRST_LIMIT, Limiter, Ticket
+
+LATENCY = 0.02
+"""Seconds in which a service refuses."""
+
+
+@dataclass
+class World:
+    """Agents that each make some requests one after the other, and a service that takes ``allowed`` at once."""
+
+    allowed: int
+    answer_time: float = 1.0
+    retry_after: float | None = None
+    limiter: Limiter = field(default_factory=lambda: Limiter(lambda: 0.5))
+    now: float = 0.0
+    requests: int = 0
+    refused: int = 0
+    finished: int = 0
+    order: list[str] = field(default_factory=list[str])
+    too_early: list[float] = field(default_factory=list[float])
+    _busy: int = 0
+    _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _count: "itertools.count[int]" = field(default_factory=itertools.count)
+    _jobs: dict[Ticket, tuple[str, int, int]] = field(default_factory=dict)
+
+    def at(self, time: float, do: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (time, next(self._count), do))
+
+    def agent(self, session: str, rounds: int, depth: int = 1) -> None:
+        self._jobs[self.limiter.join(session, depth)] = session, rounds, depth
+
+    def run(self) -> "World":
+        self._go_on()
+        while self._events:
+            self.now, _, do = heapq.heappop(self._events)
+            do()
+            self._go_on()
+        return self
+
+    def _go_on(self) -> None:
+        for ticket in self.limiter.start(self.now):
+            self._send(ticket)
+        if self.limiter.waiting and self.limiter.pause(self.now):
+            self.at(self.limiter.resume_at, lambda: None)
+
+    def _send(self, ticket: Ticket) -> None:
+        if self.now < self.limiter.resume_at:
+            self.too_early.append(self.now)
+        self.requests += 1
+        self.order.append(self._jobs[ticket][0])
+        if self._busy >= self.allowed:
+            self.refused += 1
+            self.at(self.now + LATENCY, lambda: self._refuse(ticket))
+        else:
+            self._busy += 1
+            self.at(self.now + self.answer_time / 2, lambda: self.limiter.take(ticket))
+            self.at(self.now + self.answer_time, lambda: self._answer(ticket))
+
+    def _refuse(self, ticket: Ticket) -> None:
+        pause = self.limiter.refuse(ticket, self.now, self.retry_after)
+        job = self._jobs.pop(ticket)
+        self.at(self.now + pause, lambda: self.agent(*job))
+
+    def _answer(self, ticket: Ticket) -> None:
+        self._busy -= 1
+        self.limiter.leave(ticket)
+        session, rounds, depth = self._jobs.pop(ticket)
+        if rounds > 1:
+            self.agent(session, rounds - 1, depth)
+        else:
+            self.finished += 1
+
+
+@pytest.mark.requirement("X11")
+@pytest.mark.parametrize("rounds", [1, 2, 6])
+@pytest.mark.parametrize("retry_after", [None, 2.0])
+def test_32_children_at_a_service_that_takes_4_need_at_most_a_third_more_requests(
+    rounds: int, retry_after: float | None
+) -> None:
+    world = World(allowed=4, retry_after=retry_after)
+    for _ in range(32):
+        world.agent("s", rounds)
+    world.run()
+    assert world.finished == 32
+    assert world.requests <= 1.3 * 32 * rounds
+    assert world.too_early == []
+
+
+@given(
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.lists(st.integers(1, 4), min_size=1, max_size=24),
+    st.sampled_from([None, 0.0, 0.5, 30.0]),
+)
+def test_nobody_is_lost_and_nothing_is_sent_in_a_pause(
+    allowed: int, sessions: int, rounds: list[int], retry_after: float | None
+) -> None:
+    world = World(allowed=allowed, retry_after=retry_after)
+    for number, many in enumerate(rounds):
+        world.agent(f"s{number % sessions}", many)
+    world.run()
+    assert world.finished == len(rounds)
+    assert world.too_early == []
+    assert (world.limiter.under_way, world.limiter.waiting) == (0, ())
+
+
+def test_a_generous_service_is_used_to_the_full_after_two_round_trips() -> None:
+    world = World(allowed=1000)
+    for _ in range(32):
+        world.agent("s", 1)
+    world.run()
+    assert world.refused == 0
+    assert world.now <= 3 * world.answer_time
+
+
+def started(limiter: Limiter, now: float = 1.0) -> list[Ticket]:
+    return limiter.start(now)
+
+
+def refused_all(limiter: Limiter, tickets: list[Ticket], now: float, retry_after: float | None = None) -> float:
+    return [limiter.refuse(ticket, now, retry_after) for ticket in tickets][-1]
+
+
+def test_one_refusal_holds_everybody_for_as_long_as_the_service_asked() -> None:
+    limiter = Limiter(lambda: 0.5)
+    first, second = limiter.join("a", 0), limiter.join("b", 0)
+    assert started(limiter) == [first, second]
+    assert limiter.refuse(first, 2.0, 7.0) == 7.0
+    third = limiter.join("c", 0)
+    assert started(limiter, 8.9) == []
+    assert started(limiter, 9.0) == [third]
+
+
+def test_refusals_of_one_burst_count_once() -> None:
+    limiter = Limiter(lambda: 0.5, RetrySettings(base=1, cap=60))
+    burst = [limiter.join("a", 1) for _ in range(FIRST_LIMIT)]
+    started(limiter)
+    assert refused_all(limiter, burst, 1.5) == pytest.approx(0.75)  # pyright: ignore[reportUnknownMemberType]
+
+
+def test_pauses_double_while_nothing_gets_through_and_begin_anew_when_something_does() -> None:
+    limiter = Limiter(lambda: 0.0, RetrySettings(base=1, cap=8))
+    now, pauses = 1.0, list[float]()
+    for _ in range(6):
+        ticket = limiter.join("a", 0)
+        started(limiter, now)
+        pauses.append(limiter.refuse(ticket, now + 0.1, None))
+        now += 100
+    assert pauses == [0.5, 1, 2, 4, 4, 4]
+    limiter.join("a", 0)
+    (through,) = started(limiter, now)
+    limiter.take(through)
+    limiter.leave(through)
+    limiter.join("a", 0)
+    (last,) = started(limiter, now + 1)
+    assert limiter.refuse(last, now + 2, None) == 0.5
+
+
+def test_a_wait_beyond_the_cap_holds_nobody() -> None:
+    limiter = Limiter(lambda: 0.5, RetrySettings(retry_after_cap=60))
+    ticket = limiter.join("a", 0)
+    started(limiter)
+    assert limiter.refuse(ticket, 2.0, 3600.0) == 0
+
+
+def crowded() -> tuple[Limiter, list[Ticket]]:
+    """A limiter with one request under way, and room for no other."""
+    limiter = Limiter(lambda: 0.5)
+    limiter.limit = 1.0
+    limiter.join("a", 1)
+    return limiter, started(limiter)
+
+
+@pytest.mark.requirement("X11")
+def test_sessions_take_turns_however_many_requests_one_of_them_has() -> None:
+    limiter, under_way = crowded()
+    for _ in range(5):
+        limiter.join("a", 1)
+    for _ in range(2):
+        limiter.join("b", 1)
+    order: list[str] = []
+    while under_way:
+        limiter.leave(under_way.pop())
+        under_way = started(limiter)
+        order += [ticket.session_id for ticket in under_way]
+    assert order == ["b", "a", "b", "a", "a", "a", "a"]
+
+
+@pytest.mark.requirement("X11")
+def test_the_primary_goes_before_its_children_and_each_depth_in_order() -> None:
+    limiter, under_way = crowded()
+    later, first, second = limiter.join("a", 2), limiter.join("a", 1), limiter.join("a", 1)
+    primary = limiter.join("a", 0)
+    order: list[Ticket] = []
+    while under_way:
+        limiter.leave(under_way.pop())
+        under_way = started(limiter)
+        order += under_way
+    assert order == [primary, first, second, later]
+
+
+def test_who_leaves_the_line_holds_up_nobody() -> None:
+    limiter, (ahead,) = crowded()
+    gone, stays = limiter.join("a", 1), limiter.join("a", 1)
+    limiter.leave(gone)
+    limiter.leave(gone)
+    limiter.leave(ahead)
+    assert started(limiter) == [stays]

@@ -1,0 +1,168 @@
+"""The inbox by itself: who is asked, and how long a question waits for someone who can be."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+import pytest
+
+from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.event import AgentRef, Batch, Option, OptionKind, Question, ResolvedBy, ToolKind
+from deputy_agents.events.event_log import EventLog
+from deputy_agents.events.view import View
+from deputy_agents.permission import inbox as inboxes
+from deputy_agents.permission.inbox import Inbox, Resolution
+from deputy_agents.ports import Dismissed, Questioner
+from deputy_agents.store.memory import MemoryStore
+from tests.support.core import ALLOW, BOUND, Person, StillClock, silent
+
+
+def question(name: str = "q") -> Question:
+    return Question(
+        request_id=name,
+        agent=AgentRef("a", "label", "general", "m", 1),
+        batch=Batch("b", 0, 1),
+        tool_call_id="t",
+        title="write_file(n)",
+        tool="write_file",
+        kind=ToolKind.EDIT,
+        input={},
+        locations=(),
+        options=tuple(Option(kind.value, kind.value, kind) for kind in OptionKind),
+    )
+
+
+@dataclass
+class Asking:
+    inbox: Inbox
+
+    def ask(self, name: str = "q") -> "asyncio.Task[Resolution]":
+        return asyncio.create_task(self.inbox.ask(question(name), 1, lambda: None))
+
+
+@asynccontextmanager
+async def inbox(grace: float = 0) -> AsyncGenerator[Asking]:
+    log = EventLog("s", MemoryStore(), StillClock(), View())
+    async with asyncio.timeout(BOUND), anyio.create_task_group() as tasks:
+        yield Asking(Inbox(log, tasks, grace))
+        tasks.cancel_scope.cancel()
+
+
+async def steps() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.asyncio
+async def test_questions_are_listed_in_the_order_of_asking() -> None:
+    async with inbox(grace=60) as i:
+        waits = [i.ask(name) for name in "abc"]
+        await steps()
+        assert [q.request_id for q in i.inbox.questions()] == ["a", "b", "c"]
+        i.inbox.answer("b", ALLOW)
+        assert [q.request_id for q in i.inbox.questions()] == ["a", "c"]
+        assert (await waits[1]).by is ResolvedBy.USER
+        for wait in waits:
+            wait.cancel()
+
+
+@pytest.mark.asyncio
+async def test_within_the_grace_a_question_waits_for_a_client_to_come_back() -> None:
+    async with inbox(grace=60) as i:
+        wait = i.ask()
+        await steps()
+        assert not wait.done()
+        i.inbox.attach(Person(ALLOW))
+        assert (await wait).by is ResolvedBy.USER
+
+
+@pytest.mark.asyncio
+async def test_after_the_grace_nobody_was_reachable() -> None:
+    async with inbox(grace=0.01) as i:
+        assert await i.ask() == Resolution(ResolvedBy.UNREACHABLE)
+        assert i.inbox.questions() == []
+
+
+@pytest.mark.asyncio
+async def test_the_grace_begins_anew_when_a_client_that_came_back_leaves_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    async with inbox(grace=1) as i:
+        wait = i.ask()
+        await steps()
+        person = silent()
+        i.inbox.attach(person)
+        await steps()
+        now += 0.9
+        i.inbox.detach(person)
+        await steps()
+        now += 0.9  # past the first grace, within the second
+        await steps()
+        assert not wait.done()
+        now += 0.2
+        assert (await wait).by is ResolvedBy.UNREACHABLE
+
+
+@pytest.mark.asyncio
+async def test_a_client_is_asked_once_however_often_it_attaches() -> None:
+    async with inbox(grace=60) as i:
+        person = silent()
+        wait = i.ask()
+        await steps()
+        i.inbox.attach(person)
+        i.inbox.attach(person)
+        await steps()
+        assert len(person.asked) == 1
+        i.inbox.detach(person)
+        i.inbox.detach(person)
+        await steps()
+        assert person.withdrawn == ["q"]
+        wait.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_dismissal_from_outside_refuses() -> None:
+    async with inbox(grace=60) as i:
+        wait = i.ask()
+        await steps()
+        assert i.inbox.answer("q", Dismissed()) is True
+        assert await wait == Resolution(ResolvedBy.DISMISSED)
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_cannot_ask_does_not_end_the_grace_of_the_others() -> None:
+    async with inbox(grace=60) as i:
+        mute: Questioner = Person(Dismissed(ResolvedBy.UNREACHABLE))
+        i.inbox.attach(mute)
+        wait = i.ask()
+        await steps()
+        assert not wait.done()
+        i.inbox.attach(Person(ALLOW))
+        assert (await wait).option is not None
+
+
+@pytest.mark.asyncio
+async def test_whoever_stops_waiting_withdraws_the_question_everywhere() -> None:
+    async with inbox() as i:
+        people = silent(), silent()
+        for person in people:
+            i.inbox.attach(person)
+        wait = i.ask()
+        await steps()
+        wait.cancel()
+        await steps()
+        assert [person.withdrawn for person in people] == [["q"], ["q"]]
+        assert i.inbox.answer("q", ALLOW) is False
+
+
+@pytest.mark.asyncio
+async def test_what_is_remembered_of_settled_questions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inboxes, "REMEMBERED", 2)
+    async with inbox() as i:
+        for name in ("a", "b", "c"):
+            await i.ask(name)
+        assert i.inbox.answer("b", ALLOW) is False
+        with pytest.raises(InvalidRequest, match="no question a"):
+            i.inbox.answer("a", ALLOW)

@@ -1,0 +1,285 @@
+"""Long conversations: what the model is sent when the history outgrows its window, and that the history stays whole."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deputy_agents.domain.errors import ModelErrorKind
+from deputy_agents.domain.event import MessageAdded, StatusChanged
+from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.domain.model_card import ModelCard, ModelCards, Price
+from deputy_agents.domain.settings import Settings
+from deputy_agents.model.failure import failure
+from deputy_agents.model.scripted import Scripted, call, say
+from deputy_agents.ports import ModelRequest
+from deputy_agents.run import context_window
+from deputy_agents.run.context_window import SUMMARY_REQUEST, Memory
+from tests.support.core import Cast, Core, StillClock, core, delegate
+from tests.support.history_rules import broken_history_rules
+
+WINDOW = 20_000
+SMALL = Settings(model="m", max_tokens=2_000, cards=ModelCards((("m", ModelCard(WINDOW, Price(1, 1, 1, 1))),)))
+
+
+# -- the pure part -------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Message]:
+    """Valid histories: rounds of calls with their results, answers, prompts."""
+    history = [Message("user", (Text("the task"),))]
+    for number in range(draw(st.integers(0, 12))):
+        size = draw(st.integers(1, 400))
+        match draw(st.integers(0, 2)):
+            case 0:
+                uses = [
+                    ToolUse(f"t{number}-{i}", "read_file", {"path": f"f{i}"}) for i in range(draw(st.integers(1, 3)))
+                ]
+                thinking = (Thinking("hm", "c2ln"),) if draw(st.booleans()) else ()
+                history.append(Message("assistant", (*thinking, *uses)))
+                notes = (Text("a note"),) if draw(st.booleans()) else ()
+                history.append(Message("user", (*(ToolResult(use.id, "x" * size) for use in uses), *notes)))
+            case 1:
+                history += [Message("assistant", (Text("y" * size),)), Message("user", (Text("more"),))]
+            case _:
+                history.append(Message("user", (Text("and " + "z" * size),)))
+    return history
+
+
+@pytest.mark.requirement("X19")
+@given(histories(), st.integers(0, 400), st.data())
+def test_whatever_is_cut_the_api_accepts_what_is_sent(history: list[Message], keep: int, data: st.DataObject) -> None:
+    made = Memory()
+    for _ in range(2):
+        at = context_window.cut(history, made.since, keep)
+        if at is None:
+            break
+        made = context_window.compacted(history, at, data.draw(st.sampled_from(["", "We decided."])))
+        sent = context_window.shown(history, made)
+        assert broken_history_rules(sent) == []
+        assert "the task" in sent[0].text
+        assert sent[-1] == history[-1] or not any(isinstance(block, Thinking) for block in sent[-1].content)
+        keep //= 2
+
+
+@given(histories(), st.integers(0, 14))
+def test_a_changed_frame_takes_reasoning_out_of_what_was_said_before_it_and_nothing_else(
+    history: list[Message], length: int
+) -> None:
+    sent = context_window.shown(history, context_window.rebound(Memory(), min(length, len(history))))
+    assert broken_history_rules(sent) == []
+    without = [replace(m, content=tuple(b for b in m.content if not isinstance(b, Thinking))) for m in history]
+    assert list(sent[:length]) == without[:length]
+    assert list(sent[length:]) == history[length:]
+
+
+def test_the_part_that_is_kept_is_as_long_as_it_may_be_and_never_parts_a_call_from_its_result() -> None:
+    history = [
+        Message("user", (Text("a" * 350),)),
+        Message("assistant", (ToolUse("t", "grep"),)),
+        Message("user", (ToolResult("t", "b" * 350),)),
+        Message("assistant", (Text("c" * 350),)),
+        Message("user", (Text("d" * 350),)),
+    ]
+    assert context_window.cut(history, 0, 10_000) == 1
+    assert context_window.cut(history, 0, 250) == 3
+    assert context_window.cut(history, 0, 120) == 4
+    assert context_window.cut(history, 0, 0) == 4
+    assert context_window.cut(history, 4, 0) is None
+    assert context_window.cut(history[:1], 0, 0) is None
+
+
+def test_what_replaces_the_first_part_holds_the_task_the_users_words_and_the_files() -> None:
+    history = [
+        Message("user", (Text("Mend the retry loop."),)),
+        Message("assistant", (ToolUse("a", "read_file", {"path": "src/a.py"}), ToolUse("b", "grep", {"pattern": "x"}))),
+        Message("user", (ToolResult("a", "text"), ToolResult("b", "none"), Text("Leave the tests alone."))),
+        Message("assistant", (ToolUse("c", "edit_file", {"path": "src/a.py"}),)),
+        Message("user", (ToolResult("c", "Changed."),)),
+        Message("assistant", (Text("Now the rest."),)),
+    ]
+    told = context_window.compacted(history, 5, "We keep the cap at 8.").summary
+    for part in ("Mend the retry loop.", "Leave the tests alone.", "- src/a.py (edit_file)", "We keep the cap at 8."):
+        assert part in told
+    assert "text" not in told.replace("context", "")
+
+
+def test_the_size_is_what_the_model_counted_and_an_estimate_of_what_came_since() -> None:
+    history = [Message("user", (Text("a" * 3500),)), Message("assistant", (Text("b" * 3500),))]
+    assert context_window.size(history, Memory(), lambda: 500) == 500 + 2 * 1010
+    made = context_window.counted(Memory(), Usage(4000, 100, 300, 200), 2)
+    assert context_window.size(history, made, lambda: 500) == 4600
+    assert context_window.size([*history, history[0]], made, lambda: 500) == 4600 + 1010
+    assert context_window.counted(made, Usage(), 3) == made
+
+
+# -- in a session --------------------------------------------------------------------------------------------------
+
+
+def summaries(c: Core) -> list[ModelRequest]:
+    return [r for r in c.model.requests if r.messages[-1].text.endswith(SUMMARY_REQUEST)]
+
+
+def is_summary(request: ModelRequest) -> bool:
+    return request.messages[-1].text.endswith(SUMMARY_REQUEST)
+
+
+class Reader:
+    """Reads the same long file again and again, then answers; ``summary`` is what it says when asked to sum up."""
+
+    def __init__(self, rounds: int, summary: Reply | Exception) -> None:
+        self._left = rounds
+        self._summary = summary
+
+    def __call__(self, request: ModelRequest) -> Scripted:
+        if is_summary(request):
+            if isinstance(self._summary, Exception):
+                raise self._summary
+            return self._summary
+        if not self._left:
+            return say("I have read it all.")
+        self._left -= 1
+        reply = call("read_file", path="long.txt")
+        return replace(reply, message=Message("assistant", (Thinking("hm", "c2ln"), *reply.message.content)))
+
+
+@pytest.fixture
+def long_file(workspace: Path) -> Path:
+    (workspace / "long.txt").write_text("a line of some words that fill the window\n" * 250)
+    return workspace
+
+
+@pytest.mark.requirement("X19")
+@pytest.mark.asyncio
+async def test_a_long_session_sums_itself_up_goes_on_and_tells_the_user(long_file: Path) -> None:
+    script = Reader(9, say("We want all of the file; nothing is decided.", usage=Usage(1000, 100)))
+    async with core(long_file, script, settings=SMALL) as c:
+        assert (await c.turn("Read long.txt nine times.")).stop_reason == "end_turn"
+        await c.caught_up()
+        asked = summaries(c)
+        assert asked
+        for request in c.model.requests:
+            assert context_window.estimate(request.messages) < WINDOW
+        after = c.model.requests[c.model.requests.index(asked[0]) + 1]
+        assert "Read long.txt nine times." in after.messages[0].text
+        assert "nothing is decided" in after.messages[0].text
+        assert "- long.txt (read_file)" in after.messages[0].text
+        told = [body.text for body in c.bodies(MessageAdded) if "summed up for the model" in body.text]
+        assert len(told) == len(asked)
+        assert any("summing up" in (body.detail or "") for body in c.bodies(StatusChanged))
+        cost = c.session.agents()[0].usage
+        assert cost.input_tokens == 1000 * len(asked)
+        whole = await c.store.history(c.session.id, c.session.primary_id)
+        assert sum(isinstance(block, ToolResult) for message in whole for block in message.content) == 9
+        assert whole[0].text == "Read long.txt nine times."
+
+
+@pytest.mark.requirement("X19")
+@pytest.mark.asyncio
+async def test_reasoning_from_before_the_cut_is_not_sent_and_that_from_after_it_is(long_file: Path) -> None:
+    async with core(long_file, Reader(9, say("Summed up.")), settings=SMALL) as c:
+        await c.turn()
+        asked = summaries(c)
+        at = c.model.requests.index(asked[0])
+        first, second = c.model.requests[at + 1 : at + 3]
+        assert not any(isinstance(block, Thinking) for message in first.messages for block in message.content)
+        assert isinstance(second.messages[-2].content[0], Thinking)
+        assert second.messages[: len(first.messages)] == first.messages
+
+
+@pytest.mark.requirement("X19")
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "summary",
+    [
+        failure(ModelErrorKind.CONTEXT_WINDOW),
+        failure(ModelErrorKind.INVALID_REQUEST),
+        say("I must not.", StopReason.REFUSAL),
+        call("read_file", path="long.txt"),
+    ],
+)
+async def test_without_a_summary_of_the_models_what_is_known_is_kept(
+    long_file: Path, summary: Reply | Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        async with core(long_file, Reader(9, summary), settings=SMALL) as c:
+            assert (await c.turn("Read it.")).stop_reason == "end_turn"
+            last = c.model.requests[-1].messages[0]
+            assert "Read it." in last.text
+            assert "I must not" not in last.text
+
+
+@pytest.mark.requirement("X19")
+@pytest.mark.asyncio
+async def test_a_summary_that_fails_for_now_is_tried_again_like_any_request(long_file: Path) -> None:
+    left = [failure(ModelErrorKind.OVERLOADED), failure(ModelErrorKind.CUT_STREAM)]
+    reader = Reader(9, say("Summed up."))
+
+    def script(request: ModelRequest) -> Scripted:
+        if is_summary(request) and left:
+            raise left.pop()
+        return reader(request)
+
+    async with core(long_file, script, settings=SMALL, clock=StillClock()) as c:
+        assert (await c.turn()).stop_reason == "end_turn"
+        details = [body.detail or "" for body in c.bodies(StatusChanged)]
+        assert any(detail.startswith("answer cut off, retrying") for detail in details)
+
+
+@pytest.mark.requirement("X19")
+@pytest.mark.asyncio
+async def test_a_request_that_the_service_finds_too_long_is_cut_and_sent_again(workspace: Path) -> None:
+    refused = [failure(ModelErrorKind.CONTEXT_WINDOW)]
+
+    def script(request: ModelRequest) -> Scripted:
+        if is_summary(request):
+            return say("Summed up.")
+        if len(request.messages) > 4 and refused:
+            raise refused.pop()
+        if len(c.model.requests) < 5:
+            return call("list_dir", path=".")
+        return say("done")
+
+    async with core(workspace, script) as c:
+        assert (await c.turn("Look.")).stop_reason == "end_turn"
+        assert "Summed up." in c.model.requests[-1].messages[0].text
+
+
+@pytest.mark.asyncio
+async def test_a_conversation_that_cannot_be_cut_fails_as_the_service_said(workspace: Path) -> None:
+    async with core(workspace, Cast([failure(ModelErrorKind.CONTEXT_WINDOW)])) as c:
+        outcome = await c.turn("A single prompt.")
+        assert outcome.error is not None
+        assert outcome.error.kind == "context_window"
+        assert "new session" in outcome.error.action
+
+
+@pytest.mark.requirement("X19")
+@pytest.mark.asyncio
+async def test_a_child_sums_itself_up_too_and_its_parent_reads_only_its_answer(long_file: Path) -> None:
+    reader = Reader(9, say("Summed up."))
+    primary = iter([delegate("read"), say("ok")])
+    async with core(long_file, lambda r: next(primary) if r.depth == 0 else reader(r), settings=SMALL) as c:
+        await c.turn()
+        assert summaries(c)
+        assert c.told() == ["I have read it all."]
+
+
+@pytest.mark.asyncio
+async def test_a_new_model_is_not_sent_the_reasoning_of_the_one_before(workspace: Path) -> None:
+    def thoughtful(text: str) -> Reply:
+        content: tuple[Block, ...] = (Thinking("hm", "c2ln"), Text(text))
+        return Reply(Message("assistant", content), StopReason.END_TURN)
+
+    async with core(workspace, Cast([thoughtful("1"), thoughtful("2"), thoughtful("3")])) as c:
+        await c.turn("one")
+        await c.turn("two")
+        c.session.set_model("another")
+        await c.turn("three")
+        _, second, third = c.requests()
+        assert isinstance(second.messages[1].content[0], Thinking)
+        assert not any(isinstance(block, Thinking) for message in third.messages for block in message.content)
