@@ -6,7 +6,7 @@ import anyio
 
 
 class SystemClock:
-    """Implements :class:`deputy_agents.ports.Clock`."""
+    """Implements :class:`deputy_agents.ports.clock.Clock`."""
 
     def time(self) -> float:
         return time.time()

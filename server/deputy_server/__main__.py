@@ -17,7 +17,7 @@ def main() -> None:
         sys.exit(serve_acp())
     for stream in (sys.stdout, sys.stderr):  # whatever letters the locale knows: what agents say has all of them
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    from deputy_server.cli import app
+    from deputy_server.cli.app import app
 
     try:
         app()

@@ -12,8 +12,9 @@ from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.model import cards
 from deputy_agents.model.choose import ModelChoice, Models, choose_model
 from deputy_agents.model.endpoint import endpoint_of
-from deputy_agents.model.offline import OFFLINE
-from deputy_agents.ports import Buffers, Model
+from deputy_agents.model.offline.model import OFFLINE
+from deputy_agents.ports.buffers import Buffers
+from deputy_agents.ports.model import Model
 from deputy_agents.redact import Redactor
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.sqlite import DOCUMENTS

@@ -15,16 +15,17 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from deputy_agents.definition import Problem, home_folder
 from deputy_agents.domain.errors import DeputyError, InvalidRequest, ModelError
 from deputy_agents.domain.message import Message, Text
+from deputy_agents.domain.problem import Problem
+from deputy_agents.files.paths import home_folder
 from deputy_agents.guidance.workspace_settings import Written, written_in
 from deputy_agents.model import cards
 from deputy_agents.model.choose import Models, choose_model
 from deputy_agents.model.credential import with_key
 from deputy_agents.model.endpoint import endpoint_of
-from deputy_agents.model.offline import OFFLINE
-from deputy_agents.ports import ModelRequest
+from deputy_agents.model.offline.model import OFFLINE
+from deputy_agents.ports.model import ModelRequest
 from deputy_agents.tool import ripgrep
 from deputy_agents.validation_errors import Malformed, parsed, unreadable
 from deputy_protocol.errors import InvalidParams

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import anyio
 
-from deputy_agents.mcp import ServerEntry, ServerState
+from deputy_agents.guidance.mcp_entry import ServerEntry
 from deputy_agents.mcp.connection import START_LIMIT, Connection
+from deputy_agents.mcp.server_state import ServerState
 
 
 def look_at(

@@ -7,7 +7,7 @@ from pathlib import Path
 from platformdirs import user_state_path
 
 from deputy_agents.domain.errors import StoreError, UnknownSession
-from deputy_agents.ports import SessionRecord, Store
+from deputy_agents.ports.store import SessionRecord, Store
 from deputy_agents.redact import Redactor
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import SqliteStore

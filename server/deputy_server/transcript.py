@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from deputy_agents.domain.event import Location, MessageAdded, Question, ToolKind
+from deputy_agents.domain.event import Location, MessageAdded, PermissionRequest, ToolKind
 from deputy_agents.events.view import AgentNode, ChildBlock, Entry, EntryBody, ToolCall
 from deputy_agents.session.snapshot import Reading
 from deputy_agents.text import visible
@@ -32,9 +32,9 @@ _OUTPUT_LINES = 30
 _HOW = "Answer where the editor asks, or here by a code lens or code action."
 
 
-def heading(question: Question) -> str:
+def heading(request: PermissionRequest) -> str:
     """The line that a question begins with, and no other: two may be about the same call."""
-    return f"### {words(question.title)} ({question.request_id[-6:]})"
+    return f"### {words(request.title)} ({request.request_id[-6:]})"
 
 
 class Transcript:
@@ -62,14 +62,14 @@ class Transcript:
         ]
         if draft:
             parts.append(f"**{_speaker(node, 'assistant')}** {ICONS['running']}\n\n{_ended(self._redact(draft))}\n")
-        if asked := [question for question in self._reading.questions() if self._concerns(question)]:
-            parts += [f"{WAITING}\n\n{_HOW}\n", *(self._redact(_question(question)) for question in asked)]
+        if asked := [request for request in self._reading.permission_requests() if self._concerns(request)]:
+            parts += [f"{WAITING}\n\n{_HOW}\n", *(self._redact(_question(request)) for request in asked)]
         return _joined(parts)
 
-    def _concerns(self, question: Question) -> bool:
+    def _concerns(self, request: PermissionRequest) -> bool:
         """It is asked by this agent, or by one below it."""
-        above = (agent_id for agent_id, _ in question.agent.ancestry)
-        return self._agent_id in (question.agent.agent_id, *above)
+        above = (agent_id for agent_id, _ in request.agent.ancestry)
+        return self._agent_id in (request.agent.agent_id, *above)
 
     def _head(self, node: AgentNode, nodes: dict[str, AgentNode]) -> str:
         if node.info.parent_id is None:
@@ -168,12 +168,12 @@ def _call(call: ToolCall) -> Iterator[str]:
         yield "\n" + fenced("\n".join([*lines[:_OUTPUT_LINES], *more])) + "\n"
 
 
-def _question(question: Question) -> str:
-    kind = "diff" if question.kind is ToolKind.EDIT else ""
-    shown = fenced("\n".join(preview_lines(question.preview, context=3)), kind)
-    why = f"{words(question.reason)}\n\n" if question.reason else ""
-    answers = " · ".join(visible(option.name) for option in question.options)
-    return f"{heading(question)}\n\n{shown}\n\n{why}{answers}\n"
+def _question(request: PermissionRequest) -> str:
+    kind = "diff" if request.kind is ToolKind.EDIT else ""
+    shown = fenced("\n".join(preview_lines(request.preview, context=3)), kind)
+    why = f"{words(request.reason)}\n\n" if request.reason else ""
+    answers = " · ".join(visible(option.name) for option in request.options)
+    return f"{heading(request)}\n\n{shown}\n\n{why}{answers}\n"
 
 
 def link(text: str, target: str) -> str:

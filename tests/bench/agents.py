@@ -15,7 +15,7 @@ from deputy_agents.domain.message import Reply, Text
 from deputy_agents.domain.settings import AgentSettings, Settings
 from deputy_agents.domain.turn import Turn
 from deputy_agents.model.scripted import ScriptedModel, call, say
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.session.session import Session
 from deputy_agents.store.memory import MemoryStore

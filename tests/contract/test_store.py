@@ -11,7 +11,15 @@ from anyio import to_thread
 from deputy_agents.domain import event as ev
 from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownSession
 from deputy_agents.domain.file_change import FileChange
-from deputy_agents.ports import ChangesOver, Claim, HistoryRecord, OutputRecord, SessionQuery, SessionRecord, Store
+from deputy_agents.ports.store import (
+    ChangesOver,
+    Claim,
+    HistoryRecord,
+    OutputRecord,
+    SessionQuery,
+    SessionRecord,
+    Store,
+)
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import SqliteStore
 from tests.support.stored_sessions import (

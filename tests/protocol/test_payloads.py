@@ -74,7 +74,7 @@ def test_unknown_fields_are_ignored(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", PAYLOADS)
 @given(raw=JSON)
 @settings(max_examples=25, deadline=None)
-def test_rubbish_is_refused_or_read_but_never_crashes(name: str, raw: object) -> None:
+def test_rubbish_is_rejected_or_read_but_never_crashes(name: str, raw: object) -> None:
     try:
         PAYLOADS[name].model_validate(raw)
     except ValidationError:
@@ -86,7 +86,7 @@ def test_an_event_is_read_as_its_own_class() -> None:
     assert EventParams.model_validate(to_wire(event)).root == event
 
 
-def test_an_event_of_unknown_type_is_refused() -> None:
+def test_an_event_of_unknown_type_is_rejected() -> None:
     with pytest.raises(ValidationError, match="nonsense"):
         EventParams.model_validate({"type": "nonsense"})
 

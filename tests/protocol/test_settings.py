@@ -91,7 +91,7 @@ def test_all_settings_are_read() -> None:
         ([], ""),
     ],
 )
-def test_a_setting_that_does_not_validate_is_refused_by_name(raw: object, field: str) -> None:
+def test_a_setting_that_does_not_validate_is_rejected_by_name(raw: object, field: str) -> None:
     with pytest.raises(InvalidParams) as caught:
         parse(Settings, raw)
     assert caught.value.field == field

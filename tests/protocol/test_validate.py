@@ -107,7 +107,7 @@ def test_an_answer_that_does_not_validate_names_the_field(raw: object, field: st
     assert caught.value.field == field
 
 
-def test_unknown_modes_and_formats_are_refused() -> None:
+def test_unknown_modes_and_formats_are_rejected() -> None:
     with pytest.raises(InvalidParams, match="permissionMode"):
         SESSION_NEW.parse({"permissionMode": "yolo"})
     with pytest.raises(InvalidParams, match="format"):

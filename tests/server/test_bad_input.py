@@ -69,13 +69,13 @@ async def test_json_that_is_no_message_is_an_invalid_request(client: RpcClient, 
 
 
 @pytest.mark.parametrize("message", [{"method": "shutdown"}, {"jsonrpc": "2.0", "method": []}], ids=json.dumps)
-async def test_a_request_that_is_not_json_rpc_2_is_refused_by_its_id(client: RpcClient, message: Json) -> None:
+async def test_a_request_that_is_not_json_rpc_2_is_rejected_by_its_id(client: RpcClient, message: Json) -> None:
     message = message | {"id": f"x-{len(client.received)}"}
     client.send(message)
     assert (await client.answer(message["id"]))["error"]["code"] == -32600
 
 
-async def test_an_unknown_method_is_refused_and_an_unknown_notification_ignored(client: RpcClient) -> None:
+async def test_an_unknown_method_is_rejected_and_an_unknown_notification_ignored(client: RpcClient) -> None:
     client.notify("deputy/unheard", {"of": 1})
     client.notify("$/unheard")
     for method in ("deputy/unheard", "textDocument/hover", "$/unheard", "deputy/event"):
@@ -84,7 +84,7 @@ async def test_an_unknown_method_is_refused_and_an_unknown_notification_ignored(
         assert failure.value.code == -32601
 
 
-async def test_a_second_initialize_is_refused(client: RpcClient) -> None:
+async def test_a_second_initialize_is_rejected(client: RpcClient) -> None:
     with pytest.raises(RpcFailure) as failure:
         await client.request("initialize", {"capabilities": {}})
     assert failure.value.code == -32600
@@ -125,7 +125,7 @@ PROMPT = [{"type": "text", "text": "hello"}]
         ("workspace/executeCommand", {"command": "deputy.cancelAgent", "arguments": [{}]}, "arguments[0].agentId"),
     ],
 )
-async def test_parameters_that_do_not_fit_are_refused_by_the_name_of_the_field(
+async def test_parameters_that_do_not_fit_are_rejected_by_the_name_of_the_field(
     client: RpcClient, method: str, params: object, field: str
 ) -> None:
     with pytest.raises(RpcFailure) as failure:
@@ -181,7 +181,7 @@ async def test_answers_to_nothing_that_was_asked_are_ignored(client: RpcClient) 
     assert await client.request("deputy/session/list", {}) is not None
 
 
-async def test_an_id_that_is_still_open_is_refused_and_the_first_request_is_answered(client: RpcClient) -> None:
+async def test_an_id_that_is_still_open_is_rejected_and_the_first_request_is_answered(client: RpcClient) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": "twice", "method": "deputy/session/new"}).encode()
     client.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) * 2)
     await client.until(lambda m: m.get("id") == "twice" and "result" in m)
@@ -202,7 +202,7 @@ async def test_params_with_keys_that_trouble_libraries_are_taken_as_they_are(cli
 
 
 @pytest.mark.parametrize("values", [b"1," * 400_000, b'{"a":"b"},' * 200_000, b"[" * 400_000], ids=len)
-async def test_a_message_of_very_many_values_is_refused(client: RpcClient, values: bytes) -> None:
+async def test_a_message_of_very_many_values_is_rejected(client: RpcClient, values: bytes) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"deputy/session/list","params":{"x":[%b1]}}' % values
     await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
 
@@ -211,7 +211,7 @@ async def test_a_long_text_is_no_matter_whatever_is_in_it(client: RpcClient) -> 
     assert await client.request("deputy/session/list", {"x": '[{"a": 1}, "\\", 2]\n' * 100_000}) is not None
 
 
-async def test_a_text_that_no_model_could_read_is_refused(client: RpcClient) -> None:
+async def test_a_text_that_no_model_could_read_is_rejected(client: RpcClient) -> None:
     count = 8 * 2**20 + 1
     session_id, agent_id = await client.session()
     for method, params, field in (
@@ -278,7 +278,7 @@ async def test_settings_that_do_not_fit_leave_those_before_in_force_and_the_user
 
 
 @pytest.mark.asyncio
-async def test_before_initialize_and_after_shutdown_every_request_is_refused(workspace: Path) -> None:
+async def test_before_initialize_and_after_shutdown_every_request_is_rejected(workspace: Path) -> None:
     async with serving() as client:
         for method in ("deputy/session/new", "shutdown", "unheard"):
             with pytest.raises(RpcFailure) as failure:
@@ -309,7 +309,7 @@ async def test_before_initialize_and_after_shutdown_every_request_is_refused(wor
     ],
 )
 @pytest.mark.asyncio
-async def test_an_initialize_that_does_not_fit_is_refused_and_can_be_sent_again(
+async def test_an_initialize_that_does_not_fit_is_rejected_and_can_be_sent_again(
     workspace: Path, params: object, field: str
 ) -> None:
     async with serving() as client:

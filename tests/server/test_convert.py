@@ -7,18 +7,18 @@ from typing import get_args
 
 import pytest
 
-from deputy_agents.definition import Access, PermissionMode
 from deputy_agents.domain import event as ev
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.message import Image, Text, Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind
 from deputy_agents.events import view
-from deputy_agents.permission.rule import Effect
 from deputy_protocol import message, place, settings
 from deputy_protocol.base import to_wire
 from deputy_protocol.event import EventParams
 from deputy_server.convert.event import event_to_wire
-from deputy_server.convert.permission import permission_mode
 from deputy_server.convert.place import location_to_wire
 from deputy_server.convert.prompt import prompt_blocks
 from deputy_server.convert.settings import core_settings
@@ -29,7 +29,7 @@ from tests.support.images import png
 PNG = b64encode(png()).decode()
 PLACE = ev.Location("/w/a b.py", 3, 5)
 INFO = ev.AgentInfo("a1", "label", "general", "m", Access.READ_ONLY, 1, "a0", "t1")
-QUESTION = ev.Question(
+QUESTION = ev.PermissionRequest(
     "q1",
     ev.AgentRef("a1", "label", "general", "m", 1, (("a0", "primary"),)),
     ev.Batch("b1", 0, 2),
@@ -72,7 +72,7 @@ BODIES: tuple[ev.Body, ...] = (
     ev.ToolOutputDelta("t1", "line"),
     ev.Activity("reading", 2),
     ev.SessionStatus(1, 2, 3, 1, 4),
-    ev.PromptQueue((ev.WaitingPrompt("p1", "next"), ev.WaitingPrompt("p2", "", pictures=2))),
+    ev.PromptQueue((ev.QueuedPrompt("p1", "next"), ev.QueuedPrompt("p2", "", pictures=2))),
     ev.SessionChanged(),
     ev.DefinitionsChanged(),
 )
@@ -139,7 +139,7 @@ def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: P
 @pytest.mark.parametrize(
     "uri", ["", "relative", "http://example.org/x", "file:relative", "file:///a%00b", "untitled:x"]
 )
-def test_what_is_no_file_uri_is_refused_by_the_name_of_the_field(uri: str) -> None:
+def test_what_is_no_file_uri_is_rejected_by_the_name_of_the_field(uri: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         path_of(uri, "cwd")
     assert refusal.value.field == "cwd"
@@ -154,10 +154,15 @@ def test_settings_reach_the_core_unchanged() -> None:
         "permissions": {"rules": [{"tool": "edit_file", "pattern": "src/**", "action": "deny"}], "reconnectGrace": 1},
     }
     core = core_settings(settings.Settings.model_validate(raw), "m")
-    assert (core.model, core.small_model, permission_mode, core.trusted) == ("m", "s", PermissionMode.PLAN, False)
+    assert (core.model, core.small_model, core.permission_mode, core.trusted) == ("m", "s", PermissionMode.PLAN, False)
     assert dataclasses.asdict(core.agents).items() >= {"max_parallel": 3, "queue": 0, "timeout": 1.5}.items()
     (rule,) = core.permissions.rules
-    assert (rule.tool, rule.pattern, rule.effect, rule.source) == ("edit_file", "src/**", Effect.DENY, "settings")
+    assert (rule.tool, rule.pattern, rule.decision, rule.source) == (
+        "edit_file",
+        "src/**",
+        DecisionKind.DENY,
+        "settings",
+    )
 
 
 def test_settings_that_are_absent_are_the_defaults_of_the_core() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import BUILT_IN
+from deputy_agents.definition.definition import BUILT_IN
 from deputy_protocol.event import EventParams
 from deputy_server.lsp.connection import SHOWN_PROBLEMS
 from tests.support.model_replies import say

@@ -87,7 +87,7 @@ async def test_no_request_is_made_unless_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_key_that_is_refused_is_told_with_what_to_do(tmp_path: Path) -> None:
+async def test_a_key_that_is_rejected_is_told_with_what_to_do(tmp_path: Path) -> None:
     async with messages_api(lambda *_: failing(401, "authentication_error", "invalid x-api-key")) as api:
         environ = {"ANTHROPIC_API_KEY": "sk-wrong", "ANTHROPIC_BASE_URL": api.url}
         check = (await found(patient(tmp_path, online=True, **environ)))["model"]
@@ -133,7 +133,7 @@ async def test_the_users_own_prices_are_read(tmp_path: Path, text: str | None, o
 
 
 @pytest.mark.parametrize("text", ["{", '{"maxTokens": 0}'])
-def test_settings_that_cannot_be_used_are_refused(tmp_path: Path, text: str) -> None:
+def test_settings_that_cannot_be_used_are_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "settings.json"
     path.write_text(text)
     with pytest.raises(InvalidRequest, match=r"settings\.json"):

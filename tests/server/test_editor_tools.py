@@ -176,7 +176,7 @@ async def test_rubbish_is_not_taken_for_no_problems(deputy: Deputies, workspace:
         assert "error: The editor gave an answer that is none" in await told(client)
 
 
-async def test_an_editor_that_refuses_is_told_as_an_error_and_the_turn_goes_on(
+async def test_an_editor_that_rejects_is_told_as_an_error_and_the_turn_goes_on(
     deputy: Deputies, workspace: Path
 ) -> None:
     (workspace / "a.py").write_text(TEXT)
@@ -228,8 +228,8 @@ class Working:
     def __init__(self, client: RpcClient, file: Path, text: str, broken: str) -> None:
         self.client, self.file, self.text, self.broken = client, file, text, broken
         self.waits: list[object] = []
-        client.handlers[ASK] = lambda question: {
-            "outcome": {"outcome": "selected", "optionId": question["options"][0]["optionId"]}
+        client.handlers[ASK] = lambda permission_request: {
+            "outcome": {"outcome": "selected", "optionId": permission_request["options"][0]["optionId"]}
         }
         client.handlers["workspace/applyEdit"] = self.apply
         client.handlers[DIAGNOSTICS] = self.diagnostics

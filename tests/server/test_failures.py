@@ -196,7 +196,7 @@ async def test_a_pause_goes_on_by_itself(deputy: Deputies, workspace: Path) -> N
 
 
 @pytest.mark.parametrize("json_text", ['{"path": "a', "[1]", "nonsense", '{"path": NaN}'])
-async def test_a_call_that_cannot_be_read_is_an_error_that_the_model_can_mend(
+async def test_a_call_that_cannot_be_read_is_an_error_that_the_model_can_repair(
     deputy: Deputies, workspace: Path, json_text: str
 ) -> None:
     cut = calls(call("read_file", json_text=json_text), stop_reason="max_tokens" if json_text[-1] == "a" else None)
@@ -212,7 +212,7 @@ async def test_a_call_that_cannot_be_read_is_an_error_that_the_model_can_mend(
     ("name", "sent"),
     [("functions.read_file", "functions_read_file"), ("read file!", "read_file_"), ("ü" * 200, "_" * 128)],
 )
-async def test_a_made_up_tool_is_an_error_to_the_model_and_no_name_or_number_of_it_spoils_the_history(
+async def test_a_made_up_tool_is_an_error_to_the_model_and_no_name_or_number_of_it_breaks_the_history(
     deputy: Deputies, workspace: Path, name: str, sent: str
 ) -> None:
     made_up = calls(call(name, id="call:1 of 2", path="a.txt"))

@@ -188,7 +188,7 @@ async def test_answers_of_one_client_do_not_count_for_another(workspace: Path) -
             assert one.events("permission_resolved")[0]["by"] == "dismissed"
 
 
-async def test_a_client_that_never_answers_anything_holds_up_nobody_but_its_question(workspace: Path) -> None:
+async def test_a_client_that_never_answers_anything_holds_up_nobody_but_its_permission_request(workspace: Path) -> None:
     async with messages_api(writing) as api, listening("--tcp", "0", env={"ANTHROPIC_API_KEY": "test-key"}) as listens:
         options = {"model": "m", "baseUrl": api.url}
         async with listens.opened(workspace, options=options) as mute:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deputy_agents.definition import BUILT_IN
+from deputy_agents.definition.definition import BUILT_IN
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ServerCapabilities
 from deputy_protocol.validate import parse

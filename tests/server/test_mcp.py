@@ -27,9 +27,9 @@ ASK = "deputy/permission/request"
 def choosing(**kinds: list[str]) -> object:
     """Answers questions about a tool with these kinds of options, one after the other."""
 
-    def answer(question: Json) -> Json:
-        kind = kinds[question["tool"]].pop(0)
-        (option,) = [option for option in question["options"] if option["kind"] == kind]
+    def answer(permission_request: Json) -> Json:
+        kind = kinds[permission_request["tool"]].pop(0)
+        (option,) = [option for option in permission_request["options"] if option["kind"] == kind]
         return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
 
     return answer
@@ -82,7 +82,7 @@ async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_o
         ]
         await client.prompt(session_id, "again")
         asked = [m["params"] for m in client.received if m.get("method") == ASK][1:]
-        assert [question["agent"]["label"] for question in asked] == ["what time is it"] * 2
+        assert [permission_request["agent"]["label"] for permission_request in asked] == ["what time is it"] * 2
         (finished,) = client.events("agent_finished")
         assert finished["result"] == "It is nine in the evening."
 

@@ -167,7 +167,7 @@ def test_cells_get_the_text_that_the_script_has_for_them(
         ((), "# %%\na\n"),
     ],
 )
-def test_a_script_with_other_cells_is_refused(sources: tuple[str, ...], text: str) -> None:
+def test_a_script_with_other_cells_is_rejected(sources: tuple[str, ...], text: str) -> None:
     with pytest.raises(ToolError, match=r"a\.ipynb is open as a notebook"):
         changed("a.ipynb", cells(*sources), text)
 

@@ -31,8 +31,8 @@ def writing(*paths: str) -> Script:
 def choose(kind: str) -> object:
     """A handler that picks the first option of ``kind``."""
 
-    def answer(question: Json) -> Json:
-        option = next(option for option in question["options"] if option["kind"] == kind)
+    def answer(permission_request: Json) -> Json:
+        option = next(option for option in permission_request["options"] if option["kind"] == kind)
         return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
 
     return answer
@@ -40,37 +40,41 @@ def choose(kind: str) -> object:
 
 @pytest.mark.requirement("P3")
 @pytest.mark.requirement("A6")
-async def test_a_question_names_the_child_that_asks_and_shows_what_it_would_do(
+async def test_a_permission_request_names_the_child_that_asks_and_shows_what_it_would_do(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         asked: list[Json] = []
-        client.handlers[ASK] = lambda question: asked.append(question) or choose("allow_once")(question)  # type: ignore[operator]
+        client.handlers[ASK] = lambda permission_request: (
+            asked.append(permission_request) or choose("allow_once")(permission_request)
+        )  # type: ignore[operator]
         session_id, primary = await client.session()
         assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
         assert (workspace / "a.txt").read_text() == "new a.txt\n"
-        (question,) = asked
-        assert question["title"] == "[write the files] write_file(a.txt)"
-        assert question["preview"] == {
+        (permission_request,) = asked
+        assert permission_request["title"] == "[write the files] write_file(a.txt)"
+        assert permission_request["preview"] == {
             "type": "diff",
             "uri": (workspace / "a.txt").as_uri(),
             "oldText": None,
             "newText": "new a.txt\n",
         }
-        agent = question["agent"]
+        agent = permission_request["agent"]
         assert (agent["label"], agent["definition"], agent["depth"]) == ("write the files", "general", 1)
         assert [ancestor["agentId"] for ancestor in agent["ancestry"]] == [primary]
-        assert question["batch"] | {"id": ""} == {"id": "", "index": 0, "size": 1}
+        assert permission_request["batch"] | {"id": ""} == {"id": "", "index": 0, "size": 1}
         assert client.events("permission_resolved")[0]["by"] == "user"
 
 
 @pytest.mark.requirement("A5")
-async def test_questions_of_one_response_are_put_together_and_each_answer_counts_for_its_own(
+async def test_permission_requests_of_one_response_are_put_together_and_each_answer_counts_for_its_own(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt", "b.txt"), workspace) as (client, _):
         kinds = {"a.txt": "allow_once", "b.txt": "reject_once"}
-        client.handlers[ASK] = lambda question: choose(kinds[question["input"]["path"]])(question)  # type: ignore[operator]
+        client.handlers[ASK] = lambda permission_request: choose(kinds[permission_request["input"]["path"]])(
+            permission_request
+        )  # type: ignore[operator]
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
         assert (workspace / "a.txt").exists()
@@ -111,32 +115,32 @@ async def test_an_error_is_no_consent_and_a_client_without_the_method_is_unreach
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
         assert client.events("permission_resolved")[0]["by"] == "unreachable"
-        question = next(m for m in client.received if m.get("method") == ASK)
-        client.handlers[ASK] = lambda _: {"jsonrpc": "2.0", "id": question["id"], "result": "late"}
+        permission_request = next(m for m in client.received if m.get("method") == ASK)
+        client.handlers[ASK] = lambda _: {"jsonrpc": "2.0", "id": permission_request["id"], "result": "late"}
         assert not (workspace / "a.txt").exists()
         assert await client.request("deputy/permission/list", {}) == {"requests": []}
 
 
-async def test_a_question_that_is_never_answered_waits_and_is_withdrawn_with_its_turn(
+async def test_a_permission_request_that_is_never_answered_waits_and_is_withdrawn_with_its_turn(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         client.handlers[ASK] = lambda _: Unanswered
         session_id, _ = await client.session()
         prompt = client.start_prompt(session_id, "go")
-        question = await client.until(lambda m: m.get("method") == ASK)
+        permission_request = await client.until(lambda m: m.get("method") == ASK)
         assert await client.request("deputy/session/cancel", {"sessionId": session_id}) == {"cancelled": True}
         assert (await client.result(prompt))["stopReason"] == "cancelled"
         withdrawn = await client.until(lambda m: m.get("method") == "$/cancelRequest")
-        assert withdrawn["params"] == {"id": question["id"]}
-        choice = choose("allow_once")(question["params"])  # type: ignore[operator]
-        client.send({"jsonrpc": "2.0", "id": question["id"], "result": choice})
+        assert withdrawn["params"] == {"id": permission_request["id"]}
+        choice = choose("allow_once")(permission_request["params"])  # type: ignore[operator]
+        client.send({"jsonrpc": "2.0", "id": permission_request["id"], "result": choice})
         assert await client.request("deputy/permission/list", {}) == {"requests": []}
         assert not (workspace / "a.txt").exists()
 
 
 @pytest.mark.parametrize("way", ["request", "command"])
-async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(
+async def test_a_permission_request_can_be_answered_by_its_id_and_is_then_withdrawn(
     deputy: Deputies, workspace: Path, way: str
 ) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
@@ -144,15 +148,15 @@ async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(
         session_id, _ = await client.session()
         prompt = client.start_prompt(session_id, "go")
         asked = await client.until(lambda m: m.get("method") == ASK)
-        (question,) = (await client.request("deputy/permission/list", {"sessionId": session_id}))["requests"]
-        assert question == asked["params"]
+        (permission_request,) = (await client.request("deputy/permission/list", {"sessionId": session_id}))["requests"]
+        assert permission_request == asked["params"]
 
         async def answer(option_id: str) -> Json:
             if way == "command":
-                argument = {"requestId": question["requestId"], "optionId": option_id}
+                argument = {"requestId": permission_request["requestId"], "optionId": option_id}
                 return await client.command("deputy.answerPermission", argument)
             outcome = {"outcome": "selected", "optionId": option_id}
-            params = {"requestId": question["requestId"], "outcome": outcome}
+            params = {"requestId": permission_request["requestId"], "outcome": outcome}
             return await client.request("deputy/permission/answer", params)
 
         async def refuses_an_unknown_option() -> bool:
@@ -161,7 +165,7 @@ async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(
             return failure.value.code == -32602
 
         assert await refuses_an_unknown_option()
-        option_id = choose("allow_once")(question)["outcome"]["optionId"]  # type: ignore[operator]
+        option_id = choose("allow_once")(permission_request)["outcome"]["optionId"]  # type: ignore[operator]
         assert await answer(option_id) == {"accepted": True}
         assert await answer(option_id) == {"accepted": False}
         assert await refuses_an_unknown_option()
@@ -171,7 +175,7 @@ async def test_a_question_can_be_answered_by_its_id_and_is_then_withdrawn(
 
 
 @pytest.mark.requirement("X5")
-async def test_all_questions_of_a_session_are_in_one_inbox_and_those_of_one_agent_are_answered_together(
+async def test_all_permission_requests_of_a_session_are_in_one_inbox_and_those_of_one_agent_are_answered_together(
     deputy: Deputies, workspace: Path
 ) -> None:
     """Two children in the background each ask twice; one is answered as a whole, the other one singly."""
@@ -222,11 +226,11 @@ async def test_what_the_user_makes_of_a_proposed_edit_is_what_is_written(deputy:
     (workspace / "a.txt").write_text("one\ntwo\nthree\n")
     async with deputy(replacing("a.txt", "two", "deux"), workspace) as (client, api):
 
-        def change(question: Json) -> Json:
+        def change(permission_request: Json) -> Json:
             """As an editor does that lets the user edit the proposed text as a whole."""
-            preview = question["preview"]
+            preview = permission_request["preview"]
             edited = {"old_string": preview["oldText"], "new_string": preview["newText"].replace("deux", "zwei")}
-            outcome = {"outcome": "selected", "optionId": "allow_once", "input": question["input"] | edited}
+            outcome = {"outcome": "selected", "optionId": "allow_once", "input": permission_request["input"] | edited}
             return {"outcome": outcome}
 
         client.handlers[ASK] = change
@@ -247,7 +251,7 @@ async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of
     async with deputy(writing("a.txt", "b.txt"), workspace, PLAIN) as (client, _):
         open_now = 0
 
-        async def answer(question: Json) -> Json:
+        async def answer(permission_request: Json) -> Json:
             nonlocal open_now
             open_now += 1
             assert open_now == 1
@@ -259,7 +263,7 @@ async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
         asked = [m["params"] for m in client.received if m.get("method") == MESSAGE]
-        assert [question["message"].splitlines()[0] for question in asked] == [
+        assert [permission_request["message"].splitlines()[0] for permission_request in asked] == [
             "[write the files] write_file(a.txt)",
             "[write the files] write_file(b.txt)",
         ]
@@ -268,7 +272,7 @@ async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"title": "Sure"}, "Allow", 7], ids=str)
-async def test_a_message_that_is_closed_or_answered_with_rubbish_refuses(
+async def test_a_message_that_is_closed_or_answered_with_rubbish_rejects(
     deputy: Deputies, workspace: Path, answer: object
 ) -> None:
     async with deputy(writing("a.txt"), workspace, PLAIN) as (client, _):
@@ -281,7 +285,9 @@ async def test_a_message_that_is_closed_or_answered_with_rubbish_refuses(
 # -- a path outside, a client that goes --------------------------------------------------------------------------------
 
 
-async def test_a_path_outside_of_the_roots_is_refused_without_a_question(deputy: Deputies, workspace: Path) -> None:
+async def test_a_path_outside_of_the_roots_is_rejected_without_a_permission_request(
+    deputy: Deputies, workspace: Path
+) -> None:
     outside = workspace.parent / "outside.txt"
     async with deputy(writing("../outside.txt"), workspace) as (client, _):
         session_id, primary = await client.session()
@@ -292,7 +298,7 @@ async def test_a_path_outside_of_the_roots_is_refused_without_a_question(deputy:
         assert updates[-1]["status"] == "failed"
 
 
-async def test_a_client_that_disappears_with_a_question_open_leaves_nothing_behind(workspace: Path) -> None:
+async def test_a_client_that_disappears_with_a_permission_request_open_leaves_nothing_behind(workspace: Path) -> None:
     async with messages_api(writing("a.txt")) as api, serving(env={"ANTHROPIC_API_KEY": "test-key"}) as client:
         await client.initialize(workspace, initializationOptions={"model": "m", "baseUrl": api.url})
         client.handlers[ASK] = lambda _: Unanswered
@@ -376,19 +382,21 @@ async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(
         assert (workspace / "a.txt").read_text() == "on disk\n"
 
 
-async def test_many_questions_at_once_are_all_asked_and_all_settled(deputy: Deputies, workspace: Path) -> None:
+async def test_many_permission_requests_at_once_are_all_asked_and_all_settled(
+    deputy: Deputies, workspace: Path
+) -> None:
     paths = [f"{n}.txt" for n in range(20)]
     async with deputy(writing(*paths), workspace) as (client, _):
         arrived = asyncio.Event()
         asked = 0
 
-        async def answer(question: Json) -> object:
+        async def answer(permission_request: Json) -> object:
             nonlocal asked
             asked += 1
             if asked == len(paths):
                 arrived.set()
             await arrived.wait()
-            return choose("allow_once")(question)  # type: ignore[operator]
+            return choose("allow_once")(permission_request)  # type: ignore[operator]
 
         client.handlers[ASK] = answer
         session_id, _ = await client.session()

@@ -13,7 +13,7 @@ from deputy_protocol.methods import COMMANDS, METHODS
 from deputy_protocol.settings import Settings
 from deputy_server.lsp import served
 
-TRANSLATION = ("deputy_agents/domain/settings.py", "deputy_server/convert/core.py")
+TRANSLATION = ("deputy_agents/domain/settings.py", "deputy_server/convert/settings.py")
 """Where a setting is handed on, which is not yet to do something with it."""
 
 

@@ -176,7 +176,9 @@ async def test_a_session_that_runs_in_another_server_is_told_to_be_a_snapshot(wo
         gate.set()
 
 
-async def test_a_question_that_was_open_is_gone_and_its_edit_was_not_made(workspace: Path, tmp_path: Path) -> None:
+async def test_a_permission_request_that_was_open_is_gone_and_its_edit_was_not_made(
+    workspace: Path, tmp_path: Path
+) -> None:
     (workspace / "a.txt").write_text("old\n")
 
     def play(body: Json, _: int) -> Play:

@@ -33,8 +33,8 @@ def child(body: Json, _: int) -> Play:
 SCRIPT: Script = spawning("edit it", child=child, mode="default")
 
 
-def approve(question: Json) -> Json:
-    return {"outcome": {"outcome": "selected", "optionId": question["options"][0]["optionId"]}}
+def approve(permission_request: Json) -> Json:
+    return {"outcome": {"outcome": "selected", "optionId": permission_request["options"][0]["optionId"]}}
 
 
 class Editor:
@@ -69,7 +69,7 @@ class Editor:
 
 @pytest.mark.requirement("X4")
 @pytest.mark.parametrize("way", ["request", "command"])
-async def test_the_edits_of_one_child_are_taken_back_in_the_editor_and_on_disk(
+async def test_the_edits_of_one_child_are_reverted_in_the_editor_and_on_disk(
     deputy: Deputies, workspace: Path, way: str
 ) -> None:
     (workspace / "a.txt").write_text("on disk\n")
@@ -108,7 +108,7 @@ async def test_an_open_file_that_an_agent_has_made_is_deleted_by_the_editor(depu
         client.notify("textDocument/didClose", {"textDocument": {"uri": editor.uri}})
 
 
-async def test_a_plain_client_is_told_what_was_taken_back_and_what_was_left_alone(
+async def test_a_plain_client_is_told_what_was_reverted_and_what_was_left_alone(
     deputy: Deputies, workspace: Path
 ) -> None:
     (workspace / "a.txt").write_text("one\n")
@@ -127,7 +127,7 @@ async def test_a_plain_client_is_told_what_was_taken_back_and_what_was_left_alon
         ]
 
 
-async def test_an_agent_without_edits_has_none_to_take_back_and_an_unknown_one_is_an_error(
+async def test_an_agent_without_edits_has_none_to_revert_and_an_unknown_one_is_an_error(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(SCRIPT, workspace) as (client, _):

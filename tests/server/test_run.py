@@ -230,7 +230,7 @@ def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked
     ("shape", "closing", "code"),
     [("", "<&- >&- 2>&-", 0), ("--json", "<&- 2>&-", 0), ("", ">/dev/full", 1), ("--json", ">/dev/full", 1)],
 )
-def test_streams_that_are_closed_or_full_are_no_fault(project: Path, shape: str, closing: str, code: int) -> None:
+def test_streams_that_are_closed_or_full_are_no_failure(project: Path, shape: str, closing: str, code: int) -> None:
     line = f"{' '.join(DEPUTY)} run {shape} 'where is retry defined?' {closing}"
     ended = in_bash(line, project)
     assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)

@@ -46,7 +46,7 @@ async def test_the_prompt_waits_for_the_persons_word_about_a_server(workspace: P
             assert "deputy mcp approve" not in person.rest  # nobody is advised against what they have just said
 
 
-async def test_an_interrupt_at_that_question_ends_the_run_and_asks_no_model(workspace: Path) -> None:
+async def test_an_interrupt_at_that_permission_request_ends_the_run_and_asks_no_model(workspace: Path) -> None:
     name_servers(workspace, deaf=DEAF)
 
     def look(person: Terminal) -> int:

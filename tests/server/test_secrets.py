@@ -23,8 +23,8 @@ TRIES = (
 )
 
 
-def approve(question: Json) -> Json:
-    return {"outcome": {"outcome": "selected", "optionId": question["options"][0]["optionId"]}}
+def approve(request: Json) -> Json:
+    return {"outcome": {"outcome": "selected", "optionId": request["options"][0]["optionId"]}}
 
 
 @pytest.mark.requirement("X9")

@@ -84,7 +84,7 @@ async def test_a_client_that_declared_no_events_gets_none(deputy: Deputies, work
         assert client.progress()
 
 
-async def test_progress_says_that_the_user_is_waited_for_until_every_question_is_settled(
+async def test_progress_says_that_the_user_is_waited_for_until_every_permission_request_is_settled(
     deputy: Deputies, workspace: Path
 ) -> None:
     steps = (call("write_file", path="a.txt", content="a"), call("write_file", path="b.txt", content="b"))
@@ -125,7 +125,7 @@ async def test_a_client_that_does_not_accept_a_progress_token_holds_nothing_up_f
 # -- prompts ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_prompt_during_a_turn_is_refused_or_waits_and_can_be_taken_back(
+async def test_a_prompt_during_a_turn_is_rejected_or_waits_and_can_be_reverted(
     deputy: Deputies, workspace: Path
 ) -> None:
     gate = asyncio.Event()
@@ -365,7 +365,7 @@ async def test_a_list_with_children_is_paged_by_its_rows(deputy: Deputies, works
         assert len(rows) >= 4
 
 
-async def test_a_picture_that_is_none_is_refused_before_it_spoils_the_session(
+async def test_an_image_that_is_none_is_rejected_before_it_breaks_the_session(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(lambda *_: say("seen"), workspace) as (client, api):
@@ -389,7 +389,7 @@ def based(data: bytes) -> str:
 
 
 @pytest.mark.requirement("D12")
-async def test_the_model_sees_the_pictures_of_a_prompt_and_those_that_a_child_reads(
+async def test_the_model_sees_the_images_of_a_prompt_and_those_that_a_child_reads(
     deputy: Deputies, workspace: Path
 ) -> None:
     drawn, saved = based(png(3, 3)), based(png(4, 4))
@@ -416,7 +416,7 @@ async def test_the_model_sees_the_pictures_of_a_prompt_and_those_that_a_child_re
         assert (asked["text"], asked["pictures"]) == ("Compare this with shot.png.", 1)
 
 
-async def test_a_prompt_of_pictures_alone_is_a_message(deputy: Deputies, workspace: Path) -> None:
+async def test_a_prompt_of_images_alone_is_a_message(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda *_: say("I saw them."), workspace) as (client, _):
         session_id, agent_id = await client.session()
         pictures = [{"type": "image", "mimeType": "image/png", "data": based(png(side, side))} for side in (2, 3)]

@@ -32,8 +32,8 @@ def allowing(client: RpcClient) -> list[Json]:
     """Approves everything once; the questions."""
     asked: list[Json] = []
 
-    def answer(question: Json) -> Json:
-        asked.append(question)
+    def answer(permission_request: Json) -> Json:
+        asked.append(permission_request)
         return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 
     client.handlers[ASK] = answer
@@ -50,10 +50,10 @@ async def test_a_command_is_asked_about_and_its_output_comes_live_and_whole(depu
         assert delta["text"] == "one\n"
         (workspace / "go").touch()
         assert (await client.result(prompt))["stopReason"] == "end_turn"
-        [question] = asked
-        assert question["title"] == f"shell({command})"
-        assert question["kind"] == "execute"
-        assert question["preview"] == {"type": "command", "command": command, "cwd": workspace.as_uri()}
+        [permission_request] = asked
+        assert permission_request["title"] == f"shell({command})"
+        assert permission_request["kind"] == "execute"
+        assert permission_request["preview"] == {"type": "command", "command": command, "cwd": workspace.as_uri()}
         last = client.events("tool_call_update")[-1]
         assert (last["toolCallId"], last["status"]) == (delta["toolCallId"], "completed")
         assert last["content"] == "one\ntwo"

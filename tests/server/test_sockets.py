@@ -48,8 +48,8 @@ async def shared(request: pytest.FixtureRequest) -> AsyncGenerator[Shared]:
         assert api.violations == []
 
 
-def approve(question: Json) -> Json:
-    return {"outcome": {"outcome": "selected", "optionId": question["options"][0]["optionId"]}}
+def approve(permission_request: Json) -> Json:
+    return {"outcome": {"outcome": "selected", "optionId": permission_request["options"][0]["optionId"]}}
 
 
 def writing(*paths: str) -> Script:
@@ -146,7 +146,7 @@ async def test_a_run_survives_its_client_and_is_found_again(
         assert client.events("message")[-1]["text"] == "here you are"
 
 
-async def test_a_question_waits_for_a_client_to_come_back(shared: Shared, workspace: Path) -> None:
+async def test_a_permission_request_waits_for_a_client_to_come_back(shared: Shared, workspace: Path) -> None:
     shared.play(writing("a.txt"))
     async with shared.server.opened(workspace, options=shared.options) as client:
         client.handlers[ASK] = lambda _: Unanswered
@@ -209,7 +209,7 @@ async def test_a_signal_ends_the_server_and_all_its_clients_are_told(workspace: 
 # -- who may connect ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_client_without_the_token_is_refused_over_tcp(workspace: Path) -> None:
+async def test_a_client_without_the_token_is_rejected_over_tcp(workspace: Path) -> None:
     async with listening("--tcp", "0") as server:
         for given in (None, {}, {"token": ""}, {"token": "wrong"}, {"token": 1}, "x", []):
             async with server.client() as client:
@@ -221,7 +221,7 @@ async def test_a_client_without_the_token_is_refused_over_tcp(workspace: Path) -
             assert (await client.request("deputy/session/list", {}))["sessions"] == []
 
 
-async def test_a_client_without_the_token_is_refused_over_websocket() -> None:
+async def test_a_client_without_the_token_is_rejected_over_websocket() -> None:
     async with listening("--ws", "0") as server:
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": server.where["token"]}):
             with pytest.raises(InvalidStatus, match="401"):

@@ -128,7 +128,7 @@ async def test_where_nobody_is_woken_the_end_of_a_task_is_told_with_the_next_pro
 # -- telling and stopping ----------------------------------------------------------------------------------------------
 
 
-async def test_words_for_nobody_or_of_nothing_are_refused(deputy: Deputies, workspace: Path) -> None:
+async def test_words_for_nobody_or_of_nothing_are_rejected(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):
         session, primary = await client.session()
         for agent, text, code in ((primary, "hi", -32003), ("nobody", "hi", -32008), (primary, " ", -32602)):
@@ -254,7 +254,7 @@ async def test_changes_of_a_session_are_told_to_its_clients(deputy: Deputies, wo
         ("rename", {"title": "\n"}, "title"),
     ],
 )
-async def test_a_change_that_does_not_fit_is_refused_by_name(
+async def test_a_change_that_does_not_fit_is_rejected_by_name(
     deputy: Deputies, workspace: Path, method: str, change: Json, field: str
 ) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):
@@ -278,7 +278,7 @@ def writing(*paths: str) -> Script:
     return play
 
 
-async def test_several_questions_are_answered_at_once_and_only_those_that_are_named(
+async def test_several_permission_requests_are_answered_at_once_and_only_those_that_are_named(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt", "b.txt", "c.txt"), workspace) as (client, _):
@@ -311,12 +311,12 @@ async def test_several_questions_are_answered_at_once_and_only_those_that_are_na
         assert [(workspace / name).exists() for name in ("a.txt", "b.txt", "c.txt")] == [True, True, False]
 
 
-async def test_a_remembered_answer_is_a_rule_that_can_be_taken_back(deputy: Deputies, workspace: Path) -> None:
+async def test_a_remembered_answer_is_a_rule_that_can_be_removed(deputy: Deputies, workspace: Path) -> None:
     asked: list[str] = []
 
-    def always(question: Json) -> Json:
-        asked.append(question["title"])
-        option = next(option for option in question["options"] if option["kind"] == "allow_always")
+    def always(permission_request: Json) -> Json:
+        asked.append(permission_request["title"])
+        option = next(option for option in permission_request["options"] if option["kind"] == "allow_always")
         return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
 
     def script(body: Json, n: int) -> Play:
@@ -378,7 +378,7 @@ async def test_a_session_that_has_used_up_its_budget_goes_on_once_that_is_raised
         assert (await client.prompt(session, "go on"))["stopReason"] == "end_turn"
 
 
-async def test_a_budget_that_does_not_fit_is_refused_at_initialize() -> None:
+async def test_a_budget_that_does_not_fit_is_rejected_at_initialize() -> None:
     async with serving() as client:
         with pytest.raises(RpcFailure) as failure:
             await client.initialize(None, initializationOptions={"budgets": {"tree": {"tokens": 0}}})

@@ -161,7 +161,7 @@ async def test_what_waits_for_the_user_is_shown_whole_and_answered_there(deputy:
         assert not (workspace / "b.txt").exists()
 
 
-async def test_edits_are_taken_back_from_the_document_of_the_agent_that_made_them(
+async def test_edits_are_reverted_from_the_document_of_the_agent_that_made_them(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt"), workspace, VIEWING) as (client, _):  # type: ignore[arg-type]

@@ -129,8 +129,8 @@ async def _end(client: AcpClient) -> None:
 def choose(kind: str) -> Callable[[Json], Json]:
     """A handler of questions that picks the first option of ``kind``."""
 
-    def answer(question: Json) -> Json:
-        option = next(option for option in question["options"] if option["kind"] == kind)
+    def answer(permission_request: Json) -> Json:
+        option = next(option for option in permission_request["options"] if option["kind"] == kind)
         return {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
 
     return answer

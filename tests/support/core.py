@@ -12,13 +12,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from deputy_agents.domain.event import Body, Event, PermissionRequested, Question, ToolCallUpdated
+from deputy_agents.domain.event import Body, Event, PermissionRequest, PermissionRequested, ToolCallUpdated
 from deputy_agents.domain.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.domain.settings import Settings
 from deputy_agents.domain.turn import Turn, TurnResult
 from deputy_agents.events.view import AgentNode
 from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
-from deputy_agents.ports import Answer, Clock, Model, ModelEvent, ModelRequest, Questioner, Selected, Store
+from deputy_agents.ports.clock import Clock
+from deputy_agents.ports.model import Model, ModelEvent, ModelRequest
+from deputy_agents.ports.permission import PermissionAnswer, PermissionClient, Selected
+from deputy_agents.ports.store import Store
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.session.session import Session
 from deputy_agents.store.memory import MemoryStore
@@ -109,27 +112,27 @@ class Pause:
 class Person:
     """A client at which someone answers. ``answer`` may be one answer, or decide for each question, and wait."""
 
-    answer: Answer | Callable[[Question], Answer | Awaitable[Answer]] = ALLOW
-    asked: list[Question] = field(default_factory=list[Question])
+    answer: PermissionAnswer | Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]] = ALLOW
+    asked: list[PermissionRequest] = field(default_factory=list[PermissionRequest])
     withdrawn: list[str] = field(default_factory=list[str])
 
-    async def ask(self, question: Question) -> Answer:
-        self.asked.append(question)
+    async def ask(self, permission_request: PermissionRequest) -> PermissionAnswer:
+        self.asked.append(permission_request)
         try:
-            answer = self.answer(question) if callable(self.answer) else self.answer
+            answer = self.answer(permission_request) if callable(self.answer) else self.answer
             return await answer if inspect.isawaitable(answer) else answer
         except asyncio.CancelledError:
-            self.withdrawn.append(question.request_id)
+            self.withdrawn.append(permission_request.request_id)
             raise
 
     @property
     def titles(self) -> list[str]:
-        return [question.title for question in self.asked]
+        return [permission_request.title for permission_request in self.asked]
 
 
 def silent() -> Person:
     """Shows every question and never answers."""
-    return Person(lambda question: asyncio.Event().wait())  # pyright: ignore[reportArgumentType]
+    return Person(lambda permission_request: asyncio.Event().wait())  # pyright: ignore[reportArgumentType]
 
 
 class StillClock:
@@ -198,9 +201,9 @@ class Core:
                 self._news.clear()
                 await self._news.wait()
 
-    async def question(self) -> Question:
-        """The first question of the session."""
-        return (await self.seen(PermissionRequested)).question
+    async def permission_request(self) -> PermissionRequest:
+        """The first permission request of the session."""
+        return (await self.seen(PermissionRequested)).request
 
     def bodies(self, body: type[B], agent_id: str | None = None) -> list[B]:
         return [e.body for e in self.events if isinstance(e.body, body) and agent_id in (None, e.agent_id)]
@@ -255,7 +258,7 @@ def small(settings: Settings | None = None, **agents: object) -> Settings:
 async def core(
     root: Path,
     script: Script,
-    *people: Questioner,
+    *people: PermissionClient,
     settings: Settings | None = None,
     store: Store | None = None,
     clock: Clock | None = None,

@@ -97,10 +97,10 @@ class Crash:
         unanswered = self._random.randrange(MOST_QUESTIONS) if self._random.random() < 0.4 else None
         pause = self._random.random() * 0.03
         reached = asyncio.Event()
-        questions = count()
+        permission_requests = count()
 
         def answer(_: Json) -> object:
-            if next(questions) == unanswered:
+            if next(permission_requests) == unanswered:
                 reached.set()
                 return Unanswered
             return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}

@@ -7,12 +7,12 @@ from typing import Any
 
 from deputy_agents.domain.message import Reply, Text, ToolUse
 from deputy_agents.model.scripted import call, calls, use
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from tests.support.core import answers
 
 Json = dict[str, Any]
 
-DOORS = {"spawn_agent", "spawn_agents", "task", "code_search", "code_review", "planner"}
+DELEGATION_TOOLS = {"spawn_agent", "spawn_agents", "task", "code_search", "code_review", "planner"}
 
 
 def fan_out(*tasks: str | Json) -> Reply:

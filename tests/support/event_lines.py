@@ -80,8 +80,8 @@ def _what(event: Event, titles: Mapping[str, str], labels: Mapping[str, str]) ->
             return f"calls {title}"
         case ToolCallUpdated(call_id, status, content):
             return f"{titles[call_id]} {status}" + (f": {content}" if content is not None else "")
-        case PermissionRequested(question):
-            return f"asks {question.title}"
+        case PermissionRequested(request):
+            return f"asks {request.title}"
         case PermissionResolved(by=by, option_id=option):
             return f"answer by {by}" + (f": {option}" if option else "")
         case PlanChanged(entries):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from deputy_agents.domain.message import Message, Reply, Text, ToolResult, ToolUse, tool_uses
-from deputy_agents.ports import Model, ModelRequest, ToolSpec
+from deputy_agents.ports.model import Model, ModelRequest, ToolSpec
 
 READING = ("grep", "glob", "list_dir", "read_file")
 EDITING = (*READING, "edit_file")

@@ -8,11 +8,11 @@ import anyio
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import PlanEntry
+from deputy_agents.domain.rule import AccessRequest
 from deputy_agents.domain.settings import Root
 from deputy_agents.events.view import AgentNode
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.permission.decide import AccessRequest
-from deputy_agents.ports import Buffer
+from deputy_agents.ports.buffers import Buffer
 from deputy_agents.tool.base import Prepared, ReadMarks, Tool, ToolContext, ToolOutput
 from deputy_agents.tool.registry import Registry, file_tools
 

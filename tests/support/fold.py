@@ -19,7 +19,7 @@ def shown(view: View) -> object:
     return (
         view.last_seq,
         [replace(node, activity=None) for node in view.tree()],
-        view.questions,
+        view.permission_requests,
         view.plans,
         {agent_id: list(map(_still, view.transcript(agent_id))) for agent_id in view.agents},
     )

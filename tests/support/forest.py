@@ -17,7 +17,7 @@ from deputy_agents.domain.message import Message, Reply, Text
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.domain.settings import Settings
 from deputy_agents.domain.turn import Turn
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.effect import Stopped, SubAgentResult
 from deputy_agents.run.state import Idle

@@ -13,27 +13,27 @@ from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolR
 from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Outcome
 from deputy_agents.run.effect import (
     Abort,
-    Allowed,
     AnswerChecked,
     AppendMessage,
-    AskUser,
+    CallAllowed,
     CallsDecided,
     CancelSubAgents,
     CheckAnswer,
+    ChildrenStarted,
     DecideCalls,
     Effect,
     FinishTurn,
     Input,
     ModelReplied,
     NotifyParent,
-    QuestionAnswered,
+    PermissionAnswered,
     ReportCall,
     RequestModel,
+    RequestPermission,
     RetryDue,
     RunTool,
     ScheduleRetry,
-    SpawnAgents,
-    SpawnAgentsComplete,
+    StartChildren,
     Stopped,
     SubAgentResult,
     ToolCompleted,
@@ -41,7 +41,7 @@ from deputy_agents.run.effect import (
     UserPrompt,
 )
 from deputy_agents.run.state import (
-    Asking,
+    AwaitingApproval,
     AwaitingSubAgents,
     Call,
     CallKind,
@@ -53,38 +53,40 @@ from deputy_agents.run.state import (
     EffectId,
     Idle,
     LlmRequesting,
+    NotStarted,
     Phase,
     RetryWaiting,
     Running,
     State,
     ToolExecuting,
-    Waiting,
 )
 from deputy_agents.run.transition import CORRECTIONS, transition
 from tests.support.history_rules import broken_history_rules
 
-Pending: TypeAlias = RequestModel | ScheduleRetry | DecideCalls | AskUser | RunTool | SpawnAgents | CheckAnswer
+Pending: TypeAlias = (
+    RequestModel | ScheduleRetry | DecideCalls | RequestPermission | RunTool | StartChildren | CheckAnswer
+)
 """An effect that waits for its answer."""
 Answer: TypeAlias = (
     ModelReplied
     | RetryDue
     | CallsDecided
-    | QuestionAnswered
+    | PermissionAnswered
     | ToolCompleted
-    | SpawnAgentsComplete
+    | ChildrenStarted
     | AnswerChecked
     | Stopped
 )
 
-DOORS = frozenset({"ask", "ask_all"})
+DELEGATION_TOOLS = frozenset({"ask", "ask_all"})
 LOOKS = frozenset({"look", "peek"})
 REPORTS = frozenset({"submit_result", "submit_error"})
 
 
 def agent(*, child: bool = False, max_iterations: int = 50, attempts: int = 8, check_answer: bool = False) -> Context:
     """An agent that has two doors, two concurrent tools, and for everything else exclusive ones."""
-    tools = DOORS | LOOKS | {"edit", "write"} | (REPORTS if child else frozenset[str]())
-    return Context(child, DOORS, LOOKS, max_iterations, attempts, check_answer, tools)
+    tools = DELEGATION_TOOLS | LOOKS | {"edit", "write"} | (REPORTS if child else frozenset[str]())
+    return Context(child, DELEGATION_TOOLS, LOOKS, max_iterations, attempts, check_answer, tools)
 
 
 def user(text: str) -> UserPrompt:
@@ -136,8 +138,8 @@ class World:
             case _ if (effect := getattr(input, "effect", None)) is not None:
                 assert effect in self.under_way
                 left = {id: pending for id, pending in self.under_way.items() if id != effect}
-                opened = isinstance(input, SpawnAgentsComplete) and input.immediate is None
-                born = input.agent_ids if isinstance(input, SpawnAgentsComplete) and opened else ()
+                opened = isinstance(input, ChildrenStarted) and input.immediate is None
+                born = input.agent_ids if isinstance(input, ChildrenStarted) and opened else ()
                 return replace(self, under_way=left, children=self.children.union(born))
             case _:
                 return self
@@ -266,7 +268,7 @@ def _known(phase: Phase) -> tuple[frozenset[EffectId], frozenset[str]]:
             return outstanding, children
         case _:
             return frozenset(
-                call.progress.effect for call in calls if isinstance(call.progress, Asking | Running)
+                call.progress.effect for call in calls if isinstance(call.progress, AwaitingApproval | Running)
             ), children
 
 
@@ -275,16 +277,16 @@ def _check_order(calls: tuple[Call, ...]) -> None:
     before: list[Call] = []
     for call in calls:
         in_the_way = [other for other in before if call.kind is CallKind.EXCLUSIVE or other.kind is CallKind.EXCLUSIVE]
-        free = call.kind is CallKind.DOOR or not in_the_way
+        free = call.kind is CallKind.DELEGATION or not in_the_way
         match call.progress:
             case Running():
                 assert free
-            case Waiting(ready):
+            case NotStarted(ready):
                 assert ready
                 assert not free
             case _:
                 pass
-        if call.open and call.kind is not CallKind.DOOR:
+        if call.open and call.kind is not CallKind.DELEGATION:
             before.append(call)
 
 
@@ -298,13 +300,13 @@ def plain_answer(effect: Pending) -> Answer:
         case ScheduleRetry(id):
             return RetryDue(id)
         case DecideCalls(id, calls):
-            return CallsDecided(id, {use.id: Allowed() for use in calls})
-        case AskUser(id):
-            return QuestionAnswered(id, Allowed())
+            return CallsDecided(id, {use.id: CallAllowed() for use in calls})
+        case RequestPermission(id):
+            return PermissionAnswered(id, CallAllowed())
         case RunTool(id):
             return ToolCompleted(id, "ok")
-        case SpawnAgents(id, use):
-            return SpawnAgentsComplete(id, use.id, (f"{use.id}.child",))
+        case StartChildren(id, use):
+            return ChildrenStarted(id, use.id, (f"{use.id}.child",))
         case CheckAnswer(id):
             return AnswerChecked(id)
 

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias, cast
 
 from ruamel.yaml import YAML
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolUse, Usage
+from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import say, use
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from deputy_protocol.settings import Settings as WireSettings
 from deputy_server.convert.settings import core_settings
 from tests.support.core import ALLOW, DENY, Core, Person, core, silent, task_of

@@ -7,27 +7,28 @@ is the tool.
 from collections.abc import Mapping
 
 from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, ToolResult, ToolUse
-from deputy_agents.domain.outcome import CancelReason, Completed, Ending, Outcome, Reached
+from deputy_agents.domain.outcome import CancelReason, Completed, Ending, LimitReached, Outcome
+from deputy_agents.domain.result_style import ResultStyle
 from deputy_agents.run.effect import (
-    Allowed,
     AnswerChecked,
-    AskUser,
+    CallAllowed,
+    CallDecision,
+    CallDenied,
     CallsDecided,
+    ChildrenStarted,
     DecideCalls,
     ModelFailed,
     ModelReplied,
-    QuestionAnswered,
-    Refused,
+    PermissionAnswered,
+    RequestPermission,
     RunTool,
-    SpawnAgents,
-    SpawnAgentsComplete,
+    StartChildren,
     Stopped,
     SubAgentResult,
     ToolCompleted,
     UserCancel,
-    Verdict,
 )
-from deputy_agents.run.state import EffectId, Progress, ResultStyle
+from deputy_agents.run.state import EffectId, Progress
 from tests.support.machine import World, agent, calls_of, user
 
 FOUND = Completed("found")
@@ -75,25 +76,25 @@ def effect_for(world: World, call: str) -> EffectId:
     return next(
         effect.id
         for effect in world.under_way.values()
-        if isinstance(effect, AskUser | RunTool | SpawnAgents) and effect.use.id == call
+        if isinstance(effect, RequestPermission | RunTool | StartChildren) and effect.use.id == call
     )
 
 
-def calling(world: World, *calls: str, **verdicts: Verdict) -> World:
+def calling(world: World, *calls: str, **decisions: CallDecision) -> World:
     """The model calls, and the gate allows what has no other verdict."""
     world = replies(world, *(use(call) for call in calls), stop=StopReason.TOOL_USE)
-    return decided(world, **verdicts)
+    return decided(world, **decisions)
 
 
-def decided(world: World, **verdicts: Verdict) -> World:
+def decided(world: World, **decisions: CallDecision) -> World:
     gate = world.under_way[only(world)]
     assert isinstance(gate, DecideCalls)
-    every: Mapping[str, Verdict] = {call.id: verdicts.get(call.id, Allowed()) for call in gate.calls}
+    every: Mapping[str, CallDecision] = {call.id: decisions.get(call.id, CallAllowed()) for call in gate.calls}
     return world.after(CallsDecided(gate.id, every))
 
 
-def answered(world: World, call: str, verdict: Allowed | Refused) -> World:
-    return world.after(QuestionAnswered(effect_for(world, call), verdict))
+def answered(world: World, call: str, decision: CallAllowed | CallDenied) -> World:
+    return world.after(PermissionAnswered(effect_for(world, call), decision))
 
 
 def completed(world: World, call: str, content: str = "ok", *, is_error: bool = False) -> World:
@@ -106,14 +107,14 @@ def checked(world: World, correction: str = "", warning: str = "") -> World:
 
 
 def opened(world: World, door: str, *agent_ids: str, style: ResultStyle = "bare") -> World:
-    return world.after(SpawnAgentsComplete(effect_for(world, door), door, agent_ids, style))
+    return world.after(ChildrenStarted(effect_for(world, door), door, agent_ids, style))
 
 
 def ends(world: World, agent_id: str, ending: Ending = FOUND) -> World:
     return world.after(SubAgentResult(Outcome(agent_id, ending, "its task")))
 
 
-def cancelled(world: World, reason: CancelReason = CancelReason.USER, limit: Reached | None = None) -> World:
+def cancelled(world: World, reason: CancelReason = CancelReason.USER, limit: LimitReached | None = None) -> World:
     return world.after(UserCancel(reason, limit))
 
 
@@ -132,4 +133,4 @@ def results(world: World) -> dict[str, str]:
 
 def started(world: World) -> list[str]:
     """The calls that the last step set going, in order."""
-    return [effect.use.id for effect in world.effects if isinstance(effect, RunTool | SpawnAgents)]
+    return [effect.use.id for effect in world.effects if isinstance(effect, RunTool | StartChildren)]

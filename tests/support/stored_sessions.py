@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from deputy_agents.definition import Access, PermissionMode
 from deputy_agents.domain import event as ev
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.message import Image, Message, Text, Thinking, ToolResult, ToolUse, Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
-from deputy_agents.permission.rule import Effect, Rule
-from deputy_agents.ports import HistoryRecord, SessionRecord
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind, Rule
+from deputy_agents.ports.store import HistoryRecord, SessionRecord
 
 PRIMARY = ev.AgentInfo("p", "primary", "primary", "m", Access.DEFAULT, 0, cwd="/folder")
 CHILD = ev.AgentInfo("c", "look here", "general", "m", Access.READ_ONLY, 1, "p", "t1", "/folder")
@@ -34,7 +35,7 @@ def started(info: ev.AgentInfo, seq: int, session_id: str = "s") -> ev.Event:
     return ev.Event(session_id, 100.0 + seq, ev.AgentStarted(info, AgentStatus.RUNNING), info.agent_id, 1, seq, 1)
 
 
-QUESTION = ev.Question(
+QUESTION = ev.PermissionRequest(
     "q1",
     ev.AgentRef("c", "look here", "general", "m", 1, (("p", "primary"),)),
     ev.Batch("b", 0, 2),
@@ -74,7 +75,7 @@ MESSAGES: Sequence[Message] = (
     Message("user", (ToolResult("t", "out", True, (Image("image/png", "aGk="),)),), "m3"),
 )
 
-RULES = (Rule("r1", "edit_file", Effect.ALLOW, "src/**", "answer"),)
+RULES = (Rule("r1", "edit_file", DecisionKind.ALLOW, "src/**", "answer"),)
 MODE = PermissionMode.ACCEPT_EDITS
 
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from pydantic import BaseModel
 from pygls.uris import to_fs_path
 
-from deputy_agents.definition import Access
 from deputy_agents.domain import event as ev
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.events.view import View
@@ -59,7 +59,9 @@ class WireFold:
             "lastSeq": self.view.last_seq,
             "agents": [to_wire(agent_node_to_wire(node)) for node in nodes],
             "transcripts": {key: _wires(map(entry_to_wire, self.view.transcript(key))) for key in ids},
-            "permissions": _wires(permission_request_to_wire(session_id, q) for q in self.view.questions.values()),
+            "permissions": _wires(
+                permission_request_to_wire(session_id, q) for q in self.view.permission_requests.values()
+            ),
             "counts": _counts(self.view.status()),
             "plans": {key: _plan(steps) for key, steps in self.view.plans.items()},
             "promptQueue": self.queue,
@@ -181,9 +183,9 @@ def _call(told: event.ToolCallStarted) -> ev.ToolCallStarted:
     )
 
 
-def _question(told: permission.PermissionRequest) -> ev.Question:
+def _question(told: permission.PermissionRequest) -> ev.PermissionRequest:
     asks = told.agent
-    return ev.Question(
+    return ev.PermissionRequest(
         request_id=told.request_id,
         agent=ev.AgentRef(
             asks.agent_id,

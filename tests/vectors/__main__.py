@@ -114,11 +114,13 @@ async def allow_one_deny_the_other(client: RpcClient, session_id: str) -> None:
     client.handlers[_ASK] = lambda _: Unanswered
     prompt = client.start_prompt(session_id, "fix the limit")
     asked = [await client.event("permission_requested", lambda e, at=at: e["batch"]["index"] == at) for at in (0, 1)]
-    for question, kind, feedback in zip(asked, ("allow_once", "reject_once"), (None, "keep the word"), strict=True):
-        option = next(option for option in question["options"] if option["kind"] == kind)
+    for permission_request, kind, feedback in zip(
+        asked, ("allow_once", "reject_once"), (None, "keep the word"), strict=True
+    ):
+        option = next(option for option in permission_request["options"] if option["kind"] == kind)
         words = {} if feedback is None else {"feedback": feedback}
         outcome = {"outcome": "selected", "optionId": option["optionId"], **words}
-        params = {"requestId": question["requestId"], "outcome": outcome}
+        params = {"requestId": permission_request["requestId"], "outcome": outcome}
         assert await client.request("deputy/permission/answer", params) == {"accepted": True}
     await client.result(prompt)
 

@@ -43,8 +43,8 @@ def test_every_event_and_state_has_the_form_of_the_wire(vector: Path) -> None:
     for step in steps(vector):
         for node in step["expected"]["agents"]:
             AgentNode.model_validate(node)
-        for question in step["expected"]["permissions"]:
-            PermissionRequest.model_validate(question)
+        for request in step["expected"]["permissions"]:
+            PermissionRequest.model_validate(request)
 
 
 @each

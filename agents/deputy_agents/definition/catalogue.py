@@ -11,9 +11,11 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from deputy_agents.definition import FOLDERS, Definition, Problem, home_folder
+from deputy_agents.definition.definition import FOLDERS, Definition
 from deputy_agents.definition.folder import Listing, MarkdownFile, Unreadable, list_markdown, read_markdown
 from deputy_agents.definition.loader import Parsed, built_in, parse_definition
+from deputy_agents.domain.problem import Problem
+from deputy_agents.files.paths import home_folder
 
 
 @dataclass(frozen=True, slots=True)

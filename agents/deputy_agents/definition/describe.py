@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from deputy_agents.definition import Definition
+from deputy_agents.definition.definition import Definition
 from deputy_agents.text import clean, cut
 
 DESCRIPTION_LENGTH = 400

@@ -12,13 +12,16 @@ from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
 
-from deputy_agents.definition import BUILT_IN, SMALL, Definition, Mode, PermissionMode, Problem
+from deputy_agents.definition.definition import BUILT_IN, SMALL, Definition, Mode
 from deputy_agents.definition.frontmatter import Field, Frontmatter, FrontmatterError, Value, folded, read
 from deputy_agents.definition.schema import SchemaError, check_schema
 from deputy_agents.definition.template import TemplateError, check_template
 from deputy_agents.definition.tools import read_tools
 from deputy_agents.domain.errors import DeputyError, InvalidRequest
-from deputy_agents.permission.rule import Effect, Rule, parse_rule
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.problem import Problem
+from deputy_agents.domain.rule import DecisionKind, Rule
+from deputy_agents.permission.rule_patterns import parse_rule
 from deputy_agents.text import clean, cut, visible
 
 PRIMARY = "primary"
@@ -346,10 +349,10 @@ def read_rules(value: Value, source: str) -> Iterator[Rule]:
     Raises:
         InvalidRequest: it is of another form.
     """
-    if not isinstance(value, dict) or not value.keys() <= set(Effect):
+    if not isinstance(value, dict) or not value.keys() <= set(DecisionKind):
         raise InvalidRequest("it must have lists of rules under allow, ask and deny")
     for effect, texts in value.items():
         for text in texts if isinstance(texts, list) else [texts]:
             if not isinstance(text, str):
                 raise InvalidRequest("a rule is tool or tool(pattern), as in shell(git push *)")
-            yield parse_rule(text, Effect(effect), source)
+            yield parse_rule(text, DecisionKind(effect), source)

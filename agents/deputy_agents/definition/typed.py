@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from deputy_agents.definition import Definition
+from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.schema import check_input, properties
 from deputy_agents.definition.template import fill
 from deputy_agents.domain.outcome import Completed, Outcome

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from deputy_agents.definition import Access
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
 
@@ -136,7 +136,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PermissionRequest:
     """One permission request about one tool call."""
 
     request_id: str
@@ -246,7 +246,7 @@ class ToolCallUpdated:
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequested:
-    question: Question
+    request: PermissionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +355,7 @@ class SessionStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingPrompt:
+class QueuedPrompt:
     """A prompt that waits for the running turn, as people see it; ``pictures`` is how many go with it."""
 
     prompt_id: str
@@ -367,7 +367,7 @@ class WaitingPrompt:
 class PromptQueue:
     """The prompts that wait for the running turn, in order."""
 
-    entries: tuple[WaitingPrompt, ...]
+    entries: tuple[QueuedPrompt, ...]
 
 
 @dataclass(frozen=True, slots=True)

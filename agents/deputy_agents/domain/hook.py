@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from deputy_agents.permission.rule import names_tool
+from deputy_agents.domain.rule import names_tool
 
 MAX_TIMEOUT: Final = 600.0
 """Seconds."""

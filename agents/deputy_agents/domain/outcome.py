@@ -53,7 +53,7 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class LimitReached:
     """A limit that is reached: in words, and the setting that sets it, if one alone does (``budgets.tree.tokens``)."""
 
     words: str

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.hook import Hook
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.model_card import ModelCards
-from deputy_agents.domain.outcome import Reached
-from deputy_agents.permission.decide import Rule
+from deputy_agents.domain.outcome import LimitReached
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Budget:
     seconds: float | None = None
     replies: int | None = None
 
-    def exceeded(self, usage: Usage, tool_calls: int, replies: int) -> Reached | None:
+    def exceeded(self, usage: Usage, tool_calls: int, replies: int) -> LimitReached | None:
         """The limit that is reached, with its unit, and its setting in the budget; ``None`` while there is something
         left."""
         tokens = usage.input_tokens + usage.output_tokens
@@ -51,7 +51,7 @@ class Budget:
             (replies, self.replies, "model replies", "replies"),
         ):
             if limit is not None and used >= limit:
-                return Reached(f"{limit:,} {what}", setting)
+                return LimitReached(f"{limit:,} {what}", setting)
         return None
 
 

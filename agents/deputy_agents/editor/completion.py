@@ -9,8 +9,8 @@ from typing import Literal
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.editor.mention import DIAGNOSTICS, Mention, mentions
-from deputy_agents.editor.port import Ability
-from deputy_agents.guidance import SlashCommand
+from deputy_agents.guidance.items import SlashCommand
+from deputy_agents.ports.editor import Ability
 from deputy_agents.tool.base import ToolContext
 from deputy_agents.tool.search import Glob
 

@@ -31,7 +31,8 @@ from deputy_agents.domain.event import (
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.events.numbering import Numbering
 from deputy_agents.events.view import View
-from deputy_agents.ports import Clock, OutputRecord, Record, SessionRecord, Store
+from deputy_agents.ports.clock import Clock
+from deputy_agents.ports.store import OutputRecord, Record, SessionRecord, Store
 
 logger = logging.getLogger(__name__)
 

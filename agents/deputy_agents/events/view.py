@@ -17,11 +17,11 @@ from deputy_agents.domain.event import (
     AgentStarted,
     Event,
     MessageAdded,
+    PermissionRequest,
     PermissionRequested,
     PermissionResolved,
     PlanChanged,
     PlanEntry,
-    Question,
     SessionStatus,
     StatusChanged,
     ToolCallStarted,
@@ -91,7 +91,7 @@ class View:
     def __init__(self) -> None:
         self.last_seq = 0
         self.agents: dict[str, AgentNode] = {}
-        self.questions: dict[str, Question] = {}
+        self.permission_requests: dict[str, PermissionRequest] = {}
         self.plans: dict[str, tuple[PlanEntry, ...]] = {}
         self.last_turn: TurnFinished | None = None
         """How the last turn ended; ``None`` while one runs."""
@@ -133,7 +133,7 @@ class View:
     def status(self) -> SessionStatus:
         """Counts for the status line."""
         states = Counter(node.status for node in self.agents.values() if node.info.parent_id is not None)
-        asking = {question.agent.agent_id for question in self.questions.values() if question.agent.depth > 0}
+        asking = {request.agent.agent_id for request in self.permission_requests.values() if request.agent.depth > 0}
         return SessionStatus(
             primary=1,
             pending=states[AgentStatus.PENDING],
@@ -160,11 +160,11 @@ class View:
                 self._open_call(event, body)
             case ToolCallUpdated() as body:
                 self._update_call(event, body)
-            case PermissionRequested(question):
-                self.questions[question.request_id] = question
+            case PermissionRequested(request):
+                self.permission_requests[request.request_id] = request
                 self._count_questions(event, 1)
             case PermissionResolved(request_id):
-                if self.questions.pop(request_id, None) is not None:
+                if self.permission_requests.pop(request_id, None) is not None:
                     self._count_questions(event, -1)
             case PlanChanged(entries) if event.agent_id is not None:
                 self.plans[event.agent_id] = entries

@@ -20,7 +20,7 @@ SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ImageFile:
     """``width`` and ``height`` are in pixels."""
 
     image: Image
@@ -52,7 +52,7 @@ _KINDS = (
 )
 
 
-def picture(data: bytes) -> Picture | None:
+def read_image(data: bytes) -> ImageFile | None:
     """The picture that ``data`` is; ``None`` when it is none of a kind that models take.
 
     Raises:
@@ -70,4 +70,4 @@ def picture(data: bytes) -> Picture | None:
         raise ToolError(f"The picture has {len(data):,} bytes, more than the {MAX_BYTES:,} that a model takes.")
     if max(width, height) > MAX_SIDE:
         raise ToolError(f"The picture has {width} x {height} pixels; a model takes at most {MAX_SIDE} on a side.")
-    return Picture(Image(kind.media_type, b64encode(data).decode()), width, height, len(data))
+    return ImageFile(Image(kind.media_type, b64encode(data).decode()), width, height, len(data))

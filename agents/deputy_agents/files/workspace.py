@@ -19,7 +19,7 @@ from deputy_agents.files import disk
 from deputy_agents.files.disk import Entry, FileText, Lines
 from deputy_agents.files.encoding import REPLACED, blurred, is_exact
 from deputy_agents.files.ignore import is_ignored, list_unignored
-from deputy_agents.ports import Buffer, Buffers
+from deputy_agents.ports.buffers import Buffer, Buffers
 from deputy_agents.text import visible
 
 _T = TypeVar("_T")

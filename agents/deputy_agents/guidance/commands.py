@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from deputy_agents.definition import Problem
 from deputy_agents.definition.folder import MAX_FILES, Unreadable, markdown_file, read_markdown
 from deputy_agents.definition.frontmatter import FrontmatterError
-from deputy_agents.guidance import Command, Place
+from deputy_agents.domain.problem import Problem
+from deputy_agents.guidance.items import Command
 from deputy_agents.guidance.markdown import first_line, split, word
+from deputy_agents.guidance.places import Place
 from deputy_agents.text import clean, cut, split_words
 
 FOLDERS = (".deputy/commands", ".claude/commands")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from deputy_agents.guidance import Instruction, Skill
+from deputy_agents.guidance.items import Instruction, Skill
 
 SKILLS_LENGTH = 6000
 """Characters of the list of skills, about; the names of those beyond are still given."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deputy_agents.definition import Problem
 from deputy_agents.definition.folder import Unreadable, markdown_file, read_markdown
-from deputy_agents.guidance import Instruction
+from deputy_agents.domain.problem import Problem
+from deputy_agents.guidance.items import Instruction
 from deputy_agents.text import bounded, clean
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md")

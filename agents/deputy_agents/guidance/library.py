@@ -7,9 +7,12 @@ from typing import TypeVar
 
 from anyio import to_thread
 
-from deputy_agents.definition import Problem, home_folder
-from deputy_agents.guidance import Command, Instruction, Place, Skill, commands, places, skills
+from deputy_agents.domain.problem import Problem
+from deputy_agents.files.paths import home_folder
+from deputy_agents.guidance import commands, skills
 from deputy_agents.guidance.instructions import instructions_for
+from deputy_agents.guidance.items import Command, Instruction, Skill
+from deputy_agents.guidance.places import Place, places
 from deputy_agents.guidance.workspace_settings import Written, written_in
 
 _T = TypeVar("_T", Skill, Command)

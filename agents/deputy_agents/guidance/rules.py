@@ -11,8 +11,8 @@ only where the user has said that the workspace is trusted. The user's own count
 from collections.abc import Collection
 from typing import Final, cast
 
-from deputy_agents.definition import Problem
-from deputy_agents.permission.rule import Effect, Rule
+from deputy_agents.domain.problem import Problem
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.text import cut
 from deputy_agents.validation_errors import Malformed
 
@@ -38,7 +38,7 @@ def asking(file: str, error: Exception) -> tuple[tuple[Rule, ...], tuple[Problem
     """What holds while the rules of ``file`` cannot be read: everything asks, as there may be a denial among them."""
     line = error.line if isinstance(error, Malformed) else 1
     reason = f"{cut(str(error), 200)}. Until it is mended, everything asks."
-    return (Rule(f"{file}#", "*", Effect.ASK, source=file),), (Problem(file, line, reason),)
+    return (Rule(f"{file}#", "*", DecisionKind.ASK, source=file),), (Problem(file, line, reason),)
 
 
 def _rules(whole: object, file: str) -> tuple[Rule, ...]:
@@ -55,9 +55,9 @@ def _rule(index: int, one: object, file: str) -> Rule:
     _check_names(one, _RULE_FIELDS, f"rule {index + 1}")
     if not isinstance(tool, str) or not tool.strip() or not isinstance(pattern, str | None):
         raise _Malformed(f"rule {index + 1}: tool must be a name, pattern a text or absent")
-    if action not in list(Effect):
+    if action not in list(DecisionKind):
         raise _Malformed(f"rule {index + 1}: action must be allow, ask or deny")
-    return Rule(f"{file}#{index + 1}", tool, Effect(cast("str", action)), pattern, file)
+    return Rule(f"{file}#{index + 1}", tool, DecisionKind(cast("str", action)), pattern, file)
 
 
 def _check_names(value: object, known: Collection[str], where: str) -> None:

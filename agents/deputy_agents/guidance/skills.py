@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from deputy_agents.definition import Problem
 from deputy_agents.definition.folder import MAX_ENTRIES, Unreadable, markdown_file, read_markdown
 from deputy_agents.definition.frontmatter import FrontmatterError
 from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.problem import Problem
 from deputy_agents.files import disk
-from deputy_agents.guidance import Place, Skill
+from deputy_agents.guidance.items import Skill
 from deputy_agents.guidance.markdown import first_line, split, word
+from deputy_agents.guidance.places import Place
 from deputy_agents.text import clean, cut, visible
 
 FOLDERS = (".deputy/skills", ".claude/skills")

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from deputy_agents.definition import Problem
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.hook import Hook
+from deputy_agents.domain.problem import Problem
+from deputy_agents.domain.rule import Rule
 from deputy_agents.files import disk
+from deputy_agents.guidance.mcp_config import servers_of
+from deputy_agents.guidance.mcp_entry import Source
 from deputy_agents.guidance.rules import asking, rules_of
 from deputy_agents.hooks.config import hooks_of
-from deputy_agents.mcp import Source
-from deputy_agents.mcp.config import servers_of
-from deputy_agents.permission.rule import Rule
 from deputy_agents.validation_errors import Malformed, parsed
 
 FILE: Final = (".deputy", "settings.json")

@@ -11,8 +11,8 @@ from typing import Annotated, Final, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from deputy_agents import validation_errors
-from deputy_agents.definition import Problem
 from deputy_agents.domain.hook import MAX_TIMEOUT, Hook, When
+from deputy_agents.domain.problem import Problem
 
 MAX_HOOKS: Final = 50
 

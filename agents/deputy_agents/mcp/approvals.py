@@ -11,7 +11,7 @@ from typing import cast
 
 from filelock import FileLock
 
-from deputy_agents.mcp import ServerEntry
+from deputy_agents.guidance.mcp_entry import ServerEntry
 
 _VERSION = 1
 _PATIENCE = 5

@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from deputy_agents import validation_errors
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.mcp import Offer, ServerEntry, ServerState
+from deputy_agents.guidance.mcp_entry import ServerEntry
 from deputy_agents.mcp.offer import left_out, offer_of
+from deputy_agents.mcp.server_state import Offer, ServerState
 from deputy_agents.redact import MASK
 from deputy_agents.text import clean, cut, visible
 

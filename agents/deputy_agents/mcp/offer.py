@@ -6,8 +6,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deputy_agents.mcp import Offer, OfferedPrompt
-from deputy_agents.ports import ToolSpec
+from deputy_agents.mcp.server_state import Offer, OfferedPrompt
+from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import clean, cut, visible
 
 if TYPE_CHECKING:

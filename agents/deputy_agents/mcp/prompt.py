@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deputy_agents.domain.errors import InvalidRequest, ToolError
-from deputy_agents.mcp import OfferedPrompt
 from deputy_agents.mcp.connection import Connection
+from deputy_agents.mcp.server_state import OfferedPrompt
 from deputy_agents.mcp.tool import told
 from deputy_agents.text import clean, cut, split_words, visible
 

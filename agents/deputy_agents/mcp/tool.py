@@ -10,10 +10,10 @@ from anyio import to_thread
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import TextPreview, ToolKind
 from deputy_agents.domain.message import Image
-from deputy_agents.files.image import picture
+from deputy_agents.domain.rule import AccessRequest, Action
+from deputy_agents.files.image import read_image
 from deputy_agents.mcp.connection import Connection
-from deputy_agents.permission.rule import AccessRequest, Action
-from deputy_agents.ports import ToolSpec
+from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import bounded, clean, cut, visible
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 
@@ -157,7 +157,7 @@ def _seen(data: str, images: list[Image]) -> str:
     if len(images) >= MAX_PICTURES or len(data) > MAX_PICTURE:
         return "[a picture: left out, there are too many or it is too large]"
     try:
-        found = picture(b64decode(data, validate=True))
+        found = read_image(b64decode(data, validate=True))
     except (ValueError, ToolError):
         found = None
     if found is None:

@@ -1,1 +1,2 @@
-"""Language models behind the port :class:`deputy_agents.ports.Model`: a service, an offline one, a scripted one."""
+"""Language models behind :class:`deputy_agents.ports.model.Model`: the Messages API, an offline model, recordings and
+a scripted model for tests. Retries and compaction belong to ``run/``."""

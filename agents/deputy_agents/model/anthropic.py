@@ -20,9 +20,9 @@ from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.model.credential import with_key
 from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.model.failure import failure, service_failure
-from deputy_agents.model.messages_answer import Answer, Json, as_json, as_text
+from deputy_agents.model.messages_reply import Json, ReplyBuilder, as_json, as_text
 from deputy_agents.model.messages_request import to_params
-from deputy_agents.ports import Begun, ModelEvent, ModelRequest
+from deputy_agents.ports.model import Begun, ModelEvent, ModelRequest
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
@@ -34,7 +34,7 @@ _loading = threading.Lock()
 
 
 class AnthropicModel:
-    """A :class:`deputy_agents.ports.Model` for all models of one endpoint. It holds connections, no conversation.
+    """A :class:`deputy_agents.ports.model.Model` for all models of one endpoint. It holds connections, no conversation.
 
     Close the iterator of :meth:`stream` (``contextlib.aclosing``) when leaving it early; a cancelled task need not.
     """
@@ -49,7 +49,7 @@ class AnthropicModel:
         self._worked = False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        answer = Answer()
+        answer = ReplyBuilder()
         try:
             events = await self._open(request)
             async with events:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
-from deputy_agents.model.limited_model import Limited, Turns
-from deputy_agents.model.offline import OFFLINE, OfflineModel
-from deputy_agents.ports import Model
+from deputy_agents.model.limited_model import FairQueue, Limited
+from deputy_agents.model.offline.model import OFFLINE, OfflineModel
+from deputy_agents.ports.model import Model
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 """What is used when a key is set and no model is named; any name is accepted by the setting."""
@@ -37,8 +37,11 @@ def choose_model(setting: str | None, environ: Mapping[str, str], api: ApiSettin
 
 
 class Models:
-    """The :class:`deputy_agents.ports.ModelFactory` of the product. One adapter, and so one pool of connections and one
-    limiter, is shared by all models of an endpoint. ``api`` may be set anew when the settings change."""
+    """The product's :class:`deputy_agents.ports.model.ModelFactory`.
+
+    All models of an endpoint share one adapter, and so one connection pool and one rate limiter. ``api`` may be
+    replaced when the settings change.
+    """
 
     def __init__(
         self, environ: Mapping[str, str], api: ApiSettings | None = None, *, offline: Model | None = None
@@ -56,7 +59,7 @@ class Models:
         endpoint = endpoint_of(self._environ, self.api)
         if endpoint not in self._models:
             adapter = self._adapters[endpoint] = AnthropicModel(endpoint)
-            self._models[endpoint] = Limited(adapter, Turns())
+            self._models[endpoint] = Limited(adapter, FairQueue())
         return self._models[endpoint]
 
     async def aclose(self) -> None:

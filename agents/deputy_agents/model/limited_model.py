@@ -15,7 +15,7 @@ import anyio
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.settings import RetrySettings
 from deputy_agents.model.rate_limiter import Limiter, Ticket
-from deputy_agents.ports import Begun, Model, ModelEvent, ModelRequest, Waiting
+from deputy_agents.ports.model import Begun, Model, ModelEvent, ModelRequest, RequestDelayed
 
 QUIET = 0.5
 """Seconds that a wait may last before people are told of it."""
@@ -23,7 +23,7 @@ QUIET = 0.5
 _BUSY = (ModelErrorKind.RATE_LIMITED, ModelErrorKind.OVERLOADED)
 
 
-class Turns:
+class FairQueue:
     """Hands out turns at one service, as its :class:`Limiter` says. Shared by all models of that service."""
 
     def __init__(self, retry: RetrySettings | None = None) -> None:
@@ -77,9 +77,9 @@ class Turns:
 
 
 class Limited:
-    """A :class:`deputy_agents.ports.Model` whose requests take ``turns``."""
+    """A :class:`deputy_agents.ports.model.Model` whose requests take ``turns``."""
 
-    def __init__(self, model: Model, turns: Turns) -> None:
+    def __init__(self, model: Model, turns: FairQueue) -> None:
         self._model = model
         self._turns = turns
 
@@ -91,9 +91,9 @@ class Limited:
             if ticket.started is None:
                 while ticket.started is None:
                     pause_end = self._turns.pause_end
-                    yield Waiting(_why(pause_end))
+                    yield RequestDelayed(_why(pause_end))
                     await self._turns.changed(ticket, pause_end)
-                yield Waiting(None)
+                yield RequestDelayed(None)
             async with aclosing(self._model.stream(request)) as events:
                 async for event in events:
                     if not ticket.taken:

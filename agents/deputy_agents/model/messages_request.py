@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from deputy_agents.domain.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 
 Param: TypeAlias = dict[str, object]
 

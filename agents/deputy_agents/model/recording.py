@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 from deputy_agents.domain.errors import InvalidRequest, ModelError, ModelErrorKind
 from deputy_agents.domain.message import Message, Reply, Text
 from deputy_agents.model.scripted import ScriptedModel
-from deputy_agents.ports import Model, ModelEvent, ModelRequest, TextPart, ThinkingPart
+from deputy_agents.ports.model import Model, ModelEvent, ModelRequest, TextPart, ThinkingPart
 from deputy_agents.redact import Redactor
 
 _LENGTH_OF_FIRST_WORDS = 200

@@ -18,7 +18,7 @@ import anyio.lowlevel
 
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
-from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart
+from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart, ThinkingPart
 
 Scripted: TypeAlias = Reply | Sequence[ModelEvent] | AsyncIterator[ModelEvent]
 """A whole reply, whose parts are then made from it; or all events, the last of them the reply."""
@@ -28,7 +28,7 @@ Script: TypeAlias = Callable[[ModelRequest], Scripted | Awaitable[Scripted]]
 
 
 class ScriptedModel:
-    """A :class:`deputy_agents.ports.Model` that plays ``script``. ``requests`` keeps what it was asked, in order."""
+    """A :class:`deputy_agents.ports.model.Model` that plays ``script``. ``requests`` keeps its requests, in order."""
 
     def __init__(self, script: Script) -> None:
         self.requests: list[ModelRequest] = []

@@ -7,11 +7,10 @@ permission mode decides. A child's policy is its own met with its parent's: it i
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deputy_agents.definition import PermissionMode
-from deputy_agents.permission.rule import AccessRequest, Action, Effect, Match, Rule, matches, rule_text
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule
+from deputy_agents.permission.rule_patterns import Match, matches, rule_text
 from deputy_agents.text import visible
-
-__all__ = ["AccessRequest", "Action", "Decision", "Effect", "Policy", "Rule", "decide", "decide_all", "meet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +26,15 @@ class Policy:
 class Decision:
     """``rule`` is the one that decided, if one did; ``reason`` is a sentence for the user and the model."""
 
-    effect: Effect
+    kind: DecisionKind
     reason: str
     rule: Rule | None = None
 
 
-_ALLOW, _ASK, _DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
+_ALLOW, _ASK, _DENY = DecisionKind.ALLOW, DecisionKind.ASK, DecisionKind.DENY
 _STRICTNESS = {_ALLOW: 0, _ASK: 1, _DENY: 2}
 
-_BY_MODE: Mapping[Action, tuple[Effect, Effect, Effect, Effect]] = {
+_BY_MODE: Mapping[Action, tuple[DecisionKind, DecisionKind, DecisionKind, DecisionKind]] = {
     #                       plan    default accept  bypass
     Action.SESSION:         (_ALLOW, _ALLOW, _ALLOW, _ALLOW),
     Action.READ:            (_ALLOW, _ALLOW, _ALLOW, _ALLOW),
@@ -99,7 +98,7 @@ def meet(child: Policy, parent: Policy) -> Policy:
 
 def _by_itself(policy: Policy, request: AccessRequest) -> Decision:
     by_mode = _by_mode(policy.mode, request)
-    if by_mode.effect is _DENY:
+    if by_mode.kind is _DENY:
         return by_mode
     spoken = [said for rule in policy.rules if (said := _by_rule(rule, request))]
     return _strictest(spoken) if spoken else by_mode
@@ -114,7 +113,7 @@ def _by_rule(rule: Rule, request: AccessRequest) -> Decision | None:
     named = f"The rule {visible(rule_text(rule))}"
     match matches(rule, request):
         case Match.YES:
-            return Decision(rule.effect, f"{named} {_BY_RULE[rule.effect]}.", rule)
+            return Decision(rule.decision, f"{named} {_BY_RULE[rule.decision]}.", rule)
         case Match.MAYBE:
             return Decision(_ASK, f"{named} may be about what it becomes when it runs.", rule)
         case Match.NO:
@@ -122,4 +121,4 @@ def _by_rule(rule: Rule, request: AccessRequest) -> Decision | None:
 
 
 def _strictest(decisions: Sequence[Decision]) -> Decision:
-    return max(decisions, key=lambda decision: _STRICTNESS[decision.effect])
+    return max(decisions, key=lambda decision: _STRICTNESS[decision.kind])

@@ -15,9 +15,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.domain.event import Option, PermissionRequested, PermissionResolved, Question, ResolvedBy
+from deputy_agents.domain.event import Option, PermissionRequest, PermissionRequested, PermissionResolved, ResolvedBy
 from deputy_agents.events.event_log import EventLog
-from deputy_agents.ports import Answer, Dismissed, Questioner, Selected
+from deputy_agents.ports.permission import Dismissed, PermissionAnswer, PermissionClient, Selected
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Resolution:
+class PermissionOutcome:
     """How a question was settled. ``option`` is set when someone chose; ``allowed`` when a rule lets the call run."""
 
     by: ResolvedBy
@@ -40,11 +40,11 @@ class Resolution:
 
 @dataclass(slots=True)
 class _Open:
-    question: Question
+    request: PermissionRequest
     run: int
-    review: "Callable[[], Resolution | None]"
-    future: "asyncio.Future[Resolution]"
-    asked: dict[Questioner, anyio.CancelScope] = field(default_factory=dict[Questioner, anyio.CancelScope])
+    review: "Callable[[], PermissionOutcome | None]"
+    future: "asyncio.Future[PermissionOutcome]"
+    asked: dict[PermissionClient, anyio.CancelScope] = field(default_factory=dict[PermissionClient, anyio.CancelScope])
     waits: int = 0
     """How often it began to wait for a client."""
     dismissed: bool = False
@@ -59,47 +59,49 @@ class Inbox:
         self._log = log
         self._tasks = tasks
         self.grace = grace
-        self._questioners: list[Questioner] = []
+        self._clients: list[PermissionClient] = []
         self._open: dict[str, _Open] = {}
         self._settled: OrderedDict[str, tuple[Option, ...]] = OrderedDict()
         """The options of questions that are settled, for those who answer late."""
 
-    def questions(self) -> Sequence[Question]:
-        return [entry.question for entry in self._open.values()]
+    def permission_requests(self) -> Sequence[PermissionRequest]:
+        return [entry.request for entry in self._open.values()]
 
-    def attach(self, questioner: Questioner) -> None:
-        """``questioner`` is asked everything that is open, and all that follows; once, however often it is attached."""
-        if questioner in self._questioners:
+    def attach(self, client: PermissionClient) -> None:
+        """``client`` is asked everything that is open, and all that follows; once, however often it is attached."""
+        if client in self._clients:
             return
-        self._questioners.append(questioner)
+        self._clients.append(client)
         for entry in tuple(self._open.values()):
-            self._put(entry, questioner)
+            self._put(entry, client)
 
-    def detach(self, questioner: Questioner) -> None:
-        """``questioner`` is gone; what only it was asked is refused when the grace is over."""
-        if questioner not in self._questioners:
+    def detach(self, client: PermissionClient) -> None:
+        """``client`` is gone; what only it was asked is refused when the grace is over."""
+        if client not in self._clients:
             return
-        self._questioners.remove(questioner)
+        self._clients.remove(client)
         for entry in tuple(self._open.values()):
-            if (scope := entry.asked.pop(questioner, None)) is not None:
+            if (scope := entry.asked.pop(client, None)) is not None:
                 scope.cancel()
                 self._check_reachable(entry)
 
-    async def ask(self, question: Question, run: int, review: Callable[[], Resolution | None]) -> Resolution:
+    async def ask(
+        self, request: PermissionRequest, run: int, review: Callable[[], PermissionOutcome | None]
+    ) -> PermissionOutcome:
         """Waits for the answer as long as it takes. Cancelling the wait withdraws the question everywhere.
         ``review`` is called when rules change, and says whether they answer it now."""
-        entry = _Open(question, run, review, asyncio.get_running_loop().create_future())
-        self._open[question.request_id] = entry
-        self._log.emit(PermissionRequested(question), question.agent.agent_id, run)
-        for questioner in self._questioners:
-            self._put(entry, questioner)
+        entry = _Open(request, run, review, asyncio.get_running_loop().create_future())
+        self._open[request.request_id] = entry
+        self._log.emit(PermissionRequested(request), request.agent.agent_id, run)
+        for client in self._clients:
+            self._put(entry, client)
         self._check_reachable(entry)
         try:
             return await entry.future
         finally:
-            self._settle(entry, Resolution(ResolvedBy.CANCELLED))
+            self._settle(entry, PermissionOutcome(ResolvedBy.CANCELLED))
 
-    def answer(self, request_id: str, answer: Answer) -> bool:
+    def answer(self, request_id: str, answer: PermissionAnswer) -> bool:
         """Settles a question from anywhere; ``False`` when it was settled before.
 
         Raises:
@@ -109,14 +111,14 @@ class Inbox:
         entry = self._open.get(request_id)
         return entry is not None and self._settle(entry, resolution)
 
-    def resolution(self, request_id: str, answer: Answer) -> Resolution:
+    def resolution(self, request_id: str, answer: PermissionAnswer) -> PermissionOutcome:
         """What ``answer`` would mean. Changes nothing.
 
         Raises:
             InvalidRequest: no such question, or no such option of it.
         """
         entry = self._open.get(request_id)
-        options = entry.question.options if entry else self._settled.get(request_id)
+        options = entry.request.options if entry else self._settled.get(request_id)
         if options is None:
             raise InvalidRequest(f"There is no question {request_id}.", "requestId")
         match answer:
@@ -127,9 +129,9 @@ class Inbox:
                     raise InvalidRequest(
                         f"Question {request_id} has no option {option_id!r}; use {known}.", "outcome.optionId"
                     )
-                return Resolution(ResolvedBy.USER, option, feedback, input)
+                return PermissionOutcome(ResolvedBy.USER, option, feedback, input)
             case Dismissed(by):
-                return Resolution(by)
+                return PermissionOutcome(by)
 
     def review(self) -> None:
         """The rules have changed: what they answer now is no longer asked."""
@@ -139,24 +141,24 @@ class Inbox:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _put(self, entry: _Open, questioner: Questioner) -> None:
-        scope = entry.asked[questioner] = anyio.CancelScope()
-        self._tasks.start_soon(self._ask_one, entry, questioner, scope)
+    def _put(self, entry: _Open, client: PermissionClient) -> None:
+        scope = entry.asked[client] = anyio.CancelScope()
+        self._tasks.start_soon(self._ask_one, entry, client, scope)
 
-    async def _ask_one(self, entry: _Open, questioner: Questioner, scope: anyio.CancelScope) -> None:
-        answer: Answer = Dismissed()
+    async def _ask_one(self, entry: _Open, client: PermissionClient, scope: anyio.CancelScope) -> None:
+        answer: PermissionAnswer = Dismissed()
         with scope:
             try:
-                answer = await questioner.ask(entry.question)
+                answer = await client.ask(entry.request)
             except (Exception, asyncio.CancelledError) as error:
                 if isinstance(error, asyncio.CancelledError) and not is_stray_cancel():
                     raise
-                logger.exception("a client failed to ask question %s", entry.question.request_id)
-        if entry.asked.pop(questioner, None) is None or scope.cancelled_caught:
+                logger.exception("a client failed to ask question %s", entry.request.request_id)
+        if entry.asked.pop(client, None) is None or scope.cancelled_caught:
             return
         match answer:
-            case Selected(option_id, feedback, input) if option := _option(entry.question.options, option_id):
-                self._settle(entry, Resolution(ResolvedBy.USER, option, feedback, input))
+            case Selected(option_id, feedback, input) if option := _option(entry.request.options, option_id):
+                self._settle(entry, PermissionOutcome(ResolvedBy.USER, option, feedback, input))
             case Dismissed(by=ResolvedBy.UNREACHABLE):
                 self._check_reachable(entry)
             case _:
@@ -167,25 +169,25 @@ class Inbox:
         if entry.asked or entry.future.done():
             return
         if entry.dismissed:
-            self._settle(entry, Resolution(ResolvedBy.DISMISSED))
+            self._settle(entry, PermissionOutcome(ResolvedBy.DISMISSED))
         elif self.grace > 0:
             entry.waits += 1
             self._tasks.start_soon(self._wait_for_client, entry, entry.waits)
         else:
-            self._settle(entry, Resolution(ResolvedBy.UNREACHABLE))
+            self._settle(entry, PermissionOutcome(ResolvedBy.UNREACHABLE))
 
     async def _wait_for_client(self, entry: _Open, wait: int) -> None:
         with anyio.move_on_after(self.grace):
             await asyncio.wait([entry.future])
         if not entry.asked and entry.waits == wait:
-            self._settle(entry, Resolution(ResolvedBy.UNREACHABLE))
+            self._settle(entry, PermissionOutcome(ResolvedBy.UNREACHABLE))
 
-    def _settle(self, entry: _Open, resolution: Resolution) -> bool:
+    def _settle(self, entry: _Open, resolution: PermissionOutcome) -> bool:
         """Once and for all; the other clients that show the question are told to put it away."""
-        request_id = entry.question.request_id
+        request_id = entry.request.request_id
         if self._open.pop(request_id, None) is None:
             return False
-        self._settled[request_id] = entry.question.options
+        self._settled[request_id] = entry.request.options
         if len(self._settled) > REMEMBERED:
             self._settled.popitem(last=False)
         for scope in entry.asked.values():
@@ -194,7 +196,7 @@ class Inbox:
         option_id = resolution.option.option_id if resolution.option else None
         self._log.emit(
             PermissionResolved(request_id, resolution.by, option_id, resolution.decision or None),
-            entry.question.agent.agent_id,
+            entry.request.agent.agent_id,
             entry.run,
         )
         if not entry.future.done():

@@ -6,26 +6,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from deputy_agents.definition import Access, Definition
+from deputy_agents.definition.definition import Definition
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.event import AgentInfo, AgentRef, Body
 from deputy_agents.domain.hook import Hook
 from deputy_agents.domain.message import Message, Usage
 from deputy_agents.domain.outcome import CancelReason, Ending
+from deputy_agents.domain.rule import Rule
 from deputy_agents.domain.settings import Settings
-from deputy_agents.editor.port import Editors
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.permission.decide import Policy, Rule
+from deputy_agents.permission.decide import Policy
 from deputy_agents.permission.inbox import Inbox
-from deputy_agents.ports import Clock, Model
+from deputy_agents.ports.clock import Clock
+from deputy_agents.ports.editor import Editors
+from deputy_agents.ports.model import Model
 from deputy_agents.run.context_window import Memory
 from deputy_agents.run.effect import FinishTurn
 from deputy_agents.run.state import Context
 from deputy_agents.shell.background import Background
 from deputy_agents.tool.base import ReadMarks, SessionView, Tool
-from deputy_agents.tool.delegate import Accepted, Door, SpawnSpec
+from deputy_agents.tool.delegate import Accepted, DelegationTool, SpawnSpec
 
-AnyTool: TypeAlias = Tool | Door
+AnyTool: TypeAlias = Tool | DelegationTool
 
 
 @dataclass(slots=True)
@@ -97,7 +100,7 @@ class Host(Protocol):
         """The hooks that hold now."""
         ...
 
-    def server_tools(self, definition: str = "") -> Mapping[str, Tool]:
+    def mcp_tools(self, definition: str = "") -> Mapping[str, Tool]:
         """The tools of the MCP servers that run, by name: of those for all agents, or of those that are for the agents
         of ``definition`` alone."""
         ...
@@ -112,7 +115,7 @@ class Host(Protocol):
         """Adds rules for the rest of the session."""
         ...
 
-    def view_of(self, agent: Agent) -> SessionView:
+    def session_view(self, agent: Agent) -> SessionView:
         """The session as the tools of ``agent`` may look at it."""
         ...
 

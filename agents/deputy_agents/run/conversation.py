@@ -11,7 +11,7 @@ from deputy_agents.domain.event import MessageAdded, StatusChanged, UsageChanged
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
 from deputy_agents.domain.outcome import AgentStatus
-from deputy_agents.ports import ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used, Waiting
+from deputy_agents.ports.model import ModelEvent, ModelRequest, RequestDelayed, TextPart, ThinkingPart, ToolSpec, Used
 from deputy_agents.run import context_window
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.text import clean
@@ -142,7 +142,7 @@ class Conversation:
         match event:
             case TextPart() | ThinkingPart():
                 hear(event)
-            case Waiting(why):
+            case RequestDelayed(why):
                 say(self._host, self._agent, StatusChanged(AgentStatus.RUNNING, detail=why))
             case Used(usage):
                 self._unanswered = usage

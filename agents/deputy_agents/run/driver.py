@@ -34,9 +34,10 @@ from deputy_agents.domain.message import Block, Image, Message, Reply, ToolUse, 
 from deputy_agents.domain.outcome import AgentStatus, Ending, Failed, FailureReason
 from deputy_agents.editor import mention, references
 from deputy_agents.editor.completion import Completions, complete
-from deputy_agents.guidance import SlashCommand
+from deputy_agents.guidance.items import SlashCommand
 from deputy_agents.permission.inbox import is_stray_cancel
-from deputy_agents.ports import HistoryRecord, OutputRecord, TextPart, ThinkingPart
+from deputy_agents.ports.model import TextPart, ThinkingPart
+from deputy_agents.ports.store import HistoryRecord, OutputRecord
 from deputy_agents.run import backoff
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.run.conversation import Conversation
@@ -45,10 +46,11 @@ from deputy_agents.run.effect import (
     Abort,
     AnswerChecked,
     AppendMessage,
-    AskUser,
+    CallDenied,
     CallsDecided,
     CancelSubAgents,
     CheckAnswer,
+    ChildrenStarted,
     DecideCalls,
     Effect,
     FinishTurn,
@@ -56,28 +58,35 @@ from deputy_agents.run.effect import (
     ModelFailed,
     ModelReplied,
     NotifyParent,
-    QuestionAnswered,
-    Refused,
+    PermissionAnswered,
     ReportCall,
     RequestModel,
+    RequestPermission,
     RetryDue,
     RunTool,
     ScheduleRetry,
-    SpawnAgents,
-    SpawnAgentsComplete,
+    StartChildren,
     Stopped,
     ToolCompleted,
     UserPrompt,
 )
-from deputy_agents.run.gate import Gatekeeper
-from deputy_agents.run.hook_runner import Hooking
+from deputy_agents.run.gate import Gate
+from deputy_agents.run.hook_runner import HookRunner
 from deputy_agents.run.slots import Slot
-from deputy_agents.run.state import Asking, AwaitingSubAgents, Cancelling, EffectId, Running, State, ToolExecuting
+from deputy_agents.run.state import (
+    AwaitingApproval,
+    AwaitingSubAgents,
+    Cancelling,
+    EffectId,
+    Running,
+    State,
+    ToolExecuting,
+)
 from deputy_agents.run.stream import Stream
 from deputy_agents.run.transition import transition
 from deputy_agents.text import clean
 from deputy_agents.tool.base import Tool, ToolOutput
-from deputy_agents.tool.delegate import Door
+from deputy_agents.tool.delegate import DelegationTool
 
 logger = logging.getLogger(__name__)
 
@@ -102,8 +111,8 @@ class Driver:
         self._slot = slot
         self._deadline = deadline
         self._conversation = Conversation(agent, host)
-        self._gate = Gatekeeper(agent, host, self._conversation.search)
-        self._hooks = Hooking(agent, host)
+        self._gate = Gate(agent, host, self._conversation.search)
+        self._hooks = HookRunner(agent, host)
         self._inputs: deque[Input] = deque()
         self._feeding = False
         self._open: dict[EffectId, anyio.CancelScope] = {}
@@ -216,11 +225,11 @@ class Driver:
                 self._start(effect.id, lambda: self._wait_to_retry(effect), RetryDue)
             case DecideCalls():
                 self._start(effect.id, lambda: self._decide(effect), self._gate_broke(effect))
-            case AskUser():
+            case RequestPermission():
                 self._start(effect.id, lambda: self._ask(effect), _question_broke)
             case RunTool():
                 self._start(effect.id, lambda: self._run_tool(effect), _tool_broke)
-            case SpawnAgents():
+            case StartChildren():
                 self._start(effect.id, lambda: self._spawn(effect), _tool_broke)
             case CheckAnswer():
                 self._start(effect.id, lambda: self._check(effect), AnswerChecked)
@@ -276,7 +285,7 @@ class Driver:
         phase = self.state.phase
         progress = [call.progress for call in phase.calls] if isinstance(phase, ToolExecuting) else []
         works = any(isinstance(step, Running) for step in progress)
-        asks = any(isinstance(step, Asking) for step in progress)
+        asks = any(isinstance(step, AwaitingApproval) for step in progress)
         if self._slot is not None and (isinstance(phase, AwaitingSubAgents) or (asks and not works)):
             self._slot.give_away()
         if self._deadline is not None:
@@ -380,11 +389,11 @@ class Driver:
         return CallsDecided(effect.id, await self._gate.decide(effect.calls))
 
     def _gate_broke(self, effect: DecideCalls) -> Callable[[EffectId], Input]:
-        refused = Refused("Not run: an internal error kept the permission gate from deciding.")
+        refused = CallDenied("Not run: an internal error kept the permission gate from deciding.")
         return lambda effect_id: CallsDecided(effect_id, {use.id: refused for use in effect.calls})
 
-    async def _ask(self, effect: AskUser) -> Input:
-        return QuestionAnswered(effect.id, await self._gate.ask(effect.use))
+    async def _ask(self, effect: RequestPermission) -> Input:
+        return PermissionAnswered(effect.id, await self._gate.ask(effect.use))
 
     async def _run_tool(self, effect: RunTool) -> Input:
         call_id = effect.use.id
@@ -409,9 +418,9 @@ class Driver:
             self._shown[call_id] = output.shown + said
         return ToolCompleted(effect.id, (output.content or "(nothing)") + said, output.is_error, output.images)
 
-    async def _spawn(self, effect: SpawnAgents) -> Input:
+    async def _spawn(self, effect: StartChildren) -> Input:
         tool, args = self._gate.take(effect.use)
-        door = cast("Door", tool)
+        door = cast("DelegationTool", tool)
         if (reason := await self._hooks.before(effect.use)) is not None:
             return ToolCompleted(effect.id, reason, is_error=True)
         try:
@@ -420,7 +429,7 @@ class Driver:
         except DeputyError as error:
             return ToolCompleted(effect.id, str(error), is_error=True)
         ids = tuple(child.agent_id for child in accepted)
-        return SpawnAgentsComplete(effect.id, effect.use.id, ids, door.style, door.immediate(accepted))
+        return ChildrenStarted(effect.id, effect.use.id, ids, door.style, door.immediate(accepted))
 
     async def _check(self, effect: CheckAnswer) -> Input:
         checked = await references.check(effect.text, self._host.workspace, self.agent.cwd)
@@ -440,7 +449,7 @@ class Driver:
 
 
 def _question_broke(effect: EffectId) -> Input:
-    return QuestionAnswered(effect, Refused("Not run: an internal error kept the question from the user."))
+    return PermissionAnswered(effect, CallDenied("Not run: an internal error kept the question from the user."))
 
 
 def _tool_broke(effect: EffectId) -> Input:

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import Image, Message, Reply, ToolUse
-from deputy_agents.domain.outcome import CancelReason, Ending, Outcome, Reached
-from deputy_agents.run.state import EffectId, Note, ResultStyle
+from deputy_agents.domain.outcome import CancelReason, Ending, LimitReached, Outcome
+from deputy_agents.domain.result_style import ResultStyle
+from deputy_agents.run.state import EffectId, Note
 
 # -- inputs ------------------------------------------------------------------------------------------------------
 
@@ -54,7 +55,7 @@ class RetryDue:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class CallAllowed:
     """The gate, or the user, lets the call run; ``input`` replaces what the model proposed. ``notes`` tell the model
     more, behind the results of its calls."""
 
@@ -63,18 +64,18 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True)
-class NeedsAnswer:
+class CallNeedsApproval:
     """The user has to be asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class CallDenied:
     """The call does not run; ``text`` is the error result that the model reads."""
 
     text: str
 
 
-Verdict: TypeAlias = Allowed | NeedsAnswer | Refused
+CallDecision: TypeAlias = CallAllowed | CallNeedsApproval | CallDenied
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,15 @@ class CallsDecided:
     """A verdict for every call of the reply, by tool use id."""
 
     effect: EffectId
-    verdicts: Mapping[str, Verdict]
+    decisions: Mapping[str, CallDecision]
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionAnswered:
+class PermissionAnswered:
     """The user's answer, or what settled the question in the user's place."""
 
     effect: EffectId
-    verdict: Allowed | Refused
+    verdict: CallAllowed | CallDenied
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class ToolCompleted:
 
 
 @dataclass(frozen=True, slots=True)
-class SpawnAgentsComplete:
+class ChildrenStarted:
     """The supervisor accepted the children of a door. With ``immediate`` the door does not wait: that text is its
     result, and the children run in the background."""
 
@@ -133,7 +134,7 @@ class AnswerChecked:
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundEnded:
+class Notice:
     """Something of which the model is told beside its turn: a background child has ended, or the user has taken edits
     back or changed the workspace folders."""
 
@@ -152,7 +153,7 @@ class UserCancel:
     """Everything stops: the turn of the primary, the run of a child. ``limit`` is the one that it met."""
 
     reason: CancelReason
-    limit: Reached | None = None
+    limit: LimitReached | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +172,12 @@ Input: TypeAlias = (
     | ModelFailed
     | RetryDue
     | CallsDecided
-    | QuestionAnswered
+    | PermissionAnswered
     | ToolCompleted
-    | SpawnAgentsComplete
+    | ChildrenStarted
     | SubAgentResult
     | AnswerChecked
-    | BackgroundEnded
+    | Notice
     | Steered
     | UserCancel
     | Stopped
@@ -221,7 +222,7 @@ class DecideCalls:
 
 
 @dataclass(frozen=True, slots=True)
-class AskUser:
+class RequestPermission:
     """Puts one call to the user."""
 
     id: EffectId
@@ -237,7 +238,7 @@ class RunTool:
 
 
 @dataclass(frozen=True, slots=True)
-class SpawnAgents:
+class StartChildren:
     """Asks the supervisor for the children of a door."""
 
     id: EffectId
@@ -284,7 +285,7 @@ class FinishTurn:
     stop_reason: str
     error: ModelFailed | None = None
     interrupted: bool = False
-    limit: Reached | None = None
+    limit: LimitReached | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +300,9 @@ Effect: TypeAlias = (
     | RequestModel
     | ScheduleRetry
     | DecideCalls
-    | AskUser
+    | RequestPermission
     | RunTool
-    | SpawnAgents
+    | StartChildren
     | CheckAnswer
     | Abort
     | CancelSubAgents

@@ -16,7 +16,7 @@ from deputy_agents.domain.event import (
     DiffPreview,
     Option,
     OptionKind,
-    Question,
+    PermissionRequest,
     ResolvedBy,
     ToolCallStarted,
     ToolKind,
@@ -24,11 +24,12 @@ from deputy_agents.domain.event import (
 )
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Reply, ToolUse
-from deputy_agents.permission.decide import AccessRequest, Decision, Effect, Rule, decide, decide_all
-from deputy_agents.permission.inbox import Resolution
-from deputy_agents.permission.rule import lasting_rule, rule_text
+from deputy_agents.domain.rule import AccessRequest, DecisionKind, Rule
+from deputy_agents.permission.decide import Decision, decide, decide_all
+from deputy_agents.permission.inbox import PermissionOutcome
+from deputy_agents.permission.rule_patterns import lasting_rule, rule_text
 from deputy_agents.run.agent import Agent, AnyTool, Host, say
-from deputy_agents.run.effect import Allowed, NeedsAnswer, Refused, Verdict
+from deputy_agents.run.effect import CallAllowed, CallDecision, CallDenied, CallNeedsApproval
 from deputy_agents.run.state import Note
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import Commands, Prepared, ToolContext
@@ -38,14 +39,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Asked:
-    question: Question
+    permission_request: PermissionRequest
     needs: tuple[AccessRequest, ...]
     access: tuple[AccessRequest, ...]
     """The parts of the call that the gate asks about: what a lasting answer is about."""
 
 
 @dataclass(slots=True)
-class Gatekeeper:
+class Gate:
     """The gate as one agent meets it."""
 
     agent: Agent
@@ -57,21 +58,21 @@ class Gatekeeper:
     _announced: set[str] = field(default_factory=set[str])
     _put_out: dict[str, str] = field(default_factory=dict[str, str])
 
-    async def decide(self, calls: Sequence[ToolUse]) -> Mapping[str, Verdict]:
+    async def decide(self, calls: Sequence[ToolUse]) -> Mapping[str, CallDecision]:
         """A verdict for every call, in order, before any of them runs. Each preview assumes those before it."""
         self._asked.clear()
         self._cleared.clear()
         proposed: dict[Path, str] = {}
-        verdicts: dict[str, Verdict] = {}
+        decisions: dict[str, CallDecision] = {}
         for use in calls:
-            verdicts[use.id] = await self._judge(use, proposed)
-        self._number_batch([use.id for use in calls if isinstance(verdicts[use.id], NeedsAnswer)])
-        return verdicts
+            decisions[use.id] = await self._judge(use, proposed)
+        self._number_batch([use.id for use in calls if isinstance(decisions[use.id], CallNeedsApproval)])
+        return decisions
 
-    async def ask(self, use: ToolUse) -> Allowed | Refused:
+    async def ask(self, use: ToolUse) -> CallAllowed | CallDenied:
         """Puts the question about ``use`` to the user and waits for the answer."""
         asked = self._asked.pop(use.id)
-        resolution = await self.host.inbox.ask(asked.question, self.agent.run, lambda: self._by_rule(asked))
+        resolution = await self.host.inbox.ask(asked.permission_request, self.agent.run, lambda: self._by_rule(asked))
         return await self._verdict(use, asked, resolution)
 
     def take(self, use: ToolUse) -> tuple[AnyTool, Any]:
@@ -86,7 +87,7 @@ class Gatekeeper:
             cwd=agent.cwd,
             label=agent.info.label,
             marks=agent.marks,
-            session=self.host.view_of(agent),
+            session=self.host.session_view(agent),
             proposed=dict(proposed or {}),
             changing=partial(self.host.changing, agent, call_id),
             search=self.search,
@@ -109,7 +110,7 @@ class Gatekeeper:
 
     def allows(self, request: AccessRequest) -> bool:
         """Whether the agent may do this unasked."""
-        return decide(self.host.policy(self.agent), request).effect is Effect.ALLOW
+        return decide(self.host.policy(self.agent), request).kind is DecisionKind.ALLOW
 
     def _tool(self, use: ToolUse) -> AnyTool:
         tool = self.agent.tools.get(use.name)
@@ -125,27 +126,27 @@ class Gatekeeper:
         self._cleared[use.id] = tool, args
         return prepared
 
-    async def _judge(self, use: ToolUse, proposed: dict[Path, str]) -> Verdict:
+    async def _judge(self, use: ToolUse, proposed: dict[Path, str]) -> CallDecision:
         try:
             tool = self._tool(use)
             prepared = await self._prepare(use, tool, proposed)
         except ToolError as error:
             self.announce(use)
-            return Refused(str(error))
+            return CallDenied(str(error))
         except Exception:
             logger.exception("agent %s: call %s cannot be judged", self.agent.id, use.id)
             self.announce(use)
-            return Refused("Not run: an internal error kept the permission gate from deciding.")
+            return CallDenied("Not run: an internal error kept the permission gate from deciding.")
         decision = decide_all(self.host.policy(self.agent), prepared.access)
         self.announce(use, prepared, decision)
-        match decision.effect:
-            case Effect.DENY:
-                return Refused(f"Denied: {decision.reason}")
-            case Effect.ASK:
+        match decision.kind:
+            case DecisionKind.DENY:
+                return CallDenied(f"Denied: {decision.reason}")
+            case DecisionKind.ASK:
                 self._asked[use.id] = self._asking(use, tool, prepared, decision)
-                verdict: Verdict = NeedsAnswer()
-            case Effect.ALLOW:
-                verdict = Allowed()
+                verdict: CallDecision = CallNeedsApproval()
+            case DecisionKind.ALLOW:
+                verdict = CallAllowed()
         if isinstance(preview := prepared.preview, DiffPreview):
             proposed[Path(preview.path)] = preview.new_text
         return verdict
@@ -166,8 +167,8 @@ class Gatekeeper:
 
     def _asking(self, use: ToolUse, tool: AnyTool, prepared: Prepared, decision: Decision) -> _Asked:
         policy = self.host.policy(self.agent)
-        access = tuple(part for part in prepared.access if decide(policy, part).effect is Effect.ASK)
-        question = Question(
+        access = tuple(part for part in prepared.access if decide(policy, part).kind is DecisionKind.ASK)
+        permission_request = PermissionRequest(
             request_id=new_id(),
             agent=self.agent.ref,
             batch=Batch("", 0, 1),
@@ -181,36 +182,36 @@ class Gatekeeper:
             preview=prepared.preview,
             reason=decision.reason,
         )
-        return _Asked(question, tuple(prepared.access), access)
+        return _Asked(permission_request, tuple(prepared.access), access)
 
     def _number_batch(self, ids: Sequence[str]) -> None:
         batch = new_id()
         for index, use_id in enumerate(ids):
             asked = self._asked[use_id]
-            asked.question = replace(asked.question, batch=Batch(batch, index, len(ids)))
+            asked.permission_request = replace(asked.permission_request, batch=Batch(batch, index, len(ids)))
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def _by_rule(self, asked: _Asked) -> Resolution | None:
+    def _by_rule(self, asked: _Asked) -> PermissionOutcome | None:
         now = decide_all(self.host.policy(self.agent), asked.needs)
-        if now.effect is Effect.ASK:
+        if now.kind is DecisionKind.ASK:
             return None
-        return Resolution(ResolvedBy.RULE, allowed=now.effect is Effect.ALLOW, decision=now.reason)
+        return PermissionOutcome(ResolvedBy.RULE, allowed=now.kind is DecisionKind.ALLOW, decision=now.reason)
 
-    async def _verdict(self, use: ToolUse, asked: _Asked, resolution: Resolution) -> Allowed | Refused:
+    async def _verdict(self, use: ToolUse, asked: _Asked, resolution: PermissionOutcome) -> CallAllowed | CallDenied:
         option = resolution.option
         if resolution.allowed:
-            return Allowed()
+            return CallAllowed()
         if option is None:
-            return Refused(f"Denied: {resolution.decision}" if resolution.decision else _NOT_ANSWERED[resolution.by])
+            return CallDenied(f"Denied: {resolution.decision}" if resolution.decision else _NOT_ANSWERED[resolution.by])
         if not option.kind.allows:
             self._remember(asked, option)
             said = f" They say: {resolution.feedback}" if resolution.feedback else ""
-            return Refused(f"Denied by the user.{said}")
+            return CallDenied(f"Denied by the user.{said}")
         notes = (Note(resolution.feedback, shown=True),) if resolution.feedback else ()
         if resolution.input is None or resolution.input == use.input:
             self._remember(asked, option)
-            return Allowed(notes=notes)
+            return CallAllowed(notes=notes)
         # A lasting answer is about what was asked, and the call that runs is another one: it is not remembered.
         return await self._edited(use, resolution.input, notes)
 
@@ -218,17 +219,19 @@ class Gatekeeper:
         if option.kind in _LASTING:
             self.host.remember(_rules(asked.access, option.kind))
 
-    async def _edited(self, use: ToolUse, input: Mapping[str, object], notes: tuple[Note, ...]) -> Allowed | Refused:
+    async def _edited(
+        self, use: ToolUse, input: Mapping[str, object], notes: tuple[Note, ...]
+    ) -> CallAllowed | CallDenied:
         """The user changed the input: it is validated and decided again; what asks now counts as answered."""
         try:
             edited = replace(use, input=input)
             prepared = await self._prepare(edited, self._tool(edited))
         except ToolError as error:
-            return Refused(f"Not run: the user approved it with a changed input that does not work: {error}")
+            return CallDenied(f"Not run: the user approved it with a changed input that does not work: {error}")
         decision = decide_all(self.host.policy(self.agent), prepared.access)
-        if decision.effect is Effect.DENY:
-            return Refused(f"Denied: {decision.reason}")
-        return Allowed(input, (Note(_changes(use, input)), *notes))
+        if decision.kind is DecisionKind.DENY:
+            return CallDenied(f"Denied: {decision.reason}")
+        return CallAllowed(input, (Note(_changes(use, input)), *notes))
 
 
 _NOT_ANSWERED = {
@@ -266,7 +269,7 @@ def _changes(use: ToolUse, input: Mapping[str, object]) -> str:
 
 
 def _rules(access: Sequence[AccessRequest], kind: OptionKind) -> tuple[Rule, ...]:
-    effect = Effect.ALLOW if kind.allows else Effect.DENY
+    effect = DecisionKind.ALLOW if kind.allows else DecisionKind.DENY
     return tuple(lasting_rule(part, effect) for part in access)
 
 

@@ -13,7 +13,7 @@ SEND_BACK = 2
 """The exit code by which a hook at the end of a turn sends the agent back to work."""
 
 
-class Hooking:
+class HookRunner:
     """Runs the hooks of the session for ``agent``."""
 
     def __init__(self, agent: Agent, host: Host) -> None:

@@ -7,11 +7,12 @@ from deputy_agents.definition.template import fill
 from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import ToolResult
 from deputy_agents.domain.outcome import Cancelled, Completed, Ending, Failed, FailureReason, Outcome, cancel_sentence
-from deputy_agents.run.state import Children, Done, Template
+from deputy_agents.domain.result_style import Template
+from deputy_agents.run.state import Children, Done
 from deputy_agents.text import shortened, size_of
 
 
-def door_result(tool_use_id: str, children: Children, limit: int) -> Done:
+def delegation_result(tool_use_id: str, children: Children, limit: int) -> Done:
     """The result of a door all of whose children have ended, in the order in which they were asked for. ``limit``
     bounds the texts of several children together, in bytes."""
     by_id = {outcome.agent_id: outcome for outcome in children.completed}

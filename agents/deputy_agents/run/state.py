@@ -6,25 +6,16 @@ way; an input that answers no such effect is illegal. The three endings of a chi
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import ToolResult, ToolUse
-from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, Outcome, Reached
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, LimitReached, Outcome
+from deputy_agents.domain.result_style import ResultStyle
 
 EffectId: TypeAlias = int
 """Names one effect of one agent; rising, never used again."""
 
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A text into which the answer of a child is put; see ``definition.template``."""
-
-    text: str
-
-
-ResultStyle: TypeAlias = Literal["bare", "aggregate"] | Template
-"""How the outcomes of a door's children become its tool result."""
 
 # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -36,19 +27,19 @@ class CallKind(StrEnum):
     """Changes nothing: runs beside others of its kind."""
     EXCLUSIVE = "exclusive"
     """May change something: after all before it, and before all behind it."""
-    DOOR = "door"
+    DELEGATION = "door"
     """Starts children: runs at once, and waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class NotStarted:
     """Not started. ``ready`` means allowed: only its turn is missing."""
 
     ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AwaitingApproval:
     """The user is asked by the effect named."""
 
     effect: EffectId
@@ -79,7 +70,7 @@ class Done:
     status: CallStatus
 
 
-Progress: TypeAlias = Waiting | Asking | Running | Children | Done
+Progress: TypeAlias = NotStarted | AwaitingApproval | Running | Children | Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +79,7 @@ class Call:
 
     use: ToolUse
     kind: CallKind
-    progress: Progress = Waiting()
+    progress: Progress = NotStarted()
 
     @property
     def open(self) -> bool:
@@ -146,7 +137,7 @@ class Cancelling:
     """Everything under way was told to stop; waits until each has acknowledged."""
 
     reason: CancelReason
-    limit: Reached | None
+    limit: LimitReached | None
     outstanding: frozenset[EffectId]
     calls: tuple[Call, ...] = ()
 
@@ -198,7 +189,7 @@ class Context:
     """What is fixed for a run: who the agent is, and its limits."""
 
     is_child: bool = False
-    doors: frozenset[str] = frozenset()
+    delegation_tools: frozenset[str] = frozenset()
     concurrent: frozenset[str] = frozenset()
     max_iterations: int = 50
     attempts: int = 8
@@ -209,6 +200,6 @@ class Context:
     """Of the texts of all outcomes of one door together."""
 
     def kind_of(self, tool: str) -> CallKind:
-        if tool in self.doors:
-            return CallKind.DOOR
+        if tool in self.delegation_tools:
+            return CallKind.DELEGATION
         return CallKind.CONCURRENT if tool in self.concurrent else CallKind.EXCLUSIVE

@@ -4,7 +4,8 @@ so that a provider's prompt cache holds."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from deputy_agents.definition import Access, Definition
+from deputy_agents.definition.definition import Definition
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.settings import Root
 
 

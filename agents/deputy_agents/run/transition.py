@@ -30,47 +30,47 @@ from deputy_agents.domain.outcome import (
     Completed,
     Failed,
     FailureReason,
+    LimitReached,
     Outcome,
-    Reached,
 )
 from deputy_agents.run.effect import (
     Abort,
-    Allowed,
     AnswerChecked,
     AppendMessage,
-    AskUser,
-    BackgroundEnded,
+    CallAllowed,
+    CallDecision,
+    CallDenied,
+    CallNeedsApproval,
     CallsDecided,
     CancelSubAgents,
     CheckAnswer,
+    ChildrenStarted,
     DecideCalls,
     Effect,
     FinishTurn,
     Input,
     ModelFailed,
     ModelReplied,
-    NeedsAnswer,
+    Notice,
     NotifyParent,
-    QuestionAnswered,
-    Refused,
+    PermissionAnswered,
     ReportCall,
     RequestModel,
+    RequestPermission,
     RetryDue,
     RunTool,
     ScheduleRetry,
-    SpawnAgents,
-    SpawnAgentsComplete,
+    StartChildren,
     Steered,
     Stopped,
     SubAgentResult,
     ToolCompleted,
     UserCancel,
     UserPrompt,
-    Verdict,
 )
-from deputy_agents.run.result import door_result
+from deputy_agents.run.result import delegation_result
 from deputy_agents.run.state import (
-    Asking,
+    AwaitingApproval,
     AwaitingSubAgents,
     Call,
     CallKind,
@@ -83,12 +83,12 @@ from deputy_agents.run.state import (
     Idle,
     LlmRequesting,
     Note,
+    NotStarted,
     Phase,
     RetryWaiting,
     Running,
     State,
     ToolExecuting,
-    Waiting,
 )
 
 Step: TypeAlias = tuple[State, tuple[Effect, ...]]
@@ -178,8 +178,8 @@ def _prompt(draft: _Draft, _: Idle, input: UserPrompt) -> Phase:
     return _request(draft)
 
 
-@_on((Idle, *_ACTIVE), BackgroundEnded)
-def _background(draft: _Draft, phase: Phase, input: BackgroundEnded) -> Phase:
+@_on((Idle, *_ACTIVE), Notice)
+def _background(draft: _Draft, phase: Phase, input: Notice) -> Phase:
     draft.change(notes=(*draft.state.notes, Note(input.text)))
     return phase
 
@@ -281,7 +281,9 @@ def _at_limit(draft: _Draft) -> bool:
 def _stop_at_limit(draft: _Draft) -> Phase:
     error = f"it reached its limit of {draft.context.max_iterations} model requests"
     if not draft.context.is_child:
-        draft.do(FinishTurn("max_turn_requests", limit=Reached(f"{error} for one prompt", "limits.turnIterations")))
+        draft.do(
+            FinishTurn("max_turn_requests", limit=LimitReached(f"{error} for one prompt", "limits.turnIterations"))
+        )
         return Idle()
     return _end(draft, Failed(FailureReason.BUDGET_EXCEEDED, error, draft.state.last_text))
 
@@ -371,14 +373,14 @@ def _decide(draft: _Draft, uses: tuple[ToolUse, ...]) -> ToolExecuting:
 @_on(ToolExecuting, CallsDecided, to=(ToolExecuting, *_ROUND_OVER))
 def _decided(draft: _Draft, phase: ToolExecuting, input: CallsDecided) -> Phase:
     _expect(input.effect, phase.deciding)
-    if set(input.verdicts) != {call.use.id for call in phase.calls}:
+    if set(input.decisions) != {call.use.id for call in phase.calls}:
         raise InvalidTransition("the gate must decide every call of the reply, and no other")
-    return _advance(draft, tuple(_judged(draft, call, input.verdicts[call.use.id]) for call in phase.calls))
+    return _advance(draft, tuple(_judged(draft, call, input.decisions[call.use.id]) for call in phase.calls))
 
 
-@_on(ToolExecuting, QuestionAnswered, to=(ToolExecuting, AwaitingSubAgents, *_ROUND_OVER))
-def _answered(draft: _Draft, phase: ToolExecuting, input: QuestionAnswered) -> Phase:
-    call = _by_effect(phase.calls, Asking, input.effect)
+@_on(ToolExecuting, PermissionAnswered, to=(ToolExecuting, AwaitingSubAgents, *_ROUND_OVER))
+def _answered(draft: _Draft, phase: ToolExecuting, input: PermissionAnswered) -> Phase:
+    call = _by_effect(phase.calls, AwaitingApproval, input.effect)
     return _advance(draft, _put(phase.calls, _judged(draft, call, input.verdict)))
 
 
@@ -388,8 +390,8 @@ def _completed(draft: _Draft, phase: ToolExecuting, input: ToolCompleted) -> Pha
     return _advance(draft, _put(phase.calls, _tool_done(draft, call, input)))
 
 
-@_on(ToolExecuting, SpawnAgentsComplete, to=(ToolExecuting, AwaitingSubAgents, *_ROUND_OVER))
-def _spawned(draft: _Draft, phase: ToolExecuting, input: SpawnAgentsComplete) -> Phase:
+@_on(ToolExecuting, ChildrenStarted, to=(ToolExecuting, AwaitingSubAgents, *_ROUND_OVER))
+def _spawned(draft: _Draft, phase: ToolExecuting, input: ChildrenStarted) -> Phase:
     call = _by_effect(phase.calls, Running, input.effect)
     return _advance(draft, _put(phase.calls, _opened(draft, phase.calls, call, input)))
 
@@ -400,17 +402,17 @@ def _child_ended(draft: _Draft, phase: ToolExecuting | AwaitingSubAgents, input:
     return _advance(draft, _put(phase.calls, _collected(draft, phase.calls, input.outcome)))
 
 
-def _judged(draft: _Draft, call: Call, verdict: Verdict) -> Call:
+def _judged(draft: _Draft, call: Call, verdict: CallDecision) -> Call:
     match verdict:
-        case Allowed(edited, notes):
+        case CallAllowed(edited, notes):
             draft.change(notes=(*draft.state.notes, *notes))
             use = call.use if edited is None else replace(call.use, input=edited)
-            return replace(call, use=use, progress=Waiting(ready=True))
-        case NeedsAnswer():
+            return replace(call, use=use, progress=NotStarted(ready=True))
+        case CallNeedsApproval():
             effect = draft.new_id()
-            draft.do(AskUser(effect, call.use))
-            return replace(call, progress=Asking(effect))
-        case Refused(text):
+            draft.do(RequestPermission(effect, call.use))
+            return replace(call, progress=AwaitingApproval(effect))
+        case CallDenied(text):
             return _done(draft, call, Done(ToolResult(call.use.id, text, is_error=True), CallStatus.FAILED))
 
 
@@ -419,8 +421,8 @@ def _tool_done(draft: _Draft, call: Call, input: ToolCompleted) -> Call:
     return _done(draft, call, Done(result, CallStatus.FAILED if input.is_error else CallStatus.COMPLETED))
 
 
-def _opened(draft: _Draft, calls: tuple[Call, ...], call: Call, input: SpawnAgentsComplete) -> Call:
-    if call.kind is not CallKind.DOOR or input.tool_use_id != call.use.id:
+def _opened(draft: _Draft, calls: tuple[Call, ...], call: Call, input: ChildrenStarted) -> Call:
+    if call.kind is not CallKind.DELEGATION or input.tool_use_id != call.use.id:
         raise InvalidTransition(f"the children of {input.tool_use_id} are no answer to {call.use.id}")
     if input.immediate is not None:
         return _done(draft, call, Done(ToolResult(call.use.id, input.immediate), CallStatus.COMPLETED))
@@ -442,7 +444,7 @@ def _collected(draft: _Draft, calls: tuple[Call, ...], outcome: Outcome) -> Call
             progress = replace(progress, pending=pending, completed=(*progress.completed, outcome))
             if pending:
                 return replace(call, progress=progress)
-            return _done(draft, call, door_result(call.use.id, progress, draft.context.aggregate_bytes))
+            return _done(draft, call, delegation_result(call.use.id, progress, draft.context.aggregate_bytes))
     raise InvalidTransition(f"no door waits for agent {outcome.agent_id}")
 
 
@@ -467,13 +469,15 @@ def _start_ready(draft: _Draft, calls: tuple[Call, ...]) -> tuple[Call, ...]:
     any_open = exclusive_open = False
     for waiting in calls:
         call = waiting
-        blocked = {CallKind.DOOR: False, CallKind.CONCURRENT: exclusive_open, CallKind.EXCLUSIVE: any_open}[call.kind]
-        if call.progress == Waiting(ready=True) and not blocked:
+        blocked = {CallKind.DELEGATION: False, CallKind.CONCURRENT: exclusive_open, CallKind.EXCLUSIVE: any_open}[
+            call.kind
+        ]
+        if call.progress == NotStarted(ready=True) and not blocked:
             effect = draft.new_id()
-            make = SpawnAgents if call.kind is CallKind.DOOR else RunTool
+            make = StartChildren if call.kind is CallKind.DELEGATION else RunTool
             draft.do(ReportCall(call.use, CallStatus.IN_PROGRESS), make(effect, call.use))
             call = replace(call, progress=Running(effect))
-        if call.open and call.kind is not CallKind.DOOR:
+        if call.open and call.kind is not CallKind.DELEGATION:
             any_open = True
             exclusive_open = exclusive_open or call.kind is CallKind.EXCLUSIVE
         started.append(call)
@@ -506,7 +510,9 @@ def _cancel_request(draft: _Draft, phase: LlmRequesting | RetryWaiting | Checkin
 
 @_on((ToolExecuting, AwaitingSubAgents), UserCancel, to=(Cancelling,))
 def _cancel_calls(draft: _Draft, phase: ToolExecuting | AwaitingSubAgents, input: UserCancel) -> Phase:
-    outstanding = {call.progress.effect for call in phase.calls if isinstance(call.progress, Asking | Running)}
+    outstanding = {
+        call.progress.effect for call in phase.calls if isinstance(call.progress, AwaitingApproval | Running)
+    }
     if isinstance(phase, ToolExecuting) and phase.deciding is not None:
         outstanding.add(phase.deciding)
     if outstanding:
@@ -560,14 +566,14 @@ def _checked_late(draft: _Draft, phase: Cancelling, input: AnswerChecked) -> Pha
 
 @_on(Cancelling, CallsDecided, to=_STOPPED)
 def _decided_late(draft: _Draft, phase: Cancelling, input: CallsDecided) -> Phase:
-    if not phase.calls or any(call.progress != Waiting() for call in phase.calls):
+    if not phase.calls or any(call.progress != NotStarted() for call in phase.calls):
         raise InvalidTransition("no calls were being decided")
     return _acknowledge(draft, phase, input.effect)
 
 
-@_on(Cancelling, QuestionAnswered, to=(Cancelling, *_STOPPED))
-def _answered_late(draft: _Draft, phase: Cancelling, input: QuestionAnswered) -> Phase:
-    call = _by_effect(phase.calls, Asking, input.effect)
+@_on(Cancelling, PermissionAnswered, to=(Cancelling, *_STOPPED))
+def _answered_late(draft: _Draft, phase: Cancelling, input: PermissionAnswered) -> Phase:
+    call = _by_effect(phase.calls, AwaitingApproval, input.effect)
     calls = _put(phase.calls, _judged(draft, call, input.verdict))
     return _acknowledge(draft, replace(phase, calls=calls), input.effect)
 
@@ -579,8 +585,8 @@ def _completed_late(draft: _Draft, phase: Cancelling, input: ToolCompleted) -> P
     return _acknowledge(draft, replace(phase, calls=calls), input.effect)
 
 
-@_on(Cancelling, SpawnAgentsComplete, to=(Cancelling, *_STOPPED))
-def _spawned_late(draft: _Draft, phase: Cancelling, input: SpawnAgentsComplete) -> Phase:
+@_on(Cancelling, ChildrenStarted, to=(Cancelling, *_STOPPED))
+def _spawned_late(draft: _Draft, phase: Cancelling, input: ChildrenStarted) -> Phase:
     call = _opened(draft, phase.calls, _by_effect(phase.calls, Running, input.effect), input)
     if pending := _pending(call):
         draft.do(CancelSubAgents(pending, _cascade(phase.reason)))
@@ -626,20 +632,20 @@ def _interrupted(draft: _Draft, call: Call, output: str = "") -> Call:
     match call.progress:
         case Done():
             return call
-        case _ if call.kind is CallKind.DOOR:
+        case _ if call.kind is CallKind.DELEGATION:
             text = CANCELLED_WITH_PARENT
         case Running():
             text = "Interrupted: the turn was cancelled while this call ran; it may have taken effect in part."
             if output:
                 text = f"{text} Its output until then:\n{output}"
-        case Asking():
+        case AwaitingApproval():
             text = "Not run: interrupted while it waited for the user's approval; nobody denied it."
         case _:
             text = "Not run: interrupted before it started."
     return _done(draft, call, Done(ToolResult(call.use.id, text, is_error=True), CallStatus.CANCELLED))
 
 
-def _cancelled(draft: _Draft, reason: CancelReason, limit: Reached | None) -> Cancelled | Failed:
+def _cancelled(draft: _Draft, reason: CancelReason, limit: LimitReached | None) -> Cancelled | Failed:
     partial = draft.state.last_text
     match reason:
         case CancelReason.TIMEOUT:
@@ -662,11 +668,11 @@ def _expect(given: EffectId, wanted: EffectId | None) -> None:
         raise InvalidTransition(f"effect {given} is not outstanding")
 
 
-def _by_effect(calls: tuple[Call, ...], progress: type[Asking] | type[Running], effect: EffectId) -> Call:
+def _by_effect(calls: tuple[Call, ...], progress: type[AwaitingApproval] | type[Running], effect: EffectId) -> Call:
     for call in calls:
         if isinstance(call.progress, progress) and call.progress.effect == effect:
             return call
-    raise InvalidTransition(f"no call is {progress.__name__.lower()} by effect {effect}")
+    raise InvalidTransition(f"effect {effect} is not outstanding")
 
 
 def _put(calls: tuple[Call, ...], changed: Call) -> tuple[Call, ...]:

@@ -4,9 +4,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from deputy_agents.definition import Access, Definition
 from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.describe import describe
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import AgentInfo, AgentRef
 from deputy_agents.domain.ids import new_id
@@ -21,7 +22,7 @@ from deputy_agents.run.system_prompt import system_prompt
 from deputy_agents.session.restore import Past
 from deputy_agents.tool.agents import GetAgent, ListAgents, Todo
 from deputy_agents.tool.code import NEEDS
-from deputy_agents.tool.delegate import DOORS, SESSION_TOOLS, Door, SpawnSpec, doors, lowered
+from deputy_agents.tool.delegate import DELEGATION_TOOLS, SESSION_TOOLS, DelegationTool, SpawnSpec, doors, lowered
 from deputy_agents.tool.registry import READ_ONLY, Registry, code_tools, command_tools, file_tools, web_tools
 from deputy_agents.tool.report import SubmitError, SubmitResult
 from deputy_agents.tool.skill import UseSkill
@@ -31,7 +32,7 @@ _WEB = frozenset(tool.spec.name for tool in web_tools(Fetcher()))
 TOOL_NAMES = frozenset(
     (
         *(tool.spec.name for tool in (*file_tools(), *code_tools(), *command_tools())),
-        *(*_WEB, *DOORS, *SESSION_TOOLS, "skill", "submit_result", "submit_error"),
+        *(*_WEB, *DELEGATION_TOOLS, *SESSION_TOOLS, "skill", "submit_result", "submit_error"),
     )
 )
 """Every tool that a definition can name."""
@@ -142,7 +143,7 @@ class Builder:
             tools={**tools, **opened},
             context=Context(
                 is_child=parent is not None,
-                doors=frozenset(opened),
+                delegation_tools=frozenset(opened),
                 concurrent=READ_ONLY | {*SESSION_TOOLS, "skill"},
                 max_iterations=definition.max_iterations if parent else settings.limits.turn_iterations,
                 attempts=settings.retry.attempts,
@@ -165,15 +166,15 @@ class Builder:
             tools.pop(name, None)
         tools |= {name: tool for name, tool in self._session.items() if definition.allows(name) or info.depth == 0}
         if info.access is not Access.READ_ONLY:
-            shared = self._host.server_tools()
+            shared = self._host.mcp_tools()
             given = {name: tool for name, tool in shared.items() if parent is None or name in parent.tools}
-            given |= self._host.server_tools(definition.name)
+            given |= self._host.mcp_tools(definition.name)
             tools |= {name: tool for name, tool in given.items() if definition.allows(name)}
         if self._library.skills and "skill" not in definition.disallowed_tools:
             tools["skill"] = self._skill
         return tools if parent is None else {**tools, **self._reports}
 
-    def _doors(self, info: AgentInfo, definition: Definition) -> dict[str, Door]:
+    def _doors(self, info: AgentInfo, definition: Definition) -> dict[str, DelegationTool]:
         """The doors of the primary are those that its definition allows; a child has those that its definition lists,
         while its depth allows, and a child that only reads has none."""
         settings = self._settings.agents
@@ -189,7 +190,9 @@ class Builder:
     def _prompt(self, info: AgentInfo, definition: Definition, cwd: Path, tools: Collection[str]) -> str:
         places = self._host.workspace
         known = self._catalogue.subagents()
-        opened = any(name in tools for name in DOORS) or any(one.name in tools for one in self._catalogue.typed())
+        opened = any(name in tools for name in DELEGATION_TOOLS) or any(
+            one.name in tools for one in self._catalogue.typed()
+        )
         sections = (
             system_prompt(definition, cwd, places.roots, places.further, info.access, is_child=info.depth > 0),
             told_instructions(self._library.instructions(cwd)),

@@ -13,7 +13,7 @@ from deputy_agents.domain.file_change import FileChange
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.files.undo import Conflict, without
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.ports import ChangesOver
+from deputy_agents.ports.store import ChangesOver
 
 MAX_CHARS = 64 * 1024 * 1024
 """Characters of texts that one session keeps; beyond it the oldest changes cannot be taken back any more."""
@@ -27,7 +27,7 @@ class Reverted:
     conflicts: tuple[tuple[str, str], ...]
 
 
-class Changes:
+class ChangeTracker:
     """What the agents of one session have changed in ``workspace``, in the order in which they did. ``log`` stores it;
     of a session that ``is_new`` there is nothing from earlier processes."""
 

@@ -16,15 +16,15 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.definition import Definition, Problem, short_path
+from deputy_agents.definition.definition import Definition
 from deputy_agents.domain.event import (
     Batch,
     CallStatus,
     CommandPreview,
     Option,
     OptionKind,
+    PermissionRequest,
     Preview,
-    Question,
     TextPreview,
     ToolCallStarted,
     ToolCallUpdated,
@@ -32,15 +32,19 @@ from deputy_agents.domain.event import (
 )
 from deputy_agents.domain.event import ResolvedBy as By
 from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.problem import Problem
+from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind
+from deputy_agents.files.paths import short_path
+from deputy_agents.guidance.mcp_config import read_servers
+from deputy_agents.guidance.mcp_entry import EDITOR, SETTINGS, ServerEntry, Source
 from deputy_agents.guidance.workspace_settings import Written
-from deputy_agents.mcp import EDITOR, SETTINGS, Offer, ServerEntry, ServerState, Source
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.mcp.config import read_servers
 from deputy_agents.mcp.connection import Connection
 from deputy_agents.mcp.prompt import ServerPrompt
+from deputy_agents.mcp.server_state import Offer, ServerState
 from deputy_agents.mcp.tool import ResourceTool, ServerTool
-from deputy_agents.permission.decide import AccessRequest, Action, Decision, Effect, decide
-from deputy_agents.permission.inbox import Resolution
+from deputy_agents.permission.decide import Decision, decide
+from deputy_agents.permission.inbox import PermissionOutcome
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import Tool
@@ -105,7 +109,7 @@ class ServerStatus:
     offer: Offer
 
 
-class Servers:
+class McpServers:
     """``named`` says who names servers, the first of one name counts; ``.mcp.json`` in ``roots`` comes last. ``folder``
     is where they run; the user's answers are kept for it in ``approvals``. ``changed`` is called when a server has
     come, has gone, or has other tools."""
@@ -225,8 +229,8 @@ class Servers:
 
     async def _consider(self, server: _Server, primary: Agent) -> None:
         decision = self._decision(server, primary)
-        allowed: bool | None = decision.effect is Effect.ALLOW
-        if decision.effect is Effect.ASK:
+        allowed: bool | None = decision.kind is DecisionKind.ALLOW
+        if decision.kind is DecisionKind.ASK:
             stored = partial(self._approvals.of, self._folder, server.entry)
             allowed = await to_thread.run_sync(stored, abandon_on_cancel=True)
             if allowed is None and server.entry.source.own and decision.rule is None:
@@ -236,21 +240,31 @@ class Servers:
         if allowed:
             self._run(server)
         elif allowed is not None:
-            denied = decision.effect is Effect.DENY
+            denied = decision.kind is DecisionKind.DENY
             self._refuse(server, decision.reason if denied else "you have said that it must not run", known=not denied)
 
     async def _ask(self, server: _Server, primary: Agent) -> None:
         decision = self._decision(server, primary)
-        question = _question(server.entry, primary, self._folder, decision.reason if decision.rule else "")
-        call_id = question.tool_call_id
+        permission_request = _question(server.entry, primary, self._folder, decision.reason if decision.rule else "")
+        call_id = permission_request.tool_call_id
         say(
             self._host,
             primary,
-            ToolCallStarted(call_id, TOOL, question.title, question.kind, CallStatus.PENDING, question.input, ()),
+            ToolCallStarted(
+                call_id,
+                TOOL,
+                permission_request.title,
+                permission_request.kind,
+                CallStatus.PENDING,
+                permission_request.input,
+                (),
+            ),
         )
         with server.scope:
-            resolution = await self._host.inbox.ask(question, primary.run, lambda: self._by_rule(server, primary))
-            await self._answered(server, question, resolution)
+            resolution = await self._host.inbox.ask(
+                permission_request, primary.run, lambda: self._by_rule(server, primary)
+            )
+            await self._answered(server, permission_request, resolution)
         if server.connection is not None:
             say(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
             await server.connection.settled.wait()
@@ -258,15 +272,17 @@ class Servers:
         done = CallStatus.COMPLETED if status.state is ServerState.READY else CallStatus.FAILED
         say(self._host, primary, ToolCallUpdated(call_id, done, _outcome(status)))
 
-    def _by_rule(self, server: _Server, primary: Agent) -> Resolution | None:
+    def _by_rule(self, server: _Server, primary: Agent) -> PermissionOutcome | None:
         now = self._decision(server, primary)
-        if now.effect is Effect.ASK:
+        if now.kind is DecisionKind.ASK:
             return None
-        return Resolution(By.RULE, allowed=now.effect is Effect.ALLOW, decision=now.reason)
+        return PermissionOutcome(By.RULE, allowed=now.kind is DecisionKind.ALLOW, decision=now.reason)
 
-    async def _answered(self, server: _Server, question: Question, resolution: Resolution) -> None:
+    async def _answered(
+        self, server: _Server, permission_request: PermissionRequest, resolution: PermissionOutcome
+    ) -> None:
         option = resolution.option
-        if resolution.input is not None and resolution.input != question.input:
+        if resolution.input is not None and resolution.input != permission_request.input:
             why = "what is started cannot be changed by the answer; change it where it is named"
             self._refuse(server, why, known=False)
             return
@@ -354,8 +370,8 @@ def _outcome(status: ServerStatus) -> str:
     return f"The MCP server {status.entry.name} does not run: {status.problem.rstrip('.')}."
 
 
-def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> Question:
-    return Question(
+def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> PermissionRequest:
+    return PermissionRequest(
         request_id=new_id(),
         agent=primary.ref,
         batch=Batch(new_id(), 0, 1),

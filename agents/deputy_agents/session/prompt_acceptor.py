@@ -13,17 +13,19 @@ from deputy_agents.guidance.commands import called, filled
 from deputy_agents.guidance.library import Library
 from deputy_agents.run.agent import Host, say
 from deputy_agents.run.driver import Driver
-from deputy_agents.session.mcp_servers import Servers
-from deputy_agents.session.turn_scheduler import Turns
+from deputy_agents.session.mcp_servers import McpServers
+from deputy_agents.session.turn_scheduler import TurnScheduler
 
 READING_GRACE = 5
 """Seconds that may pass until what a prompt calls is there, and then until what it mentions is read."""
 
 
-class Intake:
+class PromptAcceptor:
     """Accepts what people write to ``primary`` of the session ``host``, for its ``turns``."""
 
-    def __init__(self, host: Host, primary: Driver, turns: Turns, servers: Servers, library: Library) -> None:
+    def __init__(
+        self, host: Host, primary: Driver, turns: TurnScheduler, servers: McpServers, library: Library
+    ) -> None:
         self.order = anyio.Lock()
         """Held while a prompt is prepared, and by whoever must not overtake one."""
         self.cancels = 0
@@ -49,7 +51,7 @@ class Intake:
         ``@`` is attached, as is ``attached``, which people do not see of it. Those who call at the same time are
         accepted in the order of their calls, and each in bounded time: what cannot be read by then is left to the
         agent. One that is cancelled before it is accepted, by its caller or because :attr:`cancels` is no longer
-        ``since``, has its turn all the same, which ends as cancelled at once. Raises as :meth:`Turns.take`, and
+        ``since``, has its turn all the same, which ends as cancelled at once. Raises as :meth:`TurnScheduler.take`, and
         InvalidRequest for a text that no model could read, or a call of a server's prompt that gives none."""
         shown = text_of(blocks)
         check_length(shown, "prompt")

@@ -37,7 +37,7 @@ from deputy_agents.domain.outcome import (
 from deputy_agents.domain.settings import Limits
 from deputy_agents.events.numbering import Numbering
 from deputy_agents.events.view import AgentNode, ToolCall, View
-from deputy_agents.ports import HistoryRecord
+from deputy_agents.ports.store import HistoryRecord
 from deputy_agents.run.result import aggregate, background_text, bare
 from deputy_agents.text import bounded, clean
 
@@ -96,7 +96,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class Repaired:
     """What is to be stored so that the session can go on."""
 
     events: Sequence[Event]
@@ -111,7 +111,7 @@ def fold(session_id: str, events: Sequence[Event], histories: Mapping[str, Seque
     return past
 
 
-def mend(past: Past, now: float, limits: Limits) -> Mended:
+def mend(past: Past, now: float, limits: Limits) -> Repaired:
     """Ends what has no end, children before their parents, and gives every tool call its result. ``past`` then is
     what the store will hold. ``limits`` bound the results of children."""
     events: list[Event] = []
@@ -123,7 +123,7 @@ def mend(past: Past, now: float, limits: Limits) -> Mended:
     history = [HistoryRecord(node.info.agent_id, message) for node in past.view.tree() for message in _told(past, node)]
     for line in history:
         past.histories.setdefault(line.agent_id, []).append(line.message)
-    return Mended(events, history)
+    return Repaired(events, history)
 
 
 # -- events --------------------------------------------------------------------------------------------------------
@@ -134,9 +134,9 @@ def _endings(past: Past, node: AgentNode, limits: Limits) -> Iterator[Durable]:
     agent_id = node.info.agent_id
     if node.status.ended:
         return
-    for question in tuple(past.view.questions.values()):
-        if question.agent.agent_id == agent_id:
-            yield PermissionResolved(question.request_id, ResolvedBy.CANCELLED)
+    for request in tuple(past.view.permission_requests.values()):
+        if request.agent.agent_id == agent_id:
+            yield PermissionResolved(request.request_id, ResolvedBy.CANCELLED)
     for call in _calls(past, agent_id, node.run).values():
         if (call.update or call.started).status in _OPEN:
             yield _ended_call(past, node, call, limits)

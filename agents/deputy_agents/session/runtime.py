@@ -12,19 +12,23 @@ from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents.clock import SystemClock
-from deputy_agents.definition import Definition, Mode, PermissionMode
 from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.definition.definition import Definition, Mode
 from deputy_agents.definition.loader import PRIMARY
 from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownAgent, UnknownSession, WrongState
 from deputy_agents.domain.event import AgentFinished, TurnError
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.metrics import Metrics
+from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.settings import Settings
 from deputy_agents.events.view import ToolCall
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.guidance.library import Library
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.ports import Buffers, Claim, Clock, ModelFactory, SessionPage, SessionQuery, SessionRecord, Store
+from deputy_agents.ports.buffers import Buffers
+from deputy_agents.ports.clock import Clock
+from deputy_agents.ports.model import ModelFactory
+from deputy_agents.ports.store import Claim, SessionPage, SessionQuery, SessionRecord, Store
 from deputy_agents.run.slots import Slots
 from deputy_agents.session import restore
 from deputy_agents.session.builder import TOOL_NAMES

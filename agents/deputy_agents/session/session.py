@@ -13,54 +13,59 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from deputy_agents.definition import PermissionMode, Problem
 from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.loader import PRIMARY
 from deputy_agents.domain.errors import InvalidRequest, UnknownAgent, WrongState, check_length
 from deputy_agents.domain.event import (
     AgentStarted,
     DefinitionsChanged,
-    Question,
+    PermissionRequest,
+    QueuedPrompt,
     SessionChanged,
     StatusChanged,
     TurnError,
     TurnStarted,
-    WaitingPrompt,
 )
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.domain.hook import Hook
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block
 from deputy_agents.domain.metrics import Metrics
-from deputy_agents.domain.outcome import AgentStatus, CancelReason, Ending, Reached
+from deputy_agents.domain.outcome import AgentStatus, CancelReason, Ending, LimitReached
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.problem import Problem
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import Budget, Settings
 from deputy_agents.domain.turn import Origin, Turn
 from deputy_agents.editor.completion import Completions
-from deputy_agents.editor.port import Editors
 from deputy_agents.events.event_log import EventLog, Subscription
 from deputy_agents.events.view import AgentNode, Entry, View
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.guidance import SlashCommand
+from deputy_agents.guidance.items import SlashCommand
 from deputy_agents.guidance.library import Library
+from deputy_agents.guidance.mcp_entry import Source
 from deputy_agents.guidance.workspace_settings import Written
-from deputy_agents.mcp import Source
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.permission.decide import Effect, Policy, Rule, meet
+from deputy_agents.permission.decide import Policy, meet
 from deputy_agents.permission.inbox import Inbox
-from deputy_agents.ports import Answer, Clock, Model, ModelFactory, Questioner, SessionRecord, Store
+from deputy_agents.ports.clock import Clock
+from deputy_agents.ports.editor import Editors
+from deputy_agents.ports.model import Model, ModelFactory
+from deputy_agents.ports.permission import PermissionAnswer, PermissionClient
+from deputy_agents.ports.store import SessionRecord, Store
 from deputy_agents.run.agent import Agent, say
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import BackgroundEnded, FinishTurn
+from deputy_agents.run.effect import FinishTurn, Notice
 from deputy_agents.run.slots import Slots
 from deputy_agents.session.builder import Builder
-from deputy_agents.session.change_tracker import Changes, Reverted
-from deputy_agents.session.mcp_servers import Servers, sources, unknown
-from deputy_agents.session.prompt_acceptor import Intake
+from deputy_agents.session.change_tracker import ChangeTracker, Reverted
+from deputy_agents.session.mcp_servers import McpServers, sources, unknown
+from deputy_agents.session.prompt_acceptor import PromptAcceptor
 from deputy_agents.session.restore import Past
-from deputy_agents.session.session_view import Outlook
+from deputy_agents.session.session_view import LiveSessionView
 from deputy_agents.session.supervisor import Supervisor
 from deputy_agents.session.title import renamed, title_of
-from deputy_agents.session.turn_scheduler import Turns
+from deputy_agents.session.turn_scheduler import TurnScheduler
 from deputy_agents.shell.background import Background
 from deputy_agents.text import clean, visible
 from deputy_agents.tool.base import Tool
@@ -109,7 +114,7 @@ class Session:
         numbering = past.numbering if past else None
         self.log = EventLog(record.session_id, shared.store, shared.clock, self.view, numbering)
         self.inbox = Inbox(self.log, tasks, shared.grace)
-        self.changes = Changes(workspace, self.log, is_new=past is None)
+        self.changes = ChangeTracker(workspace, self.log, is_new=past is None)
         self.editors = Editors()
         """Whom agents can ask about the code."""
         self._shared = shared
@@ -121,9 +126,9 @@ class Session:
         self._dropped: set[Rule] = set()
         """Rules of the settings that do not hold here."""
         self.commands = Background(tasks, shared.clock, lambda: self.log.emit(SessionChanged()))
-        self.editor_servers: Sequence[Source] = ()
+        self.editor_mcp_servers: Sequence[Source] = ()
         """MCP servers that the editor names for this session; they count from the next :meth:`refresh`."""
-        self.servers = Servers(
+        self.servers = McpServers(
             self,
             tasks,
             workspace.roots,
@@ -138,8 +143,8 @@ class Session:
         self._primary: Driver = self._supervisor.primary(record.agent_id, Path(record.cwd), record.model, kind)
         if past is not None:
             self._supervisor.restore(past)
-        self._turns = Turns(self, self._primary, tasks, self._turn_begins, self._touch)
-        self._intake = Intake(self, self._primary, self._turns, self.servers, library)
+        self._turns = TurnScheduler(self, self._primary, tasks, self._turn_begins, self._touch)
+        self._intake = PromptAcceptor(self, self._primary, self._turns, self.servers, library)
         self._cancelling = False
         """The user stops everything: the ends of background agents wake nobody."""
 
@@ -223,7 +228,9 @@ class Session:
     def rules(self) -> tuple[Rule, ...]:
         """The rules in force: those of the settings, of the user, of the workspace, then what answers have added."""
         trusted = self.settings.vouched
-        of_workspace = (rule for rule in self.library.workspace.rules if trusted or rule.effect is not Effect.ALLOW)
+        of_workspace = (
+            rule for rule in self.library.workspace.rules if trusted or rule.decision is not DecisionKind.ALLOW
+        )
         given = (*self.settings.permissions.rules, *self.library.own.rules, *of_workspace)
         return (*(rule for rule in given if rule not in self._dropped), *self._rules)
 
@@ -274,7 +281,7 @@ class Session:
         origin: Origin = "user",
         since: int | None = None,
     ) -> Turn:
-        """Accepts a prompt as a person wrote it: see :meth:`Intake.accept`."""
+        """Accepts a prompt as a person wrote it: see :meth:`PromptAcceptor.accept`."""
         return await self._intake.accept(blocks, attached, origin, queue=queue, since=since)
 
     async def ask_about_servers(self) -> None:
@@ -289,7 +296,7 @@ class Session:
     def start_turn(
         self, blocks: Sequence[Block], *, shown: str | None = None, queue: bool = False, origin: Origin = "user"
     ) -> Turn:
-        """Accepts a prompt as the model reads it; ``shown`` is how people see it. Raises as :meth:`Turns.take`."""
+        """Accepts a prompt as the model reads it; ``shown`` is what users see. Raises as :meth:`TurnScheduler.take`."""
         return self._turns.take(blocks, shown, origin, queue=queue)
 
     def unqueue(self, prompt_id: str) -> bool:
@@ -339,7 +346,7 @@ class Session:
         reverted = await self.changes.revert(whose, f"{label}: edits taken back")
         if reverted.files:
             names = ", ".join(visible(path) for path in reverted.files)
-            self._primary.feed(BackgroundEnded(f"The user has taken back the edits that [{label}] made to: {names}"))
+            self._primary.feed(Notice(f"The user has taken back the edits that [{label}] made to: {names}"))
         return reverted
 
     def move(self, roots: Sequence[Path]) -> None:
@@ -349,7 +356,7 @@ class Session:
         for place in (self.workspace, self.catalogue, self.library, self.servers):
             place.roots = tuple(roots)
         names = ", ".join(visible(str(root)) for root in roots)
-        self._primary.feed(BackgroundEnded(f"The user has changed the workspace folders. They are now: {names}"))
+        self._primary.feed(Notice(f"The user has changed the workspace folders. They are now: {names}"))
 
     def steer(self, agent_id: str, text: str) -> None:
         """Tells a running agent something; it reads it after its next tool results, or when its children end.
@@ -364,7 +371,7 @@ class Session:
         check_length(text, "text")
         self._supervisor.steer(agent_id, text)
 
-    def waiting(self) -> tuple[WaitingPrompt, ...]:
+    def waiting(self) -> tuple[QueuedPrompt, ...]:
         """The prompts that wait for the running turn, in order."""
         return self._turns.waiting()
 
@@ -386,11 +393,11 @@ class Session:
             raise UnknownAgent(f"This session has no agent {agent_id}.")
         return self.view.transcript(agent_id, after, limit), self.last_seq
 
-    def questions(self) -> Sequence[Question]:
+    def permission_requests(self) -> Sequence[PermissionRequest]:
         """What waits for the user, in the order of asking."""
-        return self.inbox.questions()
+        return self.inbox.permission_requests()
 
-    def answer(self, request_id: str, answer: Answer) -> bool:
+    def answer(self, request_id: str, answer: PermissionAnswer) -> bool:
         """Settles a question; ``False`` when it was settled before.
 
         Raises:
@@ -402,12 +409,12 @@ class Session:
         """Events numbered above ``after`` (default: from now on). Close the subscription when done."""
         return self.log.subscribe(after)
 
-    def attach(self, questioner: Questioner) -> None:
-        """``questioner`` is asked what is open and what follows."""
-        self.inbox.attach(questioner)
+    def attach(self, client: PermissionClient) -> None:
+        """``client`` is asked what is open and what follows."""
+        self.inbox.attach(client)
 
-    def detach(self, questioner: Questioner) -> None:
-        self.inbox.detach(questioner)
+    def detach(self, client: PermissionClient) -> None:
+        self.inbox.detach(client)
 
     async def flush(self) -> None:
         """Returns when all that has happened is committed and published."""
@@ -431,7 +438,7 @@ class Session:
         of_workspace = self.library.workspace.hooks if self.settings.vouched else ()
         return (*self.settings.hooks, *self.library.own.hooks, *of_workspace)
 
-    def server_tools(self, definition: str = "") -> Mapping[str, Tool]:
+    def mcp_tools(self, definition: str = "") -> Mapping[str, Tool]:
         return self.servers.tools(definition)
 
     def model(self, agent: Agent) -> Model:
@@ -450,8 +457,8 @@ class Session:
         self._keep_rules()
         self.inbox.review()
 
-    def view_of(self, agent: Agent) -> Outlook:
-        return Outlook(self, agent)
+    def session_view(self, agent: Agent) -> LiveSessionView:
+        return LiveSessionView(self, agent)
 
     def changing(
         self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str
@@ -462,10 +469,10 @@ class Session:
 
     def over_budget(self, agent: Agent) -> bool:
         if over := self.settings.budgets.agent.exceeded(agent.usage, len(agent.call_ids), agent.replies):
-            limit = Reached(f"its budget of {over.words} is used up", f"budgets.agent.{over.setting}")
+            limit = LimitReached(f"its budget of {over.words} is used up", f"budgets.agent.{over.setting}")
             self._end_over_budget(agent, limit)
         elif over := self._tree_limit():
-            limit = Reached(f"the session's budget of {over.words} is used up", f"budgets.tree.{over.setting}")
+            limit = LimitReached(f"the session's budget of {over.words} is used up", f"budgets.tree.{over.setting}")
             self._end_over_budget(self._primary.agent, limit)
         return over is not None
 
@@ -497,12 +504,12 @@ class Session:
         """The whole result of an agent's last run."""
         return self._supervisor.agent(agent_id).result
 
-    def _tree_limit(self) -> Reached | None:
+    def _tree_limit(self) -> LimitReached | None:
         """The limit that all agents together have reached; ``None`` while there is something left."""
         tree = self.settings.budgets.tree
         return None if tree == Budget() else tree.exceeded(*self._supervisor.spent())
 
-    def _end_over_budget(self, agent: Agent, limit: Reached) -> None:
+    def _end_over_budget(self, agent: Agent, limit: LimitReached) -> None:
         """Ends one agent; with the primary everything."""
         if agent.is_child:
             self._supervisor.begin_cancel([agent.id], CancelReason.BUDGET, limit)
@@ -514,7 +521,7 @@ class Session:
         with anyio.move_on_after(seconds):
             await turn.result()
         if self._turns.running is turn:
-            limit = Reached(f"the session's budget of {seconds:g} s per turn is used up", "budgets.tree.seconds")
+            limit = LimitReached(f"the session's budget of {seconds:g} s per turn is used up", "budgets.tree.seconds")
             self._end_over_budget(self._primary.agent, limit)
 
     async def serve(self, *, task_status: TaskStatus[None]) -> None:
@@ -572,7 +579,7 @@ class Session:
     def _named_servers(self) -> Sequence[Source]:
         of_workspace = self.library.workspace if self.settings.trusted else Written()
         definitions = self.catalogue.definitions.values()
-        return sources(self.settings.mcp_servers, self.library.own, of_workspace, definitions, self.editor_servers)
+        return sources(self.settings.mcp_servers, self.library.own, of_workspace, definitions, self.editor_mcp_servers)
 
     def _servers_changed(self) -> None:
         """Other tools are there now: the primary has them from its next request on."""

@@ -21,7 +21,7 @@ class Watched(Host, Protocol):
     async def flush(self) -> None: ...
 
 
-class Outlook:
+class LiveSessionView:
     """Implements :class:`deputy_agents.tool.base.SessionView` for ``agent``."""
 
     def __init__(self, session: Watched, agent: Agent) -> None:

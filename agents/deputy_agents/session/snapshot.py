@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from deputy_agents.domain.errors import UnknownAgent
-from deputy_agents.domain.event import Question, WaitingPrompt
+from deputy_agents.domain.event import PermissionRequest, QueuedPrompt
 from deputy_agents.events.view import AgentNode, Entry, View
-from deputy_agents.ports import SessionRecord
+from deputy_agents.ports.store import SessionRecord
 
 
 class Reading(Protocol):
@@ -25,9 +25,9 @@ class Reading(Protocol):
 
     def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]: ...
 
-    def questions(self) -> Sequence[Question]: ...
+    def permission_requests(self) -> Sequence[PermissionRequest]: ...
 
-    def waiting(self) -> Sequence[WaitingPrompt]: ...
+    def waiting(self) -> Sequence[QueuedPrompt]: ...
 
 
 class Snapshot:
@@ -57,10 +57,10 @@ class Snapshot:
             raise UnknownAgent(f"This session has no agent {agent_id}.")
         return self.view.transcript(agent_id, after, limit), self.view.last_seq
 
-    def questions(self) -> Sequence[Question]:
+    def permission_requests(self) -> Sequence[PermissionRequest]:
         """None: they are asked, and can be answered, in the other process alone."""
         return ()
 
-    def waiting(self) -> Sequence[WaitingPrompt]:
+    def waiting(self) -> Sequence[QueuedPrompt]:
         """None that is known here: prompts that wait are not stored."""
         return ()

@@ -26,15 +26,15 @@ from deputy_agents.domain.outcome import (
     Ending,
     Failed,
     FailureReason,
+    LimitReached,
     Outcome,
-    Reached,
 )
 from deputy_agents.editor import references
 from deputy_agents.events.view import AgentNode
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import BackgroundEnded, Steered, SubAgentResult, UserCancel, UserPrompt
+from deputy_agents.run.effect import Notice, Steered, SubAgentResult, UserCancel, UserPrompt
 from deputy_agents.run.result import background_text, told
 from deputy_agents.run.slots import Slot, Slots
 from deputy_agents.run.state import Idle
@@ -242,7 +242,7 @@ class Supervisor:
             child.done.set()
         await child.door.wait()
         if child.spec.background:
-            child.parent.feed(BackgroundEnded(background_text(outcome)))
+            child.parent.feed(Notice(background_text(outcome)))
             self._host.background_ended(child.parent.agent)
         else:
             child.parent.feed(SubAgentResult(outcome))
@@ -352,10 +352,12 @@ class Supervisor:
         """The live children of an agent."""
         return [child_id for child_id, child in self._children.items() if child.parent.agent.id == agent_id]
 
-    def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason, limit: Reached | None = None) -> None:
+    def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason, limit: LimitReached | None = None) -> None:
         self._tasks.start_soon(self._cancel_all, agent_ids, reason, limit)
 
-    async def _cancel_all(self, agent_ids: Sequence[str], reason: CancelReason, limit: Reached | None = None) -> None:
+    async def _cancel_all(
+        self, agent_ids: Sequence[str], reason: CancelReason, limit: LimitReached | None = None
+    ) -> None:
         """Ends several; returns when they have stopped. The last go first: they wait in the queue, and must not start
         because those before them end. Hundreds hold up nobody."""
         async with anyio.create_task_group() as tasks:
@@ -365,7 +367,7 @@ class Supervisor:
                     await anyio.lowlevel.checkpoint()
 
     async def cancel(
-        self, agent_id: str, reason: CancelReason = CancelReason.USER, limit: Reached | None = None
+        self, agent_id: str, reason: CancelReason = CancelReason.USER, limit: LimitReached | None = None
     ) -> bool:
         """Ends one child and all below it; returns when they have stopped. ``False`` when it had ended, or was being
         cancelled already.
@@ -395,9 +397,9 @@ class Supervisor:
     async def _watch_the_clock(self, child: _Child) -> None:
         await child.deadline.passed()
         time = f"{child.deadline.seconds:g} s"
-        limit = Reached(f"it ran past its time limit of {time}")
+        limit = LimitReached(f"it ran past its time limit of {time}")
         if child.late is CancelReason.BUDGET:
-            limit = Reached(f"its budget of {time} is used up", "budgets.agent.seconds")
+            limit = LimitReached(f"its budget of {time} is used up", "budgets.agent.seconds")
         await self.cancel(child.agent.id, child.late, limit)
 
 

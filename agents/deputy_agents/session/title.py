@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.ports import SessionRecord
+from deputy_agents.ports.store import SessionRecord
 from deputy_agents.text import clean, cut
 
 LENGTH = 60

@@ -7,15 +7,15 @@ import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest, Overloaded, WrongState
-from deputy_agents.domain.event import PromptQueue, StatusChanged, TurnError, TurnFinished, WaitingPrompt
+from deputy_agents.domain.event import PromptQueue, QueuedPrompt, StatusChanged, TurnError, TurnFinished
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Image, Message, Text, Usage, text_of
-from deputy_agents.domain.outcome import AgentStatus, CancelReason, Reached
+from deputy_agents.domain.outcome import AgentStatus, CancelReason, LimitReached
 from deputy_agents.domain.turn import Origin, Turn, TurnResult
 from deputy_agents.run.agent import Host, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
-from deputy_agents.run.hook_runner import SEND_BACK, Hooking
+from deputy_agents.run.hook_runner import SEND_BACK, HookRunner
 from deputy_agents.run.state import Cancelling
 from deputy_agents.text import cut, visible
 
@@ -23,7 +23,7 @@ MAX_SAID = 300
 """Characters of what a hook printed that the user is told."""
 
 
-class Turns:
+class TurnScheduler:
     """One turn at a time of ``primary``, which belongs to ``host``. ``begins`` is called when a turn does, before its
     prompt reaches the agent; ``rests`` when none follows the one that has ended."""
 
@@ -47,9 +47,9 @@ class Turns:
         """Hooks run at the end of a turn."""
         return bool(self._hooking)
 
-    def waiting(self) -> tuple[WaitingPrompt, ...]:
+    def waiting(self) -> tuple[QueuedPrompt, ...]:
         """The prompts that wait for the running turn, in order."""
-        return tuple(WaitingPrompt(turn.turn_id, turn.text, turn.pictures) for turn in self._queue)
+        return tuple(QueuedPrompt(turn.turn_id, turn.text, turn.pictures) for turn in self._queue)
 
     @staticmethod
     def check(blocks: Sequence[Block]) -> tuple[Block, ...]:
@@ -112,7 +112,7 @@ class Turns:
         turn.settle(TurnResult("cancelled", Usage()))
         return True
 
-    async def cancel(self, reason: CancelReason, limit: Reached | None = None) -> bool:
+    async def cancel(self, reason: CancelReason, limit: LimitReached | None = None) -> bool:
         """Ends the running turn with the children that it waits for, and hooks at the end of one; returns when they
         have stopped. ``False`` when there is none."""
         hooking = await self._end_hooking()
@@ -189,7 +189,7 @@ class Turns:
     async def _end_hooks(self, turn: Turn, outcome: TurnResult) -> None:
         """Runs the hooks at the end of a turn. One that says so sends the agent back to work, once for each prompt."""
         agent = self._primary.agent
-        failed = await Hooking(agent, self._host).turn_end(outcome.stop_reason, self._primary.state.last_text)
+        failed = await HookRunner(agent, self._host).turn_end(outcome.stop_reason, self._primary.state.last_text)
         words = "\n\n".join(f"The hook {one.name} says:\n{one.said}" for one in failed if one.code == SEND_BACK)
         if words and turn.origin == "user" and self.running is None and not self.closed:
             turn.sent_back = self.wake(words)

@@ -8,7 +8,8 @@ import anyio
 
 from deputy_agents.domain.errors import StoreError, UnknownSession, WrongState
 from deputy_agents.domain.settings import Settings
-from deputy_agents.ports import Clock, SessionQuery, SessionRecord, Store
+from deputy_agents.ports.clock import Clock
+from deputy_agents.ports.store import SessionQuery, SessionRecord, Store
 
 logger = logging.getLogger(__name__)
 

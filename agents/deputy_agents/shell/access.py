@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.workspace import is_secret
-from deputy_agents.permission.rule import AccessRequest, Action, escaped
+from deputy_agents.permission.rule_patterns import escaped
 from deputy_agents.shell.inner import inner
 from deputy_agents.shell.parse import Command, Opaque, Part, Redirect, Statement, parse
 from deputy_agents.shell.word import Word

@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents.domain.errors import InvalidRequest, ToolError
 from deputy_agents.domain.ids import new_id
-from deputy_agents.ports import Clock
+from deputy_agents.ports.clock import Clock
 from deputy_agents.shell.output import Output
 from deputy_agents.shell.process import Guarded, Launch, guarded
 
@@ -25,7 +25,7 @@ OUTPUT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundCommand:
+class BackgroundProcess:
     """``code`` is ``None`` while it runs; negative, it is the signal that ended it."""
 
     process_id: str
@@ -39,7 +39,7 @@ class BackgroundCommand:
 
 @dataclass(slots=True)
 class _Entry:
-    command: BackgroundCommand
+    command: BackgroundProcess
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     gone: anyio.Event = field(default_factory=anyio.Event)
     output: Output = field(default_factory=lambda: Output(OUTPUT))
@@ -55,11 +55,11 @@ class Background:
         self._changed = changed
         self._entries: dict[str, _Entry] = {}
 
-    def list(self, agent_id: str | None = None) -> Sequence[BackgroundCommand]:
+    def list(self, agent_id: str | None = None) -> Sequence[BackgroundProcess]:
         """In the order of their starts; of one agent, or of all."""
         return [e.command for e in self._entries.values() if agent_id in (None, e.command.agent_id)]
 
-    def get(self, process_id: str) -> BackgroundCommand:
+    def get(self, process_id: str) -> BackgroundProcess:
         """The state of one.
 
         Raises:
@@ -75,7 +75,7 @@ class Background:
         """
         return self._entry(process_id).output.text(half)
 
-    async def start(self, agent_id: str, launch: Launch, timeout: float | None = None) -> BackgroundCommand:
+    async def start(self, agent_id: str, launch: Launch, timeout: float | None = None) -> BackgroundProcess:
         """Starts a command, and returns when it runs. It may take ``timeout`` seconds.
 
         Raises:
@@ -83,7 +83,7 @@ class Background:
         """
         if sum(1 for entry in self._entries.values() if entry.command.code is None) >= MOST:
             raise ToolError(f"{MOST} background commands run already; stop one of them first.")
-        entry = _Entry(BackgroundCommand(new_id(), agent_id, launch.text, launch.shown_cwd, self._clock.time()))
+        entry = _Entry(BackgroundProcess(new_id(), agent_id, launch.text, launch.shown_cwd, self._clock.time()))
         failed = await self._tasks.start(self._run, entry, launch, timeout)
         if failed is not None:
             raise failed

@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from deputy_agents.domain import event as ev
 from deputy_agents.domain import message as msg
-from deputy_agents.permission.rule import Rule
+from deputy_agents.domain.rule import Rule
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +58,13 @@ BLOCKS: Mapping[str, type[msg.Block]] = {
 }
 
 _NAMES = {body: name for name, body in EVENTS.items()}
+
+STORED_FIELDS: Mapping[type[object], Mapping[str, str]] = {
+    ev.PermissionRequested: {"request": "question"},
+    Rule: {"decision": "effect"},
+}
+"""Fields that are stored under another name than the class gives them. A stored name never changes."""
+
 _CUTS = (64 * 1024, 4 * 1024, 256)
 """Lengths to which texts are cut, one after the other, until an event fits."""
 
@@ -86,9 +93,11 @@ def decode_event(name: str, stored: str) -> ev.Body:
     if kind is None:
         return ev.Unknown(name)
     try:
+        if kind in STORED_FIELDS:
+            return cast("ev.Durable", _adapter(kind).validate_python(_loaded(kind, json.loads(stored))))
         return cast("ev.Durable", _adapter(kind).validate_json(stored))
-    except ValidationError as error:
-        logger.warning("a stored event %r cannot be read: %d faults", name, error.error_count())
+    except ValueError as error:
+        logger.warning("stored event %r cannot be read: %s", name, type(error).__name__)
         return ev.Unknown(name)
 
 
@@ -120,14 +129,16 @@ def _block(plain: Mapping[str, object]) -> msg.Block | None:
 
 
 def encode_rules(rules: Sequence[Rule]) -> str:
-    return _adapter(tuple[Rule, ...]).dump_json(tuple(rules)).decode()
+    plain = _adapter(tuple[Rule, ...]).dump_python(tuple(rules), mode="json")
+    return to_json([_stored(Rule, rule) for rule in plain]).decode()
 
 
 def decode_rules(stored: str) -> tuple[Rule, ...]:
     """The rules; none when they cannot be read, so that more is asked and not less. Never raises."""
     try:
-        return cast("tuple[Rule, ...]", _adapter(tuple[Rule, ...]).validate_json(stored))
-    except ValidationError:
+        rules = [_loaded(Rule, rule) for rule in json.loads(stored)]
+        return cast("tuple[Rule, ...]", _adapter(tuple[Rule, ...]).validate_python(rules))
+    except (ValueError, TypeError):
         logger.warning("stored rules cannot be read")
         return ()
 
@@ -145,12 +156,29 @@ def _sparing(block: msg.Block, redact: Redact) -> Redact:
 def _json(value: object, redact: Redact) -> bytes:
     adapter = _adapter(type(value))
     try:
-        return (
-            adapter.dump_json(value) if redact is as_it_is else to_json(redact(adapter.dump_python(value, mode="json")))
-        )
+        if redact is as_it_is and type(value) not in STORED_FIELDS:
+            return adapter.dump_json(value)
+        return to_json(redact(_stored(type(value), adapter.dump_python(value, mode="json"))))
     except PydanticSerializationError:
         # Halves of surrogate pairs, which a model can make and no encoding can hold.
-        return to_json(redact(_sound(adapter.dump_python(value))))
+        return to_json(redact(_stored(type(value), _sound(adapter.dump_python(value)))))
+
+
+def _stored(kind: type[object], plain: object) -> object:
+    """``plain``, the fields of a ``kind``, under the names that are stored."""
+    return _renamed(plain, STORED_FIELDS[kind]) if kind in STORED_FIELDS else plain
+
+
+def _loaded(kind: type[object], plain: object) -> object:
+    """The inverse of :func:`_stored`."""
+    names = {stored: name for name, stored in STORED_FIELDS[kind].items()}
+    return _renamed(plain, names)
+
+
+def _renamed(plain: object, names: Mapping[str, str]) -> object:
+    if not isinstance(plain, dict):
+        return plain
+    return {names.get(name, name): field for name, field in cast("dict[str, object]", plain).items()}
 
 
 def _sound(value: object) -> object:

@@ -7,7 +7,7 @@ from deputy_agents.domain.errors import StoreError, UnknownSession
 from deputy_agents.domain.event import AgentFinished, AgentStarted, Event
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.domain.message import Message
-from deputy_agents.ports import (
+from deputy_agents.ports.store import (
     ChangesOver,
     Claim,
     HistoryRecord,
@@ -59,7 +59,7 @@ class _Kept:
 
 
 class MemoryStore:
-    """Implements :class:`deputy_agents.ports.Store`."""
+    """Implements :class:`deputy_agents.ports.store.Store`."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Kept] = {}

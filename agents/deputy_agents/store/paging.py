@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TypeAlias, cast
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.ports import SessionPage, SessionQuery, SessionRecord
+from deputy_agents.ports.store import SessionPage, SessionQuery, SessionRecord
 
 Family: TypeAlias = tuple[SessionRecord, Sequence[SessionRecord]]
 """A session and the rows of its children."""

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 
 from deputy_agents.domain.file_change import FileChange
-from deputy_agents.ports import ChangesOver, HistoryRecord, OutputRecord, Record
+from deputy_agents.ports.store import ChangesOver, HistoryRecord, OutputRecord, Record
 from deputy_agents.store import codec
 from deputy_agents.store.codec import Redact
 

@@ -18,12 +18,12 @@ from typing import TypeVar
 
 from anyio import to_thread
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import StoreError, UnknownSession
 from deputy_agents.domain.event import AgentFinished, AgentStarted, Event
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.domain.message import Message
-from deputy_agents.ports import Claim, Record, SessionPage, SessionQuery, SessionRecord
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.ports.store import Claim, Record, SessionPage, SessionQuery, SessionRecord
 from deputy_agents.store import codec
 from deputy_agents.store import records as kept
 from deputy_agents.store.codec import Redact, as_it_is
@@ -47,7 +47,7 @@ _COUNT = "(SELECT COUNT(*) FROM agents WHERE agents.session = sessions.id)"
 
 
 class SqliteStore:
-    """Implements :class:`deputy_agents.ports.Store`. Made by :meth:`open`."""
+    """Implements :class:`deputy_agents.ports.store.Store`. Made by :meth:`open`."""
 
     def __init__(self, path: Path, owners: Owners, redact: Redact) -> None:
         self._path = path

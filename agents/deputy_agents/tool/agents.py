@@ -7,8 +7,8 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import PlanEntry, ToolKind
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.events.view import AgentNode
-from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, label_of
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import ToolKind
 from deputy_agents.files.workspace import Place
-from deputy_agents.ports import ToolSpec
+from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import ToolContext
 

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, PlanEntry, Preview, ToolKind
 from deputy_agents.domain.message import Image, Reply
+from deputy_agents.domain.rule import AccessRequest
 from deputy_agents.domain.settings import ShellSettings
-from deputy_agents.editor.port import Editors
 from deputy_agents.events.view import AgentNode
 from deputy_agents.files.workspace import PathKind, Place, Workspace, digest
-from deputy_agents.permission.decide import AccessRequest
-from deputy_agents.ports import ToolSpec
+from deputy_agents.ports.editor import Editors
+from deputy_agents.ports.model import ToolSpec
 from deputy_agents.shell.background import Background
 
 

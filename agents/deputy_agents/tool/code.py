@@ -11,8 +11,8 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
-from deputy_agents.editor.port import Ability, Diagnostic, Spot, Symbol
 from deputy_agents.files.workspace import PathKind, Place
+from deputy_agents.ports.editor import Ability, Diagnostic, Spot, Symbol
 from deputy_agents.text import clean, cut, readable, shortened, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput

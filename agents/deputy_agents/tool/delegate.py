@@ -19,14 +19,15 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, PrivateAttr
 
-from deputy_agents.definition import Access, Definition
+from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.typed import first_message, label_source
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import ToolKind
+from deputy_agents.domain.result_style import ResultStyle, Template
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.workspace import PathKind
-from deputy_agents.permission.decide import AccessRequest, Action
-from deputy_agents.ports import ToolSpec
-from deputy_agents.run.state import ResultStyle, Template
+from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import label_of
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext
@@ -34,7 +35,7 @@ from deputy_agents.tool.registry import READ_ONLY
 from deputy_agents.tool.typed import TIMEOUT, TypedArgs, parse_typed, spec_of
 
 GENERAL = "general"
-DOORS = ("spawn_agent", "spawn_agents", "task")
+DELEGATION_TOOLS = ("spawn_agent", "spawn_agents", "task")
 """Typed definitions are doors too, under their own names."""
 
 SESSION_TOOLS = ("list_agents", "get_agent", "todo")
@@ -89,7 +90,7 @@ class Accepted:
     position: int | None = None
 
 
-class Door(Protocol):
+class DelegationTool(Protocol):
     """A tool whose calls start children."""
 
     @property
@@ -330,7 +331,7 @@ class Task(ArgsTool[BackgroundArgs]):
 # -- typed definitions ---------------------------------------------------------------------------------------------
 
 
-class TypedDoor(_Waiting):
+class TypedAgentTool(_Waiting):
     """A definition with an input schema: a tool of its own name whose calls start one child of that kind."""
 
     kind = ToolKind.THINK
@@ -362,8 +363,8 @@ class TypedDoor(_Waiting):
         )
 
 
-def doors(definitions: Mapping[str, Definition]) -> dict[str, Door]:
+def doors(definitions: Mapping[str, Definition]) -> dict[str, DelegationTool]:
     """All doors by name; each of ``definitions`` that has an input schema is one, behind the general ones."""
-    general: tuple[Door, ...] = (SpawnAgent(), SpawnAgents(definitions), Task(definitions))
-    typed = (TypedDoor(definition) for definition in definitions.values() if definition.input_schema is not None)
+    general: tuple[DelegationTool, ...] = (SpawnAgent(), SpawnAgents(definitions), Task(definitions))
+    typed = (TypedAgentTool(definition) for definition in definitions.values() if definition.input_schema is not None)
     return {door.spec.name: door for door in (*general, *typed)}

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import DiffPreview, Location, ToolKind
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.encoding import check_new
 from deputy_agents.files.workspace import Place, digest
-from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput

@@ -8,11 +8,11 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.disk import Entry, TooLarge
 from deputy_agents.files.encoding import is_exact
-from deputy_agents.files.image import MAX_BYTES, SUFFIXES, Picture, picture
+from deputy_agents.files.image import MAX_BYTES, SUFFIXES, ImageFile, read_image
 from deputy_agents.files.workspace import PathKind, Place
-from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
@@ -150,13 +150,13 @@ def _read_lines(place: Place, args: ReadFileArgs, last: int | None) -> tuple[Loc
     return (Location(str(place.path), args.offset, last),) if last else None
 
 
-async def _picture(place: Place, context: ToolContext) -> Picture | None:
+async def _picture(place: Place, context: ToolContext) -> ImageFile | None:
     """The picture at ``place``, if its name and its bytes say that it is one."""
     if place.path.suffix.lower() not in SUFFIXES or place.kind is not PathKind.FILE:
         return None
     try:
         data = await context.workspace.read_bytes(place, MAX_BYTES)
-        return await to_thread.run_sync(picture, data)
+        return await to_thread.run_sync(read_image, data)
     except ToolError as error:
         raise ToolError(f"{context.workspace.shown(place, context.cwd)}: {error}") from None
 

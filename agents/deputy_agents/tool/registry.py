@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from deputy_agents.definition import Access
+from deputy_agents.domain.access import Access
 from deputy_agents.tool.base import Tool
 from deputy_agents.tool.code import Diagnostics, Lookup
 from deputy_agents.tool.edit import EditFile, WriteFile

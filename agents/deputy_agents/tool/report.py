@@ -9,7 +9,7 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import ToolKind
-from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext
 

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.disk import TooLarge
 from deputy_agents.files.workspace import PathKind, Place, is_secret
-from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput

@@ -15,10 +15,10 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from deputy_agents.domain.errors import InvalidRequest, OutsideRoots, ToolError
 from deputy_agents.domain.event import CommandPreview, Location, ToolKind
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.workspace import PathKind, Place
-from deputy_agents.permission.rule import AccessRequest, Action
 from deputy_agents.shell.access import TOOL, Target, needs
-from deputy_agents.shell.background import BackgroundCommand
+from deputy_agents.shell.background import BackgroundProcess
 from deputy_agents.shell.output import Output
 from deputy_agents.shell.process import Ended, Launch, guarded
 from deputy_agents.text import clean, cut, visible
@@ -234,6 +234,6 @@ def _processes(count: int) -> str:
     return "1 process" if count == 1 else f"{count} processes"
 
 
-def _state(command: BackgroundCommand) -> dict[str, object]:
+def _state(command: BackgroundProcess) -> dict[str, object]:
     state: dict[str, object] = {"process_id": command.process_id, "command": command.text, "cwd": command.cwd}
     return state | ({"status": "running"} if command.code is None else {"status": "exited", "exit_code": command.code})

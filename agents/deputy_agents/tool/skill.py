@@ -7,10 +7,10 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import ToolKind
-from deputy_agents.guidance import Skill
+from deputy_agents.domain.rule import AccessRequest, Action
+from deputy_agents.guidance.items import Skill
 from deputy_agents.guidance.library import Library
 from deputy_agents.guidance.skills import files_of, read_file
-from deputy_agents.permission.decide import AccessRequest, Action
 from deputy_agents.text import bounded, cut
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deputy_agents.definition import Definition
+from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.schema import check_input, properties
 from deputy_agents.definition.typed import parse_input, schema_of
-from deputy_agents.ports import ToolSpec
+from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import cut
 
 DESCRIPTION_LENGTH = 2000

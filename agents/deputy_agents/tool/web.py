@@ -11,13 +11,13 @@ from pydantic import Field
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import TextPreview, ToolKind
 from deputy_agents.domain.message import Text
-from deputy_agents.files.image import picture
-from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.domain.rule import AccessRequest, Action
+from deputy_agents.files.image import read_image
 from deputy_agents.text import clean, cut, visible
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.web.address import target_of
-from deputy_agents.web.fetch import Answer, Elsewhere, Fetcher
+from deputy_agents.web.fetch import Elsewhere, Fetcher, Response
 from deputy_agents.web.page import text_of
 
 _MAX_SOURCES = 30
@@ -52,7 +52,7 @@ class WebFetch(ArgsTool[WebFetchArgs]):
         answer = await self._fetcher.get(args.url)
         if isinstance(answer, Elsewhere):
             return ToolOutput(f"It is on another site now: {visible(answer.url)}\nCall web_fetch with that address.")
-        seen = await to_thread.run_sync(picture, answer.data) if answer.whole else None
+        seen = await to_thread.run_sync(read_image, answer.data) if answer.whole else None
         if seen is not None:
             return ToolOutput(f"{visible(answer.url)}: {seen}", images=(seen.image,))
         text = await to_thread.run_sync(text_of, answer.data, answer.content_type)
@@ -89,7 +89,7 @@ class WebSearch(ArgsTool[WebSearchArgs]):
         return ToolOutput("\n\n".join([cut(clean(said), MAX_CHARS) or "Nothing was found.", *notes, f"[{count}]"]))
 
 
-def _page(text: str, offset: int, answer: Answer) -> str:
+def _page(text: str, offset: int, answer: Response) -> str:
     if offset and offset >= len(text):
         raise ToolError(f"offset: the page has only {len(text):,} characters.")
     part = text[offset : offset + MAX_CHARS]

@@ -32,7 +32,7 @@ _HEADERS = {"User-Agent": "Deputy (web_fetch)", "Accept": "text/markdown, text/h
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A page. ``whole`` is false when it was longer than what is read."""
 
     url: str
@@ -55,7 +55,7 @@ class Fetcher:
     allow_private: Callable[[], bool] = lambda: False
     resolve: Resolver = field(default=look_up)
 
-    async def get(self, url: str) -> Answer | Elsewhere:
+    async def get(self, url: str) -> Response | Elsewhere:
         """The page at ``url``; redirects are followed on the same site.
 
         Raises:
@@ -66,7 +66,7 @@ class Fetcher:
             with anyio.fail_after(TIMEOUT):
                 for _ in range(MAX_REDIRECTS + 1):
                     answer = await self._step(target)
-                    if isinstance(answer, Answer):
+                    if isinstance(answer, Response):
                         return answer
                     target = target_of(answer.url)
                     if target.site != site.site:
@@ -75,7 +75,7 @@ class Fetcher:
             raise ToolError(f"{site.site} did not answer within {TIMEOUT:g} s.") from None
         raise ToolError(f"{site.site} redirects without end.")
 
-    async def _step(self, target: Target) -> Answer | Elsewhere:
+    async def _step(self, target: Target) -> Response | Elsewhere:
         import httpx2  # late, as few agents read the web
 
         try:
@@ -128,7 +128,7 @@ def _request(client: "httpx2.AsyncClient", target: Target, address: str | None) 
     return client.build_request("GET", pinned, headers=headers, extensions={"sni_hostname": target.host})
 
 
-async def _read(target: Target, response: "httpx2.Response") -> Answer:
+async def _read(target: Target, response: "httpx2.Response") -> Response:
     status = response.status_code
     if status >= HTTPStatus.BAD_REQUEST:
         raise ToolError(f"{target.site} answered {status} {visible(response.reason_phrase)}".rstrip() + ".")
@@ -138,7 +138,7 @@ async def _read(target: Target, response: "httpx2.Response") -> Answer:
         if len(data) > MAX_BYTES:
             break
     content_type = response.headers.get("content-type", "")
-    return Answer(target.url, bytes(data[:MAX_BYTES]), content_type, whole=len(data) <= MAX_BYTES)
+    return Response(target.url, bytes(data[:MAX_BYTES]), content_type, whole=len(data) <= MAX_BYTES)
 
 
 def _proxy(target: Target) -> str | None:

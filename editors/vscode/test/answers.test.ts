@@ -16,14 +16,14 @@ const OPTIONS: readonly PermissionOption[] = [
 ];
 
 function asked(changes: Partial<PermissionRequest>): PermissionRequest {
-  const [request] = Object.values(after(log("questions").slice(0, 1)).questions);
+  const [request] = Object.values(after(log("permission_requests").slice(0, 1)).questions);
   assert.ok(request);
   return { ...request, options: OPTIONS, ...changes };
 }
 
 async function inChat(request: PermissionRequest): Promise<readonly string[]> {
   const page = await open();
-  page.show({ ...after(log("questions").slice(0, 1)), questions: { [request.requestId]: request } });
+  page.show({ ...after(log("permission_requests").slice(0, 1)), questions: { [request.requestId]: request } });
   return page.all(".answers button, .lasting button").map(({ textContent }) => textContent);
 }
 

@@ -1,1 +1,2 @@
-"""The front end for the Agent Client Protocol, beside ``lsp``: ``deputy acp``."""
+"""The Agent Client Protocol front end (``deputy acp``). What it shares with ``lsp`` is in ``rpc/`` and
+``prompting.py``."""

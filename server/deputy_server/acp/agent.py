@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from deputy_agents.domain.errors import InvalidRequest, UnknownSession
 from deputy_agents.domain.outcome import CancelReason
-from deputy_agents.ports import SessionQuery
+from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.session import Session
 from deputy_protocol.base import rfc3339
 from deputy_protocol.validate import parse
@@ -23,7 +23,7 @@ from deputy_server.acp.facts import usage
 from deputy_server.acp.files import EditorFiles
 from deputy_server.acp.mcp_servers import named_servers
 from deputy_server.acp.open_session import Opened
-from deputy_server.acp.peer import Answer, Handler, Listener, Peer
+from deputy_server.acp.peer import Handler, Listener, Peer, Response
 from deputy_server.acp.prompt import read_prompt
 from deputy_server.app import App
 from deputy_server.prompting import outcome
@@ -68,27 +68,27 @@ class Agent:
         """Nothing is needed: the key of the model's service is a matter of settings."""
         return {}
 
-    async def new_session(self, params: schema.NewSessionRequest) -> Answer:
+    async def new_session(self, params: schema.NewSessionRequest) -> Response:
         folder, roots = await _places(params.cwd, params.additional_directories)
         files = EditorFiles(self._peer, self._client)
         session = await self._app.runtime.new_session(cwd=folder, roots=roots, buffers=files, agent=self._definition)
         files.session_id = session.id
-        session.editor_servers = named_servers(params.mcp_servers)
+        session.editor_mcp_servers = named_servers(params.mcp_servers)
         opened = self._opens(session, replay=False)
         session.attach(opened)
-        return Answer({"sessionId": session.id, **opened.facts.setup()}, partial(self._greet, opened))
+        return Response({"sessionId": session.id, **opened.facts.setup()}, partial(self._greet, opened))
 
-    async def load_session(self, params: schema.LoadSessionRequest) -> Answer:
+    async def load_session(self, params: schema.LoadSessionRequest) -> Response:
         """Everything that was is told before the answer, as it happened."""
         opened = await self._again(params, replay=True)
         await opened.told(opened.session.last_seq)
         opened.session.attach(opened)
-        return Answer(opened.facts.setup(), partial(self._greet, opened))
+        return Response(opened.facts.setup(), partial(self._greet, opened))
 
-    async def resume_session(self, params: schema.ResumeSessionRequest) -> Answer:
+    async def resume_session(self, params: schema.ResumeSessionRequest) -> Response:
         opened = await self._again(params, replay=False)
         opened.session.attach(opened)
-        return Answer(opened.facts.setup(), partial(self._greet, opened))
+        return Response(opened.facts.setup(), partial(self._greet, opened))
 
     async def list_sessions(self, params: schema.ListSessionsRequest) -> JsonObject:
         cwd = None if params.cwd is None else str(await anyio.Path(params.cwd).resolve())
@@ -178,7 +178,7 @@ class Agent:
         session = await self._app.runtime.load(
             session_id, roots=roots if inside else (Path(record.cwd), *roots[1:]), buffers=files
         )
-        session.editor_servers = named_servers(params.mcp_servers or ())
+        session.editor_mcp_servers = named_servers(params.mcp_servers or ())
         return self._opens(session, replay=replay)
 
     def _opens(self, session: Session, *, replay: bool) -> Opened:
@@ -222,10 +222,10 @@ class Agent:
         return next((one for one in self._open.values() if agent_id in one.session.view.agents), None)
 
 
-def _typed(model: type[M], serve: Callable[[M], Awaitable[Answer | JsonObject]]) -> Handler:
+def _typed(model: type[M], serve: Callable[[M], Awaitable[Response | JsonObject]]) -> Handler:
     """A handler of parameters as they came."""
 
-    async def handle(params: object) -> Answer | JsonObject:
+    async def handle(params: object) -> Response | JsonObject:
         return await serve(parse(model, params))
 
     return handle

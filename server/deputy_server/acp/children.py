@@ -10,8 +10,8 @@ from deputy_agents.domain.event import (
     CallStatus,
     Event,
     MessageAdded,
+    PermissionRequest,
     PermissionRequested,
-    Question,
     StatusChanged,
     ToolCallStarted,
     ToolCallUpdated,
@@ -104,13 +104,13 @@ class Children:
             for update in block.transcript.of(event):
                 yield self._session_id, update
         elif isinstance(body, PermissionRequested):
-            yield from self._shown_for(block, body.question.tool_call_id)
+            yield from self._shown_for(block, body.request.tool_call_id)
         if self._note(block, event):
             yield self._session_id, self._door(block)
 
-    def asked(self, agent_id: str, question: Question) -> tuple[str, JsonObject]:
+    def asked(self, agent_id: str, request: PermissionRequest) -> tuple[str, JsonObject]:
         """The session that a child's question is asked in, and the call that it is about."""
-        return self._session_id, self._blocks[agent_id].transcript.asked(question)
+        return self._session_id, self._blocks[agent_id].transcript.asked(request)
 
     def doors(self, tool_call_id: str) -> list[JsonObject]:
         """The blocks that a call of the primary shows, if any."""

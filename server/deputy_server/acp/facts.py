@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.event import Event, UsageChanged
 from deputy_agents.domain.message import Usage
-from deputy_agents.guidance import SlashCommand
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.guidance.items import SlashCommand
 from deputy_agents.session.session import Session
 from deputy_server.acp import options
 from deputy_server.rpc.json import JsonObject

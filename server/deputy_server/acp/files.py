@@ -1,4 +1,4 @@
-"""The editor's files, unsaved text included, as the agents' :class:`~deputy_agents.ports.Buffers`.
+"""The editor's files, unsaved text included, as the agents' :class:`~deputy_agents.ports.buffers.Buffers`.
 
 The protocol tells nothing of what is open: each file is asked for when an agent reads or changes it. Searching, which
 looks at many, sees what is saved.
@@ -11,7 +11,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.ports import Buffer
+from deputy_agents.ports.buffers import Buffer
 from deputy_server.acp.client import Client
 from deputy_server.acp.peer import Peer
 from deputy_server.rpc.errors import ClientError, ConnectionLost

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from acp import schema
 
-from deputy_agents.mcp import EDITOR, Source
+from deputy_agents.guidance.mcp_entry import EDITOR, Source
 
 Server: TypeAlias = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
 

@@ -10,14 +10,14 @@ from deputy_agents.domain.event import (
     AgentFinished,
     DefinitionsChanged,
     Event,
-    Question,
+    PermissionRequest,
     ResolvedBy,
     SessionChanged,
     StatusChanged,
     TurnFinished,
 )
 from deputy_agents.domain.ids import new_id
-from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_agents.session.session import Session
 from deputy_protocol.base import to_wire
 from deputy_protocol.errors import ErrorCode
@@ -92,15 +92,15 @@ class Opened:
         while self._told < seq and not self._closed:
             await self._moved.wait()
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, request: PermissionRequest) -> PermissionAnswer:
         await self.session.flush()
         await self.told(self.session.last_seq)  # a client knows a tool call before it is asked about it
-        open_questions = self._asked[question.agent.agent_id]
+        open_questions = self._asked[request.agent.agent_id]
         asked: Asked | None = None
         try:
-            asked = self._peer.ask("session/request_permission", self._request(question))
+            asked = self._peer.ask("session/request_permission", self._request(request))
             open_questions.add(asked)
-            return _chosen(question, await self._peer.answer_to(asked, timeout=None))
+            return _chosen(request, await self._peer.answer_to(asked, timeout=None))
         except ClientError as error:
             unable = error.code == ErrorCode.METHOD_NOT_FOUND.value
             return Dismissed(ResolvedBy.UNREACHABLE) if unable else Dismissed()
@@ -160,14 +160,14 @@ class Opened:
     def _notify(self, session_id: str, update: JsonObject) -> None:
         self._peer.notify("session/update", {"sessionId": session_id, "update": update})
 
-    def _request(self, question: Question) -> JsonObject:
-        session_id, call = self._updates.asked(question)
-        agent = to_wire(agent_ref_to_wire(question.agent))
+    def _request(self, request: PermissionRequest) -> JsonObject:
+        session_id, call = self._updates.asked(request)
+        agent = to_wire(agent_ref_to_wire(request.agent))
         return {
             "sessionId": session_id,
             "toolCall": call,
-            "options": [{"optionId": o.option_id, "name": o.name, "kind": o.kind.value} for o in question.options],
-            "_meta": {"deputy": {"agent": agent, "reason": question.reason}},
+            "options": [{"optionId": o.option_id, "name": o.name, "kind": o.kind.value} for o in request.options],
+            "_meta": {"deputy": {"agent": agent, "reason": request.reason}},
         }
 
     async def _settled(self, agent_id: str) -> None:
@@ -181,10 +181,10 @@ class Opened:
         self._moved = anyio.Event()
 
 
-def _chosen(question: Question, reply: object) -> Answer:
+def _chosen(request: PermissionRequest, reply: object) -> PermissionAnswer:
     """Only the name of an option that was offered is a choice."""
     option_id = dig(reply, "outcome", "optionId")
     selected = dig(reply, "outcome", "outcome") == "selected"
-    if selected and isinstance(option_id, str) and any(one.option_id == option_id for one in question.options):
+    if selected and isinstance(option_id, str) and any(one.option_id == option_id for one in request.options):
         return Selected(option_id)
     return Dismissed()

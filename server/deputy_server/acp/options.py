@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.session.session import Session
 from deputy_server.rpc.json import JsonObject
 

@@ -33,7 +33,7 @@ CANCEL = "$/cancel_request"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A result, and what is to happen right after it has been sent: updates must not overtake the answer that tells
     which session they belong to."""
 
@@ -41,7 +41,7 @@ class Answer:
     then: Callable[[], None] = lambda: None
 
 
-Handler: TypeAlias = Callable[[object], Awaitable[Answer | JsonObject]]
+Handler: TypeAlias = Callable[[object], Awaitable[Response | JsonObject]]
 Listener: TypeAlias = Callable[[object], Awaitable[None]]
 
 
@@ -124,7 +124,7 @@ class Peer:
             asked.answer.set_exception(ClientError(code if isinstance(code, int) else 0, str(dig(error, "message"))))
 
     async def _serve(self, request_id: RequestId, scope: anyio.CancelScope, handler: Handler, params: object) -> None:
-        done: Answer | JsonObject | RpcError = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
+        done: Response | JsonObject | RpcError = RpcError(ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
         try:
             with scope:
                 done = await outcome(handler, params)
@@ -133,7 +133,7 @@ class Peer:
         if isinstance(done, RpcError):
             self._send({"id": request_id, "error": _error(done)})
             return
-        answer = done if isinstance(done, Answer) else Answer(done)
+        answer = done if isinstance(done, Response) else Response(done)
         self._send({"id": request_id, "result": answer.result})
         answer.then()
 

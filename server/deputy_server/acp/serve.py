@@ -16,7 +16,7 @@ import anyio
 
 from deputy_protocol.errors import ErrorCode
 from deputy_server.acp.client import Client, read_client
-from deputy_server.acp.peer import Answer, Handler, Listener, Peer
+from deputy_server.acp.peer import Handler, Listener, Peer, Response
 from deputy_server.lazy_app import Host
 from deputy_server.rpc.errors import RpcError
 from deputy_server.rpc.json import JsonObject
@@ -103,7 +103,7 @@ class Front:
         self._agent = Agent(app, self._peer, client, self._options.definition)
         self._loaded.set()
 
-    async def _later(self, method: str, params: object) -> Answer | JsonObject:
+    async def _later(self, method: str, params: object) -> Response | JsonObject:
         if not self._greeted:
             raise RpcError(ErrorCode.INVALID_REQUEST, "Send initialize first.")
         await self._loaded.wait()

@@ -9,9 +9,9 @@ from deputy_agents.domain.event import (
     AgentStarted,
     Event,
     MessageAdded,
+    PermissionRequest,
     PermissionRequested,
     PermissionResolved,
-    Question,
     StatusChanged,
 )
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
@@ -29,7 +29,7 @@ class _Child:
     parent: str
     """The session that it is announced in."""
     transcript: Transcript
-    questions: set[str] = field(default_factory=set[str])
+    permission_requests: set[str] = field(default_factory=set[str])
 
 
 class Subsessions:
@@ -62,9 +62,9 @@ class Subsessions:
         if (news := self._news(child, event)) is not None:
             yield child.parent, {"sessionUpdate": "subagent_update", "sessionId": agent_id, **news}
 
-    def asked(self, agent_id: str, question: Question) -> tuple[str, JsonObject]:
+    def asked(self, agent_id: str, request: PermissionRequest) -> tuple[str, JsonObject]:
         """The session that a child's question is asked in, and the call that it is about."""
-        return agent_id, self._children[agent_id].transcript.asked(question)
+        return agent_id, self._children[agent_id].transcript.asked(request)
 
     def doors(self, tool_call_id: str) -> list[JsonObject]:
         """Nothing: the calls that start children show what the model reads."""
@@ -98,14 +98,14 @@ class Subsessions:
     def _news(self, child: _Child, event: Event) -> JsonObject | None:
         """What the parent's session is told of the child's work."""
         match event.body:
-            case StatusChanged(status=AgentStatus.RUNNING) if not child.questions:
+            case StatusChanged(status=AgentStatus.RUNNING) if not child.permission_requests:
                 return {"state": {"state": "running"}}
-            case PermissionRequested(question):
-                child.questions.add(question.request_id)
+            case PermissionRequested(request):
+                child.permission_requests.add(request.request_id)
                 return {"state": {"state": "requires_action"}}
             case PermissionResolved(request_id=request_id):
-                child.questions.discard(request_id)
-                return None if child.questions else {"state": {"state": "running"}}
+                child.permission_requests.discard(request_id)
+                return None if child.permission_requests else {"state": {"state": "running"}}
             case AgentFinished() as body:
                 # What has ended cannot be cancelled; its parent may give it more to do.
                 return {"state": _ended(body), "capabilities": {}}

@@ -15,9 +15,9 @@ from deputy_agents.domain.event import (
     Location,
     MessageAdded,
     MessageDelta,
+    PermissionRequest,
     PlanChanged,
     PlanEntry,
-    Question,
     TextPreview,
     ThoughtDelta,
     ToolCallStarted,
@@ -89,16 +89,16 @@ class Transcript:
         bare = title.removeprefix(label)
         return label + bare if named else bare
 
-    def asked(self, question: Question) -> JsonObject:
+    def asked(self, request: PermissionRequest) -> JsonObject:
         """The call that a question is about, with what it would do."""
         return {
-            "toolCallId": self.call_id(question.tool_call_id),
-            "title": self.title(question.title, named=True),
-            "kind": question.kind.value,
+            "toolCallId": self.call_id(request.tool_call_id),
+            "title": self.title(request.title, named=True),
+            "kind": request.kind.value,
             "status": "pending",
-            "content": _preview(question),
-            "locations": _locations(question.locations),
-            "rawInput": dict(question.input),
+            "content": _preview(request),
+            "locations": _locations(request.locations),
+            "rawInput": dict(request.input),
         }
 
     def started(self, body: ToolCallStarted) -> JsonObject:
@@ -216,9 +216,9 @@ def _locations(places: Sequence[Location]) -> list[JsonObject]:
     return [{"path": at.path} if at.start is None else {"path": at.path, "line": at.start} for at in places]
 
 
-def _preview(question: Question) -> list[JsonObject]:
+def _preview(request: PermissionRequest) -> list[JsonObject]:
     """What the call would do, all of it: nobody can say yes to what is not shown."""
-    match question.preview:
+    match request.preview:
         case DiffPreview(path, old, new):
             return [_diff(path, old, new)]
         case CommandPreview(command, cwd):
@@ -227,4 +227,4 @@ def _preview(question: Question) -> list[JsonObject]:
             shown = [content(fenced(text))]
         case None:
             shown = []
-    return [*shown, content(visible(question.reason))] if question.reason else shown
+    return [*shown, content(visible(request.reason))] if request.reason else shown

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from deputy_agents.domain.event import AgentStarted, Event, MessageAdded, Question, ToolCallUpdated
+from deputy_agents.domain.event import AgentStarted, Event, MessageAdded, PermissionRequest, ToolCallUpdated
 from deputy_agents.events.view import AgentNode
 from deputy_server.acp.children import Children
 from deputy_server.acp.subsessions import Subsessions
@@ -16,7 +16,7 @@ class _Below(Protocol):
 
     def begin(self, body: AgentStarted) -> None: ...
     def of(self, event: Event) -> Iterator[tuple[str, JsonObject]]: ...
-    def asked(self, agent_id: str, question: Question) -> tuple[str, JsonObject]: ...
+    def asked(self, agent_id: str, request: PermissionRequest) -> tuple[str, JsonObject]: ...
     def doors(self, tool_call_id: str) -> list[JsonObject]: ...
 
 
@@ -52,9 +52,9 @@ class Updates:
                 update |= {"content": blocks}
             yield self._session_id, update
 
-    def asked(self, question: Question) -> tuple[str, JsonObject]:
+    def asked(self, request: PermissionRequest) -> tuple[str, JsonObject]:
         """The session that a question is asked in, and the call that it is about."""
-        agent_id = question.agent.agent_id
+        agent_id = request.agent.agent_id
         if agent_id == self._primary_id:
-            return self._session_id, self._primary.asked(question)
-        return self._below.asked(agent_id, question)
+            return self._session_id, self._primary.asked(request)
+        return self._below.asked(agent_id, request)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deputy_agents.definition import PermissionMode
+from deputy_agents.domain.permission_mode import PermissionMode
 
 if TYPE_CHECKING:
     from deputy_protocol.settings import Settings

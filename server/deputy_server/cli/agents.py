@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 if TYPE_CHECKING:
-    from deputy_agents.definition import Definition, Problem
     from deputy_agents.definition.catalogue import Catalogue
+    from deputy_agents.definition.definition import Definition
+    from deputy_agents.domain.problem import Problem
 
 agents = typer.Typer(
     name="agents", help="List, show and check the agent definitions that count in this folder.", no_args_is_help=True
@@ -25,7 +26,7 @@ def _begun(incomplete: str) -> list[tuple[str, str]]:
 
 def primary_begun(incomplete: str) -> list[tuple[str, str]]:
     """Completes the name of an agent that a session can have as its own."""
-    from deputy_agents.definition import Mode
+    from deputy_agents.definition.definition import Mode
 
     return _completed(incomplete, (one for one in _loaded().definitions.values() if one.mode is not Mode.SUBAGENT))
 
@@ -116,8 +117,8 @@ def _loaded() -> "Catalogue":
 def _of_servers(catalogue: "Catalogue") -> "Sequence[Problem]":
     """What is wrong with the MCP servers that definitions bring along. Those that they only name may be in the settings
     of an editor."""
+    from deputy_agents.guidance.mcp_config import read_servers
     from deputy_agents.guidance.workspace_settings import Written
-    from deputy_agents.mcp.config import read_servers
     from deputy_agents.session.mcp_servers import sources
 
     return read_servers(sources({}, Written(), Written(), catalogue.definitions.values()), [])[1]
@@ -133,7 +134,7 @@ def _told(one: "Definition") -> dict[str, object]:
 
 
 def _short(source: str) -> str:
-    from deputy_agents.definition import short_path
+    from deputy_agents.files.paths import short_path
 
     return short_path(source, Path.cwd().resolve())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from deputy_agents.mcp import ServerEntry
+    from deputy_agents.guidance.mcp_entry import ServerEntry
     from deputy_agents.mcp.approvals import Approvals
 
 mcp = typer.Typer(name="mcp", help="List, try, approve and revoke MCP servers.", no_args_is_help=True)
@@ -145,11 +145,11 @@ def _told(row: Row) -> list[str]:
 
 
 def _servers(settings: Path | None) -> "list[ServerEntry]":
-    from deputy_agents.definition import home_folder
     from deputy_agents.definition.catalogue import Catalogue
     from deputy_agents.domain.errors import InvalidRequest
+    from deputy_agents.files.paths import home_folder
+    from deputy_agents.guidance.mcp_config import read_servers
     from deputy_agents.guidance.workspace_settings import Written, written_in
-    from deputy_agents.mcp.config import read_servers
     from deputy_agents.session.mcp_servers import sources
     from deputy_server.doctor import read_settings
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deputy_agents.definition import PermissionMode
+from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_server.cli.agents import primary_begun
 
 

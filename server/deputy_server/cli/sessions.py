@@ -13,7 +13,7 @@ import anyio.to_thread
 import typer
 
 if TYPE_CHECKING:
-    from deputy_agents.ports import Store
+    from deputy_agents.ports.store import Store
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def _begun(incomplete: str) -> list[tuple[str, str]]:
     """Completes an id, with the session's title."""
-    from deputy_agents.ports import SessionQuery, SessionRecord, Store
+    from deputy_agents.ports.store import SessionQuery, SessionRecord, Store
 
     async def read(store: Store) -> tuple[SessionRecord, ...]:
         return (await store.sessions(SessionQuery())).records
@@ -58,7 +58,7 @@ def list_sessions(
 
     Examples: `deputy sessions list` · `deputy sessions list --all --json`
     """
-    from deputy_agents.ports import SessionQuery, SessionRecord, Store
+    from deputy_agents.ports.store import SessionQuery, SessionRecord, Store
     from deputy_protocol.base import to_wire
     from deputy_server.convert.session import session_info
     from deputy_server.terminal.draw import one_line
@@ -124,7 +124,7 @@ def delete(
 
     Examples: `deputy sessions delete 0192f1c2` · `deputy sessions delete 0192f1c2 --yes --json`
     """
-    from deputy_agents.ports import Claim, Store
+    from deputy_agents.ports.store import Claim, Store
     from deputy_server.terminal.draw import one_line
 
     async def find(store: Store) -> tuple[str, str]:
@@ -146,7 +146,7 @@ def delete(
 
 
 def _exported(session_id: str, kind: Format) -> str:
-    from deputy_agents.ports import Store
+    from deputy_agents.ports.store import Store
     from deputy_agents.session import restore
     from deputy_agents.session.snapshot import Snapshot
     from deputy_protocol.session import ExportFormat
@@ -164,7 +164,7 @@ def _exported(session_id: str, kind: Format) -> str:
 
 async def _whole(store: "Store", begun: str) -> str:
     """The one session whose id begins so. Raises UnknownSession: there is none, or there are several."""
-    from deputy_agents.ports import SessionQuery
+    from deputy_agents.ports.store import SessionQuery
     from deputy_server.storage import whole_id
 
     return whole_id((await store.sessions(SessionQuery())).records, begun)

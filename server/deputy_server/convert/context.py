@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from deputy_agents.definition import Problem
+from deputy_agents.domain.problem import Problem
 from deputy_agents.editor.completion import Completions
-from deputy_agents.mcp import EDITOR, SETTINGS
+from deputy_agents.guidance.mcp_entry import EDITOR, SETTINGS
 from deputy_agents.session.mcp_servers import ServerStatus
 from deputy_agents.session.session import Session
 from deputy_agents.text import visible

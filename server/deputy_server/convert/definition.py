@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from deputy_agents.definition import Definition
+from deputy_agents.definition.definition import Definition
 from deputy_protocol import definition as wire_definition
 
 

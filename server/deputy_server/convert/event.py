@@ -72,8 +72,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             )
         case ev.PlanChanged(entries):
             return {"type": "plan", "entries": [to_wire(step) for step in plan_to_wire(entries)]}
-        case ev.PermissionRequested(question):
-            return {"type": "permission_requested"} | to_wire(permission_request_to_wire(happened.session_id, question))
+        case ev.PermissionRequested(request):
+            return {"type": "permission_requested"} | to_wire(permission_request_to_wire(happened.session_id, request))
         case ev.PermissionResolved(request_id, by, option_id, reason):
             outcome = {"outcome": "selected", "optionId": option_id} if option_id else {"outcome": "cancelled"}
             told = _present(requestId=request_id, outcome=outcome, by=by.value, reason=reason)

@@ -1,9 +1,9 @@
 """Permission requests, answers, modes and rules."""
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain import event as ev
-from deputy_agents.permission.rule import Rule
-from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import Rule
+from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_protocol import permission, session, tool
 from deputy_protocol import rule as wire_rule
 from deputy_server.convert.agent import agent_ref_to_wire
@@ -21,30 +21,30 @@ def preview_to_wire(shown: ev.Preview) -> permission.Preview:
             return permission.TextPreview(text=text)
 
 
-def permission_request_to_wire(session_id: str, question: ev.Question) -> permission.PermissionRequest:
+def permission_request_to_wire(session_id: str, request: ev.PermissionRequest) -> permission.PermissionRequest:
     return permission.PermissionRequest(
-        request_id=question.request_id,
+        request_id=request.request_id,
         session_id=session_id,
-        batch=permission.Batch(id=question.batch.id, index=question.batch.index, size=question.batch.size),
-        tool_call_id=question.tool_call_id,
-        agent=agent_ref_to_wire(question.agent),
-        title=question.title,
-        tool=question.tool,
-        kind=tool.ToolKind(question.kind),
-        input=question.input,
-        locations=tuple(map(location_to_wire, question.locations)),
-        preview=None if question.preview is None else preview_to_wire(question.preview),
+        batch=permission.Batch(id=request.batch.id, index=request.batch.index, size=request.batch.size),
+        tool_call_id=request.tool_call_id,
+        agent=agent_ref_to_wire(request.agent),
+        title=request.title,
+        tool=request.tool,
+        kind=tool.ToolKind(request.kind),
+        input=request.input,
+        locations=tuple(map(location_to_wire, request.locations)),
+        preview=None if request.preview is None else preview_to_wire(request.preview),
         options=tuple(
             permission.PermissionOption(
                 option_id=option.option_id, name=option.name, kind=permission.OptionKind(option.kind)
             )
-            for option in question.options
+            for option in request.options
         ),
-        reason=question.reason,
+        reason=request.reason,
     )
 
 
-def permission_answer(outcome: permission.PermissionOutcome) -> Answer:
+def permission_answer(outcome: permission.PermissionOutcome) -> PermissionAnswer:
     match outcome:
         case permission.SelectedOutcome():
             return Selected(outcome.option_id, outcome.feedback, outcome.input)
@@ -61,6 +61,6 @@ def rule_to_wire(kept: Rule) -> wire_rule.Rule:
         rule_id=kept.rule_id,
         tool=kept.tool,
         pattern=kept.pattern,
-        action=wire_rule.RuleAction(kept.effect.value),
+        action=wire_rule.RuleAction(kept.decision.value),
         source=kept.source,
     )

@@ -1,12 +1,12 @@
 """Background processes."""
 
-from deputy_agents.shell.background import BackgroundCommand
+from deputy_agents.shell.background import BackgroundProcess
 from deputy_protocol import process as wire_process
 from deputy_protocol.base import rfc3339
 from deputy_server.convert.uris import uri_of
 
 
-def process_info(command: BackgroundCommand) -> wire_process.ProcessInfo:
+def process_info(command: BackgroundProcess) -> wire_process.ProcessInfo:
     return wire_process.ProcessInfo(
         process_id=command.process_id,
         agent_id=command.agent_id,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deputy_agents.domain.errors import InvalidRequest, ToolError
 from deputy_agents.domain.message import Block, Image, Text
-from deputy_agents.files.image import picture
+from deputy_agents.files.image import read_image
 from deputy_protocol import message
 from deputy_server.convert.place import place_text
 
@@ -38,7 +38,7 @@ def prompt_image(data: str, field: str) -> Image:
         InvalidRequest: it is none, or is more than a model takes; the error names ``field``.
     """
     try:
-        found = picture(b64decode(data, validate=True))
+        found = read_image(b64decode(data, validate=True))
     except (ToolError, ValueError) as error:
         raise InvalidRequest(f"{field}: {error}", field) from None
     if found is None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from deputy_agents.domain import event as ev
-from deputy_agents.ports import SessionRecord
+from deputy_agents.ports.store import SessionRecord
 from deputy_protocol import event as wire_event
 from deputy_protocol import session
 from deputy_protocol.base import rfc3339
@@ -25,7 +25,7 @@ def session_info(record: SessionRecord) -> session.SessionInfo:
     )
 
 
-def queued_prompts_to_wire(waiting: Sequence[ev.WaitingPrompt]) -> tuple[wire_event.PromptQueueEntry, ...]:
+def queued_prompts_to_wire(waiting: Sequence[ev.QueuedPrompt]) -> tuple[wire_event.PromptQueueEntry, ...]:
     return tuple(
         wire_event.PromptQueueEntry(prompt_id=one.prompt_id, text=one.text, pictures=one.pictures or None)
         for one in waiting

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain import settings as core
 from deputy_agents.domain.hook import MAX_TIMEOUT, Hook, When
 from deputy_agents.domain.model_card import ModelCards
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.model.endpoint import ApiSettings
-from deputy_agents.permission.rule import Effect, Rule
 from deputy_protocol import settings
 
 
@@ -72,7 +72,7 @@ def api_settings(wire: settings.Settings) -> ApiSettings:
 
 
 def _rule(index: int, rule: settings.RuleSetting) -> Rule:
-    return Rule(f"settings-{index}", rule.tool, Effect(rule.action), rule.pattern, "settings")
+    return Rule(f"settings-{index}", rule.tool, DecisionKind(rule.action), rule.pattern, "settings")
 
 
 def _hook(hook: settings.HookSetting) -> Hook:

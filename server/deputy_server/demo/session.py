@@ -80,8 +80,8 @@ class Sessions:
 
     async def permission(self, params: JsonObject) -> object:
         """Answers ``deputy/permission/request``. Raises ValueError when the request makes no sense."""
-        question = PermissionRequest.model_validate(params)
-        option = await self._screen.ask(question)
+        permission_request = PermissionRequest.model_validate(params)
+        option = await self._screen.ask(permission_request)
         if option is None:
             outcome = CancelledOutcome()
             self.tally.unanswered += 1

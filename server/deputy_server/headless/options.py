@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import BinaryIO
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.permission.rule import Effect, parse_rule
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind
+from deputy_agents.permission.rule_patterns import parse_rule
 from deputy_protocol import session
 from deputy_protocol.base import overlaid
 from deputy_protocol.rule import RuleAction
@@ -57,7 +58,11 @@ class RunOptions:
         Raises:
             InvalidRequest: a rule cannot be read.
         """
-        rules = (*base.permissions.rules, *_rules(self.deny, Effect.DENY), *_rules(self.allow, Effect.ALLOW))
+        rules = (
+            *base.permissions.rules,
+            *_rules(self.deny, DecisionKind.DENY),
+            *_rules(self.allow, DecisionKind.ALLOW),
+        )
         tree = overlaid(base.budgets.tree, cost=self.budget)
         return overlaid(
             base,
@@ -69,7 +74,7 @@ class RunOptions:
         )
 
 
-def _rules(texts: Iterable[str], effect: Effect) -> Iterator[RuleSetting]:
+def _rules(texts: Iterable[str], effect: DecisionKind) -> Iterator[RuleSetting]:
     for text in texts:
         rule = parse_rule(text, effect)
         yield RuleSetting(tool=rule.tool, pattern=rule.pattern, action=RuleAction(effect.value))

@@ -7,8 +7,8 @@ from typing import Protocol
 from anyio import to_thread
 from rich.text import Text
 
-from deputy_agents.domain.event import DefinitionsChanged, Event, Question
-from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.domain.event import DefinitionsChanged, Event, PermissionRequest
+from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_protocol.event import EventParams
 from deputy_server.convert.event import event_to_wire
 from deputy_server.convert.permission import permission_request_to_wire
@@ -89,6 +89,6 @@ class Asker:
         self._session_id = session_id
         self._screen = screen
 
-    async def ask(self, question: Question) -> Answer:
-        option = await self._screen.ask(permission_request_to_wire(self._session_id, question))
+    async def ask(self, request: PermissionRequest) -> PermissionAnswer:
+        option = await self._screen.ask(permission_request_to_wire(self._session_id, request))
         return Dismissed() if option is None else Selected(option.option_id)

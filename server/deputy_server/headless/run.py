@@ -13,9 +13,10 @@ from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.message import Text
-from deputy_agents.model.offline import OFFLINE
-from deputy_agents.permission.rule import Effect, parse_rule
-from deputy_agents.ports import SessionQuery
+from deputy_agents.domain.rule import DecisionKind
+from deputy_agents.model.offline.model import OFFLINE
+from deputy_agents.permission.rule_patterns import parse_rule
+from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.builder import TOOL_NAMES
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.session.session import Session
@@ -23,7 +24,7 @@ from deputy_protocol.settings import Settings
 from deputy_server.app import App
 from deputy_server.headless.options import Exit, RunOptions
 from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress, Unwritten, write
-from deputy_server.headless.run_outcome import Verdict
+from deputy_server.headless.run_outcome import RunOutcome
 from deputy_server.storage import whole_id
 from deputy_server.terminal import draw
 from deputy_server.terminal.output import Output, discard
@@ -62,7 +63,7 @@ class _Run:
         return Exit.CANCELLED if self._interrupted else code
 
     async def _play(self, session: Session, notices: Sequence[str | None], tasks: TaskGroup) -> Exit:
-        verdict = Verdict(session.primary_id)
+        outcome = RunOutcome(session.primary_id)
         with anyio.CancelScope() as unread:
             self._output.on_unread = unread.cancel
             asking = anyio.CancelScope()
@@ -76,7 +77,7 @@ class _Run:
                     session.attach(Asker(session.id, live))
                     tasks.start_soon(live.run)
                 try:
-                    await self._follow(session, progress, verdict, asking if live else None)
+                    await self._follow(session, progress, outcome, asking if live else None)
                 except Unwritten as lost:
                     return _forget_output(lost)
                 except InvalidRequest as error:  # of the prompt; nothing has happened
@@ -84,9 +85,9 @@ class _Run:
                     return Exit.USAGE
             if session.store_problem:
                 progress.note(session.store_problem)
-            self._sum_up(progress, verdict)
+            self._sum_up(progress, outcome)
             try:
-                return self._answered(verdict)
+                return self._answered(outcome)
             except Unwritten as lost:
                 return _forget_output(lost)
         return Exit.FAILED
@@ -102,7 +103,7 @@ class _Run:
     def _unknown_tools(self, session: Session) -> str | None:
         """What the user has to know of rules that are about nothing."""
         known = {*TOOL_NAMES, *session.catalogue.definitions, "mcp"}
-        named = (parse_rule(text, Effect.DENY).tool for text in (*self._options.allow, *self._options.deny))
+        named = (parse_rule(text, DecisionKind.DENY).tool for text in (*self._options.allow, *self._options.deny))
         odd = [tool for tool in named if not (tool in known or tool.startswith("mcp__") or tool.endswith("*"))]
         return f"There is no tool {' or '.join(odd)}: what --allow or --deny say of it is of no use." if odd else None
 
@@ -119,7 +120,7 @@ class _Run:
         return Drawn(live or PlainScreen(self._output, auto=lambda _: None, answers=not self._answers_there))
 
     async def _follow(
-        self, session: Session, progress: Progress, verdict: Verdict, asking: anyio.CancelScope | None
+        self, session: Session, progress: Progress, outcome: RunOutcome, asking: anyio.CancelScope | None
     ) -> None:
         """Says the prompt, and shows what happens until nothing more does. Where there is a person, it first asks about
         MCP servers, in ``asking``: an answer that comes after the only prompt would be of no use."""
@@ -134,9 +135,9 @@ class _Run:
             turn = await session.prompt((Text(self._options.prompt),), since=since)
             self._tell_problems(session, progress)
             async for event in events:
-                verdict.take(event)
+                outcome.take(event)
                 await progress.event(event)
-                if verdict.quiet and not session.busy:
+                if outcome.quiet and not session.busy:
                     await turn.result()  # hooks at its end may begin another
                     if not session.busy:
                         return
@@ -150,22 +151,22 @@ class _Run:
                 self._told.add(text)
                 progress.note(text)
 
-    def _sum_up(self, progress: Progress, verdict: Verdict) -> None:
-        for title in verdict.refused:
+    def _sum_up(self, progress: Progress, outcome: RunOutcome) -> None:
+        for title in outcome.refused:
             progress.note(f"Not permitted: {draw.one_line(title)}")
-        if verdict.unasked:
+        if outcome.unasked:
             progress.note("Nobody could be asked here. Permit it beforehand, as in --allow 'edit_file(docs/**)'.")
-        for name in verdict.unstarted:
+        for name in outcome.unstarted:
             progress.note(f"The MCP server {name} was not started; `deputy mcp approve {name}` lets it run here.")
-        if verdict.error is not None:
-            progress.note(draw.one_line(" ".join(filter(None, (verdict.error.message, verdict.error.action)))))
-        elif verdict.code is Exit.FAILED:
-            progress.note(f"The turn ended early: {verdict.reason.replace('_', ' ')}.")
+        if outcome.error is not None:
+            progress.note(draw.one_line(" ".join(filter(None, (outcome.error.message, outcome.error.action)))))
+        elif outcome.code is Exit.FAILED:
+            progress.note(f"The turn ended early: {outcome.reason.replace('_', ' ')}.")
 
-    def _answered(self, verdict: Verdict) -> Exit:
-        if verdict.answer and self._answers_there:
-            write(verdict.answer)
-        return verdict.code
+    def _answered(self, outcome: RunOutcome) -> Exit:
+        if outcome.answer and self._answers_there:
+            write(outcome.answer)
+        return outcome.code
 
     @property
     def _answers_there(self) -> bool:

@@ -18,7 +18,7 @@ _REFUSING = (ResolvedBy.DISMISSED, ResolvedBy.UNREACHABLE)
 _ENDS = {"end_turn": Exit.DONE, "cancelled": Exit.CANCELLED}
 
 
-class Verdict:
+class RunOutcome:
     """A fold of a session's events from the start of the run."""
 
     def __init__(self, primary_id: str) -> None:
@@ -62,10 +62,10 @@ class Verdict:
                 self._below = counts.pending + counts.running
             case MessageAdded(role="assistant", text=text) if event.agent_id == self._primary_id and text.strip():
                 self.answer = text
-            case PermissionRequested(question):
-                rejecting = frozenset(o.option_id for o in question.options if not o.kind.allows)
-                server = str(question.input["server"]) if question.tool == TOOL else ""
-                self._asked[question.request_id] = question.title, server, rejecting
+            case PermissionRequested(request):
+                rejecting = frozenset(o.option_id for o in request.options if not o.kind.allows)
+                server = str(request.input["server"]) if request.tool == TOOL else ""
+                self._asked[request.request_id] = request.title, server, rejecting
             case PermissionResolved(request_id, by, option_id):
                 title, server, rejecting = self._asked.pop(request_id, ("", "", frozenset[str]()))
                 if server:

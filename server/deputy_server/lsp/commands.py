@@ -31,7 +31,7 @@ from deputy_server.convert.uris import path_of
 from deputy_server.lsp import permission
 from deputy_server.lsp import session as sessions
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.protocol import Answer
+from deputy_server.lsp.protocol import Response
 
 _SHOWN = 2000
 """Characters of an answer that a message shows."""
@@ -39,7 +39,7 @@ _SHOWN = 2000
 _ERROR = 1
 
 
-async def prompt(connection: Connection, argument: PromptArgument) -> Answer[SessionNewResult]:
+async def prompt(connection: Connection, argument: PromptArgument) -> Response[SessionNewResult]:
     """Starts a turn and answers at once."""
     session, fresh = await _session(connection, argument)
     since = session.cancels
@@ -56,7 +56,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Answer[Ses
     if not connection.client.events:
         connection.tasks.start_soon(_show_turn, connection, session, turn)
     result = SessionNewResult(session_id=session.id, agent_id=session.primary_id)
-    return Answer(result, lambda: feed.start(connection.tasks))
+    return Response(result, lambda: feed.start(connection.tasks))
 
 
 async def _session(connection: Connection, argument: PromptArgument) -> tuple[Session, bool]:
@@ -110,7 +110,7 @@ async def open_transcript(connection: Connection, argument: AgentArgument) -> Op
     return OpenTranscriptResult(uri=path.as_uri())
 
 
-async def new_session(connection: Connection, argument: SessionNewParams) -> Answer[SessionNewResult]:
+async def new_session(connection: Connection, argument: SessionNewParams) -> Response[SessionNewResult]:
     return await sessions.new(connection, argument)
 
 

@@ -8,11 +8,11 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.definition import Problem
 from deputy_agents.domain.errors import UnknownAgent, WrongState
 from deputy_agents.domain.event import AgentFinished, CallStatus, Event, ToolCallUpdated, TurnFinished
 from deputy_agents.domain.outcome import AgentStatus, CancelReason
-from deputy_agents.ports import SessionQuery
+from deputy_agents.domain.problem import Problem
+from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.session import Session
 from deputy_agents.session.snapshot import Reading
 from deputy_server.app import App
@@ -22,7 +22,7 @@ from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.editor import EditorBuffers
 from deputy_server.lsp.findings import REVIEWER, Findings
 from deputy_server.lsp.language import ClientEditor
-from deputy_server.lsp.permission_requests import ClientQuestioner
+from deputy_server.lsp.permission_requests import LspPermissionClient
 from deputy_server.lsp.progress import ProgressTokens
 from deputy_server.lsp.protocol import Phase, RpcProtocol
 from deputy_server.lsp.publish import Feed
@@ -62,7 +62,7 @@ class Connection:
         self.latest: dict[Path, str] = {}
         """The client's latest session in each folder."""
         self._feeds: dict[str, Feed] = {}
-        self._questioners: dict[str, ClientQuestioner] = {}
+        self._clients: dict[str, LspPermissionClient] = {}
         self._message_turns = anyio.Lock()
         self._moving = anyio.Lock()
         """Prompts wait for folders that have changed before them; a lock serves in the order of asking."""
@@ -151,9 +151,9 @@ class Connection:
         if feed is None:
             feed = Feed(self.protocol, self.client, self.tokens, session, self._heard, after=after)
             self._feeds[session.id] = feed
-            questioner = ClientQuestioner(self.protocol, self.client, session.id, self._message_turns)
-            self._questioners[session.id] = questioner
-            session.attach(questioner)
+            permission_client = LspPermissionClient(self.protocol, self.client, session.id, self._message_turns)
+            self._clients[session.id] = permission_client
+            session.attach(permission_client)
             session.editors.attach(self.editor)
         return feed
 
@@ -172,7 +172,7 @@ class Connection:
         """Ends the client's feed of a session, if there is one, and gives it."""
         if (feed := self._feeds.pop(session_id, None)) is not None:
             feed.close()
-            feed.session.detach(self._questioners.pop(session_id))
+            feed.session.detach(self._clients.pop(session_id))
             feed.session.editors.detach(self.editor)
         return feed
 

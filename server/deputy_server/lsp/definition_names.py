@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import anyio
 import anyio.to_thread
 
-from deputy_agents.definition import BUILT_IN, FOLDERS, home_folder
+from deputy_agents.definition.definition import BUILT_IN, FOLDERS
+from deputy_agents.files.paths import home_folder
 from deputy_server.lsp.client import local_paths
 
 GRACE = 1

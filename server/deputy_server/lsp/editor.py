@@ -1,4 +1,4 @@
-"""The editor's open documents as the agents' :class:`~deputy_agents.ports.Buffers`."""
+"""The editor's open documents as the agents' :class:`~deputy_agents.ports.buffers.Buffers`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.ports import Buffer
+from deputy_agents.ports.buffers import Buffer
 from deputy_agents.text import visible
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Document, Documents

@@ -1,4 +1,4 @@
-"""What a client's editor knows of the code, as the agents' :class:`~deputy_agents.editor.port.Editor`."""
+"""What a client's editor knows of the code, as the agents' :class:`~deputy_agents.ports.editor.Editor`."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -12,7 +12,7 @@ from pygls.workspace import PositionCodec
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location
-from deputy_agents.editor.port import Ability, Diagnostic, Severity, Spot, Symbol
+from deputy_agents.ports.editor import Ability, Diagnostic, Severity, Spot, Symbol
 from deputy_protocol import editor as wire
 from deputy_protocol import methods
 from deputy_protocol.base import to_wire

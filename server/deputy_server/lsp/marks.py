@@ -73,9 +73,9 @@ def _of_questions(lines: list[str], reading: Reading) -> Iterator[Mark]:
     """Behind the last heading alone: what stands before it may be the words of a model."""
     begin = max((number for number, line in enumerate(lines) if line == WAITING), default=len(lines))
     at = {line: number for number, line in reversed(list(enumerate(lines))) if number > begin}
-    for question in reading.questions():
-        if (line := at.get(heading(question))) is not None:
-            for option in question.options:
-                answer: JsonObject = {"requestId": question.request_id, "optionId": option.option_id}
-                title = visible(question.title)
+    for request in reading.permission_requests():
+        if (line := at.get(heading(request))) is not None:
+            for option in request.options:
+                answer: JsonObject = {"requestId": request.request_id, "optionId": option.option_id}
+                title = visible(request.title)
                 yield Mark(line, visible(option.name), title, methods.ANSWER_PERMISSION_COMMAND.name, answer)

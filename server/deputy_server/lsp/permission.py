@@ -1,7 +1,7 @@
 """Handlers of ``deputy/permission/*`` and ``deputy/rule/*``."""
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.ports import Answer, Selected
+from deputy_agents.ports.permission import PermissionAnswer, Selected
 from deputy_agents.session.session import Session
 from deputy_protocol.permission import (
     PermissionAnswerManyParams,
@@ -19,9 +19,9 @@ from deputy_server.lsp.connection import Connection
 async def list_questions(connection: Connection, params: PermissionListParams) -> PermissionListResult:
     return PermissionListResult(
         requests=tuple(
-            permission_request_to_wire(session.id, question)
+            permission_request_to_wire(session.id, request)
             for session in await connection.sessions(params.session_id)
-            for question in session.questions()
+            for request in session.permission_requests()
         )
     )
 
@@ -46,7 +46,7 @@ async def answer_many(connection: Connection, params: PermissionAnswerManyParams
     return PermissionAnswerManyResult(accepted=tuple(accepted))
 
 
-def _asker(connection: Connection, request_id: str, chosen: Answer, field: str = "requestId") -> Session:
+def _asker(connection: Connection, request_id: str, chosen: PermissionAnswer, field: str = "requestId") -> Session:
     """The session that asks a question, when ``chosen`` is an answer to it; ``field`` is where its id stands.
 
     Raises:

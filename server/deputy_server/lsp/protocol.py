@@ -41,7 +41,7 @@ MAX_REQUESTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[R]):
+class Response(Generic[R]):
     """A result, and what is to happen right after it has been sent: events must not overtake the answer that tells
     which session they belong to."""
 
@@ -161,8 +161,8 @@ class RpcProtocol(LanguageServerProtocol):
             scope = self._requests.open(request_id)
             self.tasks.start_soon(self._answer, request_id, scope, types.INITIALIZE, self._greeting, greet)
 
-    async def _greeting(self, greet: object) -> Answer[object]:
-        return Answer(await cast(Greeting, greet)(), self.ready.set)
+    async def _greeting(self, greet: object) -> Response[object]:
+        return Response(await cast(Greeting, greet)(), self.ready.set)
 
     @abstractmethod
     def initialize(self, params: object) -> Greeting:
@@ -194,7 +194,7 @@ class RpcProtocol(LanguageServerProtocol):
         if isinstance(done, RpcError):
             self._send_error(request_id, done)
             return
-        answer = cast(Answer[object], done) if isinstance(done, Answer) else Answer(done)
+        answer = cast(Response[object], done) if isinstance(done, Response) else Response(done)
         try:
             self._send_result(request_id, answer.result)
         except (TypeError, ValueError, AttributeError) as error:

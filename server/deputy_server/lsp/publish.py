@@ -175,8 +175,8 @@ class Feed:
                 info = self._info(agent_id)
                 if info is not None and info.parent_id is not None:
                     self._begin_child(info, event.run or 1, tasks)
-            case PermissionRequested(question=question) if agent_id in self._progress:
-                self._progress[agent_id].wait(question.request_id)
+            case PermissionRequested(request=request) if agent_id in self._progress:
+                self._progress[agent_id].wait(request.request_id)
             case PermissionResolved(request_id=request_id) if agent_id in self._progress:
                 self._progress[agent_id].settled(request_id)
             case AgentFinished(status=status, failure_reason=reason):

@@ -26,7 +26,7 @@ from deputy_server.lsp import (
     session,
 )
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.protocol import Answer, RequestHandler
+from deputy_server.lsp.protocol import RequestHandler, Response
 from deputy_server.rpc.errors import RpcError
 from deputy_server.rpc.json import is_object, items
 
@@ -37,7 +37,7 @@ Bound: TypeAlias = Callable[[Connection], RequestHandler]
 """A handler that still needs its connection."""
 
 
-def _serve(request: Request[P, R], handler: Callable[[Connection, P], Awaitable[R | Answer[R]]]) -> tuple[str, Bound]:
+def _serve(request: Request[P, R], handler: Callable[[Connection, P], Awaitable[R | Response[R]]]) -> tuple[str, Bound]:
     """Binds ``handler`` to a request of the table; the types of both must agree."""
 
     def bind(connection: Connection) -> RequestHandler:
@@ -49,7 +49,9 @@ def _serve(request: Request[P, R], handler: Callable[[Connection, P], Awaitable[
     return request.name, bind
 
 
-def _command(command: Command[P, R], handler: Callable[[Connection, P], Awaitable[R | Answer[R]]]) -> tuple[str, Bound]:
+def _command(
+    command: Command[P, R], handler: Callable[[Connection, P], Awaitable[R | Response[R]]]
+) -> tuple[str, Bound]:
     """Binds ``handler`` to a command of the table."""
 
     def bind(connection: Connection) -> RequestHandler:
@@ -61,9 +63,9 @@ def _command(command: Command[P, R], handler: Callable[[Connection, P], Awaitabl
     return command.name, bind
 
 
-def _plain(result: BaseModel | Answer[R]) -> object:
-    if isinstance(result, Answer):
-        return replace(cast(Answer[object], result), result=to_wire(result.result))
+def _plain(result: BaseModel | Response[R]) -> object:
+    if isinstance(result, Response):
+        return replace(cast(Response[object], result), result=to_wire(result.result))
     return to_wire(result)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.ports import SessionQuery
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.session import Session
 from deputy_agents.session.snapshot import Reading
 from deputy_protocol.agent import CancelledResult
@@ -41,7 +41,7 @@ from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.convert.uris import path_of
 from deputy_server.export import exported
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.protocol import Answer
+from deputy_server.lsp.protocol import Response
 from deputy_server.prompting import outcome
 
 PAGE = 100
@@ -86,11 +86,11 @@ def _places(folders: tuple[Path, ...], cwd_uri: str | None) -> tuple[Path, tuple
     return cwd, folders if inside else (cwd,)
 
 
-async def new(connection: Connection, params: SessionNewParams) -> Answer[SessionNewResult]:
+async def new(connection: Connection, params: SessionNewParams) -> Response[SessionNewResult]:
     session = await open_session(connection, params)
     feed = connection.subscribe(session, after=0)
     result = SessionNewResult(session_id=session.id, agent_id=session.primary_id)
-    return Answer(result, lambda: feed.start(connection.tasks))
+    return Response(result, lambda: feed.start(connection.tasks))
 
 
 async def prompt(connection: Connection, params: SessionPromptParams) -> SessionPromptResult:
@@ -163,17 +163,17 @@ async def cancel(connection: Connection, params: SessionParams) -> CancelledResu
     return CancelledResult(cancelled=cancelled)
 
 
-async def load(connection: Connection, params: SessionParams) -> Answer[SessionLoadResult]:
+async def load(connection: Connection, params: SessionParams) -> Response[SessionLoadResult]:
     session = await connection.reading(params.session_id)
     earlier = connection.unsubscribe(session.id)
     if not isinstance(session, Session):
-        return Answer(_loaded(session), lambda: None)
+        return Response(_loaded(session), lambda: None)
     if connection.app.store_notice:
         connection.notice(connection.app.store_notice)
     feed = connection.subscribe(session, after=session.last_seq)
     if earlier is not None and earlier.session is session:
         feed.take_over(earlier)
-    return Answer(_loaded(session), lambda: feed.start(connection.tasks))
+    return Response(_loaded(session), lambda: feed.start(connection.tasks))
 
 
 def _loaded(session: Reading) -> SessionLoadResult:
@@ -186,7 +186,7 @@ def _loaded(session: Reading) -> SessionLoadResult:
         session=session_info(record),
         agents=tuple(map(agent_node_to_wire, nodes)),
         transcript=tuple(map(entry_to_wire, entries)),
-        permissions=tuple(permission_request_to_wire(session.id, question) for question in session.questions()),
+        permissions=tuple(permission_request_to_wire(session.id, request) for request in session.permission_requests()),
         plans=tuple(AgentPlan(agent_id=agent_id, entries=plan_to_wire(steps)) for agent_id, steps in plans if steps),
         prompt_queue=queued_prompts_to_wire(session.waiting()),
         last_turn=session.view.last_turn and turn_outcome(session.view.last_turn),

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.ports import Buffer, Buffers
+from deputy_agents.ports.buffers import Buffer, Buffers
 from deputy_agents.text import visible
 
 

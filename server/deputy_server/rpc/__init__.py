@@ -1,1 +1,2 @@
-"""What the front ends for editors share of speaking JSON-RPC over standard input and output."""
+"""JSON-RPC over streams, shared by the front ends: reading, validation, errors, open requests, writing. It knows no
+methods."""

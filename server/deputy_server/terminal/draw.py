@@ -181,9 +181,9 @@ def diff_lines(preview: DiffPreview) -> list[str]:
     return list(unified_diff(before, after, lineterm="", n=2))[2:]
 
 
-def preview_lines(question: PermissionRequest) -> Iterator[tuple[str, str]]:
+def preview_lines(request: PermissionRequest) -> Iterator[tuple[str, str]]:
     """What is to be done, as pairs of line and style."""
-    match question.preview:
+    match request.preview:
         case DiffPreview() as preview:
             if preview.old_text is None:
                 yield "new file", "bold"
@@ -238,7 +238,7 @@ def _asker(asked: PermissionRequest) -> Text:
     return Text(one_line(asked.title), style="bold yellow")
 
 
-def question(
+def request(
     asked: PermissionRequest, keys: Mapping[str, PermissionOption], waiting: int, room: int | None
 ) -> RenderableType:
     """An open question. ``keys`` maps a key to the option that it chooses; ``waiting`` counts the questions behind

@@ -50,24 +50,24 @@ class Screen(Protocol):
         """``view`` is how things are now; ``event``, if any, led to it."""
         ...
 
-    async def ask(self, question: PermissionRequest) -> PermissionOption | None:
+    async def ask(self, request: PermissionRequest) -> PermissionOption | None:
         """The option chosen, or ``None``. Waits for the person; cancelled when the question is withdrawn."""
         ...
 
 
-def answer(question: PermissionRequest, auto: Auto) -> tuple[PermissionOption | None, str]:
+def answer(request: PermissionRequest, auto: Auto) -> tuple[PermissionOption | None, str]:
     """The option that approves this one call, if ``auto`` does, and what is said of it. Otherwise none: that nobody
     was there to ask is not the user's no."""
-    approval = auto(question)
+    approval = auto(request)
     if approval is None:
         return None, "refused: nobody is asked here"
-    options = (option for option in question.options if option.kind is OptionKind.ALLOW_ONCE)
+    options = (option for option in request.options if option.kind is OptionKind.ALLOW_ONCE)
     return next(options, None), f"approved {approval}"
 
 
-def keys_for(question: PermissionRequest) -> dict[str, PermissionOption]:
+def keys_for(request: PermissionRequest) -> dict[str, PermissionOption]:
     """Which key chooses which option. Enter and the space bar choose none."""
-    return {KEYS_OF[option.kind]: option for option in question.options}
+    return {KEYS_OF[option.kind]: option for option in request.options}
 
 
 class PlainScreen:
@@ -94,10 +94,10 @@ class PlainScreen:
         for line in () if said else lines:
             self.show(Text(line))
 
-    async def ask(self, question: PermissionRequest) -> PermissionOption | None:
-        option, said = answer(question, self._auto)
-        self.show(Text(f"? {draw.one_line(question.title)}"))
-        for line, _ in draw.preview_lines(question):
+    async def ask(self, request: PermissionRequest) -> PermissionOption | None:
+        option, said = answer(request, self._auto)
+        self.show(Text(f"? {draw.one_line(request.title)}"))
+        for line, _ in draw.preview_lines(request):
             self.show(Text(f"    {line}"))
         self.show(Text(f"  {said}"))
         return option
@@ -136,7 +136,7 @@ def _line(block: Block, event: AgentStarted | ToolCallStarted | AgentFinished) -
 
 @dataclass(slots=True)
 class _Asked:
-    question: PermissionRequest
+    request: PermissionRequest
     answered: anyio.Event = field(default_factory=anyio.Event)
     seen: bool = False
     choice: PermissionOption | None = None
@@ -194,13 +194,13 @@ class LiveScreen:
             self._console.print(draw.item(items[self._shown], time()))
             self._shown += 1
 
-    async def ask(self, question: PermissionRequest) -> PermissionOption | None:
+    async def ask(self, request: PermissionRequest) -> PermissionOption | None:
         if self._auto is not None:
-            option, said = answer(question, self._auto)
-            self._console.print(draw.question(question, {}, 0, None))
+            option, said = answer(request, self._auto)
+            self._console.print(draw.request(request, {}, 0, None))
             self._console.print(Text(said, style="bold"))
             return option
-        asked = _Asked(question)
+        asked = _Asked(request)
         self._asked.append(asked)
         try:
             await asked.answered.wait()
@@ -213,13 +213,13 @@ class LiveScreen:
         """What a key does: it answers the first open question, shows it whole, or stops a child."""
         if self._asked:
             first = self._asked[0]
-            choice = keys_for(first.question).get(key)
+            choice = keys_for(first.request).get(key)
             # A key pressed before the question was drawn was meant for something else.
             if choice is not None and first.seen and not first.answered.is_set():
                 first.choice = choice
                 first.answered.set()
             elif key == "?":
-                self._console.print(draw.question(first.question, keys_for(first.question), 0, None))
+                self._console.print(draw.request(first.request, keys_for(first.request), 0, None))
         agent = next((agent for agent, own in self._stops().items() if own == key), None)
         if agent is not None:
             self._stop(agent)
@@ -241,19 +241,19 @@ class LiveScreen:
     def _fitted(self, asked: _Asked) -> RenderableType:
         circumstances = (self._console.size, len(self._asked))
         if asked.fitted is None or asked.fitted[0] != circumstances:
-            asked.fitted = circumstances, self._question(asked.question, self._console.height)
+            asked.fitted = circumstances, self._question(asked.request, self._console.height)
         return asked.fitted[1]
 
-    def _question(self, question: PermissionRequest, height: int) -> RenderableType:
+    def _question(self, request: PermissionRequest, height: int) -> RenderableType:
         """The first open question, with as much of its preview as leaves room for who asks, the keys and the status
         line."""
-        keys, behind = keys_for(question), len(self._asked) - 1
+        keys, behind = keys_for(request), len(self._asked) - 1
 
         def whole(room: int) -> RenderableType:
-            return draw.question(question, keys, behind, room)
+            return draw.request(request, keys, behind, room)
 
         def small(room: int) -> RenderableType:
-            return draw.small_question(question, keys, room)
+            return draw.small_question(request, keys, room)
 
         # One line is for the agents, one for the status. A long line of a preview takes several of the screen.
         if (room := self._room(whole, height - 2)) > 0:
@@ -271,15 +271,15 @@ class LiveScreen:
 
 def _answered(asked: _Asked) -> RenderableType:
     choice = asked.choice.name if asked.choice else "dismissed"
-    return Text.assemble((f"{draw.one_line(asked.question.title)}  ", ""), (draw.one_line(choice), "bold"))
+    return Text.assemble((f"{draw.one_line(asked.request.title)}  ", ""), (draw.one_line(choice), "bold"))
 
 
 def in_folder(folder: Path) -> Auto:
     """Approves what touches files below ``folder`` alone."""
     root = folder.resolve()
 
-    def auto(question: PermissionRequest) -> str | None:
-        paths = [Path(draw.path_of(location.uri)).resolve() for location in question.locations]
+    def auto(request: PermissionRequest) -> str | None:
+        paths = [Path(draw.path_of(location.uri)).resolve() for location in request.locations]
         inside = bool(paths) and all(path.is_relative_to(root) for path in paths)
         return "automatically: nobody is asked here, and it is the demo's own sample" if inside else None
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import BUILT_IN
 from deputy_agents.definition.catalogue import Catalogue
+from deputy_agents.definition.definition import BUILT_IN
 from deputy_agents.definition.folder import MAX_BYTES, MAX_FILES, MarkdownFile
 
 
@@ -231,7 +231,7 @@ def test_only_markdown_files_directly_in_the_folder_count(disk: Disk) -> None:
     assert (tuple(catalogue.definitions), catalogue.problems) == (BUILT_IN, ())
 
 
-def test_a_link_that_leads_out_of_its_folder_is_refused(disk: Disk) -> None:
+def test_a_link_that_leads_out_of_its_folder_is_rejected(disk: Disk) -> None:
     secret = disk.write("root/elsewhere/secret.md", "secret")
     folder = disk.write("root/.deputy/agents/real.md", "real").parent
     (folder / "out.md").symlink_to(secret)
@@ -249,7 +249,7 @@ def test_a_link_inside_the_folder_is_followed(disk: Disk) -> None:
     assert "linked" in loaded(disk.catalogue()).definitions
 
 
-def test_a_folder_that_is_a_link_out_of_the_workspace_is_refused_and_at_home_followed(disk: Disk) -> None:
+def test_a_folder_that_is_a_link_out_of_the_workspace_is_rejected_and_at_home_followed(disk: Disk) -> None:
     disk.write("home/dotfiles/agents/a.md", "mine")
     (disk.root / ".claude").symlink_to(disk.home / "dotfiles")
     (disk.home / ".claude").symlink_to(disk.home / "dotfiles")
@@ -266,7 +266,7 @@ def test_what_is_no_regular_file_is_never_opened(disk: Disk) -> None:
     assert "mine" in catalogue.definitions
 
 
-def test_large_foreign_and_too_many_files_are_refused(disk: Disk) -> None:
+def test_large_foreign_and_too_many_files_are_rejected(disk: Disk) -> None:
     folder = disk.root / ".deputy/agents"
     for number in range(MAX_FILES + 1):
         disk.write(f"root/.deputy/agents/x{number:03}.md", f"x{number:03}")

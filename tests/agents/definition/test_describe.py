@@ -1,6 +1,6 @@
 """The primary is told which sub-agents there are, briefly."""
 
-from deputy_agents.definition import Definition, Mode
+from deputy_agents.definition.definition import Definition, Mode
 from deputy_agents.definition.describe import SECTION_LENGTH, describe
 from deputy_agents.definition.loader import built_in
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.definition import Definition, Mode, PermissionMode
+from deputy_agents.definition.definition import Definition, Mode
 from deputy_agents.definition.loader import Parsed, built_in, parse_definition
+from deputy_agents.domain.permission_mode import PermissionMode
 
 TOOLS = frozenset({"read_file", "list_dir", "glob", "grep", "edit_file", "write_file", "spawn_agent", "todo"})
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from deputy_agents.definition import BUILT_IN
+from deputy_agents.definition.definition import BUILT_IN
 from deputy_agents.definition.loader import MAX_TIMEOUT, parse_definition
 from deputy_agents.definition.template import PLACEHOLDERS
 from deputy_agents.definition.typed import first_message, parse_input

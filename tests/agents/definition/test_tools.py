@@ -2,7 +2,7 @@
 
 import pytest
 
-from deputy_agents.definition import Definition
+from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.frontmatter import Value
 from deputy_agents.definition.loader import Parsed, parse_definition
 from deputy_agents.definition.tools import Tools, read_tools

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deputy_agents.definition import Definition
+from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.loader import built_in
 from deputy_agents.definition.typed import first_message, format_result, label_source, parse_input
 from deputy_agents.domain.errors import ToolError
@@ -53,7 +53,7 @@ def test_the_tool_has_the_name_the_description_and_the_schema_of_its_definition_
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "soon", True])
-def test_a_time_limit_that_is_none_is_refused_by_name(wrong: object) -> None:
+def test_a_time_limit_that_is_none_is_rejected_by_name(wrong: object) -> None:
     with pytest.raises(ToolError, match="timeout: "):
         parse_typed(built_in()["code_search"], {"query": "q", "timeout": wrong})
 
@@ -74,7 +74,7 @@ def test_a_timeout_of_the_definitions_own_is_left_to_it() -> None:
         ("code_review", {"target": "t", "focus": "speed"}, "focus: 'speed' is not one of"),
     ],
 )
-def test_an_input_that_does_not_fit_is_refused_naming_the_field(
+def test_an_input_that_does_not_fit_is_rejected_naming_the_field(
     name: str, input: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ToolError) as caught:

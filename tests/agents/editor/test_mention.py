@@ -66,7 +66,7 @@ async def test_files_ranges_folders_and_symbols(project: Path, prompt: str, atta
 
 @pytest.mark.requirement("X23")
 @pytest.mark.asyncio
-async def test_a_picture_is_seen(project: Path) -> None:
+async def test_an_image_is_seen(project: Path) -> None:
     (project / "shot.png").write_bytes(png(2, 1))
     async with core(project, Cast([say("done")])) as c:
         await (await c.session.prompt([Text("what is on @shot.png")])).result()
@@ -82,7 +82,7 @@ async def test_what_names_nothing_here_is_text(project: Path, prompt: str) -> No
 
 
 @pytest.mark.asyncio
-async def test_a_secret_is_left_to_a_question(project: Path) -> None:
+async def test_a_secret_is_left_to_a_permission_request(project: Path) -> None:
     async with core(project, Cast([say("done")])) as c:
         assert await sent(c, "see @.env") == ["[@.env is not attached: reading it has to be asked for]"]
 

@@ -9,7 +9,7 @@ from deputy_agents.domain.message import Reply, Text
 from deputy_agents.editor.references import Reference, check, references
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.model.scripted import call, calls, say, use
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from tests.support.core import Cast, core, delegate, task_of
 from tests.support.files import OpenDocuments
 

@@ -21,7 +21,7 @@ from deputy_agents.domain.message import Message, Text, Usage
 from deputy_agents.events import event_log as log_module
 from deputy_agents.events.event_log import RETRY, EventLog, Subscription
 from deputy_agents.events.view import View
-from deputy_agents.ports import HistoryRecord, Record, SessionRecord
+from deputy_agents.ports.store import HistoryRecord, Record, SessionRecord
 from deputy_agents.store.memory import MemoryStore
 from tests.support.core import BOUND, StillClock
 

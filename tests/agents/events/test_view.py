@@ -42,7 +42,7 @@ def folded(events: list[Event]) -> View:
 
 def everything(view: View) -> object:
     transcripts = {agent_id: view.transcript(agent_id) for agent_id in view.agents}
-    return view.last_seq, view.tree(), view.status(), view.questions, view.plans, view.last_turn, transcripts
+    return view.last_seq, view.tree(), view.status(), view.permission_requests, view.plans, view.last_turn, transcripts
 
 
 async def story(workspace: Path) -> tuple[View, list[Event], list[Event]]:

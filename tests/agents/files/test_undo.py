@@ -62,7 +62,7 @@ def test_a_merge_loses_nothing_and_does_not_depend_on_who_is_asked_first(base: s
 
 
 @given(st.lists(LINES, min_size=2, max_size=5))
-def test_changes_that_nobody_has_touched_are_taken_back_to_the_start(texts: list[str]) -> None:
+def test_changes_that_nobody_has_touched_are_reverted_to_the_start(texts: list[str]) -> None:
     changes = [change(before, after) for before, after in pairwise(texts)]
     assert without(changes, texts[-1]) == texts[0]
     assert without(changes, texts[0]) == texts[0]

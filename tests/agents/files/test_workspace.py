@@ -80,7 +80,7 @@ async def test_a_workspace_at_the_top_of_the_file_system_does_not_show_the_envir
 
 
 @pytest.mark.parametrize(("path", "says"), [("", "empty"), ("a\0b", "null"), ("~/x", "not expanded"), ("~root", "~")])
-async def test_what_is_no_path_is_refused(workspace: Path, path: str, says: str) -> None:
+async def test_what_is_no_path_is_rejected(workspace: Path, path: str, says: str) -> None:
     with pytest.raises(ToolError, match=says):
         await Workspace([workspace]).locate(path, workspace)
 
@@ -92,7 +92,7 @@ async def test_links_inside_the_roots_are_followed_to_what_they_name(workspace: 
     assert (place.path.name, place.subject, place.kind) == ("real.txt", "real.txt", PathKind.FILE)
 
 
-async def test_links_that_form_a_loop_are_refused(workspace: Path) -> None:
+async def test_links_that_form_a_loop_are_rejected(workspace: Path) -> None:
     (workspace / "loop").symlink_to("loop")
     with pytest.raises(OutsideRoots, match="loop"):
         await read(Workspace([workspace]), "loop")
@@ -182,7 +182,7 @@ async def test_a_working_directory_stays_the_folder_that_was_checked(workspace: 
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_no_regular_file_is_refused_without_waiting(workspace: Path) -> None:
+async def test_what_is_no_regular_file_is_rejected_without_waiting(workspace: Path) -> None:
     os.mkfifo(workspace / "pipe")
     (workspace / "folder").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -203,7 +203,7 @@ async def test_what_is_no_regular_file_is_refused_without_waiting(workspace: Pat
         await write(Workspace([workspace]), "pipe", "x", None)
 
 
-async def test_a_device_is_refused(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_device_is_rejected(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Making one takes privileges, so a plain file says that it is one.
     (workspace / "device").touch()
     files = Workspace([workspace])
@@ -249,7 +249,9 @@ async def test_a_gigabyte_of_zeros_is_binary(workspace: Path) -> None:
         await files.read_lines(await files.locate("huge", workspace), 1, 10)
 
 
-async def test_a_file_that_may_not_be_read_is_refused_clearly(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_that_may_not_be_read_is_rejected_clearly(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (workspace / "locked").touch()
     genuine = os.open
 
@@ -263,7 +265,7 @@ async def test_a_file_that_may_not_be_read_is_refused_clearly(workspace: Path, m
         await read(Workspace([workspace]), "locked")
 
 
-async def test_binary_files_are_refused(workspace: Path) -> None:
+async def test_binary_files_are_rejected(workspace: Path) -> None:
     (workspace / "data.bin").write_bytes(b"abc\0def")
     with pytest.raises(ToolError, match=r"binary file \(7 bytes\)"):
         await read(Workspace([workspace]), "data.bin")
@@ -451,7 +453,7 @@ async def test_a_read_only_file_is_not_replaced(workspace: Path) -> None:
         await write(Workspace([workspace]), "a.txt", "new", "old")
 
 
-async def test_text_that_cannot_be_encoded_is_refused(workspace: Path) -> None:
+async def test_text_that_cannot_be_encoded_is_rejected(workspace: Path) -> None:
     for text in ("\ud800", "\udc80"):
         with pytest.raises(ToolError, match="lone surrogates"):
             await write(Workspace([workspace]), "a.txt", text, None)

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import Problem
 from deputy_agents.domain.event import MessageAdded, PromptQueue
 from deputy_agents.domain.message import Text
-from deputy_agents.guidance import Command, Place
+from deputy_agents.domain.problem import Problem
 from deputy_agents.guidance.commands import called, commands_in, filled
+from deputy_agents.guidance.items import Command
+from deputy_agents.guidance.places import Place
 from deputy_agents.model.scripted import say
 from tests.support.core import Cast, Pause, core
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import Problem
-from deputy_agents.guidance import Place, Skill
+from deputy_agents.domain.problem import Problem
+from deputy_agents.guidance.items import Skill
 from deputy_agents.guidance.library import Library
+from deputy_agents.guidance.places import Place
 from deputy_agents.guidance.skills import skills_in
 from deputy_agents.model.scripted import call, say
 from tests.support.core import Cast, core, delegate, results

@@ -10,9 +10,9 @@ import pytest
 from deputy_agents.domain.event import MessageAdded, StatusChanged, ToolCallUpdated, TurnStarted
 from deputy_agents.domain.hook import Hook, When
 from deputy_agents.domain.message import Text
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings
 from deputy_agents.model.scripted import calls, say, use
-from deputy_agents.permission.decide import Effect, Rule
 from tests.support.commands import started, until
 from tests.support.core import Cast, Core, Person, core, delegate, results
 
@@ -93,7 +93,7 @@ async def test_a_hook_is_about_calls_of_children_too_and_about_starting_them(wor
 
 async def test_what_the_gate_denies_reaches_no_hook(workspace: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    denied = PermissionSettings((Rule("r", "write_file", Effect.DENY),))
+    denied = PermissionSettings((Rule("r", "write_file", DecisionKind.DENY),))
     settings = Settings(hooks=(Hook(BEFORE, record(log)),), permissions=denied)
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
         await c.turn()

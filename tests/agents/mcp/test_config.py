@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.mcp import ServerEntry, Source, expanded
+from deputy_agents.guidance.mcp_config import read_servers
+from deputy_agents.guidance.mcp_entry import ServerEntry, Source, expanded
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.mcp.config import read_servers
 
 
 def read(root: Path, text: str) -> tuple[dict[str, ServerEntry], list[str]]:
@@ -50,7 +50,7 @@ def test_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp
     assert servers["off"].disabled
 
 
-def test_servers_in_the_form_of_another_program_are_told_of(tmp_path: Path) -> None:
+def test_servers_in_the_form_of_another_program_are_reported(tmp_path: Path) -> None:
     _, problems = read(tmp_path, '{"servers": {"a": {"command": "x"}}}')
     assert problems == ["servers must stand below mcpServers; below servers they do not count"]
 
@@ -135,7 +135,7 @@ def test_answers_are_kept_for_one_folder_and_one_command_line_in_a_file_for_its_
 _KEEPING = """
 import sys
 from pathlib import Path
-from deputy_agents.mcp import ServerEntry, Source
+from deputy_agents.guidance.mcp_entry import ServerEntry, Source
 from deputy_agents.mcp.approvals import Approvals
 path, mine = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)

@@ -9,10 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from tests.agents.session.test_mcp_servers import prompt, starting, state
 
-from deputy_agents.mcp import ServerState
+from deputy_agents.mcp.server_state import ServerState
 from deputy_agents.model.scripted import say
+from tests.agents.session.test_mcp_servers import prompt, starting, state
 from tests.support.commands import until
 from tests.support.core import Cast, core
 from tests.support.mcp_workspaces import name_servers
@@ -77,7 +77,7 @@ def listening(refuses: HTTPStatus | None = None) -> Generator[tuple[str, list[tu
         thread.join()
 
 
-async def test_a_server_that_refuses_is_told_with_its_status(workspace: Path) -> None:
+async def test_a_server_that_rejects_is_told_with_its_status(workspace: Path) -> None:
     with listening(HTTPStatus.UNAUTHORIZED) as (url, _):
         name_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:

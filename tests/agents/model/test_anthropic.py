@@ -24,7 +24,7 @@ from deputy_agents.domain.message import (
 )
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import Endpoint
-from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used
+from deputy_agents.ports.model import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.model_replies import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
 

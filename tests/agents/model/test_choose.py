@@ -7,7 +7,7 @@ import pytest
 
 from deputy_agents.model.choose import DEFAULT_MODEL, ModelChoice, Models, choose_model
 from deputy_agents.model.endpoint import ApiSettings, endpoint_of
-from deputy_agents.model.offline import OfflineModel
+from deputy_agents.model.offline.model import OfflineModel
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from deputy_agents.model import credential
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.credential import with_key
 from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import Json, Play, failing, say
 

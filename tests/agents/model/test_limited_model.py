@@ -15,9 +15,9 @@ from deputy_agents.model import limited_model
 from deputy_agents.model.choose import Models
 from deputy_agents.model.endpoint import ApiSettings
 from deputy_agents.model.failure import failure
-from deputy_agents.model.limited_model import Limited, Turns
+from deputy_agents.model.limited_model import FairQueue, Limited
 from deputy_agents.model.scripted import ScriptedModel, say
-from deputy_agents.ports import Begun, ModelEvent, ModelRequest, TextPart, Waiting
+from deputy_agents.ports.model import Begun, ModelEvent, ModelRequest, RequestDelayed, TextPart
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.memory import MemoryStore
 from tests.support import model_replies
@@ -49,7 +49,7 @@ async def test_a_request_that_need_not_wait_is_passed_on_as_it_is() -> None:
         yield TextPart("a")
         yield say("a")
 
-    answer = await events(Limited(ScriptedModel(stream), Turns()))
+    answer = await events(Limited(ScriptedModel(stream), FairQueue()))
     assert [type(event) for event in answer] == [TextPart, Reply]
 
 
@@ -58,14 +58,14 @@ async def test_a_request_that_need_not_wait_is_passed_on_as_it_is() -> None:
 @pytest.mark.usefixtures("told_at_once")
 async def test_a_pause_is_shared_told_and_over_by_itself() -> None:
     failures = [failure(ModelErrorKind.RATE_LIMITED, retry_after=0.05)]
-    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), Turns(SOON))
+    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue(SOON))
     with pytest.raises(ModelError) as caught:
         await events(model)
     assert caught.value.retry_after == pytest.approx(0.05, abs=0.01)  # pyright: ignore[reportUnknownMemberType]
     first, over, *answer = await events(model)
-    assert isinstance(first, Waiting)
+    assert isinstance(first, RequestDelayed)
     assert (first.why or "").startswith("the model service is busy: all requests wait")
-    assert over == Waiting(None)
+    assert over == RequestDelayed(None)
     assert isinstance(answer[-1], Reply)
 
 
@@ -76,7 +76,7 @@ def _raise(error: ModelError) -> Reply:
 @pytest.mark.asyncio
 async def test_other_failures_pause_nobody() -> None:
     failures = [failure(kind) for kind in ModelErrorKind if kind.value not in ("rate_limited", "overloaded")]
-    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), Turns())
+    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue())
     while failures:
         with pytest.raises(ModelError):
             await events(model)
@@ -87,7 +87,7 @@ async def test_other_failures_pause_nobody() -> None:
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("told_at_once")
 async def test_a_cancelled_wait_leaves_the_line_and_a_cancelled_request_makes_room() -> None:
-    gate, turns = asyncio.Event(), Turns()
+    gate, turns = asyncio.Event(), FairQueue()
     turns._limiter.limit = 1.0  # pyright: ignore[reportPrivateUsage]
 
     asked = asyncio.Event()
@@ -163,7 +163,7 @@ async def test_32_children_at_a_server_that_takes_4_all_finish_without_a_storm(t
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("told_at_once")
 async def test_an_agent_that_waits_in_a_pause_says_so_spends_no_attempt_and_can_be_cancelled(tmp_path: Path) -> None:
-    turns = Turns()
+    turns = FairQueue()
     scripted = ScriptedModel(lambda _: say("never"))
     limited_model = Limited(scripted, turns)
     ahead = turns.join(request("other"))

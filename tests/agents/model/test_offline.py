@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolResult, ToolUse, tool_uses
-from deputy_agents.model.offline import OfflineModel
+from deputy_agents.model.offline.model import OfflineModel
 from deputy_agents.model.offline.words import Replacement, is_greeting, keywords, loosened, replacement
-from deputy_agents.ports import ModelRequest, TextPart
+from deputy_agents.ports.model import ModelRequest, TextPart
 from tests.support.file_tools import EDITING, LEADING, READING, FileTools, ask, run_agent, specs
 
 MODEL = OfflineModel(think=0, pace=0)
@@ -45,10 +45,10 @@ async def first_reply(task: str, names: tuple[str, ...] = LEADING) -> Reply:
 @pytest.mark.asyncio
 @pytest.mark.requirement("X18")
 @pytest.mark.parametrize(
-    "question", ["Where is RetryPolicy used?", "What does this project do?", "Describe the repo: retries"]
+    "prompt", ["Where is RetryPolicy used?", "What does this project do?", "Describe the repo: retries"]
 )
-async def test_a_question_becomes_two_to_four_read_only_children_in_one_response(question: str) -> None:
-    reply = await first_reply(question)
+async def test_a_search_prompt_becomes_two_to_four_read_only_children_in_one_response(prompt: str) -> None:
+    reply = await first_reply(prompt)
     uses = tool_uses(reply.message)
     assert reply.stop_reason is StopReason.TOOL_USE
     assert 2 <= len(uses) <= 4
@@ -139,7 +139,7 @@ async def test_what_rules_cannot_do_is_admitted(project: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_second_question_is_a_new_task(project: Path) -> None:
+async def test_a_second_prompt_is_a_new_task(project: Path) -> None:
     tools = FileTools(project)
     history = await run_agent(MODEL, "Where is RetryPolicy?", tools, LEADING)
     messages = await run_agent(MODEL, "Where is Sells?", tools, LEADING, history)
@@ -311,7 +311,7 @@ def test_a_replacement_survives_being_handed_on_in_words(old: str, new: str, pat
         ("wo ist die Größe", ("Größe", "die", "ist")),
     ],
 )
-def test_keywords_are_what_a_question_is_about(task: str, words: tuple[str, ...]) -> None:
+def test_keywords_are_what_a_permission_request_is_about(task: str, words: tuple[str, ...]) -> None:
     assert set(keywords(task)) == set(words)
 
 
@@ -319,6 +319,6 @@ def test_names_are_loosened_to_their_parts() -> None:
     assert loosened(("parseConfigFiles", "max_retries")) == ("parse", "Config", "max", "retr")
 
 
-def test_a_question_is_no_greeting() -> None:
+def test_a_search_prompt_is_no_greeting() -> None:
     assert is_greeting("  ")
     assert not is_greeting("help me understand the parser of the lexer")

@@ -16,7 +16,7 @@ from deputy_agents.domain.turn import TurnResult
 from deputy_agents.model.failure import failure
 from deputy_agents.model.recording import Recorder, Replay, replay
 from deputy_agents.model.scripted import ScriptedModel, call, say
-from deputy_agents.ports import ModelEvent, ModelRequest, TextPart
+from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart
 from deputy_agents.redact import MASK, Redactor
 from tests.support.core import BOUND, Cast, Core, Pause, StillClock, core, delegate
 

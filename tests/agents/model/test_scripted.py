@@ -8,7 +8,7 @@ import pytest
 from deputy_agents.domain.errors import ModelError
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolResult, tool_uses
 from deputy_agents.model.scripted import Script, ScriptedModel, call, calls, say, tool_results, use
-from deputy_agents.ports import ModelEvent, ModelRequest, TextPart
+from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart
 
 ASKED = ModelRequest("scripted", "", (Message("user", (Text("go"),)),))
 

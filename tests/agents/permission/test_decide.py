@@ -7,37 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.definition import PermissionMode
-from deputy_agents.permission.decide import (
-    AccessRequest,
-    Action,
-    Effect,
-    Policy,
-    Rule,
-    decide,
-    decide_all,
-    meet,
-)
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule
+from deputy_agents.permission.decide import Policy, decide, decide_all, meet
 
-STRICT = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.DENY: 2}
+STRICT = {DecisionKind.ALLOW: 0, DecisionKind.ASK: 1, DecisionKind.DENY: 2}
 
 tools = st.sampled_from(["edit_file", "read_file", "shell", "spawn_agent"])
 subjects = st.sampled_from(["a.py", "src/a.py", "src/deep/b.py", ".env", "git status"])
 patterns = st.sampled_from([None, "*", "**", "src/**", "*.py", "**/*.py", ".env", "git *"])
 requests = st.builds(AccessRequest, tools, st.sampled_from(Action), subjects)
-rules = st.builds(Rule, st.just("r"), st.one_of(st.just("*"), tools), st.sampled_from(Effect), patterns)
+rules = st.builds(Rule, st.just("r"), st.one_of(st.just("*"), tools), st.sampled_from(DecisionKind), patterns)
 policies = st.builds(Policy, st.sampled_from(PermissionMode), st.lists(rules, max_size=5))
 
 
 def strictness(policy: Policy, request: AccessRequest) -> int:
-    return STRICT[decide(policy, request).effect]
+    return STRICT[decide(policy, request).kind]
 
 
 def edit(path: str = "src/a.py") -> AccessRequest:
     return AccessRequest("edit_file", Action.EDIT, path)
 
 
-def rule(effect: Effect, tool: str = "edit_file", pattern: str | None = None) -> Rule:
+def rule(effect: DecisionKind, tool: str = "edit_file", pattern: str | None = None) -> Rule:
     return Rule("r", tool, effect, pattern)
 
 
@@ -57,13 +49,13 @@ def test_a_grandchild_is_never_allowed_more_than_anybody_above_it(
 
 @given(policies, policies, requests)
 def test_a_child_is_denied_what_its_own_rules_deny(child: Policy, parent: Policy, request: AccessRequest) -> None:
-    if decide(child, request).effect is Effect.DENY:
-        assert decide(meet(child, parent), request).effect is Effect.DENY
+    if decide(child, request).kind is DecisionKind.DENY:
+        assert decide(meet(child, parent), request).kind is DecisionKind.DENY
 
 
 @given(policies, rules, requests)
 def test_adding_a_rule_that_denies_never_allows_more(policy: Policy, added: Rule, request: AccessRequest) -> None:
-    denying = Rule(added.rule_id, added.tool, Effect.DENY, added.pattern)
+    denying = Rule(added.rule_id, added.tool, DecisionKind.DENY, added.pattern)
     more = Policy(policy.mode, [*policy.rules, denying])
     assert strictness(more, request) >= strictness(policy, request)
 
@@ -73,7 +65,7 @@ def test_the_order_of_rules_does_not_matter(policy: Policy, request: AccessReque
     shuffled = list(policy.rules)
     random.shuffle(shuffled)
     turned = Policy(policy.mode, shuffled)
-    assert decide(turned, request).effect is decide(policy, request).effect
+    assert decide(turned, request).kind is decide(policy, request).kind
 
 
 @given(st.lists(rules, max_size=5), requests)
@@ -84,18 +76,18 @@ def test_a_higher_mode_is_never_stricter(some: list[Rule], request: AccessReques
 
 @given(policies, st.lists(requests, min_size=1, max_size=4))
 def test_several_requests_are_decided_as_the_strictest_of_them(policy: Policy, some: list[AccessRequest]) -> None:
-    assert STRICT[decide_all(policy, some).effect] == max(strictness(policy, request) for request in some)
+    assert STRICT[decide_all(policy, some).kind] == max(strictness(policy, request) for request in some)
 
 
 @pytest.mark.parametrize("mode", PermissionMode)
 def test_a_call_that_asks_for_nothing_is_denied(mode: PermissionMode) -> None:
-    assert decide_all(Policy(mode), ()).effect is Effect.DENY
+    assert decide_all(Policy(mode), ()).kind is DecisionKind.DENY
 
 
 @pytest.mark.parametrize("mode", PermissionMode)
 def test_tools_of_the_session_are_allowed_whatever_rules_say(mode: PermissionMode) -> None:
     request = AccessRequest("submit_result", Action.SESSION, "")
-    assert decide(Policy(mode, [rule(Effect.DENY, "*")]), request).effect is Effect.ALLOW
+    assert decide(Policy(mode, [rule(DecisionKind.DENY, "*")]), request).kind is DecisionKind.ALLOW
 
 
 @pytest.mark.requirement("A5")
@@ -114,52 +106,52 @@ def test_tools_of_the_session_are_allowed_whatever_rules_say(mode: PermissionMod
     ],
 )
 def test_without_rules_the_mode_decides(action: Action, effects: str) -> None:
-    found = [decide(Policy(mode), AccessRequest("some_tool", action, "x")).effect for mode in PermissionMode]
-    assert found == [Effect(effect) for effect in effects.split()]
+    found = [decide(Policy(mode), AccessRequest("some_tool", action, "x")).kind for mode in PermissionMode]
+    assert found == [DecisionKind(effect) for effect in effects.split()]
 
 
 def test_a_rule_that_denies_holds_in_bypass() -> None:
-    assert decide(Policy(PermissionMode.BYPASS, [rule(Effect.DENY)]), edit()).effect is Effect.DENY
+    assert decide(Policy(PermissionMode.BYPASS, [rule(DecisionKind.DENY)]), edit()).kind is DecisionKind.DENY
 
 
 def test_a_denial_wins_over_permission_wherever_it_stands() -> None:
-    both = [rule(Effect.DENY), rule(Effect.ALLOW)]
+    both = [rule(DecisionKind.DENY), rule(DecisionKind.ALLOW)]
     for some in (both, both[::-1]):
-        assert decide(Policy(PermissionMode.DEFAULT, some), edit()).effect is Effect.DENY
+        assert decide(Policy(PermissionMode.DEFAULT, some), edit()).kind is DecisionKind.DENY
 
 
 def test_a_rule_that_asks_wins_over_one_that_allows() -> None:
-    some = [rule(Effect.ALLOW), rule(Effect.ASK, pattern="src/**")]
-    assert decide(Policy(PermissionMode.BYPASS, some), edit()).effect is Effect.ASK
+    some = [rule(DecisionKind.ALLOW), rule(DecisionKind.ASK, pattern="src/**")]
+    assert decide(Policy(PermissionMode.BYPASS, some), edit()).kind is DecisionKind.ASK
 
 
 def test_a_remembered_permission_does_not_outlive_a_change_to_plan() -> None:
-    allowed = [rule(Effect.ALLOW)]
-    assert decide(Policy(PermissionMode.DEFAULT, allowed), edit()).effect is Effect.ALLOW
-    assert decide(Policy(PermissionMode.PLAN, allowed), edit()).effect is Effect.DENY
+    allowed = [rule(DecisionKind.ALLOW)]
+    assert decide(Policy(PermissionMode.DEFAULT, allowed), edit()).kind is DecisionKind.ALLOW
+    assert decide(Policy(PermissionMode.PLAN, allowed), edit()).kind is DecisionKind.DENY
 
 
 def test_what_the_user_allowed_for_the_session_is_allowed_to_children_too() -> None:
-    parent = Policy(PermissionMode.DEFAULT, [rule(Effect.ALLOW, pattern="src/a.py")])
+    parent = Policy(PermissionMode.DEFAULT, [rule(DecisionKind.ALLOW, pattern="src/a.py")])
     child = meet(Policy(PermissionMode.DEFAULT), parent)
-    assert decide(child, edit("src/a.py")).effect is Effect.ALLOW
-    assert decide(child, edit("src/b.py")).effect is Effect.ASK
+    assert decide(child, edit("src/a.py")).kind is DecisionKind.ALLOW
+    assert decide(child, edit("src/b.py")).kind is DecisionKind.ASK
 
 
 def test_rules_of_a_definition_do_not_widen_what_the_parent_has_to_ask() -> None:
-    child = Policy(PermissionMode.BYPASS, [rule(Effect.ALLOW)])
-    assert decide(meet(child, Policy(PermissionMode.DEFAULT)), edit()).effect is Effect.ASK
+    child = Policy(PermissionMode.BYPASS, [rule(DecisionKind.ALLOW)])
+    assert decide(meet(child, Policy(PermissionMode.DEFAULT)), edit()).kind is DecisionKind.ASK
 
 
 def test_rules_of_a_definition_count_where_the_parent_is_allowed_more() -> None:
-    child = Policy(PermissionMode.DEFAULT, [rule(Effect.ALLOW, pattern="docs/**")])
+    child = Policy(PermissionMode.DEFAULT, [rule(DecisionKind.ALLOW, pattern="docs/**")])
     policy = meet(child, Policy(PermissionMode.BYPASS))
-    assert decide(policy, edit("docs/a.md")).effect is Effect.ALLOW
-    assert decide(policy, edit("src/a.py")).effect is Effect.ASK
+    assert decide(policy, edit("docs/a.md")).kind is DecisionKind.ALLOW
+    assert decide(policy, edit("src/a.py")).kind is DecisionKind.ASK
 
 
 def test_a_decision_names_the_rule_that_made_it_and_says_why() -> None:
-    denied = rule(Effect.DENY, pattern="src/**")
+    denied = rule(DecisionKind.DENY, pattern="src/**")
     decision = decide(Policy(PermissionMode.BYPASS, [denied]), edit())
     assert decision.rule is denied
     assert decision.reason == "The rule edit_file(src/**) denies it."

@@ -9,18 +9,18 @@ import anyio
 import pytest
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.domain.event import AgentRef, Batch, Option, OptionKind, Question, ResolvedBy, ToolKind
+from deputy_agents.domain.event import AgentRef, Batch, Option, OptionKind, PermissionRequest, ResolvedBy, ToolKind
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.events.view import View
 from deputy_agents.permission import inbox as inboxes
-from deputy_agents.permission.inbox import Inbox, Resolution
-from deputy_agents.ports import Dismissed, Questioner
+from deputy_agents.permission.inbox import Inbox, PermissionOutcome
+from deputy_agents.ports.permission import Dismissed, PermissionClient
 from deputy_agents.store.memory import MemoryStore
 from tests.support.core import ALLOW, BOUND, Person, StillClock, silent
 
 
-def question(name: str = "q") -> Question:
-    return Question(
+def request(name: str = "q") -> PermissionRequest:
+    return PermissionRequest(
         request_id=name,
         agent=AgentRef("a", "label", "general", "m", 1),
         batch=Batch("b", 0, 1),
@@ -35,18 +35,18 @@ def question(name: str = "q") -> Question:
 
 
 @dataclass
-class Asking:
+class AwaitingApproval:
     inbox: Inbox
 
-    def ask(self, name: str = "q") -> "asyncio.Task[Resolution]":
-        return asyncio.create_task(self.inbox.ask(question(name), 1, lambda: None))
+    def ask(self, name: str = "q") -> "asyncio.Task[PermissionOutcome]":
+        return asyncio.create_task(self.inbox.ask(request(name), 1, lambda: None))
 
 
 @asynccontextmanager
-async def inbox(grace: float = 0) -> AsyncGenerator[Asking]:
+async def inbox(grace: float = 0) -> AsyncGenerator[AwaitingApproval]:
     log = EventLog("s", MemoryStore(), StillClock(), View())
     async with asyncio.timeout(BOUND), anyio.create_task_group() as tasks:
-        yield Asking(Inbox(log, tasks, grace))
+        yield AwaitingApproval(Inbox(log, tasks, grace))
         tasks.cancel_scope.cancel()
 
 
@@ -56,20 +56,20 @@ async def steps() -> None:
 
 
 @pytest.mark.asyncio
-async def test_questions_are_listed_in_the_order_of_asking() -> None:
+async def test_permission_requests_are_listed_in_the_order_of_asking() -> None:
     async with inbox(grace=60) as i:
         waits = [i.ask(name) for name in "abc"]
         await steps()
-        assert [q.request_id for q in i.inbox.questions()] == ["a", "b", "c"]
+        assert [q.request_id for q in i.inbox.permission_requests()] == ["a", "b", "c"]
         i.inbox.answer("b", ALLOW)
-        assert [q.request_id for q in i.inbox.questions()] == ["a", "c"]
+        assert [q.request_id for q in i.inbox.permission_requests()] == ["a", "c"]
         assert (await waits[1]).by is ResolvedBy.USER
         for wait in waits:
             wait.cancel()
 
 
 @pytest.mark.asyncio
-async def test_within_the_grace_a_question_waits_for_a_client_to_come_back() -> None:
+async def test_within_the_grace_a_permission_request_waits_for_a_client_to_come_back() -> None:
     async with inbox(grace=60) as i:
         wait = i.ask()
         await steps()
@@ -81,8 +81,8 @@ async def test_within_the_grace_a_question_waits_for_a_client_to_come_back() -> 
 @pytest.mark.asyncio
 async def test_after_the_grace_nobody_was_reachable() -> None:
     async with inbox(grace=0.01) as i:
-        assert await i.ask() == Resolution(ResolvedBy.UNREACHABLE)
-        assert i.inbox.questions() == []
+        assert await i.ask() == PermissionOutcome(ResolvedBy.UNREACHABLE)
+        assert i.inbox.permission_requests() == []
 
 
 @pytest.mark.asyncio
@@ -123,18 +123,18 @@ async def test_a_client_is_asked_once_however_often_it_attaches() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_dismissal_from_outside_refuses() -> None:
+async def test_a_dismissal_from_outside_rejects() -> None:
     async with inbox(grace=60) as i:
         wait = i.ask()
         await steps()
         assert i.inbox.answer("q", Dismissed()) is True
-        assert await wait == Resolution(ResolvedBy.DISMISSED)
+        assert await wait == PermissionOutcome(ResolvedBy.DISMISSED)
 
 
 @pytest.mark.asyncio
 async def test_a_client_that_cannot_ask_does_not_end_the_grace_of_the_others() -> None:
     async with inbox(grace=60) as i:
-        mute: Questioner = Person(Dismissed(ResolvedBy.UNREACHABLE))
+        mute: PermissionClient = Person(Dismissed(ResolvedBy.UNREACHABLE))
         i.inbox.attach(mute)
         wait = i.ask()
         await steps()
@@ -144,7 +144,7 @@ async def test_a_client_that_cannot_ask_does_not_end_the_grace_of_the_others() -
 
 
 @pytest.mark.asyncio
-async def test_whoever_stops_waiting_withdraws_the_question_everywhere() -> None:
+async def test_whoever_stops_waiting_withdraws_the_permission_request_everywhere() -> None:
     async with inbox() as i:
         people = silent(), silent()
         for person in people:
@@ -158,7 +158,7 @@ async def test_whoever_stops_waiting_withdraws_the_question_everywhere() -> None
 
 
 @pytest.mark.asyncio
-async def test_what_is_remembered_of_settled_questions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_remembered_of_settled_permission_requests_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inboxes, "REMEMBERED", 2)
     async with inbox() as i:
         for name in ("a", "b", "c"):

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.permission.decide import AccessRequest, Action, Effect, Rule
-from deputy_agents.permission.rule import Match, lasting_rule, matches, parse_rule, rule_text
+from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule
+from deputy_agents.permission.rule_patterns import Match, lasting_rule, matches, parse_rule, rule_text
 
 names = st.text(min_size=1, max_size=20)
 tricky = st.text(alphabet="a*?[]{}()\\/!\n.", min_size=1, max_size=8)
@@ -17,7 +17,7 @@ def applies(rule: Rule, request: AccessRequest) -> bool:
 
 
 def hits(pattern: str, subject: str, action: Action = Action.EDIT) -> bool:
-    return applies(Rule("r", "edit_file", Effect.ALLOW, pattern), AccessRequest("edit_file", action, subject))
+    return applies(Rule("r", "edit_file", DecisionKind.ALLOW, pattern), AccessRequest("edit_file", action, subject))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_in_a_command_a_star_matches_slashes_too() -> None:
 
 @given(tricky, tricky)
 def test_a_remembered_answer_is_about_one_subject_only(one: str, other: str) -> None:
-    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, one), Effect.ALLOW)
+    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, one), DecisionKind.ALLOW)
     assert applies(rule, AccessRequest("edit_file", Action.EDIT, one))
     assert applies(rule, AccessRequest("edit_file", Action.EDIT, other)) is (one == other)
     assert not applies(rule, AccessRequest("write_file", Action.EDIT, one))
@@ -56,24 +56,24 @@ def test_a_remembered_answer_is_about_one_subject_only(one: str, other: str) -> 
 
 @given(names)
 def test_the_text_of_a_rule_reads_back_as_the_same_rule(subject: str) -> None:
-    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, subject), Effect.DENY)
-    back = parse_rule(rule_text(rule), Effect.DENY)
-    assert (back.tool, back.pattern, back.effect) == (rule.tool, rule.pattern, rule.effect)
+    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, subject), DecisionKind.DENY)
+    back = parse_rule(rule_text(rule), DecisionKind.DENY)
+    assert (back.tool, back.pattern, back.decision) == (rule.tool, rule.pattern, rule.decision)
 
 
 def test_the_text_of_a_remembered_answer_is_the_tool_and_the_path() -> None:
-    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, "src/lib.rs"), Effect.ALLOW)
+    rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, "src/lib.rs"), DecisionKind.ALLOW)
     assert rule_text(rule) == "edit_file(src/lib.rs)"
     assert rule.source == "session"
 
 
 def test_a_rule_without_a_pattern_is_about_everything_that_its_tool_does() -> None:
-    rule = parse_rule(" edit_file ", Effect.ASK, "settings")
+    rule = parse_rule(" edit_file ", DecisionKind.ASK, "settings")
     assert (rule.tool, rule.pattern, rule.source, rule_text(rule)) == ("edit_file", None, "settings", "edit_file")
-    assert applies(parse_rule("*", Effect.DENY), AccessRequest("anything", Action.FETCH, "example.com"))
+    assert applies(parse_rule("*", DecisionKind.DENY), AccessRequest("anything", Action.FETCH, "example.com"))
 
 
 @pytest.mark.parametrize("text", ["", "edit_file(", "edit_file()", "edit file(x)", "(x)", "a(b)c"])
-def test_what_is_no_rule_is_refused_with_an_example(text: str) -> None:
+def test_what_is_no_rule_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises(InvalidRequest, match="write tool or tool"):
-        parse_rule(text, Effect.ALLOW)
+        parse_rule(text, DecisionKind.ALLOW)

@@ -7,23 +7,23 @@ from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import Image, Message, ToolResult
 from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason
 from deputy_agents.run.effect import (
-    Allowed,
     AppendMessage,
-    AskUser,
-    BackgroundEnded,
+    CallAllowed,
+    CallDenied,
+    CallNeedsApproval,
     CallsDecided,
-    NeedsAnswer,
-    QuestionAnswered,
-    Refused,
+    ChildrenStarted,
+    Notice,
+    PermissionAnswered,
     ReportCall,
     RequestModel,
+    RequestPermission,
     RunTool,
-    SpawnAgents,
-    SpawnAgentsComplete,
+    StartChildren,
     Steered,
     ToolCompleted,
 )
-from deputy_agents.run.state import AwaitingSubAgents, Children, LlmRequesting, Running, ToolExecuting, Waiting
+from deputy_agents.run.state import AwaitingSubAgents, Children, LlmRequesting, NotStarted, Running, ToolExecuting
 from tests.support.machine import World
 from tests.support.steps import (
     answered,
@@ -42,7 +42,7 @@ from tests.support.steps import (
     use,
 )
 
-ASK, ALLOW, DENY = NeedsAnswer(), Allowed(), Refused("Denied by the user.")
+ASK, ALLOW, DENY = CallNeedsApproval(), CallAllowed(), CallDenied("Denied by the user.")
 
 
 # -- decided -----------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_an_allowed_call_runs() -> None:
 
 
 @pytest.mark.requirement("X13")
-def test_a_refused_call_is_answered_without_being_run() -> None:
+def test_a_rejected_call_is_answered_without_being_run() -> None:
     world = calling(primary(), "edit1", edit1=DENY)
     result = ToolResult("edit1", "Denied by the user.", is_error=True)
     assert world.effects == (
@@ -65,11 +65,11 @@ def test_a_refused_call_is_answered_without_being_run() -> None:
     )
 
 
-def test_all_questions_of_a_reply_are_asked_at_once_and_in_order() -> None:
+def test_all_permission_requests_of_a_reply_are_asked_at_once_and_in_order() -> None:
     world = calling(primary(), "edit1", "look2", "edit3", edit1=ASK, edit3=ASK)
-    assert [effect for effect in world.effects if isinstance(effect, AskUser)] == [
-        AskUser(3, use("edit1")),
-        AskUser(4, use("edit3")),
+    assert [effect for effect in world.effects if isinstance(effect, RequestPermission)] == [
+        RequestPermission(3, use("edit1")),
+        RequestPermission(4, use("edit3")),
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_call_runs_once_the_user_has_allowed_it() -> None:
 
 
 def test_a_call_runs_with_the_input_that_the_user_changed() -> None:
-    world = answered(calling(primary(), "edit1", edit1=ASK), "edit1", Allowed({"path": "other.py"}))
+    world = answered(calling(primary(), "edit1", edit1=ASK), "edit1", CallAllowed({"path": "other.py"}))
     assert world.effects[-1] == RunTool(4, use("edit1", path="other.py"))
 
 
@@ -90,11 +90,11 @@ def test_a_call_that_the_user_denied_is_answered_so() -> None:
     assert results(world) == {"edit1": "Denied by the user."}
 
 
-@pytest.mark.parametrize("verdicts", [{}, {"look1": ALLOW}, {"look1": ALLOW, "look2": ALLOW, "look3": ALLOW}])
-def test_the_gate_decides_each_call_and_no_other(verdicts: dict[str, Allowed]) -> None:
+@pytest.mark.parametrize("decisions", [{}, {"look1": ALLOW}, {"look1": ALLOW, "look2": ALLOW, "look3": ALLOW}])
+def test_the_gate_decides_each_call_and_no_other(decisions: dict[str, CallAllowed]) -> None:
     world = replies(primary(), use("look1"), use("look2"))
     with pytest.raises(InvalidTransition, match="the gate must decide every call"):
-        world.after(CallsDecided(only(world), verdicts))
+        world.after(CallsDecided(only(world), decisions))
 
 
 def test_calls_are_decided_once() -> None:
@@ -132,11 +132,11 @@ def test_an_exclusive_call_waits_for_all_before_it_and_holds_back_all_behind_it(
 def test_a_call_that_waits_for_the_user_keeps_its_place() -> None:
     world = calling(primary(), "look1", "edit2", "look3", edit2=ASK)
     assert started(world) == ["look1"]
-    assert progress(world, "look3") == Waiting(ready=True)
+    assert progress(world, "look3") == NotStarted(ready=True)
     assert started(answered(world, "edit2", DENY)) == ["look3"]
 
 
-def test_doors_start_at_once_and_hold_nobody_back() -> None:
+def test_delegation_tools_start_at_once_and_hold_nobody_back() -> None:
     world = calling(primary(), "edit1", "ask2", "edit3", "ask4")
     assert started(world) == ["edit1", "ask2", "ask4"]
     assert started(completed(world, "edit1")) == ["edit3"]
@@ -158,7 +158,7 @@ def test_nothing_goes_to_the_model_before_the_last_result_is_there() -> None:
     assert isinstance(world.state.phase, ToolExecuting)
 
 
-def test_an_error_and_pictures_of_a_tool_reach_the_model() -> None:
+def test_an_error_and_images_of_a_tool_reach_the_model() -> None:
     world = calling(primary(), "look1", "look2")
     world = completed(world, "look1", "no such file", is_error=True)
     assert world.effects == (ReportCall(use("look1"), CallStatus.FAILED, "no such file"),)
@@ -173,24 +173,24 @@ def test_an_error_and_pictures_of_a_tool_reach_the_model() -> None:
 def test_a_tool_completes_once() -> None:
     world = calling(primary(), "look1", "look2")
     effect = effect_for(world, "look1")
-    with pytest.raises(InvalidTransition, match=f"no call is running by effect {effect}"):
+    with pytest.raises(InvalidTransition, match=f"effect {effect} is not outstanding"):
         completed(world, "look1").after(ToolCompleted(effect, "again"))
 
 
-def test_a_question_is_answered_once() -> None:
+def test_a_permission_request_is_answered_once() -> None:
     world = calling(primary(), "edit1", "edit2", edit1=ASK, edit2=ASK)
     effect = effect_for(world, "edit1")
-    with pytest.raises(InvalidTransition, match=f"no call is asking by effect {effect}"):
-        answered(world, "edit1", ALLOW).after(QuestionAnswered(effect, DENY))
+    with pytest.raises(InvalidTransition, match=f"effect {effect} is not outstanding"):
+        answered(world, "edit1", ALLOW).after(PermissionAnswered(effect, DENY))
 
 
 # -- doors -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("A3")
-def test_a_door_asks_for_its_children_and_waits_for_them() -> None:
+def test_a_delegation_tool_asks_for_its_children_and_waits_for_them() -> None:
     world = calling(primary(), "ask_all1")
-    assert world.effects[-1] == SpawnAgents(3, use("ask_all1"))
+    assert world.effects[-1] == StartChildren(3, use("ask_all1"))
     world = opened(world, "ask_all1", "a", "b", style="aggregate")
     assert world.effects == ()
     assert isinstance(world.state.phase, AwaitingSubAgents)
@@ -203,13 +203,13 @@ def test_only_when_nothing_but_children_is_awaited_the_phase_says_so() -> None:
     assert isinstance(completed(world, "look1").state.phase, AwaitingSubAgents)
 
 
-def test_a_question_denied_beside_waiting_children_leaves_only_them() -> None:
+def test_a_permission_request_denied_beside_waiting_children_leaves_only_them() -> None:
     world = opened(calling(primary(), "edit1", "ask2", edit1=ASK), "ask2", "a")
     assert isinstance(answered(world, "edit1", DENY).state.phase, AwaitingSubAgents)
 
 
 @pytest.mark.requirement("D2")
-def test_children_end_one_by_one_and_the_last_one_answers_the_door() -> None:
+def test_children_end_one_by_one_and_the_last_one_answers_the_delegation_tool() -> None:
     world = opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate")
     world = ends(world, "b", Completed("two"))
     children = progress(world, "ask_all1")
@@ -242,24 +242,24 @@ def test_one_child_that_the_user_cancelled_leaves_the_others_running() -> None:
     assert world.children == {"b"}
 
 
-def test_a_door_that_does_not_wait_is_answered_at_once() -> None:
+def test_a_delegation_tool_that_does_not_wait_is_answered_at_once() -> None:
     world = calling(primary(), "ask1")
-    world = world.after(SpawnAgentsComplete(only(world), "ask1", ("a",), immediate="Started."))
+    world = world.after(ChildrenStarted(only(world), "ask1", ("a",), immediate="Started."))
     assert results(world) == {"ask1": "Started."}
     assert isinstance(world.state.phase, LlmRequesting)
 
 
-def test_a_door_that_cannot_open_is_answered_with_the_error() -> None:
+def test_a_delegation_tool_that_cannot_open_is_answered_with_the_error() -> None:
     world = completed(calling(primary(), "ask1"), "ask1", "The queue is full.", is_error=True)
     assert world.history[-1] == Message("user", (ToolResult("ask1", "The queue is full.", is_error=True),))
 
 
-def opening(world: World, call: str, answers: str, *agent_ids: str) -> SpawnAgentsComplete:
-    return SpawnAgentsComplete(effect_for(world, call), answers, agent_ids)
+def opening(world: World, call: str, answers: str, *agent_ids: str) -> ChildrenStarted:
+    return ChildrenStarted(effect_for(world, call), answers, agent_ids)
 
 
 @pytest.mark.requirement("D2")
-def test_a_door_opens_only_for_children_of_its_own() -> None:
+def test_a_delegation_tool_opens_only_for_children_of_its_own() -> None:
     world = opened(calling(primary(), "ask1", "ask2", "look3"), "ask1", "a")
     for wrong in (
         opening(world, "ask2", "ask1", "b"),
@@ -282,7 +282,7 @@ def test_a_child_that_nobody_waits_for_has_no_result(stranger: str) -> None:
 
 
 def test_notes_are_taken_while_children_run() -> None:
-    world = opened(calling(primary(), "ask1"), "ask1", "a").after(BackgroundEnded("ended")).after(Steered("and this"))
+    world = opened(calling(primary(), "ask1"), "ask1", "a").after(Notice("ended")).after(Steered("and this"))
     assert isinstance(world.state.phase, AwaitingSubAgents)
     assert [note.text for note in world.state.notes] == ["ended", "and this"]
 

@@ -8,21 +8,21 @@ from deputy_agents.domain.message import Message, StopReason, Thinking, ToolResu
 from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason
 from deputy_agents.run.effect import (
     Abort,
-    Allowed,
     AnswerChecked,
     AppendMessage,
-    BackgroundEnded,
+    CallAllowed,
+    CallDenied,
+    CallNeedsApproval,
     CallsDecided,
     CancelSubAgents,
+    ChildrenStarted,
     FinishTurn,
     ModelFailed,
     ModelReplied,
-    NeedsAnswer,
+    Notice,
     NotifyParent,
-    Refused,
     ReportCall,
     RetryDue,
-    SpawnAgentsComplete,
     Steered,
     Stopped,
 )
@@ -100,7 +100,7 @@ def test_calls_that_the_gate_looks_at_are_not_run() -> None:
 
 @pytest.mark.requirement("X13")
 def test_each_interrupted_call_says_how_far_it_came() -> None:
-    world = calling(primary(), "look1", "look2", "edit3", "write4", "ask5", edit3=NeedsAnswer())
+    world = calling(primary(), "look1", "look2", "edit3", "write4", "ask5", edit3=CallNeedsApproval())
     world = cancelled(completed(world, "look1", "text"))
     assert world.effects == (Abort(frozenset(world.under_way)),)
     for effect in sorted(world.under_way):
@@ -129,7 +129,7 @@ def test_waiting_for_children_each_is_told_each_acknowledges_and_the_parent_is_i
 
 
 @pytest.mark.requirement("D6")
-def test_a_door_of_a_cancelled_parent_answers_so() -> None:
+def test_a_delegation_tool_of_a_cancelled_parent_answers_so() -> None:
     world = cancelled(opened(calling(primary(), "ask1"), "ask1", "a"))
     world = ends(world, "a", Cancelled(CancelReason.PARENT))
     assert world.history[-1] == Message("user", (ToolResult("ask1", WITH_PARENT, is_error=True),))
@@ -211,7 +211,7 @@ def test_a_second_cancel_changes_nothing() -> None:
 
 
 def test_notes_that_come_while_it_stops_wait_for_the_next_prompt() -> None:
-    world = cancelled(primary()).after(BackgroundEnded("ended")).after(Steered("and this"))
+    world = cancelled(primary()).after(Notice("ended")).after(Steered("and this"))
     world = stopped(world, 1)
     assert [note.text for note in world.state.notes] == ["ended", "and this"]
 
@@ -231,15 +231,17 @@ def test_a_retry_that_came_due_first_counts_as_acknowledgement() -> None:
 
 
 def test_a_decision_that_came_first_counts_as_acknowledgement_and_nothing_runs() -> None:
-    world = cancelled(replies(primary(), use("edit1"))).after(CallsDecided(2, {"edit1": Allowed()}))
+    world = cancelled(replies(primary(), use("edit1"))).after(CallsDecided(2, {"edit1": CallAllowed()}))
     assert results(world) == {"edit1": NOT_STARTED}
 
 
 @pytest.mark.parametrize(
-    ("verdict", "result"), [(Allowed(), NOT_STARTED), (Refused("Denied by the user."), "Denied by the user.")]
+    ("verdict", "result"), [(CallAllowed(), NOT_STARTED), (CallDenied("Denied by the user."), "Denied by the user.")]
 )
-def test_an_answer_of_the_user_that_came_first_counts_and_nothing_runs(verdict: Allowed | Refused, result: str) -> None:
-    world = cancelled(calling(primary(), "edit1", edit1=NeedsAnswer()))
+def test_an_answer_of_the_user_that_came_first_counts_and_nothing_runs(
+    verdict: CallAllowed | CallDenied, result: str
+) -> None:
+    world = cancelled(calling(primary(), "edit1", edit1=CallNeedsApproval()))
     assert results(answered(world, "edit1", verdict)) == {"edit1": result}
 
 
@@ -264,7 +266,7 @@ def test_children_that_were_just_started_are_told_to_stop_and_waited_for() -> No
 
 def test_children_that_were_just_started_in_the_background_are_not_waited_for() -> None:
     world = cancelled(calling(primary(), "ask1"))
-    world = world.after(SpawnAgentsComplete(effect_for(world, "ask1"), "ask1", ("a",), immediate="Started."))
+    world = world.after(ChildrenStarted(effect_for(world, "ask1"), "ask1", ("a",), immediate="Started."))
     assert results(world) == {"ask1": "Started."}
 
 
@@ -274,7 +276,7 @@ def test_an_effect_acknowledges_once() -> None:
         stopped(world, 3)
 
 
-def test_an_acknowledgement_of_something_else_is_refused() -> None:
+def test_an_acknowledgement_of_something_else_is_rejected() -> None:
     world = cancelled(calling(primary(), "edit1"))
     for wrong in (
         Stopped(3, assistant("Hel")),
@@ -282,8 +284,8 @@ def test_an_acknowledgement_of_something_else_is_refused() -> None:
         ModelFailed(3, "server", "it broke"),
         RetryDue(3),
         AnswerChecked(3),
-        CallsDecided(3, {"edit1": Allowed()}),
-        SpawnAgentsComplete(3, "edit1", ("a",)),
+        CallsDecided(3, {"edit1": CallAllowed()}),
+        ChildrenStarted(3, "edit1", ("a",)),
         Stopped(only(world) + 1),
     ):
         with pytest.raises(InvalidTransition):

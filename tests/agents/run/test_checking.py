@@ -9,8 +9,8 @@ from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Fai
 from deputy_agents.run.effect import (
     AnswerChecked,
     AppendMessage,
-    BackgroundEnded,
     CheckAnswer,
+    Notice,
     NotifyParent,
     ReportCall,
     RequestModel,
@@ -83,7 +83,7 @@ def test_a_child_that_has_nothing_to_add_stands_by_its_answer() -> None:
 
 
 @pytest.mark.parametrize("ending", ["failure", "refusal", "submit_error"])
-def test_a_child_that_fails_to_mend_its_answer_keeps_it_as_partial_work(ending: str) -> None:
+def test_a_child_that_fails_to_repair_its_answer_keeps_it_as_partial_work(ending: str) -> None:
     world = checked(submitting(), MEND)
     match ending:
         case "failure":
@@ -110,7 +110,7 @@ def test_a_child_that_is_steered_during_the_check_goes_on_although_its_answer_is
 
 @pytest.mark.requirement("X14")
 def test_what_came_during_the_check_is_told_together_with_the_correction() -> None:
-    world = answering().after(Steered("and this")).after(BackgroundEnded("a child has ended"))
+    world = answering().after(Steered("and this")).after(Notice("a child has ended"))
     world = checked(world, MEND, WARNING)
     assert [message.content for message in world.history[-2:]] == [
         (Text(MEND),),
@@ -139,7 +139,7 @@ def test_a_check_that_came_first_counts_as_acknowledgement_and_the_child_is_canc
     assert world.effects == (NotifyParent(Cancelled(CancelReason.USER, "found")),)
 
 
-def test_a_check_of_something_else_is_refused() -> None:
+def test_a_check_of_something_else_is_rejected() -> None:
     world = answering()
     for wrong in (AnswerChecked(only(world) - 1), AnswerChecked(only(world) + 1)):
         with pytest.raises(InvalidTransition, match="is not outstanding"):

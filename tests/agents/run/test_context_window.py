@@ -15,7 +15,7 @@ from deputy_agents.domain.model_card import ModelCard, ModelCards, Price
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.failure import failure
 from deputy_agents.model.scripted import Scripted, call, say
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from deputy_agents.run import context_window
 from deputy_agents.run.context_window import SUMMARY_REQUEST, Memory
 from tests.support.core import Cast, Core, StillClock, core, delegate

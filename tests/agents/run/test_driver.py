@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import Access
 from deputy_agents.definition.loader import built_in
+from deputy_agents.domain.access import Access
 from deputy_agents.domain.event import Activity, CallStatus, ToolCallStarted, ToolCallUpdated, ToolKind
 from deputy_agents.domain.message import Text
 from deputy_agents.domain.outcome import CancelReason, Completed

@@ -8,34 +8,35 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from deputy_agents.domain.errors import InvalidTransition
 from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, Thinking, ToolUse
 from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
+from deputy_agents.domain.result_style import ResultStyle, Template
 from deputy_agents.run.effect import (
-    Allowed,
     AnswerChecked,
-    AskUser,
-    BackgroundEnded,
+    CallAllowed,
+    CallDecision,
+    CallDenied,
+    CallNeedsApproval,
     CallsDecided,
     CheckAnswer,
+    ChildrenStarted,
     DecideCalls,
     Input,
     ModelFailed,
     ModelReplied,
-    NeedsAnswer,
-    QuestionAnswered,
-    Refused,
+    Notice,
+    PermissionAnswered,
     RequestModel,
+    RequestPermission,
     RetryDue,
     RunTool,
     ScheduleRetry,
-    SpawnAgents,
-    SpawnAgentsComplete,
+    StartChildren,
     Steered,
     Stopped,
     SubAgentResult,
     ToolCompleted,
     UserCancel,
-    Verdict,
 )
-from deputy_agents.run.state import Cancelling, EffectId, Idle, ResultStyle, Template
+from deputy_agents.run.state import Cancelling, EffectId, Idle
 from deputy_agents.run.transition import TABLE, transition
 from tests.support.machine import Pending, World, agent, steps_of_cancel, steps_to_rest, user
 
@@ -55,9 +56,9 @@ ANSWERED: dict[type[Pending], tuple[type[Input], ...]] = {
     RequestModel: (ModelReplied, ModelFailed),
     ScheduleRetry: (RetryDue,),
     DecideCalls: (CallsDecided,),
-    AskUser: (QuestionAnswered,),
+    RequestPermission: (PermissionAnswered,),
     RunTool: (ToolCompleted,),
-    SpawnAgents: (SpawnAgentsComplete, ToolCompleted),
+    StartChildren: (ChildrenStarted, ToolCompleted),
     CheckAnswer: (AnswerChecked,),
 }
 WITHOUT_CALLS = (RequestModel, ScheduleRetry, CheckAnswer)
@@ -79,16 +80,16 @@ def failures(draw: st.DrawFn, world: World, effect: EffectId) -> ModelFailed:
     return ModelFailed(effect, "overloaded", "try later", retryable=draw(st.booleans()), partial=partial)
 
 
-def verdicts() -> st.SearchStrategy[Allowed | Refused]:
-    return st.sampled_from([Allowed(), Allowed({"edited": True}), Refused("Denied.")])
+def decisions() -> st.SearchStrategy[CallAllowed | CallDenied]:
+    return st.sampled_from([CallAllowed(), CallAllowed({"edited": True}), CallDenied("Denied.")])
 
 
 @st.composite
-def openings(draw: st.DrawFn, pending: SpawnAgents) -> SpawnAgentsComplete:
+def openings(draw: st.DrawFn, pending: StartChildren) -> ChildrenStarted:
     ids = tuple(f"{pending.use.id}.{index}" for index in range(draw(st.integers(1, 4))))
     of_one: st.SearchStrategy[ResultStyle] = st.sampled_from(["bare", Template("<{result}>")])
     style = draw(of_one) if len(ids) == 1 and draw(st.booleans()) else "aggregate"
-    return SpawnAgentsComplete(pending.id, pending.use.id, ids, style, draw(st.none() | st.just("Started.")))
+    return ChildrenStarted(pending.id, pending.use.id, ids, style, draw(st.none() | st.just("Started.")))
 
 
 def natural_answers(world: World, pending: Pending) -> st.SearchStrategy[Input]:
@@ -99,14 +100,14 @@ def natural_answers(world: World, pending: Pending) -> st.SearchStrategy[Input]:
         case ScheduleRetry(id):
             return st.just(RetryDue(id))
         case DecideCalls(id, calls):
-            verdict: st.SearchStrategy[Verdict] = verdicts() | st.just(NeedsAnswer())
+            verdict: st.SearchStrategy[CallDecision] = decisions() | st.just(CallNeedsApproval())
             decided = st.fixed_dictionaries({use.id: verdict for use in calls})
             return st.builds(CallsDecided, st.just(id), decided)
-        case AskUser(id):
-            return st.builds(QuestionAnswered, st.just(id), verdicts())
+        case RequestPermission(id):
+            return st.builds(PermissionAnswered, st.just(id), decisions())
         case RunTool(id):
             return st.builds(ToolCompleted, st.just(id), WORDS, st.booleans())
-        case SpawnAgents(id):
+        case StartChildren(id):
             return openings(pending) | st.just(ToolCompleted(id, "The queue is full.", is_error=True))
         case CheckAnswer(id):
             return st.sampled_from([AnswerChecked(id), AnswerChecked(id, "Name places.", "[warning: no places]")])
@@ -120,9 +121,9 @@ def misfits(effect: EffectId) -> list[Input]:
         ModelFailed(effect, "server", "failed"),
         RetryDue(effect),
         CallsDecided(effect, {}),
-        QuestionAnswered(effect, Allowed()),
+        PermissionAnswered(effect, CallAllowed()),
         ToolCompleted(effect, "late"),
-        SpawnAgentsComplete(effect, "no_such_call", ("a_child",)),
+        ChildrenStarted(effect, "no_such_call", ("a_child",)),
         AnswerChecked(effect),
         Stopped(effect),
     ]
@@ -175,7 +176,7 @@ class Runs(RuleBasedStateMachine):
     @precondition(lambda self: not self.world.state.ended)
     @rule(text=WORDS)
     def background_child_ends(self, text: str) -> None:
-        self.world = self.world.after(BackgroundEnded(text))
+        self.world = self.world.after(Notice(text))
 
     @precondition(lambda self: not self.world.at_rest)
     @rule(text=WORDS)
@@ -217,7 +218,7 @@ class Runs(RuleBasedStateMachine):
 
     @invariant()
     def what_the_table_lacks_is_illegal(self) -> None:
-        inputs = [*misfits(0), user("go on"), BackgroundEnded("x"), Steered("x"), UserCancel(CancelReason.USER)]
+        inputs = [*misfits(0), user("go on"), Notice("x"), Steered("x"), UserCancel(CancelReason.USER)]
         phase = type(self.world.state.phase)
         assert all(refused(self.world, input) for input in inputs if (phase, type(input)) not in TABLE)
 

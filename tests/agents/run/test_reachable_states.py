@@ -10,31 +10,31 @@ import pytest
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolUse
 from deputy_agents.domain.outcome import CancelReason, Completed, Outcome
 from deputy_agents.run.effect import (
-    Allowed,
     AnswerChecked,
-    AskUser,
-    BackgroundEnded,
+    CallAllowed,
+    CallDecision,
+    CallDenied,
+    CallNeedsApproval,
     CallsDecided,
     CheckAnswer,
+    ChildrenStarted,
     DecideCalls,
     Input,
     ModelFailed,
     ModelReplied,
-    NeedsAnswer,
-    QuestionAnswered,
-    Refused,
+    Notice,
+    PermissionAnswered,
     RequestModel,
+    RequestPermission,
     RetryDue,
     RunTool,
     ScheduleRetry,
-    SpawnAgents,
-    SpawnAgentsComplete,
+    StartChildren,
     Steered,
     Stopped,
     SubAgentResult,
     ToolCompleted,
     UserCancel,
-    Verdict,
 )
 from deputy_agents.run.state import Cancelling, EffectId, Idle, LlmRequesting, Phase
 from deputy_agents.run.transition import TABLE
@@ -50,7 +50,7 @@ ONE_ROUND: Sequence[Sequence[str]] = (
 )
 TWO_ROUNDS: Sequence[Sequence[str]] = ([], ["edit"], ["ask"])
 """Calls of a reply; what runs beside what is known from one round, and two show that a run goes on."""
-VERDICTS: Sequence[Verdict] = (Allowed(), NeedsAnswer(), Refused("Denied."))
+VERDICTS: Sequence[CallDecision] = (CallAllowed(), CallNeedsApproval(), CallDenied("Denied."))
 
 
 def replies(world: World, effect: EffectId) -> Iterator[Input]:
@@ -73,17 +73,17 @@ def answers(world: World, pending: Pending) -> Iterator[Input]:
         case ScheduleRetry(id):
             yield RetryDue(id)
         case DecideCalls(id, calls):
-            for verdicts in product(VERDICTS, repeat=len(calls)):
-                yield CallsDecided(id, {use.id: verdict for use, verdict in zip(calls, verdicts, strict=True)})
-        case AskUser(id):
-            yield QuestionAnswered(id, Allowed())
-            yield QuestionAnswered(id, Refused("Denied."))
+            for decisions in product(VERDICTS, repeat=len(calls)):
+                yield CallsDecided(id, {use.id: verdict for use, verdict in zip(calls, decisions, strict=True)})
+        case RequestPermission(id):
+            yield PermissionAnswered(id, CallAllowed())
+            yield PermissionAnswered(id, CallDenied("Denied."))
         case RunTool(id):
             yield ToolCompleted(id, "ok")
-        case SpawnAgents(id, use):
+        case StartChildren(id, use):
             wanted = (f"{use.id}.1", f"{use.id}.2") if use.name == "ask_all" else (f"{use.id}.1",)
-            yield SpawnAgentsComplete(id, use.id, wanted, "aggregate")
-            yield SpawnAgentsComplete(id, use.id, wanted, immediate="Started.")
+            yield ChildrenStarted(id, use.id, wanted, "aggregate")
+            yield ChildrenStarted(id, use.id, wanted, immediate="Started.")
             yield ToolCompleted(id, "The queue is full.", is_error=True)
         case CheckAnswer(id):
             yield AnswerChecked(id)
@@ -114,7 +114,7 @@ def notes(world: World) -> Iterator[Input]:
     if world.state.notes or world.state.ended:
         return
     if world.context.max_iterations == 1 or isinstance(phase, LlmRequesting):
-        yield BackgroundEnded("a child has ended")
+        yield Notice("a child has ended")
         if not isinstance(phase, Idle):
             yield Steered("and this")
 

@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import ToolResult
 from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Ending, Failed, FailureReason, Outcome
-from deputy_agents.run.result import CUT, aggregate, door_result, fair_length
-from deputy_agents.run.state import Children, Done, ResultStyle, Template
+from deputy_agents.domain.result_style import ResultStyle, Template
+from deputy_agents.run.result import CUT, aggregate, delegation_result, fair_length
+from deputy_agents.run.state import Children, Done
 
 ROOM = 1000
 USER = Cancelled(CancelReason.USER, "so far")
 
 
 def bare(ending: Ending, style: ResultStyle = "bare") -> Done:
-    return door_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),), style), ROOM)
+    return delegation_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),), style), ROOM)
 
 
 @pytest.mark.requirement("C1")
@@ -67,7 +68,7 @@ def test_an_aggregate_holds_every_child_in_the_order_of_the_tasks_with_a_typed_o
         Outcome("a", Completed("gefunden ✓"), "first"),
         Outcome("b", failed, "second"),
     )
-    done = door_result("call", Children(("a", "b", "c"), (), completed, "aggregate"), ROOM)
+    done = delegation_result("call", Children(("a", "b", "c"), (), completed, "aggregate"), ROOM)
     assert json.loads(done.result.content) == {
         "sub_agent_results": [
             {"agent_id": "a", "task": "first", "outcome": {"success": {"result": "gefunden ✓"}}},

@@ -44,7 +44,7 @@ def test_the_cap_of_one_parent_does_not_hold_up_another() -> None:
     assert (first.queued, waits.queued, other.queued) == (False, True, False)
 
 
-def test_a_full_queue_refuses_and_takes_nothing() -> None:
+def test_a_full_queue_rejects_and_takes_nothing() -> None:
     pool = slots(max_parallel=1, queue=1)
     running, waiting = reserve(pool), reserve(pool)
     with pytest.raises(Overloaded, match="1 sub-agents run and 1 wait"):
@@ -112,7 +112,7 @@ def test_many_who_wait_with_one_ear_are_told_once_of_a_shift() -> None:
 
 
 @pytest.mark.asyncio
-async def test_one_that_takes_its_place_back_goes_before_newcomers() -> None:
+async def test_one_that_reclaims_its_place_goes_before_newcomers() -> None:
     pool = slots(max_parallel=1)
     lender, borrower, newcomer = reserve(pool), reserve(pool), reserve(pool)
     lender.give_away()

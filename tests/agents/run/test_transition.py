@@ -8,25 +8,33 @@ import pytest
 from deputy_agents.domain.errors import InvalidTransition
 from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import Message, StopReason, Text, Thinking, ToolResult, ToolUse
-from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, Outcome, Reached
+from deputy_agents.domain.outcome import (
+    Cancelled,
+    CancelReason,
+    Completed,
+    Failed,
+    FailureReason,
+    LimitReached,
+    Outcome,
+)
 from deputy_agents.run.effect import (
-    Allowed,
     AnswerChecked,
     AppendMessage,
-    BackgroundEnded,
+    CallAllowed,
     CallsDecided,
+    ChildrenStarted,
     DecideCalls,
     FinishTurn,
     Input,
     ModelFailed,
     ModelReplied,
+    Notice,
     NotifyParent,
-    QuestionAnswered,
+    PermissionAnswered,
     ReportCall,
     RequestModel,
     RetryDue,
     ScheduleRetry,
-    SpawnAgentsComplete,
     Steered,
     Stopped,
     SubAgentResult,
@@ -65,7 +73,7 @@ from tests.support.steps import (
     use,
 )
 
-CALL = Call(use("ask1"), CallKind.DOOR, Children(("a",), ("a",)))
+CALL = Call(use("ask1"), CallKind.DELEGATION, Children(("a",), ("a",)))
 PHASES: tuple[Phase, ...] = (
     Idle(),
     LlmRequesting(1, 1),
@@ -84,23 +92,23 @@ INPUTS: tuple[Input, ...] = (
     ModelFailed(1, "server", "it broke"),
     RetryDue(1),
     CallsDecided(1, {}),
-    QuestionAnswered(1, Allowed()),
+    PermissionAnswered(1, CallAllowed()),
     ToolCompleted(1, "ok"),
-    SpawnAgentsComplete(1, "ask1", ("a",)),
+    ChildrenStarted(1, "ask1", ("a",)),
     SubAgentResult(Outcome("a", Completed("found"))),
     AnswerChecked(1),
-    BackgroundEnded("a child has ended"),
+    Notice("a child has ended"),
     Steered("and this"),
     UserCancel(CancelReason.USER),
     Stopped(1),
 )
-NOTES = {BackgroundEnded, Steered, UserCancel}
+NOTES = {Notice, Steered, UserCancel}
 LEGAL: dict[type[Phase], set[type[Input]]] = {
-    Idle: {type(user("")), BackgroundEnded, UserCancel},
+    Idle: {type(user("")), Notice, UserCancel},
     LlmRequesting: {ModelReplied, ModelFailed, *NOTES},
     RetryWaiting: {RetryDue, *NOTES},
     Checking: {AnswerChecked, *NOTES},
-    ToolExecuting: {CallsDecided, QuestionAnswered, ToolCompleted, SpawnAgentsComplete, SubAgentResult, *NOTES},
+    ToolExecuting: {CallsDecided, PermissionAnswered, ToolCompleted, ChildrenStarted, SubAgentResult, *NOTES},
     AwaitingSubAgents: {SubAgentResult, *NOTES},
     Cancelling: {type(input) for input in INPUTS} - {type(user(""))},
 }
@@ -113,7 +121,7 @@ def test_the_table_holds_the_legal_pairs_of_phase_and_input_and_no_other() -> No
 
 @pytest.mark.requirement("D2")
 @pytest.mark.parametrize("is_child", [False, True], ids=["primary", "child"])
-def test_every_other_pair_is_refused(is_child: bool) -> None:
+def test_every_other_pair_is_rejected(is_child: bool) -> None:
     for phase, input in itertools.product(PHASES, INPUTS):
         if type(input) not in LEGAL.get(type(phase), set()):
             with pytest.raises(InvalidTransition, match=f"{type(input).__name__} is illegal in {type(phase).__name__}"):
@@ -135,7 +143,7 @@ def test_a_prompt_begins_the_counts_anew_and_is_sent_to_the_model() -> None:
 
 
 def test_what_happened_between_turns_is_told_before_the_prompt() -> None:
-    world = World().after(BackgroundEnded("a child has ended")).after(user("go"))
+    world = World().after(Notice("a child has ended")).after(user("go"))
     assert world.history == (Message("user", (Text("a child has ended"), Text("go"))),)
     assert world.effects[0] == AppendMessage(world.history[0], "go")
 
@@ -164,7 +172,7 @@ def test_an_answer_without_calls_is_the_result_of_a_child() -> None:
 @pytest.mark.requirement("A4")
 def test_a_child_that_ends_without_a_word_answers_with_what_it_said_last() -> None:
     world = replies(child(), "it is in main.py", use("look1"), stop=StopReason.TOOL_USE)
-    world = world.after(CallsDecided(only(world), {"look1": Allowed()}))
+    world = world.after(CallsDecided(only(world), {"look1": CallAllowed()}))
     assert replies(completed(world, "look1")).state.phase == Completed("it is in main.py")
 
 
@@ -240,7 +248,7 @@ def test_calls_go_to_the_gate_together() -> None:
         (
             Call(use("look1"), CallKind.CONCURRENT),
             Call(use("edit2"), CallKind.EXCLUSIVE),
-            Call(use("ask3"), CallKind.DOOR),
+            Call(use("ask3"), CallKind.DELEGATION),
         ),
         deciding=2,
     )
@@ -350,14 +358,14 @@ def test_of_a_reply_that_broke_off_only_the_text_is_kept() -> None:
 def test_at_the_limit_calls_still_get_their_results_and_then_the_turn_ends() -> None:
     world = completed(calling(primary(max_iterations=1), "look1"), "look1", "text")
     assert world.history[-1] == Message("user", (ToolResult("look1", "text"),))
-    limit = Reached("it reached its limit of 1 model requests for one prompt", "limits.turnIterations")
+    limit = LimitReached("it reached its limit of 1 model requests for one prompt", "limits.turnIterations")
     assert world.effects[-1] == FinishTurn("max_turn_requests", limit=limit)
     assert world.state.phase == Idle()
 
 
 def test_a_child_at_its_limit_fails_with_what_it_had_said() -> None:
     world = replies(child(max_iterations=1), "I look", use("look1"), stop=StopReason.TOOL_USE)
-    world = completed(world.after(CallsDecided(only(world), {"look1": Allowed()})), "look1")
+    world = completed(world.after(CallsDecided(only(world), {"look1": CallAllowed()})), "look1")
     assert world.state.phase == Failed(
         FailureReason.BUDGET_EXCEEDED, "it reached its limit of 1 model requests", "I look"
     )
@@ -382,7 +390,7 @@ def test_a_steering_message_goes_with_the_next_results_and_is_shown() -> None:
 
 
 def test_the_end_of_a_background_child_goes_with_the_next_results_and_is_not_shown() -> None:
-    world = completed(calling(primary(), "look1").after(BackgroundEnded("a child has ended")), "look1")
+    world = completed(calling(primary(), "look1").after(Notice("a child has ended")), "look1")
     assert AppendMessage(Message("user", (ToolResult("look1", "ok"), Text("a child has ended"))), "") in world.effects
 
 
@@ -396,7 +404,7 @@ def test_a_note_that_comes_during_the_last_answer_starts_another_request() -> No
 
 
 def test_at_the_limit_a_note_waits_for_the_next_prompt() -> None:
-    world = completed(calling(primary(max_iterations=1), "look1").after(BackgroundEnded("ended")), "look1")
+    world = completed(calling(primary(max_iterations=1), "look1").after(Notice("ended")), "look1")
     assert world.history[-1] == Message("user", (ToolResult("look1", "ok"),))
     assert world.after(user("go on")).history[-1] == Message("user", (Text("ended"), Text("go on")))
 

@@ -396,7 +396,7 @@ async def test_a_field_that_is_missing_is_named(workspace: Path, missing: str) -
 
 
 @pytest.mark.asyncio
-async def test_a_waiting_door_beside_a_background_one_waits_for_its_own_child_alone(workspace: Path) -> None:
+async def test_a_waiting_delegation_tool_beside_a_background_one_waits_for_its_own_child_alone(workspace: Path) -> None:
     pause = Pause(say("late"))
     reply = calls(
         [background_use("slow"), *[block for block in delegate("fast").message.content if block.type == "tool_use"]]

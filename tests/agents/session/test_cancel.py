@@ -26,7 +26,7 @@ from deputy_agents.domain.outcome import CANCELLED_BY_USER, CANCELLED_WITH_PAREN
 from deputy_agents.domain.settings import Limits, Settings
 from deputy_agents.domain.turn import TurnResult
 from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
-from deputy_agents.ports import ModelRequest, TextPart
+from deputy_agents.ports.model import ModelRequest, TextPart
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.tool.base import ToolOutput
@@ -154,18 +154,18 @@ async def test_a_tool_that_does_not_hear_the_cancel_is_left_behind_after_the_gra
 
 
 @pytest.mark.asyncio
-async def test_cancelling_a_child_withdraws_its_question(workspace: Path) -> None:
+async def test_cancelling_a_child_withdraws_its_permission_request(workspace: Path) -> None:
     person = silent()
     cast = Cast([delegate("edits", mode="default"), say("ok")], {"edits": [call("write_file", path="n", content="x")]})
     async with core(workspace, cast, person) as c:
         turn = c.start()
-        question = await c.question()
+        permission_request = await c.permission_request()
         assert await cancel_child(c, "edits")
-        assert c.session.questions() == []
-        assert person.withdrawn == [question.request_id]
+        assert c.session.permission_requests() == []
+        assert person.withdrawn == [permission_request.request_id]
         await c.finish(turn)
         assert [(body.request_id, body.by) for body in c.bodies(PermissionResolved)] == [
-            (question.request_id, ResolvedBy.CANCELLED)
+            (permission_request.request_id, ResolvedBy.CANCELLED)
         ]
         assert c.told() == [CANCELLED_BY_USER]
         assert not (workspace / "n").exists()
@@ -322,7 +322,7 @@ async def test_whatever_a_turn_was_doing_its_history_is_valid_after_a_cancel(
             case "retry":
                 await bounded(clock.sleeping.wait())
             case "question":
-                await c.question()
+                await c.permission_request()
             case _:
                 await bounded(tool.running.wait())
         assert await bounded(c.session.cancel_turn())
@@ -438,11 +438,11 @@ async def test_a_closed_runtime_knows_no_session_and_opens_none(workspace: Path)
 
 
 @pytest.mark.asyncio
-async def test_a_question_that_is_open_when_the_runtime_closes_is_withdrawn(workspace: Path) -> None:
+async def test_a_permission_request_that_is_open_when_the_runtime_closes_is_withdrawn(workspace: Path) -> None:
     person: Person = silent()
     async with core(
         workspace, Cast([calls([edit("a", "b", "c"), use("write_file", path="n", content="")])]), person
     ) as c:
         c.start()
-        await c.question()
+        await c.permission_request()
     assert len(person.withdrawn) == 1

@@ -198,7 +198,9 @@ async def test_tasks_beyond_the_queue_fail_one_by_one_and_the_others_run(workspa
 
 
 @pytest.mark.asyncio
-async def test_a_cancelled_turn_cancels_all_its_children_and_the_door_reads_that_its_turn_was(workspace: Path) -> None:
+async def test_a_cancelled_turn_cancels_all_its_children_and_the_delegation_tool_reads_that_its_turn_was(
+    workspace: Path,
+) -> None:
     pauses = [Pause(say("never")) for _ in range(3)]
     children = {f"task {index}": [pause] for index, pause in enumerate(pauses)}
     async with core(workspace, Cast([fan_out(*children), say("later")], children)) as c:

@@ -10,11 +10,11 @@ from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.event import AgentFinished, PermissionRequested, StatusChanged, TurnFinished, TurnStarted
 from deputy_agents.domain.message import Message, Reply, StopReason, ToolUse, Usage, tool_uses
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import AgentSettings, Budget, Budgets, PermissionSettings, Settings
 from deputy_agents.model.scripted import call, calls, say, use
-from deputy_agents.permission.decide import Effect, Rule
 from tests.support.core import BOUND, Cast, Line, Pause, Person, core, delegate, results, small
-from tests.support.delegation import DOORS, background, define, fan_out, tools_of
+from tests.support.delegation import DELEGATION_TOOLS, background, define, fan_out, tools_of
 
 
 def step(tokens: int = 0, cost: float | None = None) -> Reply:
@@ -164,12 +164,12 @@ def to_lead(task: str) -> Reply:
 
 @pytest.mark.requirement("B10")
 @pytest.mark.asyncio
-async def test_by_default_no_child_has_a_door_whatever_its_definition_lists(workspace: Path) -> None:
+async def test_by_default_no_child_has_a_delegation_tool_whatever_its_definition_lists(workspace: Path) -> None:
     nested(workspace)
     lines = [delegate("deeper"), say("I cannot.")]
     async with core(workspace, Cast([to_lead("lead it"), say("ok")], {"lead it": lines})) as c:
         await c.turn()
-        assert tools_of(c.requests("lead it")[0]) & DOORS == set()
+        assert tools_of(c.requests("lead it")[0]) & DELEGATION_TOOLS == set()
         (result,) = results(c.requests("lead it")[-1])
         assert "There is no tool 'spawn_agent' here" in result.content
         assert len(c.session.agents()) == 2
@@ -179,7 +179,7 @@ async def test_by_default_no_child_has_a_door_whatever_its_definition_lists(work
 @pytest.mark.requirement("A11")
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.asyncio
-async def test_with_more_depth_a_child_has_the_doors_that_its_definition_lists_down_to_that_depth(
+async def test_with_more_depth_a_child_has_the_delegation_tools_that_its_definition_lists_down_to_that_depth(
     workspace: Path, depth: int
 ) -> None:
     nested(workspace)
@@ -192,7 +192,7 @@ async def test_with_more_depth_a_child_has_the_doors_that_its_definition_lists_d
     children[str(depth)] = [lines[0], say("bottom")]
     async with core(workspace, Cast([to_lead("1"), say("ok")], children), settings=small(max_depth=depth)) as c:
         await c.turn()
-        doors = {level: tools_of(c.requests(str(level))[0]) & DOORS for level in range(1, depth + 1)}
+        doors = {level: tools_of(c.requests(str(level))[0]) & DELEGATION_TOOLS for level in range(1, depth + 1)}
         general = {"spawn_agent", "spawn_agents", "task"}
         assert doors == {level: general if level < depth else set() for level in range(1, depth + 1)}
         assert [node.info.depth for node in c.session.agents()] == list(range(depth + 1))
@@ -206,12 +206,12 @@ async def test_with_more_depth_a_child_has_the_doors_that_its_definition_lists_d
 
 
 @pytest.mark.asyncio
-async def test_a_child_that_reads_has_no_door_at_any_depth(workspace: Path) -> None:
+async def test_a_child_that_reads_has_no_delegation_tool_at_any_depth(workspace: Path) -> None:
     nested(workspace)
     reads = call("spawn_agents", tasks=[{"task": "lead it", "subagent_type": "lead", "mode": "read_only"}])
     async with core(workspace, Cast([reads, say("ok")], {"lead it": [say("ok")]}), settings=small(max_depth=3)) as c:
         await c.turn()
-        assert tools_of(c.requests("lead it")[0]) & DOORS == set()
+        assert tools_of(c.requests("lead it")[0]) & DELEGATION_TOOLS == set()
 
 
 @pytest.mark.asyncio
@@ -249,7 +249,7 @@ async def test_a_depth_that_is_lowered_while_an_agent_runs_holds_at_its_next_spa
 @pytest.mark.parametrize("pattern", [None, "general"])
 @pytest.mark.asyncio
 async def test_task_is_a_permission_of_its_own_that_a_rule_can_deny(workspace: Path, pattern: str | None) -> None:
-    rule = Rule("r1", "task", Effect.DENY, pattern)
+    rule = Rule("r1", "task", DecisionKind.DENY, pattern)
     settings = Settings(permissions=PermissionSettings(rules=(rule,)))
     reply = calls([*_uses(background("look")), use("spawn_agent", instructions="look")])
     async with core(workspace, Cast([reply, say("ok")], {"look": [say("found")]}), settings=settings) as c:
@@ -265,7 +265,7 @@ async def test_task_is_a_permission_of_its_own_that_a_rule_can_deny(workspace: P
 @pytest.mark.asyncio
 async def test_a_rule_can_have_the_user_asked_before_a_child_of_some_kind_starts(workspace: Path) -> None:
     person = Person()
-    settings = Settings(permissions=PermissionSettings(rules=(Rule("r1", "*", Effect.ASK, "planner"),)))
+    settings = Settings(permissions=PermissionSettings(rules=(Rule("r1", "*", DecisionKind.ASK, "planner"),)))
     reply = calls([use("planner", task="plan it"), use("code_search", query="find it")])
     cast = Cast([reply, say("ok")], {"plan it": [say("1.")], "find it": [say("2.")]})
     async with core(workspace, cast, person, settings=settings) as c:
@@ -273,7 +273,7 @@ async def test_a_rule_can_have_the_user_asked_before_a_child_of_some_kind_starts
         assert person.titles == ["planner(plan it)"]
         assert c.told() == ["1.", "2."]
         (asked,) = c.bodies(PermissionRequested)
-        assert asked.question.agent.agent_id == c.session.primary_id
+        assert asked.request.agent.agent_id == c.session.primary_id
 
 
 def _uses(reply: Reply) -> tuple[ToolUse, ...]:

@@ -33,7 +33,8 @@ from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.settings import RetrySettings, Settings
 from deputy_agents.events.event_log import RETRY
 from deputy_agents.model.scripted import Script, call, calls, say, use
-from deputy_agents.ports import ModelEvent, ModelRequest, Record, SessionRecord, TextPart, Used
+from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart, Used
+from deputy_agents.ports.store import Record, SessionRecord
 from deputy_agents.run.driver import Driver
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import FILE, SqliteStore
@@ -123,7 +124,7 @@ async def test_a_turn_whose_repeats_are_used_up_ends_with_the_error_and_the_next
 
 @pytest.mark.parametrize("wait", [None, 10_000.0])
 @pytest.mark.asyncio
-async def test_what_repeating_cannot_mend_is_not_repeated(workspace: Path, wait: float | None) -> None:
+async def test_what_repeating_cannot_repair_is_not_repeated(workspace: Path, wait: float | None) -> None:
     error = WRONG if wait is None else ModelError("Busy.", ModelErrorKind.OVERLOADED, retryable=True, retry_after=wait)
     async with core(workspace, Cast([error]), clock=StillClock()) as c:
         outcome = await c.turn()
@@ -218,7 +219,7 @@ class BrokenTool(ReadFile):
 @pytest.mark.requirement("X13")
 @pytest.mark.parametrize("step", ["prepare", "run"])
 @pytest.mark.asyncio
-async def test_a_tool_that_breaks_spoils_its_own_call_and_no_other(
+async def test_a_tool_that_breaks_breaks_its_own_call_and_no_other(
     workspace: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = (BrokenTool(step), *(tool for tool in file_tools() if tool.spec.name != "read_file"))
@@ -236,11 +237,11 @@ async def test_a_tool_that_breaks_spoils_its_own_call_and_no_other(
 
 
 @pytest.mark.asyncio
-async def test_a_gate_that_breaks_refuses_everything(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_gate_that_breaks_rejects_everything(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object) -> object:
         raise KeyError("secret detail")
 
-    monkeypatch.setattr("deputy_agents.run.gate.Gatekeeper.decide", broken)
+    monkeypatch.setattr("deputy_agents.run.gate.Gate.decide", broken)
     reply = calls([use("list_dir", path="."), use("write_file", path="n", content="x")])
     async with core(workspace, Cast([reply, say("ok")]), Person()) as c:
         await c.turn()
@@ -251,7 +252,7 @@ async def test_a_gate_that_breaks_refuses_everything(workspace: Path, monkeypatc
 
 
 @pytest.mark.asyncio
-async def test_calls_that_cannot_be_understood_are_answered_so_that_the_model_can_mend_them(workspace: Path) -> None:
+async def test_calls_that_cannot_be_understood_are_answered_so_that_the_model_can_repair_them(workspace: Path) -> None:
     invalid = ToolUse("t1", "read_file", {}, error="line 1: unterminated string")
     reply = calls([invalid, use("no_such_tool"), use("read_file"), use("read_file", path="a", lines=3)])
     async with core(workspace, Cast([reply, say("ok")])) as c:
@@ -285,7 +286,7 @@ def faulty_report(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("faulty_report")
 @pytest.mark.asyncio
-async def test_a_fault_in_a_childs_driver_ends_that_child_alone(workspace: Path) -> None:
+async def test_a_failure_in_a_childs_driver_ends_that_child_alone(workspace: Path) -> None:
     lines = {"one": [calls([use("glob", pattern="*")], "Looking.")], "two": [say("2")]}
     async with core(workspace, Cast([delegate("one", "two"), say("ok")], lines)) as c:
         assert (await c.turn()).stop_reason == "end_turn"
@@ -294,7 +295,7 @@ async def test_a_fault_in_a_childs_driver_ends_that_child_alone(workspace: Path)
 
 @pytest.mark.usefixtures("faulty_report")
 @pytest.mark.asyncio
-async def test_a_fault_in_the_primarys_driver_ends_its_session_and_no_other(workspace: Path) -> None:
+async def test_a_failure_in_the_primarys_driver_ends_its_session_and_no_other(workspace: Path) -> None:
     cast = Cast([call("glob", pattern="*")])
     async with core(workspace, cast) as c:
         other = await c.runtime.new_session(cwd=workspace, roots=[workspace])
@@ -383,7 +384,7 @@ async def test_only_one_end_is_reported_for_a_run(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_prompt_without_content_is_refused(workspace: Path) -> None:
+async def test_a_prompt_without_content_is_rejected(workspace: Path) -> None:
     async with core(workspace, Cast([])) as c:
         for blocks in ([], [Text("  \n")]):
             with pytest.raises(InvalidRequest, match="empty"):

@@ -12,7 +12,7 @@ from deputy_agents.domain.event import AgentFinished, AgentStarted, StatusChange
 from deputy_agents.domain.message import Reply, ToolResult
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.model.scripted import Scripted, say
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from deputy_agents.run.state import Running
 from tests.support.core import BOUND, core, small, task_of
 from tests.support.delegation import aggregate, background, ends_told, failure, fan_out, success

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.event import (
     CommandPreview,
@@ -19,11 +18,13 @@ from deputy_agents.domain.event import (
     ToolCallUpdated,
 )
 from deputy_agents.domain.message import Text
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings
-from deputy_agents.mcp import ServerState, connection
+from deputy_agents.mcp import connection
+from deputy_agents.mcp.server_state import ServerState
 from deputy_agents.model.scripted import calls, say, use
-from deputy_agents.permission.decide import Effect, Rule
-from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_agents.session import prompt_acceptor
 from tests.support.commands import started, until
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Line, Person, core, delegate, results
@@ -49,9 +50,9 @@ def call(tool: str, **input: object) -> Line:
     return calls([use(f"mcp__tools__{tool}", **input)])
 
 
-def starting(then: Answer | None = None) -> Person:
+def starting(then: PermissionAnswer | None = None) -> Person:
     """Someone who lets servers start, and gives the answer ``then`` to all else."""
-    return Person(lambda question: ALLOW if question.tool == "mcp" else then or ALLOW)
+    return Person(lambda permission_request: ALLOW if permission_request.tool == "mcp" else then or ALLOW)
 
 
 async def prompt(c: Core, text: str = "go") -> str:
@@ -90,13 +91,13 @@ def told(c: Core) -> str:
 @pytest.mark.requirement("X15")
 async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_what_it_sees(project: Path) -> None:
     async with running(project, []) as c:
-        (question,) = [one for one in c.bodies(ToolCallStarted) if one.tool == "mcp"]
-        assert question.title == "mcp(tools)"
-        asked = (await c.question()).preview
+        (permission_request,) = [one for one in c.bodies(ToolCallStarted) if one.tool == "mcp"]
+        assert permission_request.title == "mcp(tools)"
+        asked = (await c.permission_request()).preview
         assert isinstance(asked, CommandPreview)
         assert "-m tests.support.mcp_server" in asked.command
         assert "TOOLS_TOKEN=${MY_TOKEN:-hush-hush-hush}" in asked.command
-        assert "It gets to see MY_TOKEN of your environment." in ((await c.question()).reason or "")
+        assert "It gets to see MY_TOKEN of your environment." in ((await c.permission_request()).reason or "")
         (server,) = c.session.servers.list()
         assert {"echo", "crash"} <= server.offer.tools.keys()
         assert (server.offer.resources, [one.name for one in server.offer.prompts]) == (
@@ -125,7 +126,7 @@ async def test_a_tool_is_asked_about_and_runs_after_a_yes(project: Path) -> None
 @pytest.mark.requirement("X16")
 async def test_a_child_uses_a_tool_that_is_denied_once_and_allowed_once(project: Path) -> None:
     answers = iter([DENY, ALLOW])
-    person = Person(lambda question: ALLOW if question.tool == "mcp" else next(answers))
+    person = Person(lambda permission_request: ALLOW if permission_request.tool == "mcp" else next(answers))
     path = project / "out.txt"
     lines = {"task": [call("write", path=str(path)), call("write", path=str(path)), say("done")]}
     async with core(project, Cast([say("hello"), delegate("task", mode="default"), say("end")], lines), person) as c:
@@ -160,13 +161,13 @@ async def test_a_lasting_yes_is_about_every_call_of_the_tool(project: Path) -> N
 @pytest.mark.parametrize("rule", ["mcp__tools", "mcp__tools__*", "mcp__tools__echo"])
 async def test_rules_name_a_tool_or_all_of_a_server(project: Path, rule: str) -> None:
     async with running(project, [call("echo", text="a"), say("done")]) as c:
-        c.session.remember([Rule("r", rule, Effect.DENY)])
+        c.session.remember([Rule("r", rule, DecisionKind.DENY)])
         await prompt(c)
         assert told(c) == f"error: Denied: The rule {rule} denies it."
 
 
 @pytest.mark.parametrize("answer", [DENY, Dismissed(), Selected("reject_always")], ids=str)
-async def test_without_a_yes_no_server_is_started(project: Path, answer: Answer) -> None:
+async def test_without_a_yes_no_server_is_started(project: Path, answer: PermissionAnswer) -> None:
     async with core(project, Cast([say("hello"), say("hello")]), Person(answer)) as c:
         await prompt(c)
         await c.until(lambda: state(c) is ServerState.REFUSED)
@@ -210,7 +211,7 @@ async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_ru
     project: Path,
 ) -> None:
     own = tools_server(TOOLS_TOKEN="mine")
-    rules = PermissionSettings((Rule("r", "mcp", Effect.ALLOW, "* -m tests.support.mcp_server"),))
+    rules = PermissionSettings((Rule("r", "mcp", DecisionKind.ALLOW, "* -m tests.support.mcp_server"),))
     settings = Settings(mcp_servers={"tools": own}, permissions=rules)
     async with core(project, Cast([call("echo", text="a"), say("done")]), Person(), settings=settings) as c:
         await prompt(c)
@@ -232,18 +233,18 @@ async def test_servers_of_the_users_own_file_are_started_unasked_and_go_before_t
         assert [one.tool for one in person.asked] == ["mcp__tools__echo"]
 
 
-@pytest.mark.parametrize("effect", [Effect.DENY, Effect.ASK])
-async def test_rules_about_starting_servers_hold_for_the_users_own_too(project: Path, effect: Effect) -> None:
+@pytest.mark.parametrize("effect", [DecisionKind.DENY, DecisionKind.ASK])
+async def test_rules_about_starting_servers_hold_for_the_users_own_too(project: Path, effect: DecisionKind) -> None:
     own_servers(project.parent / "home", tools=tools_server())
     settings = Settings(permissions=PermissionSettings((Rule("r", "mcp", effect),)))
     person = Person(DENY)
     async with core(project, Cast([say("hello")]), person, settings=settings) as c:
         await prompt(c)
         await c.until(lambda: state(c) is ServerState.REFUSED)
-        assert len(person.asked) == (effect is Effect.ASK)
+        assert len(person.asked) == (effect is DecisionKind.ASK)
         problems = [one.reason for one in c.session.problems]
         denied = ["The MCP server tools does not run: The rule mcp denies it."]
-        assert problems == (denied if effect is Effect.DENY else [])
+        assert problems == (denied if effect is DecisionKind.DENY else [])
 
 
 async def test_the_settings_file_of_the_workspace_names_servers_that_are_asked_about(workspace: Path) -> None:
@@ -323,7 +324,7 @@ async def test_an_agent_that_waits_for_the_answer_about_its_server_can_be_cancel
     async with core(project, Cast([spawn(one="bench"), say("end")]), grace=BOUND) as c:
         await c.session.refresh()
         turn = await c.session.prompt([Text("go")])
-        await c.until(lambda: bool(c.session.questions()))
+        await c.until(lambda: bool(c.session.permission_requests()))
         (child,) = [node.info.agent_id for node in c.session.agents() if node.info.depth]
         await c.session.cancel_agent(child)
         assert (await c.finish(turn)).stop_reason == "end_turn"
@@ -423,7 +424,7 @@ async def test_a_call_is_cancelled_with_its_turn(project: Path) -> None:
         assert (await c.finish(turn)).stop_reason == "cancelled"
 
 
-async def test_errors_and_pictures_reach_the_model_much_is_cut_and_secrets_are_taken_out(
+async def test_errors_and_images_reach_the_model_much_is_cut_and_secrets_are_taken_out(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret")

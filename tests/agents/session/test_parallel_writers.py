@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.domain.event import Question
+from deputy_agents.domain.event import PermissionRequest
 from deputy_agents.domain.message import Reply
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.model.scripted import call, calls, say, use
-from deputy_agents.ports import Answer, ModelRequest
+from deputy_agents.ports.model import ModelRequest
+from deputy_agents.ports.permission import PermissionAnswer
 from tests.support.core import ALLOW, Cast, Line, Person, answers, core, delegate, edit, small
 
 pytestmark = pytest.mark.asyncio
@@ -51,7 +52,7 @@ async def test_children_that_edit_one_file_at_once_lose_no_edit(workspace: Path,
     (workspace / "a.txt").write_text("".join(f"# {name}\n" for name in names))
     begin, chance = asyncio.Barrier(WRITERS), random.Random(seed)
 
-    async def sooner_or_later(_: Question) -> Answer:
+    async def sooner_or_later(_: PermissionRequest) -> PermissionAnswer:
         for _ in range(chance.randrange(20)):
             await asyncio.sleep(0)
         return ALLOW

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.event import (
     MessageAdded,
     OptionKind,
+    PermissionRequest,
     PermissionRequested,
     PermissionResolved,
-    Question,
     ResolvedBy,
     SessionStatus,
 )
 from deputy_agents.domain.message import Reply, Text, ToolResult, ToolUse
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind
 from deputy_agents.domain.settings import PermissionSettings, Settings
 from deputy_agents.model.scripted import call, calls, say, use
-from deputy_agents.permission.decide import Effect
-from deputy_agents.permission.rule import parse_rule, rule_text
-from deputy_agents.ports import Answer, Dismissed, Selected
+from deputy_agents.permission.rule_patterns import parse_rule, rule_text
+from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Person, core, delegate, edit, results, silent
 
 WRITE = call("write_file", path="n.txt", content="new\n")
@@ -85,9 +85,9 @@ async def test_what_the_user_says_with_a_yes_reaches_the_model_behind_the_result
 )
 @pytest.mark.asyncio
 async def test_only_an_explicit_yes_is_consent(
-    workspace: Path, answer: Answer | None, by: ResolvedBy, told: str
+    workspace: Path, answer: PermissionAnswer | None, by: ResolvedBy, told: str
 ) -> None:
-    def answered(question: Question) -> Answer:
+    def answered(request: PermissionRequest) -> PermissionAnswer:
         return answer  # pyright: ignore[reportReturnType]
 
     async with core(workspace, primary(WRITE), Person(answered)) as c:
@@ -99,10 +99,10 @@ async def test_only_an_explicit_yes_is_consent(
 
 @pytest.mark.parametrize("error", [ValueError("broken client"), asyncio.CancelledError()])
 @pytest.mark.asyncio
-async def test_a_client_that_breaks_while_it_asks_dismisses_the_question_and_nothing_else(
+async def test_a_client_that_breaks_while_it_asks_dismisses_the_permission_request_and_nothing_else(
     workspace: Path, error: BaseException
 ) -> None:
-    async def broken(question: Question) -> Answer:
+    async def broken(request: PermissionRequest) -> PermissionAnswer:
         raise error
 
     async with core(workspace, primary(WRITE), Person(broken)) as c:
@@ -111,7 +111,7 @@ async def test_a_client_that_breaks_while_it_asks_dismisses_the_question_and_not
 
 
 @pytest.mark.asyncio
-async def test_without_a_client_that_can_ask_the_call_is_refused_at_once(workspace: Path) -> None:
+async def test_without_a_client_that_can_ask_the_call_is_rejected_at_once(workspace: Path) -> None:
     async with core(workspace, primary(WRITE)) as c:
         await c.turn()
         assert "no connected client can ask" in c.told()[0]
@@ -120,7 +120,9 @@ async def test_without_a_client_that_can_ask_the_call_is_refused_at_once(workspa
 
 @pytest.mark.requirement("X5")
 @pytest.mark.asyncio
-async def test_the_first_answer_of_two_clients_wins_and_the_other_puts_its_question_away(workspace: Path) -> None:
+async def test_the_first_answer_of_two_clients_wins_and_the_other_puts_its_permission_request_away(
+    workspace: Path,
+) -> None:
     slow, fast = silent(), Person(ALLOW)
     async with core(workspace, primary(WRITE), slow, fast) as c:
         await c.turn()
@@ -130,18 +132,18 @@ async def test_the_first_answer_of_two_clients_wins_and_the_other_puts_its_quest
 
 
 @pytest.mark.asyncio
-async def test_one_client_that_dismisses_leaves_the_question_to_the_others(workspace: Path) -> None:
+async def test_one_client_that_dismisses_leaves_the_permission_request_to_the_others(workspace: Path) -> None:
     go = asyncio.Event()
 
-    async def later(question: Question) -> Answer:
+    async def later(request: PermissionRequest) -> PermissionAnswer:
         await go.wait()
         return ALLOW
 
     closed, open_ = Person(Dismissed()), Person(later)
     async with core(workspace, primary(WRITE), closed, open_) as c:
         turn = c.start()
-        await c.question()
-        assert len(c.session.questions()) == 1
+        await c.permission_request()
+        assert len(c.session.permission_requests()) == 1
         go.set()
         await c.finish(turn)
         assert (workspace / "n.txt").exists()
@@ -151,48 +153,48 @@ async def test_one_client_that_dismisses_leaves_the_question_to_the_others(works
 async def test_a_client_that_attaches_later_is_asked_what_is_open(workspace: Path) -> None:
     async with core(workspace, primary(WRITE), silent()) as c:
         turn = c.start()
-        await c.question()
+        await c.permission_request()
         c.session.attach(Person(ALLOW))
         await c.finish(turn)
         assert (workspace / "n.txt").exists()
 
 
 @pytest.mark.asyncio
-async def test_an_answer_from_elsewhere_settles_a_question_once(workspace: Path) -> None:
+async def test_an_answer_from_elsewhere_settles_a_permission_request_once(workspace: Path) -> None:
     async with core(workspace, primary(WRITE), silent()) as c:
         turn = c.start()
-        question = await c.question()
-        assert c.session.view.questions == {question.request_id: question}
+        request = await c.permission_request()
+        assert c.session.view.permission_requests == {request.request_id: request}
         with pytest.raises(InvalidRequest, match="has no option 'maybe'"):
-            c.session.answer(question.request_id, Selected("maybe"))
-        assert c.session.answer(question.request_id, ALLOW) is True
-        assert c.session.answer(question.request_id, DENY) is False
+            c.session.answer(request.request_id, Selected("maybe"))
+        assert c.session.answer(request.request_id, ALLOW) is True
+        assert c.session.answer(request.request_id, DENY) is False
         with pytest.raises(InvalidRequest, match="no question nobody-asked"):
             c.session.answer("nobody-asked", ALLOW)
         await c.finish(turn)
         assert (workspace / "n.txt").exists()
-        assert c.session.view.questions == {}
+        assert c.session.view.permission_requests == {}
 
 
 @pytest.mark.asyncio
-async def test_the_last_client_that_leaves_takes_its_question_along(workspace: Path) -> None:
+async def test_the_last_client_that_leaves_takes_its_permission_request_along(workspace: Path) -> None:
     person = silent()
     async with core(workspace, primary(WRITE), person) as c:
         turn = c.start()
-        await c.question()
+        await c.permission_request()
         c.session.detach(person)
         await c.finish(turn)
         assert resolutions(c) == [(ResolvedBy.UNREACHABLE, None)]
 
 
 @pytest.mark.asyncio
-async def test_a_waiting_question_counts_in_the_status_of_the_session(workspace: Path) -> None:
+async def test_a_waiting_permission_request_counts_in_the_status_of_the_session(workspace: Path) -> None:
     cast = Cast([delegate("edits", mode="default"), say("ok")], {"edits": [WRITE, say("done")]})
     async with core(workspace, cast, silent()) as c:
         turn = c.start()
-        question = await c.question()
+        request = await c.permission_request()
         assert c.session.view.status() == SessionStatus(1, 0, 1, 1, 0)
-        c.session.answer(question.request_id, ALLOW)
+        c.session.answer(request.request_id, ALLOW)
         await c.finish(turn)
         assert c.session.view.status() == SessionStatus(1, 0, 0, 0, 1)
 
@@ -234,7 +236,7 @@ async def test_a_lasting_no_holds_without_asking_again(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_lasting_yes_answers_open_questions_about_the_same_thing(workspace: Path) -> None:
+async def test_a_lasting_yes_answers_open_permission_requests_about_the_same_thing(workspace: Path) -> None:
     """Two children wait with the same question: one answer that lasts settles both."""
     cast = Cast(
         [delegate("one", "two", mode="default"), say("ok")],
@@ -245,9 +247,9 @@ async def test_a_lasting_yes_answers_open_questions_about_the_same_thing(workspa
     settings = replace(settings, agents=replace(settings.agents, parallel_writers=True))
     async with core(workspace, cast, person, settings=settings) as c:
         turn = c.start()
-        await c.seen(PermissionRequested, lambda body: body.question.agent.label == "one")
-        await c.seen(PermissionRequested, lambda body: body.question.agent.label == "two")
-        first, second = c.session.questions()
+        await c.seen(PermissionRequested, lambda body: body.request.agent.label == "one")
+        await c.seen(PermissionRequested, lambda body: body.request.agent.label == "two")
+        first, second = c.session.permission_requests()
         c.session.answer(first.request_id, Selected("allow_always"))
         await c.finish(turn)
         by = {body.request_id: body.by for body in c.bodies(PermissionResolved)}
@@ -264,11 +266,11 @@ async def test_what_is_remembered_is_remembered_once(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_deny_rule_set_while_a_question_waits_settles_it(workspace: Path) -> None:
+async def test_a_deny_rule_set_while_a_permission_request_waits_settles_it(workspace: Path) -> None:
     async with core(workspace, primary(WRITE), silent()) as c:
         turn = c.start()
-        await c.question()
-        deny = PermissionSettings((parse_rule("write_file", Effect.DENY),))
+        await c.permission_request()
+        deny = PermissionSettings((parse_rule("write_file", DecisionKind.DENY),))
         c.runtime.apply_settings(replace(c.runtime.settings, permissions=deny))
         await c.finish(turn)
         assert c.told() == ["Denied: The rule write_file denies it."]
@@ -336,7 +338,7 @@ async def test_an_input_that_is_given_back_as_it_was_is_no_change(workspace: Pat
 async def test_a_changed_input_is_validated_and_decided_again(
     workspace: Path, input: dict[str, object], told: str
 ) -> None:
-    rules = (parse_rule("write_file(locked/**)", Effect.DENY),)
+    rules = (parse_rule("write_file(locked/**)", DecisionKind.DENY),)
     settings = Settings(permissions=PermissionSettings(rules))
     async with core(workspace, primary(WRITE), Person(Selected("allow_once", input=input)), settings=settings) as c:
         await c.turn()
@@ -375,9 +377,9 @@ async def test_edits_of_one_reply_are_one_batch_and_each_preview_assumes_the_one
 
 
 @pytest.mark.asyncio
-async def test_an_edit_that_assumed_a_denied_one_is_checked_again_and_refused(workspace: Path) -> None:
+async def test_an_edit_that_assumed_a_denied_one_is_checked_again_and_rejected(workspace: Path) -> None:
     (workspace / "a.txt").write_text("one\n")
-    person = Person(lambda question: DENY if question.batch.index == 0 else ALLOW)
+    person = Person(lambda request: DENY if request.batch.index == 0 else ALLOW)
     async with core(workspace, read_then_edit(edit("a.txt", "one", "two"), edit("a.txt", "two", "three")), person) as c:
         await c.turn()
         denied, stale = c.told()
@@ -387,27 +389,27 @@ async def test_an_edit_that_assumed_a_denied_one_is_checked_again_and_refused(wo
 
 
 @pytest.mark.asyncio
-async def test_an_edit_is_refused_when_the_file_changed_while_the_user_was_asked(workspace: Path) -> None:
+async def test_an_edit_is_rejected_when_the_file_changed_while_the_user_was_asked(workspace: Path) -> None:
     file = workspace / "a.txt"
     file.write_text("one\n")
     async with core(workspace, read_then_edit(edit("a.txt", "one", "two")), silent()) as c:
         turn = c.start()
-        question = await c.question()
+        request = await c.permission_request()
         file.write_text("one, changed meanwhile\n")
-        c.session.answer(question.request_id, ALLOW)
+        c.session.answer(request.request_id, ALLOW)
         await c.finish(turn)
         assert "has changed since you read it" in c.told()[0]
         assert file.read_text() == "one, changed meanwhile\n"
 
 
 @pytest.mark.asyncio
-async def test_questions_of_one_reply_are_all_open_at_once(workspace: Path) -> None:
+async def test_permission_requests_of_one_reply_are_all_open_at_once(workspace: Path) -> None:
     writes = calls([use("write_file", path=f"{n}.txt", content="x") for n in range(3)])
     async with core(workspace, primary(writes), silent()) as c:
         turn = c.start()
         async with asyncio.timeout(BOUND):
-            await c.seen(PermissionRequested, lambda body: body.question.batch.index == 2)
-        for question in reversed(c.session.questions()):
-            c.session.answer(question.request_id, ALLOW if question.batch.index != 1 else DENY)
+            await c.seen(PermissionRequested, lambda body: body.request.batch.index == 2)
+        for request in reversed(c.session.permission_requests()):
+            c.session.answer(request.request_id, ALLOW if request.batch.index != 1 else DENY)
         await c.finish(turn)
         assert names_in(workspace) == ["0.txt", "2.txt"]

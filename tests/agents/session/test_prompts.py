@@ -27,7 +27,7 @@ def prompts_of(c: Core) -> list[str]:
 
 
 @pytest.mark.asyncio
-async def test_a_prompt_during_a_turn_is_refused_unless_it_may_wait(workspace: Path) -> None:
+async def test_a_prompt_during_a_turn_is_rejected_unless_it_may_wait(workspace: Path) -> None:
     pause = Pause(say("1"))
     async with core(workspace, Cast([pause])) as c:
         await first_turn(c, pause)
@@ -59,7 +59,7 @@ async def test_queued_prompts_are_shown_and_run_in_order_each_as_a_turn_of_its_o
 
 @pytest.mark.requirement("X22")
 @pytest.mark.asyncio
-async def test_a_queued_prompt_can_be_taken_back_once(workspace: Path) -> None:
+async def test_a_queued_prompt_can_be_withdrawn_once(workspace: Path) -> None:
     pause = Pause(say("1"))
     async with core(workspace, Cast([pause, say("3")])) as c:
         await first_turn(c, pause)

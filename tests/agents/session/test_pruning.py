@@ -9,7 +9,7 @@ import pytest
 
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import ScriptedModel
-from deputy_agents.ports import SessionQuery
+from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.memory import MemoryStore
 from tests.support.core import StillClock

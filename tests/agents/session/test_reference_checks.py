@@ -37,7 +37,7 @@ async def test_an_answer_that_names_a_real_place_counts_at_once_and_can_be_jumpe
 
 @pytest.mark.requirement("C7")
 @pytest.mark.asyncio
-async def test_an_answer_without_a_place_goes_back_to_the_same_child_which_may_mend_it(workspace: Path) -> None:
+async def test_an_answer_without_a_place_goes_back_to_the_same_child_which_may_repair_it(workspace: Path) -> None:
     answers = [say("Somewhere."), say("In a.py:1-9 and b.py:1."), call("submit_result", result="In a.py:2-2.")]
     async with core(workspace, Cast([DOOR, say("ok")], {"find it": answers})) as c:
         await c.turn()

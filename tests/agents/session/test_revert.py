@@ -18,10 +18,10 @@ from deputy_agents.events.event_log import EventLog
 from deputy_agents.events.view import View
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
-from deputy_agents.ports import Store
+from deputy_agents.ports.store import Store
 from deputy_agents.redact import Redactor
 from deputy_agents.session import change_tracker
-from deputy_agents.session.change_tracker import Changes, Reverted
+from deputy_agents.session.change_tracker import ChangeTracker, Reverted
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.session.session import Session
 from deputy_agents.store.memory import MemoryStore
@@ -64,7 +64,7 @@ def folder(workspace: Path) -> Path:
 
 
 @pytest.mark.requirement("X4")
-async def test_all_edits_of_one_child_are_taken_back_and_those_of_its_sibling_stay(folder: Path) -> None:
+async def test_all_edits_of_one_child_are_reverted_and_those_of_its_sibling_stay(folder: Path) -> None:
     async with core(folder, two_editors(), Person()) as c:
         agent_id = await edited(c, folder)
         reverted = await c.session.revert(agent_id)
@@ -73,7 +73,7 @@ async def test_all_edits_of_one_child_are_taken_back_and_those_of_its_sibling_st
         assert not (folder / "new.txt").exists()
 
 
-async def test_what_was_taken_back_is_not_taken_back_again(folder: Path) -> None:
+async def test_what_was_reverted_is_not_reverted_again(folder: Path) -> None:
     async with core(folder, two_editors(), Person()) as c:
         agent_id = await edited(c, folder)
         await c.session.revert(agent_id)
@@ -122,7 +122,7 @@ async def test_a_name_that_leads_elsewhere_by_now_is_not_followed(folder: Path) 
         assert (folder / "moved.txt").read_text() == "1\ntwo\n3\n"
 
 
-async def test_with_its_children_everything_of_the_session_is_taken_back(folder: Path) -> None:
+async def test_with_its_children_everything_of_the_session_is_reverted(folder: Path) -> None:
     async with core(folder, two_editors(), Person()) as c:
         await edited(c, folder)
         assert await c.session.revert(c.session.primary_id) == Reverted((), ())
@@ -131,18 +131,18 @@ async def test_with_its_children_everything_of_the_session_is_taken_back(folder:
         assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("a.txt", BEFORE)]
 
 
-async def test_an_agent_at_work_is_stopped_before_its_edits_are_taken_back(folder: Path) -> None:
+async def test_an_agent_at_work_is_stopped_before_its_edits_are_reverted(folder: Path) -> None:
     async with core(folder, two_editors(), silent()) as c:
         turn = c.start()
-        question = await c.question()
-        for agent_id in (question.agent.agent_id, c.session.primary_id):
+        request = await c.permission_request()
+        for agent_id in (request.agent.agent_id, c.session.primary_id):
             with pytest.raises(WrongState, match="stop it"):
                 await c.session.revert(agent_id)
         with pytest.raises(UnknownAgent):
             await c.session.revert("nobody")
         await c.session.cancel()
         await c.finish(turn)
-        assert await c.session.revert(question.agent.agent_id) == Reverted((), ())
+        assert await c.session.revert(request.agent.agent_id) == Reverted((), ())
 
 
 # -- beneath a session -------------------------------------------------------------------------------------------------
@@ -153,14 +153,14 @@ def change(path: Path, before: str | None, after: str) -> FileChange:
 
 
 @asynccontextmanager
-async def keeping(workspace: Workspace, *made: FileChange) -> AsyncGenerator[Changes]:
+async def keeping(workspace: Workspace, *made: FileChange) -> AsyncGenerator[ChangeTracker]:
     """What was made by agents of a session without any."""
     store = MemoryStore()
     await store.create(record())
     log = EventLog("s", store, SystemClock(), View())
     async with asyncio.TaskGroup() as tasks:
         writer = tasks.create_task(log.run())
-        kept = Changes(workspace, log)
+        kept = ChangeTracker(workspace, log)
         for one in made:
             async with kept.making(one):
                 pass
@@ -182,7 +182,7 @@ async def test_open_documents_are_changed_and_deleted_by_the_editor(folder: Path
     assert documents.applied == ["worker: edits taken back"] * 2
 
 
-async def test_a_cancelled_edit_that_was_made_all_the_same_can_be_taken_back(folder: Path) -> None:
+async def test_a_cancelled_edit_that_was_made_all_the_same_can_be_reverted(folder: Path) -> None:
     class Late(OpenDocuments):
         """Applies an edit, and is cancelled before it can say so."""
 
@@ -232,7 +232,7 @@ async def reopened(store: Store, session_id: str, folder: Path) -> AsyncGenerato
 
 
 @pytest.mark.requirement("X4")
-async def test_what_an_earlier_process_has_changed_can_be_taken_back(folder: Path, tmp_path: Path) -> None:
+async def test_what_an_earlier_process_has_changed_can_be_reverted(folder: Path, tmp_path: Path) -> None:
     store = await asyncio.to_thread(SqliteStore.open, tmp_path / "state")
     async with core(folder, two_editors(), Person(), store=store) as c:
         agent_id = await edited(c, folder)
@@ -245,7 +245,7 @@ async def test_what_an_earlier_process_has_changed_can_be_taken_back(folder: Pat
     await store.close()
 
 
-async def test_a_text_that_holds_a_secret_is_not_stored_and_taken_back_in_the_same_process_alone(
+async def test_a_text_that_holds_a_secret_is_not_stored_and_reverted_in_the_same_process_alone(
     folder: Path, tmp_path: Path
 ) -> None:
     secret = "open sesame"
@@ -289,7 +289,7 @@ async def test_a_change_is_stored_before_it_is_made(folder: Path, tmp_path: Path
     await store.close()
 
 
-async def test_an_edit_that_was_refused_leaves_nothing_to_take_back(folder: Path) -> None:
+async def test_an_edit_that_was_rejected_leaves_nothing_to_revert(folder: Path) -> None:
     class Refusing(OpenDocuments):
         async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
             raise ToolError("The editor refused.")

@@ -7,11 +7,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.event import PermissionResolved, ResolvedBy, ToolCallStarted
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings
 from deputy_agents.model.scripted import calls, say, use
-from deputy_agents.permission.decide import Effect, Rule
 from tests.support.core import DENY, Cast, Person, core, delegate, silent
 
 pytestmark = pytest.mark.asyncio
@@ -84,10 +84,10 @@ async def test_while_rules_of_the_workspace_cannot_be_read_everything_asks(works
     assert len(person.asked) == 1
 
 
-async def test_rules_of_the_workspace_that_change_decide_open_questions(workspace: Path) -> None:
+async def test_rules_of_the_workspace_that_change_decide_open_permission_requests(workspace: Path) -> None:
     async with core(workspace, Cast([ECHO, say("done")]), silent()) as c:
         turn = c.start()
-        await c.question()
+        await c.permission_request()
         await put_rules(workspace, {"tool": "shell", "action": "deny"})
         await c.session.refresh()
         await c.finish(turn)
@@ -96,17 +96,17 @@ async def test_rules_of_the_workspace_that_change_decide_open_questions(workspac
         assert (resolved.by, resolved.reason) == (ResolvedBy.RULE, "The rule shell denies it.")
 
 
-async def test_the_mode_that_settles_an_open_question_is_named(workspace: Path) -> None:
+async def test_the_mode_that_settles_an_open_permission_request_is_named(workspace: Path) -> None:
     async with core(workspace, Cast([ECHO, say("done")]), silent()) as c:
         turn = c.start()
-        await c.question()
+        await c.permission_request()
         c.session.permission_mode = PermissionMode.PLAN
         await c.finish(turn)
         assert c.told() == ["Denied: shell runs a command; the mode plan denies that."]
 
 
 async def test_the_rule_that_lets_a_call_run_is_named_in_its_event(workspace: Path) -> None:
-    rules = (Rule("r", "shell", Effect.ALLOW, "echo *", "settings"),)
+    rules = (Rule("r", "shell", DecisionKind.ALLOW, "echo *", "settings"),)
     settings = Settings(permissions=PermissionSettings(rules))
     async with core(workspace, Cast([ECHO, calls([use("list_dir", path=".")]), say("done")]), settings=settings) as c:
         await c.turn()

@@ -8,7 +8,6 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.event import (
     CallStatus,
@@ -21,10 +20,11 @@ from deputy_agents.domain.event import (
     ToolOutputDelta,
 )
 from deputy_agents.domain.message import Reply, ToolResult
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings, ShellSettings
 from deputy_agents.model.scripted import calls, say, use
-from deputy_agents.permission.decide import Effect, Rule
-from deputy_agents.ports import Selected
+from deputy_agents.ports.permission import Selected
 from tests.support.commands import marked, until
 from tests.support.core import DENY, Cast, Core, Person, core, delegate, silent
 
@@ -57,11 +57,11 @@ async def test_a_command_is_asked_about_with_its_text_and_its_folder(workspace: 
     async with core(workspace, script, person) as c:
         await c.turn()
         assert c.told() == ["one\ntwo"]
-    [question] = person.asked
-    assert question.title == "shell(echo one; echo two >&2)"
-    assert question.kind is ToolKind.EXECUTE
-    assert question.preview == CommandPreview("echo one; echo two >&2", str(workspace / "src"))
-    assert [option.name for option in question.options] == [
+    [permission_request] = person.asked
+    assert permission_request.title == "shell(echo one; echo two >&2)"
+    assert permission_request.kind is ToolKind.EXECUTE
+    assert permission_request.preview == CommandPreview("echo one; echo two >&2", str(workspace / "src"))
+    assert [option.name for option in permission_request.options] == [
         "Approve",
         "Always allow: shell(echo one), shell(echo two)",
         "Deny",
@@ -96,17 +96,17 @@ async def test_a_pattern_that_stands_for_a_secret_file_asks_whatever_is_allowed(
     (workspace / "certs").mkdir()
     (workspace / "certs" / "a.pem").write_text("secret\n")
     (workspace / "code.py").write_text("x = 1\n")
-    rules = tuple(Rule(pattern, "shell", Effect.ALLOW, pattern) for pattern in ("cat *", "head *"))
+    rules = tuple(Rule(pattern, "shell", DecisionKind.ALLOW, pattern) for pattern in ("cat *", "head *"))
     person = Person(DENY)
     script = Cast([shell("cat *.py"), shell(command), say("done")])
     async with core(workspace, script, person, settings=Settings(permissions=PermissionSettings(rules=rules))) as c:
         await c.turn()
         assert c.told() == ["Denied by the user."]
-    assert [question.title for question in person.asked] == [f"shell({command})"]
+    assert [permission_request.title for permission_request in person.asked] == [f"shell({command})"]
 
 
 async def test_an_answer_with_another_input_is_not_remembered_for_the_first(workspace: Path) -> None:
-    person = Person(lambda question: Selected("allow_always", input={"command": "echo two"}))
+    person = Person(lambda permission_request: Selected("allow_always", input={"command": "echo two"}))
     async with core(workspace, Cast([shell("echo one"), say("done")]), person) as c:
         await c.turn()
         assert c.told() == ["two"]
@@ -124,7 +124,9 @@ async def test_hidden_characters_are_shown_and_what_runs_is_what_was_approved(wo
 
 
 async def test_what_was_allowed_always_is_not_asked_again_and_nothing_else_is_allowed(workspace: Path) -> None:
-    person = Person(lambda question: Selected("allow_always") if "status" in question.title else DENY)
+    person = Person(
+        lambda permission_request: Selected("allow_always") if "status" in permission_request.title else DENY
+    )
     lines = ["git status", "git status --short", "git status && touch x", "git status > y"]
     async with core(workspace, Cast([*map(shell, lines), say("done")]), person) as c:
         await c.turn()
@@ -132,11 +134,11 @@ async def test_what_was_allowed_always_is_not_asked_again_and_nothing_else_is_al
     assert person.titles == ["shell(git status)", "shell(git status && touch x)", "shell(git status > y)"]
 
 
-async def test_a_rule_that_comes_while_a_question_is_open_decides_it(workspace: Path) -> None:
+async def test_a_rule_that_comes_while_a_permission_request_is_open_decides_it(workspace: Path) -> None:
     async with core(workspace, Cast([shell("echo one"), say("done")]), silent()) as c:
         turn = c.start()
-        await c.question()
-        rules = (Rule("r", "shell", Effect.ALLOW, "echo *", "settings"),)
+        await c.permission_request()
+        rules = (Rule("r", "shell", DecisionKind.ALLOW, "echo *", "settings"),)
         c.runtime.apply_settings(Settings(permissions=PermissionSettings(rules)))
         await c.finish(turn)
         assert c.told() == ["one"]
@@ -323,7 +325,7 @@ async def test_a_child_sees_only_its_own_background_commands(workspace: Path) ->
         assert c.session.commands.list()[0].code is None
 
 
-async def test_too_many_background_commands_are_refused(workspace: Path) -> None:
+async def test_too_many_background_commands_are_rejected(workspace: Path) -> None:
     many = calls([use("shell", command="sleep 600", background=True) for _ in range(17)])
     async with core(workspace, Cast([many, say("done")]), settings=BYPASS) as c:
         await c.turn()
@@ -366,7 +368,7 @@ async def test_a_folder_that_is_swapped_for_a_link_is_not_followed(workspace: Pa
         (workspace / "src").rmdir()
         (workspace / "src").symlink_to(tmp_path / "other")
 
-    async def answer(question: object) -> Selected:
+    async def answer(permission_request: object) -> Selected:
         await anyio.to_thread.run_sync(swap)
         return Selected("allow_once")
 

@@ -89,7 +89,7 @@ async def test_each_mode_offers_exactly_its_tools_and_none_that_spawns(workspace
 @pytest.mark.requirement("C8")
 @pytest.mark.parametrize("tool", ["edit_file", "write_file", "spawn_agent", "shell"])
 @pytest.mark.asyncio
-async def test_a_read_only_child_that_calls_what_it_was_not_offered_is_refused(workspace: Path, tool: str) -> None:
+async def test_a_read_only_child_that_calls_what_it_was_not_offered_is_rejected(workspace: Path, tool: str) -> None:
     person = Person()
     cast = Cast([delegate("try"), say("ok")], {"try": [call(tool, path="a.py", content="x"), say("I cannot.")]})
     async with core(workspace, cast, person) as c:
@@ -102,7 +102,7 @@ async def test_a_read_only_child_that_calls_what_it_was_not_offered_is_refused(w
 
 
 @pytest.mark.asyncio
-async def test_without_sub_agents_enabled_there_is_no_door(workspace: Path) -> None:
+async def test_without_sub_agents_enabled_there_is_no_delegation_tool(workspace: Path) -> None:
     async with core(workspace, Cast([say("ok")]), settings=small(enabled=False)) as c:
         await c.turn()
         assert {tool.name for tool in c.requests()[0].tools} == WRITING
@@ -128,7 +128,7 @@ async def test_children_of_one_reply_run_at_once_and_answer_in_the_order_of_the_
 
 @pytest.mark.requirement("C4")
 @pytest.mark.asyncio
-async def test_other_tools_of_the_reply_run_while_a_door_waits(workspace: Path) -> None:
+async def test_other_tools_of_the_reply_run_while_a_delegation_tool_waits(workspace: Path) -> None:
     (workspace / "a.txt").write_text("hello\n")
     pause = Pause(say("late"))
     cast = Cast(
@@ -162,17 +162,20 @@ async def test_a_childs_edit_asks_as_the_primarys_does_and_names_the_child(works
     async with core(workspace, cast, person) as c:
         await c.turn()
         child = c.child("research codebase")
-        (question,) = person.asked
-        assert question.title == "[research codebase] edit_file(src/lib.rs)"
-        assert question.agent.agent_id == child.info.agent_id
-        assert question.agent.label == "research codebase"
-        assert question.agent.definition == "general"
-        assert question.agent.model == child.info.model
-        assert question.agent.depth == 1
-        assert question.agent.ancestry == ((c.session.primary_id, "primary"),)
-        assert question.preview is not None
-        assert question.preview.type == "diff"
-        assert (question.preview.old_text, question.preview.new_text) == ("fn one() {}\n", "fn two() {}\n")
+        (permission_request,) = person.asked
+        assert permission_request.title == "[research codebase] edit_file(src/lib.rs)"
+        assert permission_request.agent.agent_id == child.info.agent_id
+        assert permission_request.agent.label == "research codebase"
+        assert permission_request.agent.definition == "general"
+        assert permission_request.agent.model == child.info.model
+        assert permission_request.agent.depth == 1
+        assert permission_request.agent.ancestry == ((c.session.primary_id, "primary"),)
+        assert permission_request.preview is not None
+        assert permission_request.preview.type == "diff"
+        assert (permission_request.preview.old_text, permission_request.preview.new_text) == (
+            "fn one() {}\n",
+            "fn two() {}\n",
+        )
         assert file.read_text() == "fn two() {}\n"
         titles = [body.title for body in c.bodies(ToolCallStarted, child.info.agent_id)]
         assert titles == [
@@ -387,7 +390,9 @@ async def test_tool_calls_with_an_id_that_was_used_before_are_told_apart(workspa
 
 @pytest.mark.parametrize("wrong", [{}, {"instructions": "  "}, {"instructions": "x", "mode": "root"}, {"task": "x"}])
 @pytest.mark.asyncio
-async def test_a_door_with_wrong_fields_starts_nobody_and_says_which(workspace: Path, wrong: dict[str, object]) -> None:
+async def test_a_delegation_tool_with_wrong_fields_starts_nobody_and_says_which(
+    workspace: Path, wrong: dict[str, object]
+) -> None:
     async with core(workspace, Cast([call("spawn_agent", **wrong), say("ok")])) as c:
         await c.turn()
         (result,) = results(c.requests()[-1])

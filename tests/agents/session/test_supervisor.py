@@ -10,7 +10,7 @@ from deputy_agents.domain.message import Reply
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import Script, call, calls, say, use
-from deputy_agents.ports import ModelRequest, TextPart
+from deputy_agents.ports.model import ModelRequest, TextPart
 from deputy_agents.run.deadline import Deadline
 from tests.support.core import ALLOW, BOUND, Cast, Pause, core, delegate, results, silent, small
 
@@ -102,10 +102,10 @@ async def test_waiting_for_the_user_does_not_count_as_running_time(workspace: Pa
     cast = Cast([delegate("edits", mode="default"), say("ok")], {"edits": [write, pause]})
     async with core(workspace, cast, silent()) as c:
         turn = c.start()
-        question = await c.question()
+        permission_request = await c.permission_request()
         (deadline,) = deadlines.made
         assert not deadline.running
-        c.session.answer(question.request_id, ALLOW)
+        c.session.answer(permission_request.request_id, ALLOW)
         await asked(pause)
         assert deadline.running
         pause.go.set()
@@ -169,7 +169,7 @@ async def test_a_start_is_told_at_once_though_new_places_in_the_queue_are_told_l
 
 
 @pytest.mark.asyncio
-async def test_a_door_that_finds_the_queue_full_starts_nobody_and_says_so(workspace: Path) -> None:
+async def test_a_delegation_tool_that_finds_the_queue_full_starts_nobody_and_says_so(workspace: Path) -> None:
     pauses = {name: Pause(say(name)) for name in ("a", "b")}
     lines = {name: [pause] for name, pause in pauses.items()}
     cast = Cast([delegate("a", "b", "c"), say("ok")], {**lines, "c": [say("c")]})
@@ -213,9 +213,9 @@ async def test_a_child_that_waits_for_the_user_lets_another_run(workspace: Path)
     cast = Cast([calls(doors), say("ok")], {"writes": [write, say("written")], "reads": [reader]})
     async with core(workspace, cast, silent(), settings=small(max_parallel=1)) as c:
         turn = c.start()
-        question = await c.question()
+        permission_request = await c.permission_request()
         await asked(reader)
-        c.session.answer(question.request_id, ALLOW)
+        c.session.answer(permission_request.request_id, ALLOW)
         await c.seen(StatusChanged)
         assert not (workspace / "n").exists()  # its place is taken until the reader ends
         reader.go.set()
@@ -291,7 +291,7 @@ def nesting(workspace: Path) -> Settings:
 
 
 @pytest.mark.asyncio
-async def test_a_parent_that_waits_holds_no_place_and_takes_it_back(workspace: Path, nesting: Settings) -> None:
+async def test_a_parent_that_waits_holds_no_slot_and_reclaims_one(workspace: Path, nesting: Settings) -> None:
     middle = [delegate("leaf"), say("m")]
     cast = Cast([delegate("middle", mode="default"), say("ok")], {"middle": middle, "leaf": [say("l")]})
     async with core(workspace, cast, settings=nesting) as c:
@@ -334,14 +334,14 @@ async def test_a_child_that_only_reads_has_no_children_whatever_its_definition_l
 
 
 @pytest.mark.asyncio
-async def test_a_question_of_a_grandchild_names_its_ancestors(workspace: Path, nesting: Settings) -> None:
+async def test_a_permission_request_of_a_grandchild_names_its_ancestors(workspace: Path, nesting: Settings) -> None:
     leaf = [call("write_file", path="n", content="x"), say("done")]
     middle = [delegate("leaf", mode="default"), say("m")]
     cast = Cast([delegate("middle", mode="default"), say("ok")], {"middle": middle, "leaf": leaf})
     async with core(workspace, cast, silent(), settings=nesting) as c:
         turn = c.start()
-        question = await c.question()
-        c.session.answer(question.request_id, ALLOW)
+        permission_request = await c.permission_request()
+        c.session.answer(permission_request.request_id, ALLOW)
         await c.finish(turn)
-        assert [label for _, label in question.agent.ancestry] == ["primary", "middle"]
+        assert [label for _, label in permission_request.agent.ancestry] == ["primary", "middle"]
         assert (workspace / "n").read_text() == "x"

@@ -12,7 +12,7 @@ from deputy_agents.domain.errors import InvalidRequest, UnknownAgent, WrongState
 from deputy_agents.domain.event import AgentFinished, MessageAdded, PlanChanged, PlanEntry, SessionStatus
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
 from deputy_agents.model.scripted import call, calls, say, use
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 from tests.support.core import BOUND, Cast, Core, Pause, answers, core, delegate, results, silent, small, task_of
 from tests.support.delegation import background, define, fan_out
 
@@ -194,7 +194,7 @@ async def test_the_counts_of_children_are_true_at_every_step(workspace: Path) ->
         await c.seen(SessionStatus, lambda counts: counts == SessionStatus(1, 0, 2, 0, 1))
         for pause in pauses.values():
             pause.go.set()
-        await c.question()
+        await c.permission_request()
         await c.seen(SessionStatus, lambda counts: counts == SessionStatus(1, 0, 1, 1, 3))
         async with asyncio.timeout(BOUND):
             await c.session.cancel_turn()

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import PermissionMode
 from deputy_agents.domain.event import AgentFinished, AgentStarted, DefinitionsChanged, MessageAdded, ToolCallStarted
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import call, calls, say, use
 from tests.support.core import Cast, Pause, Person, core, results, small, task_of
-from tests.support.delegation import DOORS, define, tools_of
+from tests.support.delegation import DELEGATION_TOOLS, define, tools_of
 
 SEARCH = {"read_file", "glob", "grep", "list_dir"}
 REPORTS = {"submit_result", "submit_error"}
@@ -93,7 +93,7 @@ async def test_the_answer_is_put_into_the_template_of_the_definition_and_a_failu
 
 
 @pytest.mark.asyncio
-async def test_a_time_limit_can_be_given_as_at_every_door(workspace: Path) -> None:
+async def test_a_time_limit_can_be_given_as_at_every_delegation_tool(workspace: Path) -> None:
     cast = Cast([call("planner", task="slow", timeout=0.01), say("ok")], {"slow": [Pause(say("never"))]})
     async with core(workspace, cast) as c:
         await c.turn()
@@ -102,7 +102,7 @@ async def test_a_time_limit_can_be_given_as_at_every_door(workspace: Path) -> No
 
 @pytest.mark.requirement("B4")
 @pytest.mark.asyncio
-async def test_a_call_outside_the_tools_of_the_definition_is_refused_and_never_run(workspace: Path) -> None:
+async def test_a_call_outside_the_tools_of_the_definition_is_rejected_and_never_run(workspace: Path) -> None:
     person = Person()
     outside = calls([use("write_file", path="a.py", content="x"), use("list_dir", path="."), use("spawn_agent")])
     cast = Cast([call("code_review", target="a.py"), say("ok")], {"a.py": [outside, say("I cannot.")]})
@@ -148,7 +148,7 @@ async def test_every_definition_with_a_schema_is_a_tool_and_the_prompt_of_the_pr
     async with core(workspace, cast) as c:
         await c.turn()
         first = c.requests()[0]
-        assert DOORS | {"judge"} <= tools_of(first)
+        assert DELEGATION_TOOLS | {"judge"} <= tools_of(first)
         assert "helper" not in tools_of(first)
         tool, kind = first.system.split("Each of these is a tool of its name:")[1].split("These are named as")
         assert [line.split("`")[1] for line in tool.strip().splitlines()] == [
@@ -278,14 +278,16 @@ async def test_in_plan_mode_there_are_only_children_that_read(workspace: Path) -
 
 @pytest.mark.requirement("E20")
 @pytest.mark.asyncio
-async def test_one_setting_takes_every_door_away_and_the_prompt_no_longer_speaks_of_them(workspace: Path) -> None:
+async def test_one_setting_takes_every_delegation_tool_away_and_the_prompt_no_longer_speaks_of_them(
+    workspace: Path,
+) -> None:
     reply = calls([use("spawn_agent", instructions="x"), use("task"), use("code_search", query="x")])
     async with core(workspace, Cast([say("on"), reply, say("ok")])) as c:
         await c.turn()
-        assert tools_of(c.requests()[0]) >= DOORS
+        assert tools_of(c.requests()[0]) >= DELEGATION_TOOLS
         c.runtime.apply_settings(replace(c.runtime.settings, agents=small(enabled=False).agents))
         await c.turn()
-        assert tools_of(c.requests()[-1]) & DOORS == set()
+        assert tools_of(c.requests()[-1]) & DELEGATION_TOOLS == set()
         assert "# Sub-agents" not in c.requests()[-1].system
         assert all("There is no tool" in told for told in c.told())
         assert len(c.session.agents()) == 1
@@ -304,7 +306,7 @@ async def test_a_child_starts_the_typed_agents_that_its_definition_names_where_t
     async with core(workspace, Cast([to_lead, say("ok"), say("ok")], lines), settings=small(max_depth=depth)) as c:
         await c.turn()
         await c.seen(AgentFinished, lambda end: end.result == "as it may be")
-        doors = tools_of(c.requests("lead it")[0]) & (DOORS | {"poet"})
+        doors = tools_of(c.requests("lead it")[0]) & (DELEGATION_TOOLS | {"poet"})
         assert doors == ({"code_search", "poet"} if depth == 2 else set())
         (result,) = results(c.requests("lead it")[-1])
         assert result.content.startswith("an old pond" if depth == 2 else "There is no tool 'poet' here")

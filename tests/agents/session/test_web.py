@@ -11,7 +11,7 @@ from deputy_agents.domain.event import TextPreview
 from deputy_agents.domain.message import Message, Reply, Source, StopReason, Text, Usage
 from deputy_agents.domain.settings import Settings, WebSettings
 from deputy_agents.model.scripted import call, say
-from deputy_agents.ports import Selected
+from deputy_agents.ports.permission import Selected
 from tests.support.core import DENY, Cast, Person, core, delegate, results, task_of
 from tests.support.web_server import Page, Site, site
 
@@ -39,9 +39,11 @@ async def test_a_child_that_only_reads_asks_once_about_a_site_when_the_answer_la
     person = Person(Selected("allow_always"))
     async with core(workspace, reading(pages), person, settings=PRIVATE) as c:
         await c.turn()
-        (question,) = person.asked
-        assert question.title == f"[read them] web_fetch({pages.url('/a')})"
-        assert f"Always allow: web_fetch(127.0.0.1:{pages.port})" in [option.name for option in question.options]
+        (permission_request,) = person.asked
+        assert permission_request.title == f"[read them] web_fetch({pages.url('/a')})"
+        assert f"Always allow: web_fetch(127.0.0.1:{pages.port})" in [
+            option.name for option in permission_request.options
+        ]
         assert [path for path, _ in pages.asked] == ["/a", "/b"]
         assert "second page" in results(c.requests("read them")[-1])[0].content
 
@@ -89,9 +91,9 @@ async def test_a_search_asks_goes_to_the_provider_and_its_use_is_shown(workspace
     )
     async with core(workspace, lines, person, settings=Settings(web=WebSettings(search=True))) as c:
         await c.turn()
-        (question,) = person.asked
-        assert question.title == "[look] web_search(how to fold)"
-        assert question.preview == TextPreview("Search the web for: how to fold")
+        (permission_request,) = person.asked
+        assert permission_request.title == "[look] web_search(how to fold)"
+        assert permission_request.preview == TextPreview("Search the web for: how to fold")
         assert results(c.requests("look")[-1])[0].content == (
             "Two fit: a and b.\n\nSources:\n- Page A: https://a.example/1\n"
             "- Page \\u{1b}[1mB: https://b.example/2\n\n[2 searches]"

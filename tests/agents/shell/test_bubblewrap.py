@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import PermissionMode
+from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.settings import Settings, ShellSettings
 from deputy_agents.model.scripted import calls, say, use
 from tests.support.commands import marked, until

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.definition import PermissionMode
-from deputy_agents.permission.decide import Effect, Policy, Rule, decide_all
-from deputy_agents.permission.rule import AccessRequest, lasting_rule, parse_rule, rule_text
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import AccessRequest, DecisionKind, Rule
+from deputy_agents.permission.decide import Policy, decide_all
+from deputy_agents.permission.rule_patterns import lasting_rule, parse_rule, rule_text
 from deputy_agents.shell.access import needs
 from deputy_agents.tool.registry import Registry, command_tools
 from tests.support.files import hands_on
@@ -19,10 +20,10 @@ ALLOWED = (
 )
 DENIED = ("rm *", "git push *", "curl *")
 RULES = [
-    *(Rule(pattern, "shell", Effect.ALLOW, pattern) for pattern in ALLOWED),
-    *(Rule(pattern, "shell", Effect.DENY, pattern) for pattern in DENIED),
-    Rule("out", "write_file", Effect.ALLOW, "out/**"),
-    Rule("locked", "write_file", Effect.DENY, "locked/**"),
+    *(Rule(pattern, "shell", DecisionKind.ALLOW, pattern) for pattern in ALLOWED),
+    *(Rule(pattern, "shell", DecisionKind.DENY, pattern) for pattern in DENIED),
+    Rule("out", "write_file", DecisionKind.ALLOW, "out/**"),
+    Rule("locked", "write_file", DecisionKind.DENY, "locked/**"),
 ]
 
 ALLOW = r"""
@@ -255,9 +256,9 @@ def lines(text: str, together: tuple[str, ...] = ()) -> list[str]:
 
 
 CASES = [
-    *((line, Effect.ALLOW) for line in lines(ALLOW)),
-    *((line, Effect.ASK) for line in lines(ASK)),
-    *((line, Effect.DENY) for line in lines(DENY, together=("git status",))),
+    *((line, DecisionKind.ALLOW) for line in lines(ALLOW)),
+    *((line, DecisionKind.ASK) for line in lines(ASK)),
+    *((line, DecisionKind.DENY) for line in lines(DENY, together=("git status",))),
 ]
 
 
@@ -269,37 +270,37 @@ async def access(line: str, workspace: Path) -> list[AccessRequest]:
 
 def test_there_are_more_than_sixty_of_each_kind_of_danger() -> None:
     assert len(CASES) > 150
-    assert all(sum(1 for _, effect in CASES if effect is one) >= 25 for one in Effect)
+    assert all(sum(1 for _, effect in CASES if effect is one) >= 25 for one in DecisionKind)
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("line", "effect"), CASES, ids=[line for line, _ in CASES])
-async def test_a_line_is_decided_by_all_of_its_parts(line: str, effect: Effect, workspace: Path) -> None:
+async def test_a_line_is_decided_by_all_of_its_parts(line: str, effect: DecisionKind, workspace: Path) -> None:
     policy = Policy(PermissionMode.DEFAULT, RULES)
     decision = decide_all(policy, await access(line, workspace))
-    assert decision.effect is effect, decision.reason
+    assert decision.kind is effect, decision.reason
 
 
 @pytest.mark.asyncio
 async def test_what_is_denied_is_denied_in_every_mode_and_everything_in_plan(workspace: Path) -> None:
     for line, effect in CASES:
         needed = await access(line, workspace)
-        assert decide_all(Policy(PermissionMode.PLAN, RULES), needed).effect is Effect.DENY, line
-        if effect is Effect.DENY:
-            assert decide_all(Policy(PermissionMode.BYPASS, RULES), needed).effect is Effect.DENY, line
+        assert decide_all(Policy(PermissionMode.PLAN, RULES), needed).kind is DecisionKind.DENY, line
+        if effect is DecisionKind.DENY:
+            assert decide_all(Policy(PermissionMode.BYPASS, RULES), needed).kind is DecisionKind.DENY, line
 
 
 @pytest.mark.asyncio
 async def test_bypass_asks_about_what_may_be_something_that_is_denied(workspace: Path) -> None:
     policy = Policy(PermissionMode.BYPASS, RULES)
     for line, effect in [
-        ("$X y", Effect.ASK),
-        ("echo `a \\`b\\``", Effect.ASK),
-        ("r* y", Effect.ASK),
-        ("git $X", Effect.ASK),
-        ("make $X", Effect.ALLOW),
+        ("$X y", DecisionKind.ASK),
+        ("echo `a \\`b\\``", DecisionKind.ASK),
+        ("r* y", DecisionKind.ASK),
+        ("git $X", DecisionKind.ASK),
+        ("make $X", DecisionKind.ALLOW),
     ]:
-        assert decide_all(policy, await access(line, workspace)).effect is effect, line
+        assert decide_all(policy, await access(line, workspace)).kind is effect, line
 
 
 @pytest.mark.parametrize(
@@ -320,16 +321,16 @@ async def test_bypass_asks_about_what_may_be_something_that_is_denied(workspace:
 )
 def test_a_lasting_permission_is_for_the_words_that_were_shown(line: str, rule: str) -> None:
     asked = needs(line).access[0]
-    remembered = lasting_rule(asked, Effect.ALLOW)
+    remembered = lasting_rule(asked, DecisionKind.ALLOW)
     assert rule_text(remembered) == rule
-    assert decide_all(Policy(PermissionMode.DEFAULT, [remembered]), [asked]).effect is Effect.ALLOW
+    assert decide_all(Policy(PermissionMode.DEFAULT, [remembered]), [asked]).kind is DecisionKind.ALLOW
 
 
 @pytest.mark.parametrize("line", ["git statusx", "git", "git status && make", "git status > a", "$(git status)"])
 def test_a_lasting_permission_is_not_for_more_than_that(line: str) -> None:
-    remembered = lasting_rule(needs("git status").access[0], Effect.ALLOW)
+    remembered = lasting_rule(needs("git status").access[0], DecisionKind.ALLOW)
     needed = needs(line)
-    asked = decide_all(Policy(PermissionMode.DEFAULT, [remembered]), needed.access).effect is Effect.ASK
+    asked = decide_all(Policy(PermissionMode.DEFAULT, [remembered]), needed.access).kind is DecisionKind.ASK
     assert asked or needed.targets
 
 
@@ -346,14 +347,14 @@ def test_a_lasting_permission_is_not_for_more_than_that(line: str) -> None:
     ],
 )
 def test_a_lasting_permission_is_not_for_options_that_write_or_run_something_else(usual: str, other: str) -> None:
-    remembered = lasting_rule(needs(usual).access[0], Effect.ALLOW)
+    remembered = lasting_rule(needs(usual).access[0], DecisionKind.ALLOW)
     policy = Policy(PermissionMode.DEFAULT, [remembered])
-    assert decide_all(policy, needs(f"{usual} -- a").access).effect is Effect.ALLOW
+    assert decide_all(policy, needs(f"{usual} -- a").access).kind is DecisionKind.ALLOW
     asked = needs(other).access
-    assert decide_all(policy, asked).effect is Effect.ASK
-    own = Policy(PermissionMode.DEFAULT, [lasting_rule(asked[0], Effect.ALLOW)])
-    assert decide_all(own, asked).effect is Effect.ALLOW
-    assert decide_all(own, needs(f"{other} more").access).effect is Effect.ASK
+    assert decide_all(policy, asked).kind is DecisionKind.ASK
+    own = Policy(PermissionMode.DEFAULT, [lasting_rule(asked[0], DecisionKind.ALLOW)])
+    assert decide_all(own, asked).kind is DecisionKind.ALLOW
+    assert decide_all(own, needs(f"{other} more").access).kind is DecisionKind.ASK
 
 
 def test_of_what_is_asked_the_gravest_is_told() -> None:
@@ -362,13 +363,13 @@ def test_of_what_is_asked_the_gravest_is_told() -> None:
 
 
 def test_a_lasting_denial_holds_with_further_words() -> None:
-    denied = lasting_rule(needs("rm -rf").access[0], Effect.DENY)
+    denied = lasting_rule(needs("rm -rf").access[0], DecisionKind.DENY)
     for line in ("rm -rf", "rm -rf /", "ls; rm  -rf x"):
-        assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs(line).access).effect is Effect.DENY
-    assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs("rm -rfx").access).effect is Effect.ALLOW
+        assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs(line).access).kind is DecisionKind.DENY
+    assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs("rm -rfx").access).kind is DecisionKind.ALLOW
 
 
 def test_everything_is_allowed_by_a_rule_without_a_pattern_and_by_a_star() -> None:
     for rule in ("shell", "shell(*)"):
-        policy = Policy(PermissionMode.DEFAULT, [parse_rule(rule, Effect.ALLOW)])
-        assert decide_all(policy, needs("$X; make `y`").access).effect is Effect.ALLOW
+        policy = Policy(PermissionMode.DEFAULT, [parse_rule(rule, DecisionKind.ALLOW)])
+        assert decide_all(policy, needs("$X; make `y`").access).kind is DecisionKind.ALLOW

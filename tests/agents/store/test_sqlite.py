@@ -17,8 +17,8 @@ from deputy_agents.domain import event as ev
 from deputy_agents.domain.errors import StoreError
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.domain.outcome import AgentStatus
-from deputy_agents.permission.rule import Effect, Rule
-from deputy_agents.ports import Claim, SessionQuery
+from deputy_agents.domain.rule import DecisionKind, Rule
+from deputy_agents.ports.store import Claim, SessionQuery
 from deputy_agents.redact import Redactor
 from deputy_agents.store import sqlite as module
 from deputy_agents.store import writer
@@ -106,7 +106,7 @@ async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
 
 async def test_secrets_are_taken_out_before_anything_is_stored(tmp_path: Path) -> None:
     store = await to_thread.run_sync(SqliteStore.open, tmp_path, Redactor({"DOOR_KEY": "open sesame"}).json)
-    secret = Rule("r", "shell", Effect.ALLOW, "curl -H open sesame*")
+    secret = Rule("r", "shell", DecisionKind.ALLOW, "curl -H open sesame*")
     await store.create(record(title="open sesame", rules=(*RULES, secret)))
     label = replace(CHILD, label="use open sesame", parent_id=None)
     assert (await store.get("s")).rules == RULES
@@ -177,7 +177,7 @@ async def test_several_servers_start_at_once_on_a_folder_that_is_not_there(tmp_p
 # -- bad stores ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_of_a_newer_version_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
     await (await opened(tmp_path)).close()
     raw(tmp_path, f"PRAGMA user_version = {VERSION + 1}")
     before = (tmp_path / FILE).read_bytes()
@@ -186,7 +186,7 @@ async def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(tmp_path: 
     assert (tmp_path / FILE).read_bytes() == before
 
 
-async def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_database_of_another_program_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
     raw(tmp_path, "CREATE TABLE birds (name)")
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(StoreError, match="another program"):
@@ -194,7 +194,7 @@ async def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_pa
     assert (tmp_path / FILE).read_bytes() == before
 
 
-async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_database_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database at all, but long enough to be looked at\n" * 100)
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(StoreError, match="no database"):
@@ -258,7 +258,7 @@ async def test_a_lock_of_another_program_is_told_and_waits_no_longer_than_it_say
         await store.append("s", numbered(BODIES[1], after=1))
 
 
-async def test_one_bad_job_of_a_group_does_not_spoil_the_others(tmp_path: Path) -> None:
+async def test_one_bad_job_of_a_group_does_not_break_the_others(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
     good, again = numbered(BODIES[0]), numbered(BODIES[0], after=5)

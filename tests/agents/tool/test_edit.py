@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import DiffPreview, Location, ToolKind
+from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind
 from deputy_agents.domain.settings import Root
-from deputy_agents.permission.decide import AccessRequest, Action, Effect
-from deputy_agents.permission.rule import Match, lasting_rule, matches, parse_rule
+from deputy_agents.permission.rule_patterns import Match, lasting_rule, matches, parse_rule
 from deputy_agents.tool.edit import EditFile, EditFileArgs
 from tests.support.files import Hands, hands_on
 
@@ -83,7 +83,7 @@ async def test_every_occurrence_can_be_replaced(file: Path, hands: Hands) -> Non
         ("", "x", "old_string: "),
     ],
 )
-async def test_an_edit_that_does_not_fit_is_refused_with_a_hint(
+async def test_an_edit_that_does_not_fit_is_rejected_with_a_hint(
     file: Path, hands: Hands, old: str, new: str, says: str
 ) -> None:
     await having_read(hands)
@@ -149,7 +149,7 @@ async def test_each_preview_assumes_the_proposals_before_it(file: Path, hands: H
     assert of_new.preview == DiffPreview(str(file.with_name("new.rs")), "a\n", "b\n")
 
 
-async def test_an_edit_that_builds_on_a_refused_one_does_not_run(file: Path, hands: Hands) -> None:
+async def test_an_edit_that_builds_on_a_rejected_one_does_not_run(file: Path, hands: Hands) -> None:
     await having_read(hands)
     hands.context = replace(hands.context, proposed={file: "fn uno() {}\n"})
     ready = await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "uno", "new_string": "1"})
@@ -284,14 +284,14 @@ async def test_a_rule_that_lasts_is_about_one_file_of_one_root(tmp_path: Path, w
     (there,) = await hands.access("write_file", path=str(tmp_path / "notes/a.txt"), content="x")
     assert (here.subject, there.subject) == ("a.txt", "a.txt")
     for one, other in ((here, there), (there, here)):
-        rule = lasting_rule(one, Effect.ALLOW)
+        rule = lasting_rule(one, DecisionKind.ALLOW)
         assert matches(rule, one) is Match.YES
         assert matches(rule, other) is Match.NO
-    assert matches(parse_rule("write_file(*.txt)", Effect.DENY, "settings"), there) is Match.YES
-    assert matches(parse_rule(f"write_file({tmp_path}/**)", Effect.DENY, "settings"), there) is Match.YES
+    assert matches(parse_rule("write_file(*.txt)", DecisionKind.DENY, "settings"), there) is Match.YES
+    assert matches(parse_rule(f"write_file({tmp_path}/**)", DecisionKind.DENY, "settings"), there) is Match.YES
 
 
-async def test_an_edit_in_a_folder_that_may_only_be_read_is_refused_before_anyone_is_asked(
+async def test_an_edit_in_a_folder_that_may_only_be_read_is_rejected_before_anyone_is_asked(
     tmp_path: Path, workspace: Path
 ) -> None:
     (tmp_path / "library").mkdir()
@@ -336,7 +336,9 @@ async def test_a_file_that_was_deleted_since_is_not_made_anew_unseen(file: Path,
     assert not file.exists()
 
 
-async def test_a_file_that_was_deleted_is_made_anew_by_a_question_that_says_so(file: Path, hands: Hands) -> None:
+async def test_a_file_that_was_deleted_is_made_anew_by_a_permission_request_that_says_so(
+    file: Path, hands: Hands
+) -> None:
     await having_read(hands)
     file.unlink()
     prepared = await hands.prepare("write_file", path="src/lib.rs", content="fn four() {}\n")

@@ -7,7 +7,7 @@ import pytest
 
 from deputy_agents.domain.errors import OutsideRoots, ToolError
 from deputy_agents.domain.event import Location, ToolKind
-from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.domain.rule import AccessRequest, Action
 from tests.support.files import hands_on
 from tests.support.images import gif, png
 
@@ -85,7 +85,7 @@ async def test_a_very_large_file_is_read_in_parts_and_cannot_be_changed(workspac
         ("misnamed.PNG", gif(), "misnamed.PNG: GIF picture, 2 x 1 pixels"),
     ],
 )
-async def test_a_picture_is_seen_as_what_it_is(workspace: Path, name: str, data: bytes, says: str) -> None:
+async def test_an_image_is_seen_as_what_it_is(workspace: Path, name: str, data: bytes, says: str) -> None:
     (workspace / name).write_bytes(data)
     output = await hands_on(workspace).call("read_file", path=name)
     assert output.content == says
@@ -102,13 +102,13 @@ async def test_a_picture_is_seen_as_what_it_is(workspace: Path, name: str, data:
         (b"\0\1\2", r"a\.png is a binary file"),
     ],
 )
-async def test_a_picture_that_a_model_would_refuse_is_not_given_to_it(workspace: Path, data: bytes, says: str) -> None:
+async def test_an_image_that_a_model_would_reject_is_not_given_to_it(workspace: Path, data: bytes, says: str) -> None:
     (workspace / "a.png").write_bytes(data)
     with pytest.raises(ToolError, match=says):
         await hands_on(workspace).call("read_file", path="a.png")
 
 
-async def test_a_text_with_the_name_of_a_picture_is_a_text(workspace: Path) -> None:
+async def test_a_text_with_the_name_of_an_image_is_a_text(workspace: Path) -> None:
     (workspace / "a.png").write_text("no picture")
     assert await hands_on(workspace).text("read_file", path="a.png") == "     1\tno picture"
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from deputy_agents.definition import Access
+from deputy_agents.domain.access import Access
 from deputy_agents.tool.registry import Registry, file_tools
 
 
-def test_the_tools_have_the_inputs_that_models_are_told_of() -> None:
+def test_the_tools_have_the_inputs_that_models_see() -> None:
     fields = {tool.spec.name: tool.spec.input_schema for tool in file_tools()}
     shapes = {name: (schema["required"], set(_properties(schema))) for name, schema in fields.items()}
     assert shapes == {

@@ -10,7 +10,7 @@ import pytest
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location
-from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.tool import ripgrep
 from deputy_agents.tool.match import branches, last_part, matcher
 from tests.support.files import Hands, hands_on

@@ -9,7 +9,7 @@ import pytest
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import TextPreview, ToolKind
-from deputy_agents.permission.decide import AccessRequest, Action
+from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.web import WebFetch
 from deputy_agents.web import address, fetch
@@ -114,7 +114,7 @@ async def test_no_more_of_a_page_is_read_than_fits_even_unpacked(
         assert text.endswith("[the page is longer than the 100 bytes that are read]")
 
 
-async def test_a_picture_is_seen(workspace: Path, pages: Site) -> None:
+async def test_an_image_is_seen(workspace: Path, pages: Site) -> None:
     output = await read(workspace, pages.url("/picture"))
     assert output.content.endswith("PNG picture, 7 x 5 pixels")
     assert len(output.images) == 1
@@ -188,7 +188,7 @@ async def test_the_user_is_asked_about_the_site(workspace: Path, url: str, site_
         *("javascript:alert(1)", "http://a.example/\nHost: b.example"),
     ],
 )
-async def test_what_is_no_address_of_the_web_is_refused(url: str) -> None:
+async def test_what_is_no_address_of_the_web_is_rejected(url: str) -> None:
     with pytest.raises(ToolError, match=r"^url: "):
         target_of(url)
 
@@ -236,7 +236,7 @@ async def test_this_machine_is_not_read_however_it_is_written(workspace: Path, p
     assert pages.asked == []
 
 
-async def test_a_name_is_refused_when_one_of_its_addresses_is_private(workspace: Path, pages: Site) -> None:
+async def test_a_name_is_rejected_when_one_of_its_addresses_is_private(workspace: Path, pages: Site) -> None:
     reader = fetcher(False, docs_example=["93.184.216.34", "127.0.0.1"])
     with pytest.raises(ToolError, match=r"docs\.example is this machine, or in a private network"):
         await read(workspace, pages.url("/plain", "docs.example"), reader)
@@ -274,7 +274,7 @@ async def test_each_redirect_is_checked_again(workspace: Path, pages: Site, monk
     assert "169.254.169.254" in inside.content
 
 
-async def test_a_proxy_of_the_environment_is_asked_and_private_names_are_refused_before(
+async def test_a_proxy_of_the_environment_is_asked_and_private_names_are_rejected_before(
     workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", pages.url(""))

@@ -61,7 +61,9 @@ def a_day(body: Json, n: int) -> Play:
 
 
 @BOTH
-async def test_a_whole_turn_with_a_child_and_questions_and_its_loading(workspace: Path, abilities: Json) -> None:
+async def test_a_whole_turn_with_a_child_and_permission_requests_and_its_loading(
+    workspace: Path, abilities: Json
+) -> None:
     commands = workspace / ".deputy" / "commands"
     commands.mkdir(parents=True)
     (commands / "fix.md").write_text("---\ndescription: Fixes\nargument-hint: what\n---\nFix $1.\n")

@@ -53,7 +53,7 @@ def test_an_agent_that_has_ended_cannot_be_told_anything_and_that_is_said(deputy
     assert deputy.lua("return NOTICED[2]") == ('Deputy: no agent is called "nobody go on". <Tab> completes names.')
 
 
-def test_a_mode_that_allows_it_settles_an_open_question_which_then_goes_away(deputy: Neovim) -> None:
+def test_a_mode_that_allows_it_settles_an_open_permission_request_which_then_goes_away(deputy: Neovim) -> None:
     opened(deputy)
     deputy.command("DeputyMode accept_edits")
     deputy.until(f"{OPEN} == 0")
@@ -85,7 +85,7 @@ def test_another_model_is_named_in_the_window(deputy: Neovim) -> None:
     deputy.until_shown("Deputy · hello · other-model")
 
 
-def test_a_question_that_another_client_answers_goes_away(deputy: Neovim) -> None:
+def test_a_permission_request_that_another_client_answers_goes_away(deputy: Neovim) -> None:
     opened(deputy)
     # Not by the plugin: as another program that speaks to the same server would.
     deputy.lua(
@@ -133,7 +133,7 @@ def test_language_server_progress_comes_as_usual(deputy: Neovim) -> None:
 
 
 @pytest.mark.requirement("X28")
-def test_many_questions_make_one_quiet_notice_and_a_later_one_another(deputy: Neovim) -> None:
+def test_many_permission_requests_make_one_quiet_notice_and_a_later_one_another(deputy: Neovim) -> None:
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.ask("many")
     deputy.until(f"{OPEN} == 12")

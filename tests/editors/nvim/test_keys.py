@@ -129,7 +129,7 @@ def test_what_the_user_has_typed_is_an_undo_step_of_its_own(deputy: Neovim) -> N
 
 
 @pytest.mark.requirement("X5")
-def test_all_questions_of_one_agent_are_approved_at_the_code(deputy: Neovim) -> None:
+def test_all_permission_requests_of_one_agent_are_approved_at_the_code(deputy: Neovim) -> None:
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.until_shown("\\ga approve all 2 of this agent")
@@ -204,7 +204,7 @@ def test_the_keys_of_the_session_lead_to_help_lists_input_and_files(deputy: Neov
     assert deputy.api.current.buffer.name.endswith("loop.py")
 
 
-def test_an_edit_that_was_made_for_another_text_is_refused(deputy: Neovim) -> None:
+def test_an_edit_that_was_made_for_another_text_is_rejected(deputy: Neovim) -> None:
     opened(deputy)
     uri = (deputy.workspace / "loop.py").as_uri()
     answer = deputy.lua(

@@ -311,7 +311,7 @@ def test_the_editors_diagnostics_are_given_when_the_server_asks(deputy: Neovim) 
     assert deputy.lua(ask, {"uris": [uri + "x"]})["items"] == []
 
 
-def test_other_plugins_hear_of_agents_and_questions(deputy: Neovim) -> None:
+def test_other_plugins_hear_of_agents_and_permission_requests(deputy: Neovim) -> None:
     deputy.lua(
         """HEARD = {}
            vim.api.nvim_create_autocmd('User', { pattern = 'Deputy*', callback = function(event)

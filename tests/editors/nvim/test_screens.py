@@ -16,7 +16,7 @@ def until_asked(nvim: Neovim, model: str, prompt: str) -> None:
     nvim.until("#require('deputy.session').questions() > 0")
 
 
-def test_a_question_above_the_first_line_is_on_the_screen(workspace: Path, model: str) -> None:
+def test_a_permission_request_above_the_first_line_is_on_the_screen(workspace: Path, model: str) -> None:
     write_files(workspace)
     with in_terminal(workspace, 140, 36, "dark") as (nvim, terminal):
         until_asked(nvim, model, "above")
@@ -24,7 +24,7 @@ def test_a_question_above_the_first_line_is_on_the_screen(workspace: Path, model
         nvim.until(lambda: "\n+ # new " in terminal.text())
 
 
-def test_a_small_window_shows_what_a_question_is_about(workspace: Path, model: str) -> None:
+def test_a_small_window_shows_what_a_permission_request_is_about(workspace: Path, model: str) -> None:
     write_files(workspace)
     (workspace / "loop.py").write_text("# a\n" * 4 + "# tries\nlimit = 2\nrest = 0\n", "utf-8")
     with in_terminal(workspace, 80, 24, "dark") as (nvim, terminal):
@@ -33,7 +33,7 @@ def test_a_small_window_shows_what_a_question_is_about(workspace: Path, model: s
         assert terminal.text().startswith("? [fix the limit] edit_file(loop.py)")
 
 
-def test_a_question_that_is_settled_leaves_the_screen_also_where_its_line_is_below_the_window(
+def test_a_permission_request_that_is_settled_leaves_the_screen_also_where_its_line_is_below_the_window(
     workspace: Path, model: str
 ) -> None:
     write_files(workspace)

@@ -90,7 +90,7 @@ def test_the_tree_lists_agents_and_the_status_line_counts_them(deputy: Neovim) -
     assert deputy.lua("return require('deputy').statusline()") == "Agents: 1 primary, 0 running, 2 finished"
 
 
-def test_a_plan_is_shown_and_a_waiting_prompt_can_be_taken_back(deputy: Neovim) -> None:
+def test_a_plan_is_shown_and_a_queued_prompt_can_be_withdrawn(deputy: Neovim) -> None:
     deputy.ask("plan it")
     deputy.until_shown("☑ look")
     deputy.until_shown("▸ act")

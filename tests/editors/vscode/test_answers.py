@@ -16,7 +16,7 @@ pytestmark = [
 
 
 @pytest.mark.requirement("X5")
-async def test_questions_are_answered_in_the_inbox_one_by_one_and_all_of_an_agent(window: Window) -> None:
+async def test_permission_requests_are_answered_in_the_inbox_one_by_one_and_all_of_an_agent(window: Window) -> None:
     for section in ("Agents", "Questions"):  # folds the one and unfolds the other: there is no room for both
         await window.page.locator(".pane-header", has_text=section).first.click()
     await window.ask("improve both")
@@ -39,7 +39,7 @@ async def test_questions_are_answered_in_the_inbox_one_by_one_and_all_of_an_agen
     assert "limit - 1" not in window.text("backoff.py")
 
 
-async def test_a_file_that_was_approved_for_good_has_a_rule_that_can_be_taken_back(window: Window) -> None:
+async def test_a_file_that_was_approved_for_good_has_a_rule_that_can_be_removed(window: Window) -> None:
     await window.open_file("greet.py")
     await window.ask("improve the greeting")
     await window.answer("edit_file", "Approve for this file")
@@ -77,7 +77,7 @@ async def test_no_word_of_a_model_becomes_an_icon_in_its_progress(window: Window
         await expect(place.locator(".codicon-check, .codicon-pass")).to_have_count(0)
 
 
-async def test_questions_are_asked_looked_at_and_answered_by_keys_alone(window: Window) -> None:
+async def test_permission_requests_are_asked_looked_at_and_answered_by_keys_alone(window: Window) -> None:
     keys = window.page.keyboard
     await window.command("Deputy: Focus on Chat View")
     await expect(window.chat.locator("textarea.prompt")).to_be_focused()

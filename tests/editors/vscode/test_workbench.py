@@ -147,7 +147,7 @@ async def test_a_window_that_is_reloaded_in_the_midst_of_a_turn_continues_it_by_
     assert GREETING in window.text("greet.py")
 
 
-async def test_a_diff_that_is_restored_after_its_question_is_gone_closes(window: Window) -> None:
+async def test_a_diff_that_is_restored_after_its_permission_request_is_gone_closes(window: Window) -> None:
     await window.ask("improve the greeting")
     await window.question("edit_file").get_by_role("button", name="Open diff").click()
     tab = window.page.locator(".tab", has_text="proposed by Deputy")
@@ -193,7 +193,7 @@ async def test_a_session_is_read_beside_its_window_and_taken_over_when_that_is_c
         await expect(other.row("look and improve")).to_be_visible()
 
 
-async def test_a_picture_that_is_pasted_goes_with_the_prompt(window: Window) -> None:
+async def test_an_image_that_is_pasted_goes_with_the_prompt(window: Window) -> None:
     await window.chat.locator("textarea.prompt").evaluate(PASTE_A_PICTURE)
     await expect(window.chat.get_by_alt_text("Pasted picture")).to_be_visible()
     await window.ask("look at the picture")

@@ -86,7 +86,7 @@ async def test_a_childs_edit_is_asked_about_with_its_diff_and_only_an_offered_ye
     assert last[asked.tool_call_id] == ("completed" if kind == "allow_once" else "failed")
 
 
-async def test_a_session_that_does_not_exist_and_an_unknown_mode_are_refused_in_words(tmp_path: Path) -> None:
+async def test_a_session_that_does_not_exist_and_an_unknown_mode_are_rejected_in_words(tmp_path: Path) -> None:
     async with connected(Editor("reject_once"), tmp_path) as agent:
         with pytest.raises(acp.RequestError, match="no open session nowhere"):
             await agent.prompt(session_id="nowhere", prompt=[helpers.text_block("hello")])

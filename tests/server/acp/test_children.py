@@ -75,20 +75,24 @@ async def test_a_child_is_announced_before_anything_of_its_own_and_told_in_its_o
 
 
 @pytest.mark.parametrize("kind", ["allow_once", "reject_once"])
-async def test_a_childs_question_is_asked_in_its_session_while_that_waits_for_the_user(
+async def test_a_childs_permission_request_is_asked_in_its_session_while_that_waits_for_the_user(
     acp: Speakers, workspace: Path, kind: str
 ) -> None:
     async with acp(writing("a.txt"), workspace, SUBAGENTS) as (client, _, session):
         asked: list[Json] = []
-        client.handlers[ASK] = lambda question: asked.append(question) or choose(kind)(question)
+        client.handlers[ASK] = lambda permission_request: (
+            asked.append(permission_request) or choose(kind)(permission_request)
+        )
         await client.say(session, "go")
-        (question,) = asked
+        (permission_request,) = asked
         child = await child_of(client)
-        assert question["sessionId"] == child
-        assert question["toolCall"]["title"] == "[write it] write_file(a.txt)"
+        assert permission_request["sessionId"] == child
+        assert permission_request["toolCall"]["title"] == "[write it] write_file(a.txt)"
         path = str(workspace / "a.txt")
-        assert question["toolCall"]["content"] == [{"type": "diff", "path": path, "oldText": None, "newText": "new\n"}]
-        assert question["_meta"]["deputy"]["agent"]["label"] == "write it"
+        assert permission_request["toolCall"]["content"] == [
+            {"type": "diff", "path": path, "oldText": None, "newText": "new\n"}
+        ]
+        assert permission_request["_meta"]["deputy"]["agent"]["label"] == "write it"
         assert states(client, child) == ["running", "requires_action", "running", "idle"]
         assert (workspace / "a.txt").exists() == (kind == "allow_once")
 
@@ -114,7 +118,7 @@ async def test_one_child_is_cancelled_by_its_session_and_its_sibling_goes_on(acp
 
 
 @pytest.mark.parametrize("answered", [True, False])
-async def test_a_cancelled_childs_question_is_withdrawn_and_over_before_the_child_is(
+async def test_a_cancelled_childs_permission_request_is_withdrawn_and_over_before_the_child_is(
     acp: Speakers, workspace: Path, answered: bool
 ) -> None:
     async with acp(writing("a.txt"), workspace, SUBAGENTS) as (client, _, session):
@@ -122,12 +126,18 @@ async def test_a_cancelled_childs_question_is_withdrawn_and_over_before_the_chil
         client.on_message = lambda m: withdrawn.put_nowait(m) if m.get("method") == "$/cancel_request" else None
         client.handlers[ASK] = lambda _: Unanswered
         prompt = client.start_say(session, "go")
-        question = await client.until(lambda m: m.get("method") == ASK)
-        child = question["params"]["sessionId"]
+        permission_request = await client.until(lambda m: m.get("method") == ASK)
+        child = permission_request["params"]["sessionId"]
         client.notify("session/cancel", {"sessionId": child})
-        assert (await withdrawn.get())["params"] == {"requestId": question["id"]}
+        assert (await withdrawn.get())["params"] == {"requestId": permission_request["id"]}
         if answered:  # too late: it is no consent, and ends the matter
-            client.send({"jsonrpc": "2.0", "id": question["id"], "result": choose("allow_once")(question["params"])})
+            client.send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": permission_request["id"],
+                    "result": choose("allow_once")(permission_request["params"]),
+                }
+            )
         await client.result(prompt)
         client.on_message = lambda _: None
         assert states(client, child)[-1] == "idle"
@@ -183,9 +193,9 @@ async def test_what_a_child_changes_is_a_call_of_its_own_and_named_after_it(acp:
         await client.say(session, "go")
         _, edit = client.updates("tool_call")
         assert edit["title"] == "[write it] write_file(a.txt)"
-        question = await client.until(lambda m: m.get("method") == ASK)
-        assert question["params"]["toolCall"]["toolCallId"] == edit["toolCallId"]
-        assert question["params"]["sessionId"] == session
+        permission_request = await client.until(lambda m: m.get("method") == ASK)
+        assert permission_request["params"]["toolCall"]["toolCallId"] == edit["toolCallId"]
+        assert permission_request["params"]["sessionId"] == session
         ends = [u["status"] for u in client.updates("tool_call_update") if u["toolCallId"] == edit["toolCallId"]]
         assert ends == ["in_progress", "completed"]
 

@@ -73,8 +73,8 @@ async def test_unsaved_text_is_what_agents_read_and_change_and_the_change_is_the
         assert "unsaved text" in client.text(session)
         assert one.texts["a.txt"] == "edited text\n"
         assert (workspace / "a.txt").read_text() == "saved text\n"
-        question = await client.until(lambda m: m.get("method") == ASK)
-        (diff,) = question["params"]["toolCall"]["content"]
+        request = await client.until(lambda m: m.get("method") == ASK)
+        (diff,) = request["params"]["toolCall"]["content"]
         assert (diff["oldText"], diff["newText"]) == ("unsaved text\n", "edited text\n")
 
 
@@ -110,9 +110,9 @@ async def test_what_the_user_types_between_reading_and_writing_is_not_lost(acp: 
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, BOTH) as (client, _, session):
         one = Editor(client, session, {"a.txt": "unsaved text\n"})
 
-        def answer(question: Json) -> Json:
+        def answer(request: Json) -> Json:
             one.texts["a.txt"] = "unsaved text, typed on\n"
-            return choose("allow_once")(question)
+            return choose("allow_once")(request)
 
         client.handlers[ASK] = answer
         await client.say(session, "go")
@@ -128,7 +128,7 @@ async def test_line_ends_that_an_editor_hides_are_kept(acp: Speakers, workspace:
         assert (workspace / "a.txt").read_bytes() == b"edited? no\r\nmore\r\n"
 
 
-async def test_a_new_file_and_pictures_are_none_of_the_editors_business(acp: Speakers, workspace: Path) -> None:
+async def test_a_new_file_and_images_are_none_of_the_editors_business(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_bytes(b"bytes \0 of a program")
     script = reading_and(call("write_file", path="new.txt", content="made\n"))
     async with acp(script, workspace, BOTH) as (client, _, session):

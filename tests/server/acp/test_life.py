@@ -142,7 +142,7 @@ async def test_a_client_that_does_not_read_is_ended_with_its_input_and_leaves_no
             assert await client.exit_code() == 0
 
 
-async def test_a_client_that_vanishes_with_a_question_open_refuses_it(workspace: Path) -> None:
+async def test_a_client_that_vanishes_with_a_permission_request_open_rejects_it(workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         return calls(call("write_file", path="a.txt", content="x")) if len(body["messages"]) == 1 else say("done")
 

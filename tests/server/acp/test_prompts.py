@@ -36,7 +36,7 @@ async def test_a_turn_streams_thoughts_and_text_and_ends_with_what_it_used(acp: 
         assert client.updates("usage_update")[-1]["used"] == ended["usage"]["totalTokens"]
 
 
-async def test_files_lines_pictures_and_the_editors_own_text_go_with_a_prompt(acp: Speakers, workspace: Path) -> None:
+async def test_files_lines_images_and_the_editors_own_text_go_with_a_prompt(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("seen"), workspace) as (client, api, session):
         file = (workspace / "a.py").as_uri()
         await send(
@@ -70,7 +70,7 @@ async def test_files_lines_pictures_and_the_editors_own_text_go_with_a_prompt(ac
         ({"type": "text", "text": "  "}, "empty"),
     ],
 )
-async def test_what_cannot_be_part_of_a_prompt_is_refused_and_said_why(
+async def test_what_cannot_be_part_of_a_prompt_is_rejected_and_said_why(
     acp: Speakers, workspace: Path, block: Json, reason: str
 ) -> None:
     async with acp(lambda _b, _n: say("never"), workspace) as (client, api, session):
@@ -199,7 +199,9 @@ async def test_a_shell_command_is_asked_about_with_all_of_it_escaped_and_its_fol
 
     async with acp(script, workspace) as (client, _, session):
         asked: list[Json] = []
-        client.handlers[ASK] = lambda question: asked.append(question) or choose("allow_once")(question)
+        client.handlers[ASK] = lambda permission_request: (
+            asked.append(permission_request) or choose("allow_once")(permission_request)
+        )
         await client.say(session, "run it")
         shown, why = asked[0]["toolCall"]["content"]
         assert why["content"]["text"] == "shell runs a command; that needs a yes in this mode."
@@ -231,8 +233,8 @@ async def test_anything_but_an_offered_choice_is_no_consent(acp: Speakers, works
 
         def answer(_: Json) -> object:
             if isinstance(reply, dict) and "jsonrpc" in reply:
-                question = next(m for m in reversed(client.received) if m.get("method") == ASK)
-                return reply | {"id": question["id"]}
+                permission_request = next(m for m in reversed(client.received) if m.get("method") == ASK)
+                return reply | {"id": permission_request["id"]}
             return reply
 
         client.handlers[ASK] = answer
@@ -271,7 +273,7 @@ async def test_mode_and_model_are_chosen_and_the_change_is_told(acp: Speakers, w
         ({"configId": "colour", "value": "red"}, "there are mode, model"),
     ],
 )
-async def test_a_choice_that_there_is_not_is_refused_in_words(
+async def test_a_choice_that_there_is_not_is_rejected_in_words(
     acp: Speakers, workspace: Path, choice: Json, reason: str
 ) -> None:
     async with acp(lambda _b, _n: say("x"), workspace) as (client, _, session):

@@ -128,7 +128,7 @@ async def test_a_deleted_session_is_gone_and_deleting_it_again_is_no_error(acp: 
         assert failure.value.code == -32002
 
 
-async def test_a_session_that_is_open_in_another_process_is_refused_with_the_reason(workspace: Path) -> None:
+async def test_a_session_that_is_open_in_another_process_is_rejected_with_the_reason(workspace: Path) -> None:
     async with processes() as env, speaking(env=env) as one, speaking(env=env) as two:
         await one.greet()
         await two.greet()
@@ -170,9 +170,9 @@ async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_sess
 
     asked: list[str] = []
 
-    def allow(question: Json) -> Json:
-        asked.append(question["toolCall"]["title"])
-        (once,) = [option["optionId"] for option in question["options"] if option["kind"] == "allow_once"]
+    def allow(permission_request: Json) -> Json:
+        asked.append(permission_request["toolCall"]["title"])
+        (once,) = [option["optionId"] for option in permission_request["options"] if option["kind"] == "allow_once"]
         return {"outcome": {"outcome": "selected", "optionId": once}}
 
     given = tools_server(TOOLS_TOKEN="${NO_VARIABLE}")
@@ -221,7 +221,7 @@ async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers,
 
 
 @pytest.mark.parametrize("cwd", ["relative", "/nowhere/at/all", "\0"])
-async def test_a_folder_that_is_none_is_refused(acp: Speakers, workspace: Path, cwd: str) -> None:
+async def test_a_folder_that_is_none_is_rejected(acp: Speakers, workspace: Path, cwd: str) -> None:
     async with acp(lambda _b, _n: say("x"), workspace) as (client, _, _session):
         with pytest.raises(RpcFailure, match="cwd: the absolute path of a folder is needed") as failure:
             await client.request("session/new", {"cwd": cwd, "mcpServers": []})

@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from deputy_server.cli import app
+from deputy_server.cli.app import app
 from tests.support.delegation import define
 
 

@@ -39,13 +39,13 @@ class Front(ABC):
     def __init__(self, client: RpcClient, ask: str) -> None:
         self.client = client
         self.answer = "allow_once"
-        self.questions: list[str] = []
+        self.permission_requests: list[str] = []
         """Titles of what was asked."""
         client.handlers[ask] = self._answer
 
-    def _answer(self, question: Json) -> object:
-        self.questions.append(self.title_of(question))
-        return choose(self.answer)(question) if self.answer else Unanswered
+    def _answer(self, permission_request: Json) -> object:
+        self.permission_requests.append(self.title_of(permission_request))
+        return choose(self.answer)(permission_request) if self.answer else Unanswered
 
     async def end_of(self, prompt: int) -> Ending:
         try:
@@ -57,7 +57,7 @@ class Front(ABC):
         return await self.end_of(self.start(session, text))
 
     @abstractmethod
-    def title_of(self, question: Json) -> str: ...
+    def title_of(self, permission_request: Json) -> str: ...
     @abstractmethod
     async def open(self, folder: Path) -> str: ...
     @abstractmethod
@@ -86,8 +86,8 @@ class LanguageServer(Front):
         self._loaded: Json = {"agents": [], "transcript": []}
         self._transcripts: list[Json] = []
 
-    def title_of(self, question: Json) -> str:
-        return question["title"]
+    def title_of(self, permission_request: Json) -> str:
+        return permission_request["title"]
 
     async def open(self, folder: Path) -> str:
         return (await self.client.session(cwd=folder.as_uri()))[0]
@@ -139,8 +139,8 @@ class Acp(Front):
         self.acp = client
         self._said: list[str] = []
 
-    def title_of(self, question: Json) -> str:
-        return question["toolCall"]["title"]
+    def title_of(self, permission_request: Json) -> str:
+        return permission_request["toolCall"]["title"]
 
     async def open(self, folder: Path) -> str:
         return await self.acp.open(folder)

@@ -63,23 +63,23 @@ async def test_a_prompt_is_answered_with_text_and_an_end_and_shown_again_by_anot
         async with opened(api) as front:
             await front.load(session, workspace)
             assert front.shown(session) == live
-            assert front.questions == []
+            assert front.permission_requests == []
             assert await front.say(session, "again") == Ending("end_turn")
 
 
 @pytest.mark.parametrize(("answer", "written"), [("allow_once", True), ("reject_once", False)])
-async def test_a_childs_question_names_it_and_only_a_yes_lets_it_happen(
+async def test_a_childs_permission_request_names_it_and_only_a_yes_lets_it_happen(
     opened: Open, workspace: Path, answer: str, written: bool
 ) -> None:
     async with messages_api(writing("a.txt")) as api, opened(api) as front:
         front.answer = answer
         session = await front.open(workspace)
         assert await front.say(session, "go") == Ending("end_turn")
-        assert front.questions == ["[write it] write_file(a.txt)"]
+        assert front.permission_requests == ["[write it] write_file(a.txt)"]
         assert (workspace / "a.txt").exists() == written
 
 
-async def test_a_cancelled_turn_ends_with_its_children_and_questions_and_the_next_one_works(
+async def test_a_cancelled_turn_ends_with_its_children_and_permission_requests_and_the_next_one_works(
     opened: Open, workspace: Path
 ) -> None:
     async with messages_api(writing("a.txt")) as api, opened(api) as front:

@@ -68,7 +68,7 @@ async def test_an_error_says_what_can_be_done_about_it() -> None:
             assert str(caught.value) == told
 
 
-async def test_no_answer_in_time_takes_the_request_back() -> None:
+async def test_no_answer_in_time_withdraws_the_request() -> None:
     async with connected() as client:
         with pytest.raises(TimeoutError):
             await client.request("silence", {}, timeout=0)
@@ -87,7 +87,7 @@ async def test_the_servers_request_is_answered_by_its_handler() -> None:
     assert await _answer_to("double", {"double": double}) == {"result": {"n": 2}}
 
 
-async def test_a_request_that_no_handler_knows_is_refused() -> None:
+async def test_a_request_that_no_handler_knows_is_rejected() -> None:
     answer = await _answer_to("window/unheardOf", {})
     assert answer["error"]["code"] == -32601
 

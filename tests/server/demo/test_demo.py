@@ -62,7 +62,7 @@ def test_without_a_terminal_three_acts_run_by_themselves_and_leave_the_folder_as
     assert contents(project) == before
 
 
-def test_with_a_prompt_and_nobody_to_ask_an_edit_is_shown_and_refused_but_not_in_the_users_name(project: Path) -> None:
+def test_with_a_prompt_and_nobody_to_ask_an_edit_is_shown_and_rejected_but_not_in_the_users_name(project: Path) -> None:
     before = contents(project)
     ended = run('replace "colour" with "color"', cwd=project)
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -82,7 +82,7 @@ def test_yes_in_advance_approves(project: Path) -> None:
     assert 'print("color")' in (project / "main.py").read_text()
 
 
-def test_an_empty_prompt_is_refused_at_once(project: Path) -> None:
+def test_an_empty_prompt_is_rejected_at_once(project: Path) -> None:
     ended = run(" ", cwd=project)
     assert ended.returncode == 2
     assert "it is empty" in ended.stderr
@@ -132,7 +132,7 @@ def test_a_denied_edit_changes_nothing(project: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_a_question_is_open_ends_everything(project: Path, number: signal.Signals) -> None:
+def test_a_signal_while_a_permission_request_is_open_ends_everything(project: Path, number: signal.Signals) -> None:
     before = contents(project)
     with at_terminal('replace "colour" with "color"', cwd=project) as person:
         person.wait_for(r"1 waiting for you")

@@ -121,7 +121,7 @@ def update(agent: str, id: str, status: str) -> Raw:
     return _event("tool_call_update", agent, toolCallId=id, status=status)
 
 
-def question(
+def permission_request(
     agent: str, request: str, *, label: str = "x", path: str = "a.py", old: str | None = "a\n", new: str = "b\n"
 ) -> Raw:
     """The fields of a permission request."""
@@ -154,7 +154,7 @@ def question(
 
 
 def asked(agent: str, request: str) -> Raw:
-    return {**_event("permission_requested", agent), **question(agent, request)}
+    return {**_event("permission_requested", agent), **permission_request(agent, request)}
 
 
 def resolved(agent: str, request: str) -> Raw:

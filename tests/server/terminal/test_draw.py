@@ -21,16 +21,16 @@ def drawn(what: RenderableType, width: int = 80) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def view_of(*raw: dict[str, object]) -> View:
+def session_view(*raw: dict[str, object]) -> View:
     return reduce(fold, (EventParams.model_validate(event).root for event in raw), View())
 
 
 def asked(**fields: object) -> PermissionRequest:
-    return PermissionRequest.model_validate({**make.question("c", "q"), **fields})
+    return PermissionRequest.model_validate({**make.request("c", "q"), **fields})
 
 
 def test_a_block_says_who_does_what_in_which_state_and_how_to_stop_it() -> None:
-    view = view_of(
+    view = session_view(
         make.primary(),
         make.started("c", "find callers"),
         make.call("c", "1", "[find callers] grep(retry)"),
@@ -56,13 +56,13 @@ def test_a_block_says_who_does_what_in_which_state_and_how_to_stop_it() -> None:
     ],
 )
 def test_every_state_has_an_icon_and_a_word(events: list[dict[str, object]], icon: str, word: str) -> None:
-    (block,) = view_of(make.primary(), *events).blocks
+    (block,) = session_view(make.primary(), *events).blocks
     assert draw.state_of(block)[:2] == (icon, word)
 
 
 def test_why_an_agent_waits_is_shown() -> None:
     why = "rate limited, retrying in 4 s (2/8)"
-    waiting = view_of(
+    waiting = session_view(
         make.primary(),
         make.started("c", "x"),
         make.status("c", "running", detail=why),
@@ -77,13 +77,13 @@ def test_why_an_agent_waits_is_shown() -> None:
 def test_blocks_fold_when_the_screen_is_too_low_for_all_of_them(room: int) -> None:
     starts = [make.started(f"c{n}", f"task {n}") for n in range(6)]
     calls = [make.call(f"c{n}", f"{n}-{i}", "grep(x)") for n in range(6) for i in range(4)]
-    picture = drawn(draw.live(view_of(make.primary(), *starts, *calls), 0, make.at(1), {}, None, room))
+    picture = drawn(draw.live(session_view(make.primary(), *starts, *calls), 0, make.at(1), {}, None, room))
     assert len(picture) <= room + 1
 
 
-def test_a_question_shows_who_asks_the_diff_and_the_keys() -> None:
-    question = asked()
-    picture = "\n".join(drawn(draw.question(question, keys_for(question), 1, 20)))
+def test_a_permission_request_shows_who_asks_the_diff_and_the_keys() -> None:
+    request = asked()
+    picture = "\n".join(drawn(draw.request(request, keys_for(request), 1, 20)))
     for part in (
         "[x] edit_file(a.py)",
         "-a",
@@ -98,7 +98,7 @@ def test_a_question_shows_who_asks_the_diff_and_the_keys() -> None:
 def test_a_long_diff_is_cut_and_says_so() -> None:
     new = "".join(f"line {n}\n" for n in range(50))
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": None, "newText": new}
-    picture = "\n".join(drawn(draw.question(asked(preview=preview), {}, 0, 10)))
+    picture = "\n".join(drawn(draw.request(asked(preview=preview), {}, 0, 10)))
     assert "line 40" not in picture
     assert "? shows 42 more lines" in picture
 
@@ -113,7 +113,7 @@ def test_characters_that_hide_or_move_text_are_shown_escaped() -> None:
 
 
 def test_a_title_cannot_smuggle_in_escape_sequences() -> None:
-    picture = "\n".join(drawn(draw.question(asked(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
+    picture = "\n".join(drawn(draw.request(asked(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
     assert "\x1b" not in picture
     assert "evil" in picture
 
@@ -153,4 +153,4 @@ def test_where_nobody_is_asked_only_the_sample_project_may_change(workspace: Pat
     through_link = asked(locations=[{"uri": (workspace / "link" / "passwd").as_uri()}])
     climbing = asked(locations=[{"uri": f"{workspace.as_uri()}/../b.py"}])
     assert auto(inside) is not None
-    assert [auto(question) for question in (outside, through_link, climbing, asked(locations=[]))] == [None] * 4
+    assert [auto(request) for request in (outside, through_link, climbing, asked(locations=[]))] == [None] * 4

@@ -20,8 +20,8 @@ def console(width: int = 100, height: int = 25) -> tuple[Console, StringIO]:
     return Console(file=out, width=width, height=height, color_system=None, force_terminal=False), out
 
 
-def question(request: str, **fields: str) -> PermissionRequest:
-    return PermissionRequest.model_validate(make.question("c", request, **fields))
+def permission_request(request: str, **fields: str) -> PermissionRequest:
+    return PermissionRequest.model_validate(make.permission_request("c", request, **fields))
 
 
 def event(raw: dict[str, object]) -> Event:
@@ -29,12 +29,12 @@ def event(raw: dict[str, object]) -> Event:
 
 
 @pytest.mark.asyncio
-async def test_keys_answer_open_questions_in_the_order_in_which_they_were_asked() -> None:
+async def test_keys_answer_open_permission_requests_in_the_order_in_which_they_were_asked() -> None:
     screen = LiveScreen(console()[0], lambda agent: None, None)
     answers: dict[str, PermissionOption | None] = {}
 
     async def ask(request: str) -> None:
-        answers[request] = await screen.ask(question(request))
+        answers[request] = await screen.ask(permission_request(request))
 
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
@@ -57,18 +57,18 @@ async def test_keys_answer_open_questions_in_the_order_in_which_they_were_asked(
 
 
 @pytest.mark.asyncio
-async def test_a_question_that_is_withdrawn_makes_room_for_the_next() -> None:
+async def test_a_permission_request_that_is_withdrawn_makes_room_for_the_next() -> None:
     screen = LiveScreen(console()[0], lambda agent: None, None)
     answer: list[PermissionOption | None] = []
 
     async def ask_second() -> None:
-        answer.append(await screen.ask(question("second")))
+        answer.append(await screen.ask(permission_request("second")))
 
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as withdrawn:
                 async with anyio.create_task_group() as first:
-                    first.start_soon(screen.ask, question("first"))
+                    first.start_soon(screen.ask, permission_request("first"))
                     await anyio.wait_all_tasks_blocked()
                     withdrawn.cancel()
             tasks.start_soon(ask_second)
@@ -81,7 +81,7 @@ async def test_a_question_that_is_withdrawn_makes_room_for_the_next() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("width", "height"), [(30, 10), (24, 8), (40, 12), (60, 16), (100, 25)])
 @pytest.mark.parametrize("lines", [1, 100])
-async def test_in_the_smallest_window_a_question_shows_who_asks_for_what_and_every_key(
+async def test_in_the_smallest_window_a_permission_request_shows_who_asks_for_what_and_every_key(
     width: int, height: int, lines: int
 ) -> None:
     terminal, out = console(width, height)
@@ -90,7 +90,7 @@ async def test_in_the_smallest_window_a_question_shows_who_asks_for_what_and_eve
         reduce(fold, map(event, [make.primary(), *(make.started(f"c{n}", "a") for n in range(9))]), View()), None
     )
     old = "".join(f"{n}: a line that is longer than the window is wide\n" for n in range(lines))
-    asked = question("q", label='Replace "Hello" with "Good mo…', path="hello.py", old=old, new=old.upper())
+    asked = permission_request("q", label='Replace "Hello" with "Good mo…', path="hello.py", old=old, new=old.upper())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(screen.ask, asked)
         await anyio.wait_all_tasks_blocked()
@@ -142,7 +142,7 @@ def test_what_has_ended_stays_in_the_order_in_which_it_began() -> None:
 
 def test_plain_lines_say_who_does_what() -> None:
     terminal, out = console()
-    screen = PlainScreen(terminal, lambda question: None)
+    screen = PlainScreen(terminal, lambda permission_request: None)
     view = View()
     for raw in (
         make.primary(),
@@ -176,7 +176,7 @@ async def test_where_nobody_is_asked_the_answer_and_what_it_is_about_are_shown(
     approval: str | None, option: str | None, said: str
 ) -> None:
     terminal, out = console()
-    choice = await PlainScreen(terminal, lambda question: approval).ask(question("q"))
+    choice = await PlainScreen(terminal, lambda permission_request: approval).ask(permission_request("q"))
     assert (choice and choice.option_id) == option
     for part in ("[x] edit_file(a.py)", "-a", "+b", said):
         assert part in out.getvalue()

@@ -126,7 +126,7 @@ def test_what_children_say_and_what_the_user_said_is_no_item() -> None:
     assert [type(item) for item in view.items.values()] == [Block]
 
 
-def test_an_open_question_marks_the_block_of_the_agent_that_asks_until_it_is_settled() -> None:
+def test_an_open_permission_request_marks_the_block_of_the_agent_that_asks_until_it_is_settled() -> None:
     asking = folded(make.primary(), make.started("c", "x"), make.asked("c", "q"))
     assert asking.blocks[0].asking == {"q"}
     assert status_line(asking) == "Agents: 1 primary, 1 running, 0 finished · 1 waiting for you"
@@ -136,7 +136,7 @@ def test_an_open_question_marks_the_block_of_the_agent_that_asks_until_it_is_set
     assert status_line(settled) == "Agents: 1 primary, 1 running, 0 finished"
 
 
-def test_a_question_of_the_primary_counts_as_well() -> None:
+def test_a_permission_request_of_the_primary_counts_as_well() -> None:
     assert counts(folded(make.primary(), make.asked("p", "q"))).asking == 1
 
 

@@ -53,14 +53,14 @@ def _editor(wanted: Replacement) -> ToolUse:
     return use("spawn_agent", instructions=edit_instructions(wanted), mode="default")
 
 
-def _searchers(question: str) -> tuple[ToolUse, ...]:
-    words = keywords(question)
+def _searchers(request: str) -> tuple[ToolUse, ...]:
+    words = keywords(request)
     if words:
         angles = [DEFINITIONS, USAGES, ASIDE]
-        angles += [LAYOUT] if _OVERVIEW.search(question) else []
+        angles += [LAYOUT] if _OVERVIEW.search(request) else []
     else:
         angles = [DOCUMENTATION, LAYOUT, ENTRY_POINTS]
-    short = question[:_MAX_QUESTION]
+    short = request[:_MAX_QUESTION]
     return tuple(
         use("spawn_agent", instructions=search_instructions(angle, words, short), mode="read_only") for angle in angles
     )
@@ -74,13 +74,13 @@ def _edited(results: Sequence[Call]) -> str:
     )
 
 
-def _found(question: str, results: Sequence[Call]) -> str:
+def _found(request: str, results: Sequence[Call]) -> str:
     if not results:
         return f"No sub-agent gave a result. {INTRODUCTION}"
-    words = ", ".join(f"`{word}`" for word in keywords(question))
+    words = ", ".join(f"`{word}`" for word in keywords(request))
     looked = f"searched for {words}" if words else "looked around the workspace"
     opening = f"I am rule-based (the offline model) and {looked}; I do not understand what I found."
-    if _BEYOND.match(question):
+    if _BEYOND.match(request):
         opening += " I can only search, and replace one text with another: this request needs a language model."
     sections = [_section(call) for call in results]
     return "\n\n".join([opening, *sections, *_advice(results)])

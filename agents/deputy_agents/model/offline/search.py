@@ -119,10 +119,10 @@ _GENERAL = Angle("Places", "", _anywhere, _in_code)
 _ANGLES = (DEFINITIONS, USAGES, ASIDE, LAYOUT, DOCUMENTATION, ENTRY_POINTS)
 
 
-def search_instructions(angle: Angle, words: Sequence[str], question: str) -> str:
+def search_instructions(angle: Angle, words: Sequence[str], request: str) -> str:
     """What a child is told, in words that :func:`search_step` understands."""
     about = ", ".join(f'"{word}"' for word in words) or "the workspace"
-    return f"{angle.title} of {about}. {angle.task} Cite files with line ranges.\n\nThe question: {question}"
+    return f"{angle.title} of {about}. {angle.task} Cite files with line ranges.\n\nThe question: {request}"
 
 
 def search_step(turn: Turn) -> Move:

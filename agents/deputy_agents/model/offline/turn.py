@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Message, Text, ToolResult, ToolUse, tool_uses
-from deputy_agents.ports import ModelRequest
+from deputy_agents.ports.model import ModelRequest
 
 _TASK_LENGTH = 4000
 

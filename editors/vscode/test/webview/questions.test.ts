@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { nameOfOption } from "../../src/state/proposal.ts";
 import { after, log, open } from "./page.ts";
 
-const ASKING = log("questions");
+const ASKING = log("permission_requests");
 
 test("a question stands in the block of its agent, which unfolds once for it", async () => {
   const page = await open();

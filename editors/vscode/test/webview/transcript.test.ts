@@ -6,7 +6,7 @@ import type { Reference, SessionInfo } from "../../src/protocol.ts";
 import { after, log, open, type TestPage } from "./page.ts";
 
 const LOOK = log("three_children");
-const ASKING = log("questions");
+const ASKING = log("permission_requests");
 
 function states(page: TestPage): (string | undefined)[] {
   return page.all(".block").map((block) => block.dataset["state"]);

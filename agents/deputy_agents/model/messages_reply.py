@@ -1,7 +1,7 @@
 """The event stream of the Messages API, gathered into a :class:`Reply`.
 
 Events are plain dicts as they came. What is new or strange in them is passed over, never raised: a stream that
-makes no whole message is noticed by :meth:`Answer.reply` alone.
+makes no whole message is noticed by :meth:`ReplyBuilder.reply` alone.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
-from deputy_agents.ports import TextPart, ThinkingPart, Used
+from deputy_agents.ports.model import TextPart, ThinkingPart, Used
 from deputy_agents.text import readable
 
 Json: TypeAlias = Mapping[str, object]
@@ -61,7 +61,7 @@ class _Open:
         return readable("".join(self.parts))
 
 
-class Answer:
+class ReplyBuilder:
     """Gathers one answer. Feed every event to :meth:`take`, then ask for :meth:`reply`."""
 
     def __init__(self) -> None:

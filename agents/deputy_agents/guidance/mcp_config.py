@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from deputy_agents import validation_errors
-from deputy_agents.definition import Problem
 from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.problem import Problem
 from deputy_agents.files import disk
-from deputy_agents.mcp import ServerEntry, Source
+from deputy_agents.guidance.mcp_entry import ServerEntry, Source
 from deputy_agents.text import cut, visible
 
 FILE = ".mcp.json"
@@ -39,7 +39,7 @@ class _File(BaseModel):
     servers: dict[str, object] = Field(alias="mcpServers", default_factory=dict[str, object])
 
 
-Servers: TypeAlias = Mapping[tuple[str, str], ServerEntry]
+ServerEntries: TypeAlias = Mapping[tuple[str, str], ServerEntry]
 """By :attr:`ServerEntry.key`."""
 
 
@@ -52,7 +52,7 @@ def servers_of(whole: object, file: str, *, own: bool = False) -> tuple[tuple[So
     return ((Source(file, named, own=own),) if named else ()), ()
 
 
-def read_servers(given: Sequence[Source], roots: Sequence[Path]) -> tuple[Servers, tuple[Problem, ...]]:
+def read_servers(given: Sequence[Source], roots: Sequence[Path]) -> tuple[ServerEntries, tuple[Problem, ...]]:
     """The servers of ``given``, then those that ``.mcp.json`` in ``roots`` names: the first of one name counts. Those
     of a definition come last, whatever their place: nothing of theirs may pass for a server of all. And what is wrong
     with them. Those that are switched off stand behind, and in the place of no other. Blocks."""

@@ -43,7 +43,7 @@ def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(de
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
 
 
-def test_keys_for_questions_are_there_only_while_one_waits(deputy: Neovim) -> None:
+def test_keys_for_permission_requests_are_there_only_while_one_waits(deputy: Neovim) -> None:
     opened(deputy)
     assert deputy.lua("return vim.fn.maparg('\\\\a', 'n', false, true).buffer") == 1
     deputy.keys("\\d")
@@ -59,7 +59,7 @@ def test_a_denial_carries_the_reason_to_the_agent(deputy: Neovim) -> None:
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
 
 
-def test_a_reason_that_is_not_given_leaves_the_question_open(deputy: Neovim) -> None:
+def test_a_reason_that_is_not_given_leaves_the_permission_request_open(deputy: Neovim) -> None:
     opened(deputy)
     deputy.lua("vim.ui.input = function(_, done) done(nil) end")
     deputy.keys("\\D")
@@ -133,7 +133,7 @@ def test_a_proposal_is_found_in_its_tab_page_and_named_after_its_file(deputy: Ne
     assert deputy.lua("return vim.fn.tabpagenr()") == 1
 
 
-def test_keys_lead_on_to_questions_in_other_files(deputy: Neovim) -> None:
+def test_keys_lead_on_to_permission_requests_in_other_files(deputy: Neovim) -> None:
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.keys("\\d")
@@ -200,7 +200,9 @@ def test_leaving_windows_and_closing_a_proposal_answers_nothing(deputy: Neovim) 
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
 
 
-def test_two_questions_are_stepped_through_and_answered_one_by_one_in_the_session_window(deputy: Neovim) -> None:
+def test_two_permission_requests_are_stepped_through_and_answered_one_by_one_in_the_session_window(
+    deputy: Neovim,
+) -> None:
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.keys("\\n")
@@ -215,7 +217,7 @@ def test_two_questions_are_stepped_through_and_answered_one_by_one_in_the_sessio
     assert text_of(deputy, "notes.md") == ["It tries two times."]
 
 
-def test_the_inbox_has_all_questions_and_one_agents_can_be_approved_at_once(deputy: Neovim) -> None:
+def test_the_inbox_has_all_permission_requests_and_one_agents_can_be_approved_at_once(deputy: Neovim) -> None:
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.command("DeputyInbox")
@@ -230,7 +232,7 @@ def test_the_inbox_has_all_questions_and_one_agents_can_be_approved_at_once(depu
 
 
 @pytest.mark.requirement("X28")
-def test_a_question_that_is_settled_elsewhere_goes_away_and_is_noticed_once(deputy: Neovim) -> None:
+def test_a_permission_request_that_is_settled_elsewhere_goes_away_and_is_noticed_once(deputy: Neovim) -> None:
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
@@ -255,7 +257,7 @@ def test_a_command_is_shown_with_its_folder_and_with_nothing_hidden(deputy: Neov
     assert sorted(path.name for path in deputy.workspace.iterdir()) == ["loop.py", "notes.md"]
 
 
-def test_the_edits_of_an_agent_are_taken_back_with_one_key(deputy: Neovim) -> None:
+def test_the_edits_of_an_agent_are_reverted_with_one_key(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\a")
     deputy.until_shown("All is said.")
@@ -300,7 +302,7 @@ def test_a_map_of_the_users_own_is_left_alone_and_the_header_names_what_works(de
     assert deputy.lua(f"return {OPEN}") == 1
 
 
-def test_a_question_that_has_just_come_is_not_answered_by_a_key(deputy: Neovim) -> None:
+def test_a_permission_request_that_has_just_come_is_not_answered_by_a_key(deputy: Neovim) -> None:
     deputy.lua("require('deputy.grace').MILLISECONDS = 60000")
     opened(deputy)
     deputy.keys("\\a")
@@ -312,7 +314,7 @@ def test_a_question_that_has_just_come_is_not_answered_by_a_key(deputy: Neovim) 
     deputy.until(f"{OPEN} == 0")
 
 
-def test_a_question_that_drawing_put_under_the_cursor_is_not_answered_by_a_key(deputy: Neovim) -> None:
+def test_a_permission_request_that_drawing_put_under_the_cursor_is_not_answered_by_a_key(deputy: Neovim) -> None:
     deputy.lua("require('deputy.grace').MILLISECONDS = 60000")
     deputy.command("DeputyInbox")
     deputy.until_shown("No question waits for you.")
@@ -326,7 +328,7 @@ def test_a_question_that_drawing_put_under_the_cursor_is_not_answered_by_a_key(d
 
 
 @pytest.mark.parametrize("name", ["日本.py", "a+b@c.py", "[x].py"])
-def test_files_of_any_name_show_their_questions(deputy: Neovim, name: str) -> None:
+def test_files_of_any_name_show_their_permission_requests(deputy: Neovim, name: str) -> None:
     (deputy.workspace / name).write_text("limit = 2\n", "utf-8")
     deputy.lua("vim.cmd.edit(vim.fn.fnameescape(...))", name)
     deputy.lua(
@@ -362,7 +364,7 @@ def test_an_autocommand_that_fails_stops_nothing(deputy: Neovim) -> None:
     deputy.until_shown("All is said.")
 
 
-def test_the_question_about_an_mcp_server_says_what_it_is_and_cannot_be_edited(deputy: Neovim) -> None:
+def test_the_permission_request_about_an_mcp_server_says_what_it_is_and_cannot_be_edited(deputy: Neovim) -> None:
     name_servers(deputy.workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
     deputy.ask("hello")
     deputy.until_shown("┌ mcp(docs)")

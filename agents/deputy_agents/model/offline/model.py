@@ -1,0 +1,63 @@
+"""The offline model."""
+
+from collections.abc import AsyncGenerator, Iterator
+
+import anyio
+
+from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text
+from deputy_agents.model.offline.lead import INTRODUCTION, lead_step
+from deputy_agents.model.offline.replace import replace_step
+from deputy_agents.model.offline.search import search_step
+from deputy_agents.model.offline.turn import Move, Turn, read_turn
+from deputy_agents.model.offline.words import is_greeting, replacement
+from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart
+
+OFFLINE = "offline"
+"""The name that means this model."""
+
+
+_MAX_ROUNDS = 8
+
+
+_MAX_PARTS = 150
+
+
+_PART_LENGTH = 12
+
+
+class OfflineModel:
+    """A :class:`deputy_agents.ports.model.Model`.
+
+    ``think`` is the pause before an answer and ``pace`` that between its parts, in seconds: with them it looks alive
+    to a person; zero in tests.
+    """
+
+    def __init__(self, *, think: float = 0.25, pace: float = 0.015) -> None:
+        self._think = think
+        self._pace = pace
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        move = _next_move(read_turn(request))
+        await anyio.sleep(self._think)
+        for part in _parts(move.text):
+            yield TextPart(part)
+            await anyio.sleep(self._pace)
+        content: tuple[Block, ...] = (Text(move.text), *move.calls)
+        yield Reply(Message("assistant", content), StopReason.TOOL_USE if move.calls else StopReason.END_TURN)
+
+
+def _next_move(turn: Turn) -> Move:
+    if turn.rounds >= _MAX_ROUNDS:
+        return Move("I stop here: my rules lead no further with what the tools answered.")
+    wanted = replacement(turn.task)
+    if is_greeting(turn.task):
+        return Move(INTRODUCTION)
+    if "spawn_agent" in turn.tools:
+        return lead_step(turn, wanted)
+    return replace_step(turn, wanted) if wanted else search_step(turn)
+
+
+def _parts(text: str) -> Iterator[str]:
+    size = max(_PART_LENGTH, len(text) // _MAX_PARTS + 1)
+    for at in range(0, len(text), size):
+        yield text[at : at + size]
