@@ -165,7 +165,7 @@ VECTORS: dict[str, tuple[str, Callable[[], Callable[[Json, int], Play]], Run, Cu
         stop_one_of_three,
         lambda event: event["type"] in ("agent_started", "agent_finished", "agent_activity"),
     ),
-    "questions": (
+    "permission_requests": (
         "A child asks for two edits; one is allowed, the other denied with words.",
         lambda: two_edits,
         allow_one_deny_the_other,

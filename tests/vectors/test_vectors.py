@@ -26,7 +26,7 @@ def events(vector: Path) -> list[Json]:
 
 
 def test_there_are_vectors_for_what_a_front_end_shows() -> None:
-    assert [vector.stem for vector in VECTORS] == ["background", "plan_and_queue", "questions", "three_children"]
+    assert [vector.stem for vector in VECTORS] == ["background", "permission_requests", "plan_and_queue", "three_children"]
     types = {event["type"] for vector in VECTORS for event in events(vector)}
     assert {"plan", "prompt_queue", "agent_activity", "message_delta", "permission_resolved", "usage"} <= types
     expected = [step["expected"] for vector in VECTORS for step in steps(vector)]

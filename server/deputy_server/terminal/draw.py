@@ -238,7 +238,7 @@ def _asker(asked: PermissionRequest) -> Text:
     return Text(one_line(asked.title), style="bold yellow")
 
 
-def request(
+def permission_request(
     asked: PermissionRequest, keys: Mapping[str, PermissionOption], waiting: int, room: int | None
 ) -> RenderableType:
     """An open question. ``keys`` maps a key to the option that it chooses; ``waiting`` counts the questions behind
@@ -252,7 +252,7 @@ def request(
     return _Box(asked, place + behind, [*body, Text(""), choices])
 
 
-def small_question(asked: PermissionRequest, keys: Mapping[str, PermissionOption], room: int) -> RenderableType:
+def small_permission_request(asked: PermissionRequest, keys: Mapping[str, PermissionOption], room: int) -> RenderableType:
     """An open question for a small window: who asks for what, ``room`` lines of the preview, and the keys."""
     choices = _choices([*(f"{key} {_SHORT[option.kind]}" for key, option in keys.items()), "? all"], 2)
     return Group(_asker(asked), *_preview(asked, room), choices)

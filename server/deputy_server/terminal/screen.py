@@ -197,7 +197,7 @@ class LiveScreen:
     async def ask(self, request: PermissionRequest) -> PermissionOption | None:
         if self._auto is not None:
             option, said = answer(request, self._auto)
-            self._console.print(draw.request(request, {}, 0, None))
+            self._console.print(draw.permission_request(request, {}, 0, None))
             self._console.print(Text(said, style="bold"))
             return option
         asked = _Asked(request)
@@ -219,7 +219,7 @@ class LiveScreen:
                 first.choice = choice
                 first.answered.set()
             elif key == "?":
-                self._console.print(draw.request(first.request, keys_for(first.request), 0, None))
+                self._console.print(draw.permission_request(first.request, keys_for(first.request), 0, None))
         agent = next((agent for agent, own in self._stops().items() if own == key), None)
         if agent is not None:
             self._stop(agent)
@@ -250,10 +250,10 @@ class LiveScreen:
         keys, behind = keys_for(request), len(self._asked) - 1
 
         def whole(room: int) -> RenderableType:
-            return draw.request(request, keys, behind, room)
+            return draw.permission_request(request, keys, behind, room)
 
         def small(room: int) -> RenderableType:
-            return draw.small_question(request, keys, room)
+            return draw.small_permission_request(request, keys, room)
 
         # One line is for the agents, one for the status. A long line of a preview takes several of the screen.
         if (room := self._room(whole, height - 2)) > 0:

@@ -26,7 +26,7 @@ def session_view(*raw: dict[str, object]) -> View:
 
 
 def asked(**fields: object) -> PermissionRequest:
-    return PermissionRequest.model_validate({**make.request("c", "q"), **fields})
+    return PermissionRequest.model_validate({**make.permission_request("c", "q"), **fields})
 
 
 def test_a_block_says_who_does_what_in_which_state_and_how_to_stop_it() -> None:
@@ -83,7 +83,7 @@ def test_blocks_fold_when_the_screen_is_too_low_for_all_of_them(room: int) -> No
 
 def test_a_permission_request_shows_who_asks_the_diff_and_the_keys() -> None:
     request = asked()
-    picture = "\n".join(drawn(draw.request(request, keys_for(request), 1, 20)))
+    picture = "\n".join(drawn(draw.permission_request(request, keys_for(request), 1, 20)))
     for part in (
         "[x] edit_file(a.py)",
         "-a",
@@ -98,7 +98,7 @@ def test_a_permission_request_shows_who_asks_the_diff_and_the_keys() -> None:
 def test_a_long_diff_is_cut_and_says_so() -> None:
     new = "".join(f"line {n}\n" for n in range(50))
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": None, "newText": new}
-    picture = "\n".join(drawn(draw.request(asked(preview=preview), {}, 0, 10)))
+    picture = "\n".join(drawn(draw.permission_request(asked(preview=preview), {}, 0, 10)))
     assert "line 40" not in picture
     assert "? shows 42 more lines" in picture
 
@@ -113,7 +113,7 @@ def test_characters_that_hide_or_move_text_are_shown_escaped() -> None:
 
 
 def test_a_title_cannot_smuggle_in_escape_sequences() -> None:
-    picture = "\n".join(drawn(draw.request(asked(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
+    picture = "\n".join(drawn(draw.permission_request(asked(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
     assert "\x1b" not in picture
     assert "evil" in picture
 
