@@ -9,9 +9,9 @@ from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.model_card import ModelCards
 from deputy_agents.domain.settings import Settings as CoreSettings
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.model import cards
-from deputy_agents.model.choose import ModelChoice, Models, choose_model
+from deputy_agents.model import card_file
 from deputy_agents.model.endpoint import endpoint_of
+from deputy_agents.model.factory import ModelChoice, Models, choose_model
 from deputy_agents.model.offline.model import OFFLINE
 from deputy_agents.ports.buffers import Buffers
 from deputy_agents.ports.model import Model
@@ -19,7 +19,7 @@ from deputy_agents.redact import Redactor
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.sqlite import DOCUMENTS
 from deputy_protocol.settings import Settings
-from deputy_server.convert.settings import api_settings, core_settings
+from deputy_server.convert.settings import api_settings_from_wire, settings_from_wire
 from deputy_server.serve_options import Options
 from deputy_server.storage import APPROVALS, open_store, state_folder
 
@@ -78,7 +78,7 @@ class App:
         """Puts a client's settings in force, for all clients of the process."""
         self._configured = True
         self._settings = settings
-        self._models.api = api_settings(settings)
+        self._models.api = api_settings_from_wire(settings)
         self._choose()
         self.runtime.apply_settings(self._core_settings())
         self._set_grace()
@@ -108,7 +108,7 @@ class App:
 
     def _model(self, name: str) -> Model:
         model = self._replay or self._models(name)
-        return model if self._recorder is None else self._recorder.of(model)
+        return model if self._recorder is None else self._recorder.wrap(model)
 
     def _choose(self) -> None:
         if self._replay is None:
@@ -124,7 +124,7 @@ class App:
 
     def _core_settings(self) -> CoreSettings:
         searches = self.model != OFFLINE and self._is_providers_own
-        return core_settings(self._settings, self.model, self._cards, searches=searches)
+        return settings_from_wire(self._settings, self.model, self._cards, searches=searches)
 
     @property
     def _is_providers_own(self) -> bool:
@@ -136,6 +136,6 @@ def _cards(environ: Mapping[str, str]) -> tuple[ModelCards, str | None]:
     """What is known of models, and what is wrong with the user's own file, if anything."""
     path = environ.get("DEPUTY_MODELS", "").strip()
     try:
-        return (cards.with_those_of(Path(path)) if path else cards.built_in()), None
+        return (card_file.read_with_defaults(Path(path)) if path else card_file.built_in()), None
     except InvalidRequest as error:
-        return cards.built_in(), f"Deputy goes without your prices of models (DEPUTY_MODELS): {error}"
+        return card_file.built_in(), f"Deputy goes without your prices of models (DEPUTY_MODELS): {error}"

@@ -20,10 +20,10 @@ from deputy_agents.domain.message import Message, Text
 from deputy_agents.domain.problem import Problem
 from deputy_agents.files.paths import home_folder
 from deputy_agents.guidance.workspace_settings import Written, written_in
-from deputy_agents.model import cards
-from deputy_agents.model.choose import Models, choose_model
-from deputy_agents.model.credential import with_key
+from deputy_agents.model import card_file
+from deputy_agents.model.credential import resolve_credential
 from deputy_agents.model.endpoint import endpoint_of
+from deputy_agents.model.factory import Models, choose_model
 from deputy_agents.model.offline.model import OFFLINE
 from deputy_agents.ports.model import ModelRequest
 from deputy_agents.tool import ripgrep
@@ -31,7 +31,7 @@ from deputy_agents.validation_errors import Malformed, parsed, unreadable
 from deputy_protocol.errors import InvalidParams
 from deputy_protocol.settings import Settings
 from deputy_protocol.validate import parse
-from deputy_server.convert.settings import api_settings
+from deputy_server.convert.settings import api_settings_from_wire
 from deputy_server.storage import state_folder
 
 _START = 30.0
@@ -147,7 +147,7 @@ async def _search(_: Patient) -> Check:
 
 
 async def _model(patient: Patient) -> Check:
-    api = api_settings(patient.settings)
+    api = api_settings_from_wire(patient.settings)
     choice = choose_model(patient.settings.model, patient.environ, api)
     if choice.name == OFFLINE:
         hint = (
@@ -155,7 +155,7 @@ async def _model(patient: Patient) -> Check:
         )
         return Check("model", True, "The built-in offline model is used, which works by fixed rules.", hint)
     try:
-        endpoint = await with_key(endpoint_of(patient.environ, api))
+        endpoint = await resolve_credential(endpoint_of(patient.environ, api))
     except ModelError as error:
         return Check("model", False, str(error), error.action)
     if patient.online:
@@ -164,7 +164,7 @@ async def _model(patient: Patient) -> Check:
 
 
 async def _answer(patient: Patient, name: str) -> Check:
-    models = Models(patient.environ, api_settings(patient.settings))
+    models = Models(patient.environ, api_settings_from_wire(patient.settings))
     request = ModelRequest(name, "", (Message("user", (Text("Say hello."),)),), max_tokens=16)
     try:
         with anyio.fail_after(_ONLINE):
@@ -187,7 +187,7 @@ async def _prices(patient: Patient) -> Check:
     if not await anyio.Path(path).is_file():
         return Check("prices", False, f"There is no file {path}.", "Correct DEPUTY_MODELS, or take it away.")
     try:
-        own = await anyio.to_thread.run_sync(cards.read, Path(path))
+        own = await anyio.to_thread.run_sync(card_file.read, Path(path))
     except InvalidRequest as error:
         return Check("prices", False, str(error), "Correct the file that DEPUTY_MODELS names.")
     return Check("prices", True, f"{path} has cards of {len(own.cards)} models.")

@@ -6,8 +6,8 @@ from pathlib import Path
 import anyio
 
 from deputy_agents.guidance.mcp_entry import ServerEntry
-from deputy_agents.mcp.connection import START_LIMIT, Connection
-from deputy_agents.mcp.server_state import ServerState
+from deputy_agents.mcp.catalog import McpServerState
+from deputy_agents.mcp.connection import START_LIMIT, McpConnection
 
 
 def look_at(
@@ -21,12 +21,12 @@ def look_at(
 async def _look_at(
     entries: Sequence[ServerEntry], folder: Path, tell: Callable[[ServerEntry, dict[str, object]], None]
 ) -> None:
-    async def look(connection: Connection) -> None:
+    async def look(connection: McpConnection) -> None:
         with anyio.move_on_after(START_LIMIT):
-            await connection.settled.wait()
+            await connection.start_finished.wait()
         tell(connection.entry, _row(connection))
 
-    connections = [Connection(entry, str(folder), lambda: None) for entry in entries]
+    connections = [McpConnection(entry, str(folder), lambda: None) for entry in entries]
     async with anyio.create_task_group() as running:
         for connection in connections:
             running.start_soon(connection.run)
@@ -36,12 +36,12 @@ async def _look_at(
         running.cancel_scope.cancel()
 
 
-def _row(connection: Connection) -> dict[str, object]:
-    offer, late = connection.offer, not connection.settled.is_set()
+def _row(connection: McpConnection) -> dict[str, object]:
+    catalog, late = connection.catalog, not connection.start_finished.is_set()
     return {
-        "state": (ServerState.FAILED if late else connection.state).value,
+        "state": (McpServerState.FAILED if late else connection.state).value,
         "problem": connection.problem or (f"it gave no answer within {START_LIMIT:g} s" if late else ""),
-        "tools": list(offer.tools),
-        "resources": list(offer.resources),
-        "prompts": [one.name for one in offer.prompts],
+        "tools": list(catalog.tools),
+        "resources": list(catalog.resources),
+        "prompts": [one.name for one in catalog.prompts],
     }

@@ -140,7 +140,7 @@ def _speaker(node: AgentNode, role: str) -> str:
 
 
 def _state(node: AgentNode) -> str:
-    if node.open_questions:
+    if node.open_permission_requests:
         return f"{ASKING} waiting for you"
     state = f"{ICONS[node.status]} {node.status}"
     if node.queue_position is not None:

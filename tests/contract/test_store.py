@@ -12,7 +12,7 @@ from deputy_agents.domain import event as ev
 from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownSession
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.ports.store import (
-    ChangesOver,
+    ChangesDropped,
     Claim,
     HistoryRecord,
     OutputRecord,
@@ -93,7 +93,7 @@ async def test_changes_of_files_and_whole_outputs_come_back_as_they_were(kind: s
         await store.append("s", [], [made, changed, OutputRecord("p", "t", "all of it"), OutputRecord("c", "t", "")])
         assert list(await store.changes("s")) == [made, changed]
         assert [await store.output("s", *of) for of in (("p", "t"), ("c", "t"), ("p", "u"))] == ["all of it", "", None]
-        await store.append("s", [], [ChangesOver(("1", "unknown"))])
+        await store.append("s", [], [ChangesDropped(("1", "unknown"))])
         assert list(await store.changes("s")) == [changed]
 
 

@@ -89,13 +89,13 @@ class EventLog:
         self._subscriptions: set[Subscription] = set()
         self._counts: SessionStatus | None = None
 
-    def start_unstored(self, record: SessionRecord, why: Exception) -> None:
+    def start_without_store(self, record: SessionRecord, why: Exception) -> None:
         """The store has no such session yet: it is made there when the store can be used again."""
         self._uncreated = record
         self.failed = why
         self._retry_at = self._clock.monotonic() + RETRY
 
-    async def settle(self) -> None:
+    async def retry_now(self) -> None:
         """Tries once more, now, to store what is not stored."""
         if self.failed is not None:
             self._retry_at = -math.inf
@@ -108,7 +108,7 @@ class EventLog:
         return self.view.last_seq
 
     @property
-    def watched(self) -> bool:
+    def has_subscribers(self) -> bool:
         """Someone is subscribed."""
         return bool(self._subscriptions)
 
@@ -121,7 +121,7 @@ class EventLog:
         self._queued.append(event)
         self._stir()
 
-    def keep(self, record: Record) -> None:
+    def add_record(self, record: Record) -> None:
         """Queues what is stored beside the events; it is committed with those around it."""
         self._records.append(record)
         self._stir()

@@ -52,7 +52,7 @@ class AgentNode:
     tool_call_count: int = 0
     detail: str | None = None
     activity: str | None = None
-    open_questions: int = 0
+    open_permission_requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class View:
         """All agents, ordered by start, then id."""
         return sorted(self.agents.values(), key=lambda node: (node.started_at, node.info.agent_id))
 
-    def below(self, agent_id: str) -> Sequence[str]:
+    def descendants(self, agent_id: str) -> Sequence[str]:
         """The ids of all agents below one, in the order of their starts."""
         found = [agent_id]
         for node in self.tree():
@@ -224,7 +224,7 @@ class View:
     def _count_questions(self, event: Event, by: int) -> None:
         node = self.agents.get(event.agent_id or "")
         if node is not None:
-            self._change(event, open_questions=node.open_questions + by)
+            self._change(event, open_permission_requests=node.open_permission_requests + by)
 
     def _enter(self, event: Event, body: EntryBody, owner: str | None = None) -> None:
         agent_id = event.agent_id or ""

@@ -27,20 +27,20 @@ class Approvals:
         self._lock = Lock()
         self._kept: dict[str, dict[str, object]] = {}
 
-    def of(self, folder: Path, entry: ServerEntry) -> bool | None:
+    def get(self, folder: Path, entry: ServerEntry) -> bool | None:
         """What the user has said about this very command line in this folder; ``None``: nothing."""
         answer = self._read().get(str(folder), {}).get(entry.fingerprint)
         allowed = cast("Mapping[str, object]", answer).get("allowed") if isinstance(answer, dict) else None
         return allowed if isinstance(allowed, bool) else None
 
-    def keep(self, folder: Path, entry: ServerEntry, allowed: bool | None) -> None:
+    def save(self, folder: Path, entry: ServerEntry, allowed: bool | None) -> None:
         """Keeps an answer; ``None`` forgets it.
 
         Raises:
             OSError: the file cannot be written.
         """
         with self._lock, self._alone():
-            self._keep(folder, entry, allowed)
+            self._save(folder, entry, allowed)
 
     @contextmanager
     def _alone(self) -> Generator[None]:
@@ -52,7 +52,7 @@ class Approvals:
         with FileLock(self._path.with_suffix(".lock"), timeout=_PATIENCE, mode=0o600):
             yield
 
-    def _keep(self, folder: Path, entry: ServerEntry, allowed: bool | None) -> None:
+    def _save(self, folder: Path, entry: ServerEntry, allowed: bool | None) -> None:
         kept = self._read()
         answers = kept.setdefault(str(folder), {})
         if allowed is None:

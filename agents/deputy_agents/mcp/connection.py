@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from deputy_agents import validation_errors
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.guidance.mcp_entry import ServerEntry
-from deputy_agents.mcp.offer import left_out, offer_of
-from deputy_agents.mcp.server_state import Offer, ServerState
+from deputy_agents.mcp.catalog import McpCatalog, McpServerState
+from deputy_agents.mcp.listing import left_out, offer_of
 from deputy_agents.redact import MASK
 from deputy_agents.text import clean, cut, visible
 
@@ -43,22 +43,22 @@ MAX_WRONG = 20
 PAUSE = 0.5
 """Seconds between a failure and the next start, times the failures so far."""
 
-_LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http", "deputy_agents.mcp.sieve")
+_LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http", "deputy_agents.mcp.tool_validation")
 _MISSING = "MCP servers need the Python package mcp in Deputy's own environment: pip install 'mcp>=2.3,<3'"
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 _MIN_SECRET = 8
 
 
-class Connection:
+class McpConnection:
     """The server of ``entry``, run in the folder ``cwd``; ``changed`` is called whenever its state or what it has is
     another one."""
 
     def __init__(self, entry: ServerEntry, cwd: str, changed: Callable[[], None]) -> None:
         self.entry = entry
-        self.state = ServerState.STARTING
+        self.state = McpServerState.STARTING
         self.problem = ""
-        self.offer = Offer()
-        self.settled = anyio.Event()
+        self.catalog = McpCatalog()
+        self.start_finished = anyio.Event()
         """It is ready, or was once, or will not be."""
         self._cwd = cwd
         self._changed = changed
@@ -77,9 +77,9 @@ class Connection:
             await self._keep_up()
         except ModuleNotFoundError:
             self.problem = _MISSING
-            self._set(ServerState.FAILED)
+            self._set(McpServerState.FAILED)
         finally:
-            self.settled.set()
+            self.start_finished.set()
 
     async def call(self, tool: str, arguments: Mapping[str, object]) -> "CallToolResult":
         """What a tool gives. Raises as :meth:`_ask`."""
@@ -136,14 +136,14 @@ class Connection:
                 self.problem = self._broken or self.told(_reason(error))
             failures = 1 if anyio.current_time() - begun > STEADY else failures + 1
             if failures >= ATTEMPTS:
-                self._set(ServerState.FAILED)
+                self._set(McpServerState.FAILED)
                 return
-            self._set(ServerState.STARTING)
+            self._set(McpServerState.STARTING)
             await anyio.sleep(PAUSE * failures)
 
     async def _running(self) -> "Client":
         with anyio.move_on_after(RESTART_LIMIT):
-            while self._client is None and self.state is not ServerState.FAILED:
+            while self._client is None and self.state is not McpServerState.FAILED:
                 await self._up.wait()
         if self._client is None:
             raise ToolError(f"The MCP server {self.entry.name} does not run: {self.problem or 'it does not start'}.")
@@ -156,7 +156,7 @@ class Connection:
             async with self._connected() as client:
                 self._client = client
                 self.problem = ""
-                self._set(ServerState.READY)
+                self._set(McpServerState.READY)
                 while self._broken is None:
                     self._stirred = anyio.Event()
                     await self._stirred.wait()
@@ -167,10 +167,10 @@ class Connection:
         finally:
             self._client = None
 
-    def _set(self, state: ServerState) -> None:
+    def _set(self, state: McpServerState) -> None:
         self.state = state
-        if state is not ServerState.STARTING:
-            self.settled.set()
+        if state is not McpServerState.STARTING:
+            self.start_finished.set()
             self._up.set()
             self._up = anyio.Event()
         self._changed()
@@ -179,7 +179,7 @@ class Connection:
     async def _connected(self) -> "AsyncGenerator[Client]":
         from mcp import Client
 
-        from deputy_agents.mcp.sieve import sifted
+        from deputy_agents.mcp.tool_validation import sifted
 
         with anyio.fail_after(START_LIMIT) as limit:
             async with (
@@ -193,7 +193,7 @@ class Connection:
     async def _look(self, client: "Client") -> None:
         self._wrong = {}
         with anyio.fail_after(START_LIMIT):
-            self.offer = await offer_of(client, self._wrong)
+            self.catalog = await offer_of(client, self._wrong)
 
     def _leave_out(self, name: str, why: str) -> None:
         if len(self._wrong) < MAX_WRONG:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deputy_agents.domain.errors import InvalidRequest, ToolError
-from deputy_agents.mcp.connection import Connection
-from deputy_agents.mcp.server_state import OfferedPrompt
+from deputy_agents.mcp.catalog import PromptInfo
+from deputy_agents.mcp.connection import McpConnection
 from deputy_agents.mcp.tool import told
 from deputy_agents.text import clean, cut, split_words, visible
 
@@ -14,11 +14,11 @@ MAX_PROMPT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class ServerPrompt:
+class McpPrompt:
     """A prompt that the server behind ``connection`` offers."""
 
-    connection: Connection
-    offered: OfferedPrompt
+    connection: McpConnection
+    offered: PromptInfo
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from deputy_agents.shell.process import EXIT_GRACE, Guarded, served
+from deputy_agents.shell.process import EXIT_GRACE, GuardedProcess, guarded_program
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ async def stdio_transport(
     """
     to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
-    async with to_us, incoming, outgoing, from_us, served(command, cwd, env) as program:
+    async with to_us, incoming, outgoing, from_us, guarded_program(command, cwd, env) as program:
 
         async def read() -> None:
             async with to_us:  # closed when it is known why, as all who wait hear of the end by that
@@ -62,7 +62,7 @@ async def stdio_transport(
                 tasks.cancel_scope.cancel()
 
 
-async def _read(program: Guarded, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> str:
+async def _read(program: GuardedProcess, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> str:
     """Passes on what the program says, to its end. Returns why it is heard no longer, where that is not its own end."""
     lines = BufferedByteReceiveStream(program.output)
     try:

@@ -12,7 +12,7 @@ from deputy_agents.domain.event import TextPreview, ToolKind
 from deputy_agents.domain.message import Image
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.image import read_image
-from deputy_agents.mcp.connection import Connection
+from deputy_agents.mcp.connection import McpConnection
 from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import bounded, clean, cut, visible
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
@@ -45,7 +45,7 @@ _MAX_TITLE = 200
 class _Call:
     """What all calls of a server have in common."""
 
-    def __init__(self, connection: Connection, name: str, description: str, schema: Mapping[str, object]) -> None:
+    def __init__(self, connection: McpConnection, name: str, description: str, schema: Mapping[str, object]) -> None:
         self._connection = connection
         self._spec = ToolSpec(f"mcp__{connection.entry.name}__{name}", description, schema)
 
@@ -65,11 +65,11 @@ class _Call:
         return Prepared(cut(visible(shown), _MAX_TITLE), [request], preview=TextPreview(preview) if args else None)
 
 
-class ServerTool(_Call):
+class McpTool(_Call):
     """One tool of the server behind ``connection``; ``own`` describes it by the name that the server gives it, ``name``
     is the one that agents use."""
 
-    def __init__(self, connection: Connection, name: str, own: ToolSpec) -> None:
+    def __init__(self, connection: McpConnection, name: str, own: ToolSpec) -> None:
         super().__init__(connection, name, own.description, own.input_schema)
         self._own = own.name
 
@@ -82,11 +82,11 @@ class ServerTool(_Call):
         return await to_thread.run_sync(_output, self._connection, result)
 
 
-class ResourceTool(_Call):
+class McpResourceTool(_Call):
     """Reads a resource of a server that has some: those that it lists, and those that results of its tools name."""
 
-    def __init__(self, connection: Connection) -> None:
-        listed = "".join(f"\n- {uri}" for uri in connection.offer.resources[:MAX_LISTED])
+    def __init__(self, connection: McpConnection) -> None:
+        listed = "".join(f"\n- {uri}" for uri in connection.catalog.resources[:MAX_LISTED])
         about = f"Reads a resource of the MCP server {connection.entry.name} by its URI. It lists:{listed}"
         super().__init__(connection, READ_RESOURCE, about, _OF_RESOURCE)
 
@@ -105,7 +105,7 @@ def _short(value: object) -> str:
     return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 80)
 
 
-def _output(connection: Connection, result: "CallToolResult") -> ToolOutput:
+def _output(connection: McpConnection, result: "CallToolResult") -> ToolOutput:
     images: list[Image] = []
     texts = [told(block, images) for block in result.content]
     if not result.content and result.structured_content is not None:
@@ -113,13 +113,13 @@ def _output(connection: Connection, result: "CallToolResult") -> ToolOutput:
     return _bounded(connection, texts, images, is_error=result.is_error)
 
 
-def _held(connection: Connection, result: "ReadResourceResult") -> ToolOutput:
+def _held(connection: McpConnection, result: "ReadResourceResult") -> ToolOutput:
     images: list[Image] = []
     return _bounded(connection, [_of_resource(one, images) for one in result.contents], images)
 
 
 def _bounded(
-    connection: Connection, texts: Iterable[str], images: Sequence[Image], *, is_error: bool = False
+    connection: McpConnection, texts: Iterable[str], images: Sequence[Image], *, is_error: bool = False
 ) -> ToolOutput:
     text = connection.told(clean("\n".join(filter(None, texts))))
     content, _ = bounded(text, MAX_OUTPUT, "ask the tool for less")

@@ -17,12 +17,12 @@ import anyio
 import anyio.to_thread
 
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
-from deputy_agents.model.credential import with_key
+from deputy_agents.model.credential import resolve_credential
 from deputy_agents.model.endpoint import Endpoint
-from deputy_agents.model.failure import failure, service_failure
-from deputy_agents.model.messages_reply import Json, ReplyBuilder, as_json, as_text
-from deputy_agents.model.messages_request import to_params
-from deputy_agents.ports.model import Begun, ModelEvent, ModelRequest
+from deputy_agents.model.error_mapping import model_error, service_error
+from deputy_agents.model.reply_builder import Json, ReplyBuilder, as_json, as_text
+from deputy_agents.model.request_params import to_params
+from deputy_agents.ports.model import ModelEvent, ModelRequest, RequestAccepted
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
@@ -55,7 +55,7 @@ class AnthropicModel:
             async with events:
                 _check_stream(events.response.headers.get("content-type", ""))
                 self._worked = True
-                yield Begun()
+                yield RequestAccepted()
                 raw = events.raw_events(events.response)
                 async for sent in raw:
                     if (part := answer.take(_event(sent.data, self._keyed))) is not None:
@@ -72,7 +72,7 @@ class AnthropicModel:
             # Without the cause: the texts of some hold the key.
             raise self._refreshed(_told(error, self._keyed)) from None
         if (reply := answer.reply()) is None:
-            raise failure(ModelErrorKind.CUT_STREAM)
+            raise model_error(ModelErrorKind.CUT_STREAM)
         yield reply
 
     async def aclose(self) -> None:
@@ -92,7 +92,7 @@ class AnthropicModel:
     async def _connected(self) -> "AsyncAnthropic":
         async with self._connecting:
             if self._client is None:
-                self._keyed = await with_key(self._endpoint)
+                self._keyed = await resolve_credential(self._endpoint)
                 self._client = await anyio.to_thread.run_sync(_build, self._keyed, abandon_on_cancel=True)
                 self._clients.append(self._client)
             return self._client
@@ -155,14 +155,14 @@ def _http(endpoint: Endpoint) -> "DefaultAsyncHttpxClient | None":
 def _check_stream(content_type: str) -> None:
     """A web page or a whole answer in place of a stream comes again however often one asks."""
     if content_type.startswith(("text/html", "application/json")):
-        raise failure(ModelErrorKind.NOT_FOUND, f"what answers is no stream of the Messages API but {content_type}")
+        raise model_error(ModelErrorKind.NOT_FOUND, f"what answers is no stream of the Messages API but {content_type}")
 
 
 def _event(data: str, endpoint: Endpoint) -> Json:
     event = as_json(json.loads(data) if data else None)
     if event.get("type") == "error":
         error = as_json(event.get("error"))
-        raise service_failure(as_text(error.get("type")), endpoint.safe(as_text(error.get("message"))))
+        raise service_error(as_text(error.get("type")), endpoint.safe(as_text(error.get("message"))))
     return event
 
 
@@ -174,17 +174,17 @@ def _told(error: Exception, endpoint: Endpoint) -> ModelError:
     match error:
         case anthropic.APIStatusError():
             detail = error.api_message or ("" if isinstance(error.body, dict) else error.response.reason_phrase)
-            return service_failure(
+            return service_error(
                 error.type, endpoint.safe(detail), status=error.status_code, headers=error.response.headers
             )
         case anthropic.APITimeoutError() | httpx2.TimeoutException():
-            return failure(ModelErrorKind.TIMEOUT)
+            return model_error(ModelErrorKind.TIMEOUT)
         case anthropic.APIConnectionError():
-            return failure(ModelErrorKind.CONNECTION, _text(error.__cause__ or error, endpoint))
+            return model_error(ModelErrorKind.CONNECTION, _text(error.__cause__ or error, endpoint))
         case httpx2.HTTPError() | UnicodeDecodeError() | json.JSONDecodeError():
-            return failure(ModelErrorKind.CUT_STREAM)
+            return model_error(ModelErrorKind.CUT_STREAM)
         case _:
-            return failure(ModelErrorKind.UNKNOWN, _text(error, endpoint))
+            return model_error(ModelErrorKind.UNKNOWN, _text(error, endpoint))
 
 
 def _text(error: BaseException, endpoint: Endpoint) -> str:

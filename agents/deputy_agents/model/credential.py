@@ -9,9 +9,9 @@ import anyio
 import anyio.to_thread
 
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
-from deputy_agents.model.check import check
 from deputy_agents.model.endpoint import Endpoint
-from deputy_agents.model.failure import failure
+from deputy_agents.model.endpoint_validation import check
+from deputy_agents.model.error_mapping import model_error
 
 COMMAND_TIMEOUT = 30.0
 """Seconds that a key command may take."""
@@ -26,7 +26,7 @@ class _Keyring(Protocol):
     def get_password(self, service_name: str, username: str) -> str | None: ...
 
 
-async def with_key(endpoint: Endpoint) -> Endpoint:
+async def resolve_credential(endpoint: Endpoint) -> Endpoint:
     """``endpoint`` with the key that it says where to get: what the user has set goes before the environment.
 
     Raises:
@@ -40,9 +40,9 @@ async def with_key(endpoint: Endpoint) -> Endpoint:
         endpoint = replace(endpoint, key=await _kept(), token=None)
     credential = endpoint.credential
     if not credential:
-        raise failure(ModelErrorKind.NOT_CONFIGURED)
+        raise model_error(ModelErrorKind.NOT_CONFIGURED)
     if not (credential.isascii() and credential.isprintable()):
-        raise failure(ModelErrorKind.AUTHENTICATION, "it has characters that cannot be sent")
+        raise model_error(ModelErrorKind.AUTHENTICATION, "it has characters that cannot be sent")
     return endpoint
 
 
@@ -90,6 +90,6 @@ def _ask_keyring() -> str | None:
 
 
 def _no_key(detail: str, action: str) -> ModelError:
-    error = failure(ModelErrorKind.NOT_CONFIGURED, detail)
+    error = model_error(ModelErrorKind.NOT_CONFIGURED, detail)
     error.action = action
     return error

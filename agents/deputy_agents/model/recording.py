@@ -75,7 +75,7 @@ class Recorder:
         self._agents: dict[str, int] = {}
         self._told: dict[str, ModelRequest] = {}
 
-    def of(self, model: Model) -> Model:
+    def wrap(self, model: Model) -> Model:
         """``model``, recorded."""
         return _Recorded(model, self)
 

@@ -103,11 +103,11 @@ class Editors:
         if editor in self._attached:
             self._attached.remove(editor)
 
-    def can(self, ability: Ability) -> bool:
+    def supports(self, ability: Ability) -> bool:
         """Whether some editor can tell that."""
         return any(ability in editor.abilities for editor in self._attached)
 
-    def able(self, ability: Ability) -> Editor:
+    def editor_for(self, ability: Ability) -> Editor:
         """The one that is asked: of several the first.
 
         Raises:

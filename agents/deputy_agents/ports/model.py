@@ -55,18 +55,18 @@ class RequestDelayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class RequestAccepted:
     """The service has taken the request: what it answers is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class UsageReported:
     """What the request has used by now. It counts when no :class:`Reply` follows, whose usage is the whole."""
 
     usage: Usage
 
 
-ModelEvent: TypeAlias = RequestDelayed | Begun | Used | TextPart | ThinkingPart | Reply
+ModelEvent: TypeAlias = RequestDelayed | RequestAccepted | UsageReported | TextPart | ThinkingPart | Reply
 
 
 class Model(Protocol):
@@ -74,7 +74,7 @@ class Model(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Yields parts as they come and, last, exactly one :class:`Reply` (``message.id`` is left empty). An adapter
-        that can tell yields :class:`Begun` first; :class:`RequestDelayed` comes from what stands between.
+        that can tell yields :class:`RequestAccepted` first; :class:`RequestDelayed` comes from what stands between.
 
         Raises:
             ModelError: the request failed; nothing else is raised for what a provider or a network does.

@@ -51,13 +51,13 @@ class OutputRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangesOver:
+class ChangesDropped:
     """The changes of these ids have not come about, or were taken back: they need not be kept."""
 
     change_ids: tuple[str, ...]
 
 
-Record: TypeAlias = HistoryRecord | FileChange | ChangesOver | OutputRecord
+Record: TypeAlias = HistoryRecord | FileChange | ChangesDropped | OutputRecord
 """What is stored beside the events, in the order in which it comes."""
 
 

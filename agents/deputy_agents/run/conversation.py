@@ -11,7 +11,15 @@ from deputy_agents.domain.event import MessageAdded, StatusChanged, UsageChanged
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
 from deputy_agents.domain.outcome import AgentStatus
-from deputy_agents.ports.model import ModelEvent, ModelRequest, RequestDelayed, TextPart, ThinkingPart, ToolSpec, Used
+from deputy_agents.ports.model import (
+    ModelEvent,
+    ModelRequest,
+    RequestDelayed,
+    TextPart,
+    ThinkingPart,
+    ToolSpec,
+    UsageReported,
+)
 from deputy_agents.run import context_window
 from deputy_agents.run.agent import Agent, Host, say
 from deputy_agents.text import clean
@@ -83,7 +91,7 @@ class Conversation:
         try:
             async with aclosing(host.model(agent).stream(request)) as events:
                 async for event in events:
-                    if isinstance(event, Used | Reply):
+                    if isinstance(event, UsageReported | Reply):
                         used = event.usage
                     if isinstance(event, Reply):
                         return event
@@ -144,7 +152,7 @@ class Conversation:
                 hear(event)
             case RequestDelayed(why):
                 say(self._host, self._agent, StatusChanged(AgentStatus.RUNNING, detail=why))
-            case Used(usage):
+            case UsageReported(usage):
                 self._unanswered = usage
             case Reply(usage=usage):
                 self._unanswered = usage

@@ -13,7 +13,7 @@ from deputy_agents.domain.file_change import FileChange
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.files.undo import Conflict, without
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.ports.store import ChangesOver
+from deputy_agents.ports.store import ChangesDropped
 
 MAX_CHARS = 64 * 1024 * 1024
 """Characters of texts that one session keeps; beyond it the oldest changes cannot be taken back any more."""
@@ -43,7 +43,7 @@ class ChangeTracker:
         """Around a change of a file. It is stored before it is made, so that no crash can come between; one that was
         refused is not kept, one that was cancelled may have been made."""
         self._add(change)
-        self._log.keep(change)
+        self._log.add_record(change)
         await self._log.flush()
         try:
             yield
@@ -71,7 +71,7 @@ class ChangeTracker:
     def _drop(self, changes: Sequence[FileChange]) -> None:
         self._kept = [change for change in self._kept if change not in changes]
         self._size = sum(map(_size, self._kept))
-        self._log.keep(ChangesOver(tuple(change.change_id for change in changes)))
+        self._log.add_record(ChangesDropped(tuple(change.change_id for change in changes)))
 
     async def revert(self, agent_ids: Collection[str], label: str) -> Reverted:
         """Takes back, file by file, what these agents have changed and nobody has changed since; edits of open

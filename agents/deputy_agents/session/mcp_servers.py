@@ -39,10 +39,10 @@ from deputy_agents.guidance.mcp_config import read_servers
 from deputy_agents.guidance.mcp_entry import EDITOR, SETTINGS, ServerEntry, Source
 from deputy_agents.guidance.workspace_settings import Written
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.mcp.connection import Connection
-from deputy_agents.mcp.prompt import ServerPrompt
-from deputy_agents.mcp.server_state import Offer, ServerState
-from deputy_agents.mcp.tool import ResourceTool, ServerTool
+from deputy_agents.mcp.catalog import McpCatalog, McpServerState
+from deputy_agents.mcp.connection import McpConnection
+from deputy_agents.mcp.prompt import McpPrompt
+from deputy_agents.mcp.tool import McpResourceTool, McpTool
 from deputy_agents.permission.decide import Decision, decide
 from deputy_agents.permission.inbox import PermissionOutcome
 from deputy_agents.run.agent import Agent, Host, say
@@ -90,12 +90,12 @@ def unknown(definitions: Iterable[Definition], servers: Collection[tuple[str, st
 @dataclass(slots=True)
 class _Server:
     entry: ServerEntry
-    state: ServerState = ServerState.NEW
+    state: McpServerState = McpServerState.NEW
     problem: str = ""
     known: bool = False
     """The user was asked about it, or has said themselves that it must not run, and need not be told."""
     decided: anyio.Event = field(default_factory=anyio.Event)
-    connection: Connection | None = None
+    connection: McpConnection | None = None
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
 
@@ -104,9 +104,9 @@ class ServerStatus:
     """A server as lists show it. ``problem`` says why it does not run."""
 
     entry: ServerEntry
-    state: ServerState
+    state: McpServerState
     problem: str
-    offer: Offer
+    catalog: McpCatalog
 
 
 class McpServers:
@@ -155,14 +155,14 @@ class McpServers:
         that are for all agents, or that are for those of ``definition`` alone."""
         mine = (s for _, s in sorted(self._servers.items()) if s.entry.source.definition == definition)
         running = [s.connection for s in mine if s.connection and s.state is not _FAILED]
-        reading = (ResourceTool(one) for one in running if one.offer.resources)
-        tools = (ServerTool(one, name, own) for one in running for name, own in one.offer.tools.items())
+        reading = (McpResourceTool(one) for one in running if one.catalog.resources)
+        tools = (McpTool(one, name, own) for one in running for name, own in one.catalog.tools.items())
         return {tool.spec.name: tool for tool in (*reading, *tools)}  # one of its own goes before
 
-    def prompts(self) -> Mapping[str, ServerPrompt]:
+    def prompts(self) -> Mapping[str, McpPrompt]:
         """Those of the servers that run for all agents, by the names by which people call them."""
         running = [s.connection for _, s in sorted(self._servers.items()) if s.connection and s.state is _READY]
-        found = (ServerPrompt(one, offered) for one in running for offered in one.offer.prompts)
+        found = (McpPrompt(one, offered) for one in running for offered in one.catalog.prompts)
         return {prompt.name: prompt for prompt in found}
 
     async def refresh(self) -> None:
@@ -188,7 +188,7 @@ class McpServers:
         with anyio.move_on_after(SILENCE):
             await _settled(started)
             return
-        waits_for(_listed([server for server in started if server.state is ServerState.STARTING]))
+        waits_for(_listed([server for server in started if server.state is McpServerState.STARTING]))
         await _settled(started)
 
     def ask(self, primary: Agent) -> None:
@@ -210,15 +210,15 @@ class McpServers:
 
     async def _start(self, servers: Sequence[_Server], primary: Agent) -> Sequence[_Server]:
         """Starts those that nobody has decided about and that may be started: these."""
-        new = [server for server in servers if server.state is ServerState.NEW]
+        new = [server for server in servers if server.state is McpServerState.NEW]
         for server in new:
             await self._consider(server, primary)
         return new
 
     def _ask_about(self, servers: Sequence[_Server], primary: Agent) -> None:
         for server in servers:
-            if server.state is ServerState.NEW:
-                server.state = ServerState.ASKED
+            if server.state is McpServerState.NEW:
+                server.state = McpServerState.ASKED
                 self._tasks.start_soon(self._ask, server, primary)
 
     # -- whether it may --------------------------------------------------------------------------------------------
@@ -231,11 +231,11 @@ class McpServers:
         decision = self._decision(server, primary)
         allowed: bool | None = decision.kind is DecisionKind.ALLOW
         if decision.kind is DecisionKind.ASK:
-            stored = partial(self._approvals.of, self._folder, server.entry)
+            stored = partial(self._approvals.get, self._folder, server.entry)
             allowed = await to_thread.run_sync(stored, abandon_on_cancel=True)
             if allowed is None and server.entry.source.own and decision.rule is None:
                 allowed = True
-        if server.state is not ServerState.NEW:
+        if server.state is not McpServerState.NEW:
             return  # another has looked meanwhile
         if allowed:
             self._run(server)
@@ -267,9 +267,9 @@ class McpServers:
             await self._answered(server, permission_request, resolution)
         if server.connection is not None:
             say(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
-            await server.connection.settled.wait()
+            await server.connection.start_finished.wait()
         status = _status(server)
-        done = CallStatus.COMPLETED if status.state is ServerState.READY else CallStatus.FAILED
+        done = CallStatus.COMPLETED if status.state is McpServerState.READY else CallStatus.FAILED
         say(self._host, primary, ToolCallUpdated(call_id, done, _outcome(status)))
 
     def _by_rule(self, server: _Server, primary: Agent) -> PermissionOutcome | None:
@@ -294,21 +294,21 @@ class McpServers:
             self._refuse(server, resolution.decision or _NOT_STARTED[resolution.by], known=True)
 
     def _refuse(self, server: _Server, why: str, *, known: bool) -> None:
-        server.state, server.problem, server.known = ServerState.REFUSED, why, known
+        server.state, server.problem, server.known = McpServerState.REFUSED, why, known
         server.decided.set()
 
     async def _keep(self, entry: ServerEntry, allowed: bool) -> None:
         try:
-            await to_thread.run_sync(self._approvals.keep, self._folder, entry, allowed)
+            await to_thread.run_sync(self._approvals.save, self._folder, entry, allowed)
         except OSError as error:
             logger.warning("the answer about MCP server %s is not kept: %s", entry.name, error)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def _run(self, server: _Server) -> None:
-        server.state = ServerState.STARTING
+        server.state = McpServerState.STARTING
         server.decided.set()
-        server.connection = Connection(server.entry, str(self._folder), partial(self._moved, server))
+        server.connection = McpConnection(server.entry, str(self._folder), partial(self._moved, server))
         self._tasks.start_soon(self._keep_running, server, server.connection.run)
 
     async def _keep_running(self, server: _Server, run: Callable[[], Awaitable[None]]) -> None:
@@ -321,7 +321,7 @@ class McpServers:
         self._changed()
 
 
-_FAILED, _READY = ServerState.FAILED, ServerState.READY
+_FAILED, _READY = McpServerState.FAILED, McpServerState.READY
 _OPTIONS = {
     OptionKind.ALLOW_ALWAYS: "Start it, now and later in this folder",
     OptionKind.ALLOW_ONCE: "Start it this time",
@@ -340,7 +340,7 @@ async def _settled(servers: Sequence[_Server]) -> None:
     with anyio.move_on_after(PATIENCE):
         for server in servers:
             if server.connection is not None:
-                await server.connection.settled.wait()
+                await server.connection.start_finished.wait()
 
 
 def _listed(servers: Sequence[_Server]) -> str:
@@ -349,23 +349,23 @@ def _listed(servers: Sequence[_Server]) -> str:
 
 
 def _status(server: _Server) -> ServerStatus:
-    offer = server.connection.offer if server.connection else Offer()
-    return ServerStatus(server.entry, server.state, server.problem, offer)
+    catalog = server.connection.catalog if server.connection else McpCatalog()
+    return ServerStatus(server.entry, server.state, server.problem, catalog)
 
 
 def _faults(server: _Server) -> Iterator[str]:
-    if server.state in (_FAILED, ServerState.REFUSED) and not server.known:
+    if server.state in (_FAILED, McpServerState.REFUSED) and not server.known:
         yield _outcome(_status(server))
     elif server.connection is not None:
-        yield from (f"MCP server {server.entry.name}: {reason}." for reason in server.connection.offer.left_out)
+        yield from (f"MCP server {server.entry.name}: {reason}." for reason in server.connection.catalog.left_out)
 
 
 _PLACES = {SETTINGS: "your settings", EDITOR: "your editor"}
 
 
 def _outcome(status: ServerStatus) -> str:
-    if status.state is ServerState.READY:
-        count = len(status.offer.tools)
+    if status.state is McpServerState.READY:
+        count = len(status.catalog.tools)
         return f"The MCP server {status.entry.name} runs; it has {count} tool{'' if count == 1 else 's'}."
     return f"The MCP server {status.entry.name} does not run: {status.problem.rstrip('.')}."
 

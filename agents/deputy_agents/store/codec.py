@@ -24,7 +24,7 @@ Redact: TypeAlias = Callable[[object], object]
 """Takes secrets out of a JSON value."""
 
 
-def as_it_is(value: object) -> object:
+def no_redaction(value: object) -> object:
     """Takes nothing out."""
     return value
 
@@ -74,7 +74,7 @@ def event_type(body: object) -> str | None:
     return _NAMES.get(cast("type[ev.Durable]", type(body)))
 
 
-def encode_event(body: object, redact: Redact = as_it_is) -> str:
+def encode_event(body: object, redact: Redact = no_redaction) -> str:
     """``body`` as JSON of at most :data:`MAX_EVENT` bytes."""
     stored = _json(body, redact)
     if len(stored) <= MAX_EVENT:
@@ -101,7 +101,7 @@ def decode_event(name: str, stored: str) -> ev.Body:
         return ev.Unknown(name)
 
 
-def encode_message(message: msg.Message, redact: Redact = as_it_is) -> str:
+def encode_message(message: msg.Message, redact: Redact = no_redaction) -> str:
     head = to_json({"role": message.role, "id": message.id}).decode()
     blocks = ",".join(_json(block, _sparing(block, redact)).decode() for block in message.content)
     return f'{head[:-1]},"content":[{blocks}]}}'
@@ -150,13 +150,13 @@ def _adapter(kind: type[object]) -> TypeAdapter[Any]:
 
 def _sparing(block: msg.Block, redact: Redact) -> Redact:
     """A signed thought is sent back as it came or not at all, and a picture is no text."""
-    return as_it_is if isinstance(block, msg.Thinking | msg.Image) else redact
+    return no_redaction if isinstance(block, msg.Thinking | msg.Image) else redact
 
 
 def _json(value: object, redact: Redact) -> bytes:
     adapter = _adapter(type(value))
     try:
-        if redact is as_it_is and type(value) not in STORED_FIELDS:
+        if redact is no_redaction and type(value) not in STORED_FIELDS:
             return adapter.dump_json(value)
         return to_json(redact(_stored(type(value), adapter.dump_python(value, mode="json"))))
     except PydanticSerializationError:

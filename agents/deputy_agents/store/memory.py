@@ -8,7 +8,7 @@ from deputy_agents.domain.event import AgentFinished, AgentStarted, Event
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.domain.message import Message
 from deputy_agents.ports.store import (
-    ChangesOver,
+    ChangesDropped,
     Claim,
     HistoryRecord,
     OutputRecord,
@@ -40,7 +40,7 @@ class _Kept:
                 self.history.setdefault(agent_id, []).append(message)
             case FileChange(change_id):
                 self.changes[change_id] = record
-            case ChangesOver(change_ids):
+            case ChangesDropped(change_ids):
                 for change_id in change_ids:
                     self.changes.pop(change_id, None)
             case OutputRecord(agent_id, tool_call_id, text):

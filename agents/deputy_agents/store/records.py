@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 
 from deputy_agents.domain.file_change import FileChange
-from deputy_agents.ports.store import ChangesOver, HistoryRecord, OutputRecord, Record
+from deputy_agents.ports.store import ChangesDropped, HistoryRecord, OutputRecord, Record
 from deputy_agents.store import codec
 from deputy_agents.store.codec import Redact
 
@@ -30,7 +30,7 @@ def write(connection: sqlite3.Connection, key: int, record: Record, redact: Reda
             connection.execute(sql, (key, agent_id, codec.encode_message(message, redact)))
         case FileChange():
             _write_change(connection, key, record, redact)
-        case ChangesOver(change_ids):
+        case ChangesDropped(change_ids):
             sql = "DELETE FROM changes WHERE session = ? AND change_id = ?"
             connection.executemany(sql, ((key, change_id) for change_id in change_ids))
         case OutputRecord(agent_id, tool_call_id, text):

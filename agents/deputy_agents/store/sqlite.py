@@ -26,7 +26,7 @@ from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.ports.store import Claim, Record, SessionPage, SessionQuery, SessionRecord
 from deputy_agents.store import codec
 from deputy_agents.store import records as kept
-from deputy_agents.store.codec import Redact, as_it_is
+from deputy_agents.store.codec import Redact, no_redaction
 from deputy_agents.store.owners import Owners
 from deputy_agents.store.paging import Child, Family, child_row, page, start
 from deputy_agents.store.schema import migrate
@@ -56,7 +56,7 @@ class SqliteStore:
         self._writer = Writer(partial(_connect, path))
 
     @classmethod
-    def open(cls, folder: Path, redact: Redact = as_it_is) -> "SqliteStore":
+    def open(cls, folder: Path, redact: Redact = no_redaction) -> "SqliteStore":
         """The store in ``folder``, which is made if it is not there; both are for their owner alone. ``redact`` takes
         secrets out of what is stored. Reads and writes files: call it from a thread.
 

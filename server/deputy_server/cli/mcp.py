@@ -47,7 +47,7 @@ def list_servers(
     Examples: `deputy mcp list` · `deputy mcp list --start --json`
     """
     servers, approvals = _servers(settings), _approvals()
-    rows = [_row(entry, approvals.of(_folder(), entry), start=start) for entry in servers]
+    rows = [_row(entry, approvals.get(_folder(), entry), start=start) for entry in servers]
     if start:
         _try(servers, rows, None if as_json else _show)
     elif not as_json:
@@ -179,7 +179,7 @@ def _named(name: str, settings: Path | None) -> "list[ServerEntry]":
 
 def _keep(entry: "ServerEntry", allowed: bool | None) -> None:
     try:
-        _approvals().keep(_folder(), entry, allowed)
+        _approvals().save(_folder(), entry, allowed)
     except OSError as error:
         typer.echo(f"The answer cannot be kept: {error}", err=True)
         raise typer.Exit(1) from None

@@ -1,4 +1,4 @@
-"""What holds in a session, and how a prompt can go on, as the wire has it."""
+"""Instructions, skills, commands, MCP servers and prompt completions."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from deputy_protocol import context as wire
 from deputy_server.convert.uris import uri_of
 
 
-def listed(session: Session) -> wire.ContextListResult:
-    """What holds in the folder of ``session``."""
+def context_to_wire(session: Session) -> wire.ContextListResult:
+    """Everything that applies in the folder of ``session``."""
     library, cwd = session.library, Path(session.record.cwd)
     return wire.ContextListResult(
         instructions=tuple(
@@ -35,29 +35,29 @@ def listed(session: Session) -> wire.ContextListResult:
             )
             for command in library.commands.values()
         ),
-        servers=tuple(map(_server, session.servers.list())),
+        servers=tuple(map(_server_to_wire, session.servers.list())),
         problems=tuple(
-            wire.ContextProblem(uri=uri_of(_file(problem, cwd)), line=problem.line, reason=problem.reason)
+            wire.ContextProblem(uri=uri_of(_problem_path(problem, cwd)), line=problem.line, reason=problem.reason)
             for problem in (*library.problems, *session.servers.problems)
         ),
     )
 
 
-def _server(status: ServerStatus) -> wire.McpServerInfo:
-    entry, offer = status.entry, status.offer
+def _server_to_wire(status: ServerStatus) -> wire.McpServerInfo:
+    entry, catalog = status.entry, status.catalog
     return wire.McpServerInfo(
         name=entry.name,
         uri=uri_of(entry.source.place) if entry.source.is_file else None,
         starts=visible(entry.line),
         state=wire.McpServerState(status.state.value),
         problem=status.problem or None,
-        tools=tuple(f"mcp__{entry.name}__{name}" for name in offer.tools),
-        resources=offer.resources,
-        prompts=tuple(one.name for one in offer.prompts),
+        tools=tuple(f"mcp__{entry.name}__{name}" for name in catalog.tools),
+        resources=catalog.resources,
+        prompts=tuple(one.name for one in catalog.prompts),
     )
 
 
-def completions(found: Completions) -> wire.CompleteResult:
+def completions_to_wire(found: Completions) -> wire.CompleteResult:
     return wire.CompleteResult(
         replace=found.replace,
         items=tuple(
@@ -66,6 +66,6 @@ def completions(found: Completions) -> wire.CompleteResult:
     )
 
 
-def _file(problem: Problem, cwd: Path) -> str:
-    """The file with the problem; what is wrong with what is no file is told of the folder that they hold in."""
+def _problem_path(problem: Problem, cwd: Path) -> str:
+    """The file with the problem, or ``cwd`` for a problem of the settings or of the editor's MCP servers."""
     return str(cwd) if problem.file in (SETTINGS, EDITOR) else problem.file

@@ -202,7 +202,7 @@ async def _chatter(logging: Logging) -> None:
 async def test_history_is_committed_with_the_events_around_it() -> None:
     async with logging() as w:
         message = Message("user", (Text("hello"),), "m1")
-        w.log.keep(HistoryRecord("a", message))
+        w.log.add_record(HistoryRecord("a", message))
         w.say("hello")
         await flush(w)
         assert (w.store.commits, await w.store.history("s", "a")) == (1, [message])

@@ -124,12 +124,12 @@ def test_answers_are_kept_for_one_folder_and_one_command_line_in_a_file_for_its_
     path = tmp_path / "state" / "mcp.json"
     entry, other = ServerEntry("a", "s", "x", ("-1",)), ServerEntry("a", "s", "x", ("-2",))
     folder = tmp_path / "w"
-    Approvals(path).keep(folder, entry, True)
+    Approvals(path).save(folder, entry, True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = Approvals(path)
-    assert (kept.of(folder, entry), kept.of(folder, other), kept.of(tmp_path, entry)) == (True, None, None)
-    kept.keep(folder, entry, None)
-    assert Approvals(path).of(folder, entry) is None
+    assert (kept.get(folder, entry), kept.get(folder, other), kept.get(tmp_path, entry)) == (True, None, None)
+    kept.save(folder, entry, None)
+    assert Approvals(path).get(folder, entry) is None
 
 
 _KEEPING = """
@@ -141,7 +141,7 @@ path, mine = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 input()
 for n in range(10):
-    Approvals(path).keep(Path("/w"), ServerEntry(f"{mine}-{n}", Source("s", {}), "x"), True)
+    Approvals(path).save(Path("/w"), ServerEntry(f"{mine}-{n}", Source("s", {}), "x"), True)
 """
 
 
@@ -158,7 +158,7 @@ def test_answers_that_are_given_at_the_same_time_are_all_kept(tmp_path: Path) ->
     kept = Approvals(path)
     entries = [ServerEntry(f"t-{n}", Source("s", {}), "x") for n in range(10)]
     with ThreadPoolExecutor(10) as threads:
-        list(threads.map(lambda entry: kept.keep(Path("/w"), entry, True), entries))
+        list(threads.map(lambda entry: kept.save(Path("/w"), entry, True), entries))
     for other in others:
         other.communicate(timeout=60)
     assert [other.returncode for other in others] == [0, 0]
@@ -169,4 +169,4 @@ def test_answers_that_are_given_at_the_same_time_are_all_kept(tmp_path: Path) ->
 def test_answers_that_cannot_be_read_are_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(text)
-    assert Approvals(path).of(Path("/w"), ServerEntry("a", "s", "x")) is None
+    assert Approvals(path).get(Path("/w"), ServerEntry("a", "s", "x")) is None

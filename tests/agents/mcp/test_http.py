@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deputy_agents.mcp.server_state import ServerState
+from deputy_agents.mcp.catalog import McpServerState
 from deputy_agents.model.scripted import say
 from tests.agents.session.test_mcp_servers import prompt, starting, state
 from tests.support.commands import until
@@ -82,7 +82,7 @@ async def test_a_server_that_rejects_is_told_with_its_status(workspace: Path) ->
         name_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:
             await prompt(c)
-            await until(lambda: state(c) is ServerState.FAILED)
+            await until(lambda: state(c) is McpServerState.FAILED)
             assert "HTTP 401 Unauthorized" in str(c.session.problems[-1])
 
 
@@ -91,5 +91,5 @@ async def test_a_server_is_told_when_the_session_ends(workspace: Path) -> None:
         name_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:
             await prompt(c)
-            await until(lambda: state(c) is ServerState.READY)
+            await until(lambda: state(c) is McpServerState.READY)
         assert heard == [("DELETE", "s-1")]

@@ -24,7 +24,15 @@ from deputy_agents.domain.message import (
 )
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import Endpoint
-from deputy_agents.ports.model import Begun, ModelEvent, ModelRequest, TextPart, ThinkingPart, ToolSpec, Used
+from deputy_agents.ports.model import (
+    ModelEvent,
+    ModelRequest,
+    RequestAccepted,
+    TextPart,
+    ThinkingPart,
+    ToolSpec,
+    UsageReported,
+)
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.model_replies import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
 
@@ -78,7 +86,7 @@ async def test_text_comes_in_parts_and_then_whole() -> None:
         events = await collect(model)
     reply = Reply(Message("assistant", (Text("Hello there"),)), StopReason.END_TURN, Usage(10, 5))
     told = [TextPart("Hell"), TextPart("o th"), TextPart("ere")]
-    assert events == [Begun(), Used(Usage(10, 1)), *told, Used(reply.usage), reply]
+    assert events == [RequestAccepted(), UsageReported(Usage(10, 1)), *told, UsageReported(reply.usage), reply]
     assert api.violations == []
 
 
@@ -510,7 +518,7 @@ async def test_cancelling_closes_the_connection(play: Play) -> None:
 async def test_closing_the_iterator_closes_the_connection() -> None:
     async with served(lambda body, n: say("x" * 10, piece=1, fault=Fault.STALL), idle_timeout=60) as (model, api):
         events = model.stream(request())
-        assert [type(await anext(events)) for _ in range(3)] == [Begun, Used, TextPart]
+        assert [type(await anext(events)) for _ in range(3)] == [RequestAccepted, UsageReported, TextPart]
         await events.aclose()
         await api.until(lambda: api.requests[0].left_early)
 

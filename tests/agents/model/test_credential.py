@@ -13,7 +13,7 @@ from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.message import Message, Reply, Text
 from deputy_agents.model import credential
 from deputy_agents.model.anthropic import AnthropicModel
-from deputy_agents.model.credential import with_key
+from deputy_agents.model.credential import resolve_credential
 from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
 from deputy_agents.ports.model import ModelRequest
 from tests.support.messages_api import messages_api
@@ -28,14 +28,14 @@ def printing(code: str) -> tuple[str, ...]:
 
 async def refused(endpoint: Endpoint) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        await with_key(endpoint)
+        await resolve_credential(endpoint)
     return caught.value
 
 
 @pytest.mark.asyncio
 async def test_a_command_goes_before_the_environment_and_its_output_is_stripped() -> None:
     api = ApiSettings(key_command=printing("print('  sk-printed  ')"))
-    endpoint = await with_key(endpoint_of({"ANTHROPIC_API_KEY": "sk-env", "ANTHROPIC_AUTH_TOKEN": "t"}, api))
+    endpoint = await resolve_credential(endpoint_of({"ANTHROPIC_API_KEY": "sk-env", "ANTHROPIC_AUTH_TOKEN": "t"}, api))
     assert endpoint.credential == "sk-printed"
 
 
@@ -95,7 +95,7 @@ async def test_the_keyring_is_asked_for_the_entry_of_deputy_and_goes_before_the_
     keep: Callable[[Callable[[str, str], str | None]], None],
 ) -> None:
     keep(lambda service, account: f"sk-{service}-{account}\n")
-    assert (await with_key(Endpoint(key="env", keyring=True))).credential == "sk-deputy-api-key"
+    assert (await resolve_credential(Endpoint(key="env", keyring=True))).credential == "sk-deputy-api-key"
 
 
 @pytest.mark.asyncio

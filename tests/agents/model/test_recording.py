@@ -13,7 +13,7 @@ from deputy_agents.domain.errors import InvalidRequest, ModelError, ModelErrorKi
 from deputy_agents.domain.event import MessageAdded, MessageDelta, ToolCallStarted
 from deputy_agents.domain.message import Message, Reply, StopReason, Text, Usage
 from deputy_agents.domain.turn import TurnResult
-from deputy_agents.model.failure import failure
+from deputy_agents.model.error_mapping import model_error
 from deputy_agents.model.recording import Recorder, Replay, replay
 from deputy_agents.model.scripted import ScriptedModel, call, say
 from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart
@@ -33,7 +33,7 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 async def recorded(path: Path, answer: object, redactor: Redactor = PLAIN) -> None:
     recorder = Recorder(path, redactor)
-    model = recorder.of(ScriptedModel(lambda _: answer))  # type: ignore[arg-type, return-value]
+    model = recorder.wrap(ScriptedModel(lambda _: answer))  # type: ignore[arg-type, return-value]
     _ = [event async for event in model.stream(ModelRequest("m", "Be brief.", (Message("user", (Text("hi"),)),)))]
     recorder.close()
 
@@ -43,14 +43,14 @@ async def test_a_session_with_children_plays_again_as_it_was(workspace: Path, tm
     (workspace / "a.txt").write_text("hello\n")
     path = tmp_path / "session.jsonl"
     cast = Cast(
-        [delegate("first", "second"), failure(ModelErrorKind.SERVER), say("all done", usage=Usage(9, 3))],
+        [delegate("first", "second"), model_error(ModelErrorKind.SERVER), say("all done", usage=Usage(9, 3))],
         {
             "first": [call("read_file", path="a.txt"), [TextPart("on"), TextPart("e"), say("one")]],
             "second": [say("two")],
         },
     )
     recorder = Recorder(path, PLAIN)
-    async with core(workspace, cast, wrap=recorder.of, clock=StillClock()) as c:
+    async with core(workspace, cast, wrap=recorder.wrap, clock=StillClock()) as c:
         before = await _watched(c)
     recorder.close()
     again = await replayed(path)
@@ -80,7 +80,7 @@ async def test_what_was_cancelled_is_cancelled_again(workspace: Path, tmp_path: 
     path = tmp_path / "session.jsonl"
     pause = Pause(say("never"), [TextPart("half an ans")])
     recorder = Recorder(path, PLAIN)
-    async with core(workspace, Cast([pause]), wrap=recorder.of) as c:
+    async with core(workspace, Cast([pause]), wrap=recorder.wrap) as c:
         turn = c.start()
         async with asyncio.timeout(BOUND):
             await pause.asked.wait()
@@ -103,7 +103,7 @@ async def test_a_line_holds_what_is_new_in_a_request(workspace: Path, tmp_path: 
     path = tmp_path / "session.jsonl"
     recorder = Recorder(path, PLAIN)
     cast = Cast([call("list_dir", path="."), say("ok")])
-    async with core(workspace, cast, wrap=recorder.of) as c:
+    async with core(workspace, cast, wrap=recorder.wrap) as c:
         await c.turn("look")
     recorder.close()
     first, second = lines(path)

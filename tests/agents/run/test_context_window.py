@@ -13,7 +13,7 @@ from deputy_agents.domain.event import MessageAdded, StatusChanged
 from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
 from deputy_agents.domain.model_card import ModelCard, ModelCards, Price
 from deputy_agents.domain.settings import Settings
-from deputy_agents.model.failure import failure
+from deputy_agents.model.error_mapping import model_error
 from deputy_agents.model.scripted import Scripted, call, say
 from deputy_agents.ports.model import ModelRequest
 from deputy_agents.run import context_window
@@ -196,8 +196,8 @@ async def test_reasoning_from_before_the_cut_is_not_sent_and_that_from_after_it_
 @pytest.mark.parametrize(
     "summary",
     [
-        failure(ModelErrorKind.CONTEXT_WINDOW),
-        failure(ModelErrorKind.INVALID_REQUEST),
+        model_error(ModelErrorKind.CONTEXT_WINDOW),
+        model_error(ModelErrorKind.INVALID_REQUEST),
         say("I must not.", StopReason.REFUSAL),
         call("read_file", path="long.txt"),
     ],
@@ -216,7 +216,7 @@ async def test_without_a_summary_of_the_models_what_is_known_is_kept(
 @pytest.mark.requirement("X19")
 @pytest.mark.asyncio
 async def test_a_summary_that_fails_for_now_is_tried_again_like_any_request(long_file: Path) -> None:
-    left = [failure(ModelErrorKind.OVERLOADED), failure(ModelErrorKind.CUT_STREAM)]
+    left = [model_error(ModelErrorKind.OVERLOADED), model_error(ModelErrorKind.CUT_STREAM)]
     reader = Reader(9, say("Summed up."))
 
     def script(request: ModelRequest) -> Scripted:
@@ -233,7 +233,7 @@ async def test_a_summary_that_fails_for_now_is_tried_again_like_any_request(long
 @pytest.mark.requirement("X19")
 @pytest.mark.asyncio
 async def test_a_request_that_the_service_finds_too_long_is_cut_and_sent_again(workspace: Path) -> None:
-    refused = [failure(ModelErrorKind.CONTEXT_WINDOW)]
+    refused = [model_error(ModelErrorKind.CONTEXT_WINDOW)]
 
     def script(request: ModelRequest) -> Scripted:
         if is_summary(request):
@@ -251,7 +251,7 @@ async def test_a_request_that_the_service_finds_too_long_is_cut_and_sent_again(w
 
 @pytest.mark.asyncio
 async def test_a_conversation_that_cannot_be_cut_fails_as_the_service_said(workspace: Path) -> None:
-    async with core(workspace, Cast([failure(ModelErrorKind.CONTEXT_WINDOW)])) as c:
+    async with core(workspace, Cast([model_error(ModelErrorKind.CONTEXT_WINDOW)])) as c:
         outcome = await c.turn("A single prompt.")
         assert outcome.error is not None
         assert outcome.error.kind == "context_window"

@@ -33,7 +33,7 @@ from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.settings import RetrySettings, Settings
 from deputy_agents.events.event_log import RETRY
 from deputy_agents.model.scripted import Script, call, calls, say, use
-from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart, Used
+from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart, UsageReported
 from deputy_agents.ports.store import Record, SessionRecord
 from deputy_agents.run.driver import Driver
 from deputy_agents.store.memory import MemoryStore
@@ -92,10 +92,10 @@ async def test_a_failed_request_is_repeated_and_its_text_is_shown_once(workspace
 @pytest.mark.asyncio
 async def test_what_failed_and_cancelled_requests_have_used_counts(workspace: Path) -> None:
     async def broken() -> AsyncGenerator[ModelEvent]:
-        yield Used(Usage(100, 1))
+        yield UsageReported(Usage(100, 1))
         raise BUSY
 
-    pause = Pause(say("never"), [Used(Usage(10, 1)), Used(Usage(10, 5)), TextPart("so far")])
+    pause = Pause(say("never"), [UsageReported(Usage(10, 1)), UsageReported(Usage(10, 5)), TextPart("so far")])
     async with core(workspace, Cast([lambda _: broken(), pause, say("ok")]), clock=StillClock()) as c:
         turn = c.start()
         await pause.asked.wait()

@@ -22,7 +22,7 @@ from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings
 from deputy_agents.mcp import connection
-from deputy_agents.mcp.server_state import ServerState
+from deputy_agents.mcp.catalog import McpServerState
 from deputy_agents.model.scripted import calls, say, use
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_agents.session import prompt_acceptor
@@ -74,10 +74,10 @@ async def running(project: Path, lines: list[Line], person: Person | None = None
 
 async def ready(c: Core) -> None:
     """Returns when the server runs; on a busy machine that takes long."""
-    await until(lambda: state(c) is ServerState.READY, 2 * BOUND)
+    await until(lambda: state(c) is McpServerState.READY, 2 * BOUND)
 
 
-def state(c: Core) -> ServerState | None:
+def state(c: Core) -> McpServerState | None:
     return next((one.state for one in c.session.servers.list()), None)
 
 
@@ -99,8 +99,8 @@ async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_w
         assert "TOOLS_TOKEN=${MY_TOKEN:-hush-hush-hush}" in asked.command
         assert "It gets to see MY_TOKEN of your environment." in ((await c.permission_request()).reason or "")
         (server,) = c.session.servers.list()
-        assert {"echo", "crash"} <= server.offer.tools.keys()
-        assert (server.offer.resources, [one.name for one in server.offer.prompts]) == (
+        assert {"echo", "crash"} <= server.catalog.tools.keys()
+        assert (server.catalog.resources, [one.name for one in server.catalog.prompts]) == (
             ("notes://today",),
             ["review", "explain", "ponder"],
         )
@@ -110,7 +110,7 @@ async def test_a_yes_to_another_command_line_than_the_one_that_was_asked_about_s
     person = Person(Selected("allow_once", input={"server": "tools", "starts": "echo", "named_in": "here"}))
     async with core(project, Cast([say("hello")]), person) as c:
         await prompt(c)
-        await until(lambda: state(c) is ServerState.REFUSED)
+        await until(lambda: state(c) is McpServerState.REFUSED)
         assert "cannot be changed by the answer" in str(c.session.problems[-1])
 
 
@@ -170,7 +170,7 @@ async def test_rules_name_a_tool_or_all_of_a_server(project: Path, rule: str) ->
 async def test_without_a_yes_no_server_is_started(project: Path, answer: PermissionAnswer) -> None:
     async with core(project, Cast([say("hello"), say("hello")]), Person(answer)) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is ServerState.REFUSED)
+        await c.until(lambda: state(c) is McpServerState.REFUSED)
         await prompt(c)
         assert not any(tool.name.startswith("mcp__") for tool in c.requests()[-1].tools)
         assert len(c.bodies(PermissionResolved)) == 1
@@ -188,7 +188,7 @@ async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line
         await session.refresh()
         c.model.script = Cast([say("hello")])
         await (await session.prompt([Text("go")])).result()
-        await until(lambda: session.servers.list()[0].state is ServerState.READY, 2 * BOUND)
+        await until(lambda: session.servers.list()[0].state is McpServerState.READY, 2 * BOUND)
 
     async with core(project, Cast([say("hello")]), person) as c:
         await prompt(c)
@@ -240,7 +240,7 @@ async def test_rules_about_starting_servers_hold_for_the_users_own_too(project: 
     person = Person(DENY)
     async with core(project, Cast([say("hello")]), person, settings=settings) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is ServerState.REFUSED)
+        await c.until(lambda: state(c) is McpServerState.REFUSED)
         assert len(person.asked) == (effect is DecisionKind.ASK)
         problems = [one.reason for one in c.session.problems]
         denied = ["The MCP server tools does not run: The rule mcp denies it."]
@@ -441,7 +441,7 @@ async def test_errors_and_images_reach_the_model_much_is_cut_and_secrets_are_tak
 async def test_new_tools_of_a_server_are_offered(project: Path) -> None:
     async with running(project, [call("grow"), say("done"), call("grown"), say("done")]) as c:
         await prompt(c)
-        await until(lambda: "grown" in c.session.servers.list()[0].offer.tools)
+        await until(lambda: "grown" in c.session.servers.list()[0].catalog.tools)
         await prompt(c)
         assert told(c) == "grown"
 
@@ -452,7 +452,7 @@ async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_a
     name_servers(workspace, tools=tools_server("odd_mcp_server"))
     lines = [call("we-ird", text="hi"), say("done"), call("echo", text="garble"), say("done")]
     async with running(workspace, lines) as c:
-        assert list(c.session.servers.list()[0].offer.tools) == ["echo", "dot-ted", "a-b", "we-ird"]
+        assert list(c.session.servers.list()[0].catalog.tools) == ["echo", "dot-ted", "a-b", "we-ird"]
         await prompt(c)
         assert told(c) == "we ird said hi"
         assert [one.reason.removeprefix("MCP server tools: the tool ") for one in c.session.problems] == [
@@ -477,7 +477,7 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
     )
     async with core(workspace, Cast([say("hello")]), Person()) as c:
         await prompt(c)
-        await c.until(lambda: all(one.state is ServerState.FAILED for one in c.session.servers.list()))
+        await c.until(lambda: all(one.state is McpServerState.FAILED for one in c.session.servers.list()))
         problems = [one.problem for one in c.session.servers.list()]
         assert problems[0] == "it has ended: no-such-program: No such file or directory"
         assert [one.reason for one in c.session.problems][:1] == [f"The MCP server none does not run: {problems[0]}."]

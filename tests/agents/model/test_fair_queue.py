@@ -11,13 +11,13 @@ from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.event import StatusChanged
 from deputy_agents.domain.message import Message, Reply, Text
 from deputy_agents.domain.settings import AgentSettings, RetrySettings, Settings
-from deputy_agents.model import limited_model
-from deputy_agents.model.choose import Models
+from deputy_agents.model import fair_queue
 from deputy_agents.model.endpoint import ApiSettings
-from deputy_agents.model.failure import failure
-from deputy_agents.model.limited_model import FairQueue, Limited
+from deputy_agents.model.error_mapping import model_error
+from deputy_agents.model.factory import Models
+from deputy_agents.model.fair_queue import FairQueue, QueuedModel
 from deputy_agents.model.scripted import ScriptedModel, say
-from deputy_agents.ports.model import Begun, ModelEvent, ModelRequest, RequestDelayed, TextPart
+from deputy_agents.ports.model import ModelEvent, ModelRequest, RequestAccepted, RequestDelayed, TextPart
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.memory import MemoryStore
 from tests.support import model_replies
@@ -32,24 +32,24 @@ def request(session_id: str = "s", depth: int = 1) -> ModelRequest:
     return ModelRequest("m", "", (Message("user", (Text("hi"),)),), session_id=session_id, depth=depth)
 
 
-async def events(model: Limited) -> list[ModelEvent]:
+async def events(model: QueuedModel) -> list[ModelEvent]:
     async with aclosing(model.stream(request())) as stream:
         return [event async for event in stream]
 
 
 @pytest.fixture
 def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limited_model, "QUIET", 0)
+    monkeypatch.setattr(fair_queue, "QUIET", 0)
 
 
 @pytest.mark.asyncio
 async def test_a_request_that_need_not_wait_is_passed_on_as_it_is() -> None:
     async def stream(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        yield Begun()
+        yield RequestAccepted()
         yield TextPart("a")
         yield say("a")
 
-    answer = await events(Limited(ScriptedModel(stream), FairQueue()))
+    answer = await events(QueuedModel(ScriptedModel(stream), FairQueue()))
     assert [type(event) for event in answer] == [TextPart, Reply]
 
 
@@ -57,8 +57,8 @@ async def test_a_request_that_need_not_wait_is_passed_on_as_it_is() -> None:
 @pytest.mark.asyncio
 @pytest.mark.usefixtures("told_at_once")
 async def test_a_pause_is_shared_told_and_over_by_itself() -> None:
-    failures = [failure(ModelErrorKind.RATE_LIMITED, retry_after=0.05)]
-    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue(SOON))
+    failures = [model_error(ModelErrorKind.RATE_LIMITED, retry_after=0.05)]
+    model = QueuedModel(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue(SOON))
     with pytest.raises(ModelError) as caught:
         await events(model)
     assert caught.value.retry_after == pytest.approx(0.05, abs=0.01)  # pyright: ignore[reportUnknownMemberType]
@@ -75,8 +75,8 @@ def _raise(error: ModelError) -> Reply:
 
 @pytest.mark.asyncio
 async def test_other_failures_pause_nobody() -> None:
-    failures = [failure(kind) for kind in ModelErrorKind if kind.value not in ("rate_limited", "overloaded")]
-    model = Limited(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue())
+    failures = [model_error(kind) for kind in ModelErrorKind if kind.value not in ("rate_limited", "overloaded")]
+    model = QueuedModel(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue())
     while failures:
         with pytest.raises(ModelError):
             await events(model)
@@ -97,7 +97,7 @@ async def test_a_cancelled_wait_leaves_the_line_and_a_cancelled_request_makes_ro
         await gate.wait()
         yield say("ok")
 
-    model = Limited(ScriptedModel(stream), turns)
+    model = QueuedModel(ScriptedModel(stream), turns)
     async with asyncio.timeout(10):
         under_way = asyncio.create_task(events(model))
         await asked.wait()
@@ -165,12 +165,12 @@ async def test_32_children_at_a_server_that_takes_4_all_finish_without_a_storm(t
 async def test_an_agent_that_waits_in_a_pause_says_so_spends_no_attempt_and_can_be_cancelled(tmp_path: Path) -> None:
     turns = FairQueue()
     scripted = ScriptedModel(lambda _: say("never"))
-    limited_model = Limited(scripted, turns)
+    fair_queue = QueuedModel(scripted, turns)
     ahead = turns.join(request("other"))
     turns.refuse(ahead, 100.0)
     async with asyncio.timeout(20):
         settings, store = Settings(model="m"), MemoryStore()
-        async with Runtime(settings=settings, store=store, models=lambda _: limited_model) as runtime:
+        async with Runtime(settings=settings, store=store, models=lambda _: fair_queue) as runtime:
             session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
             told = session.subscribe(0)
             turn = session.start_turn([Text("go")])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deputy_agents.mcp.server_state import Offer, OfferedPrompt
+from deputy_agents.mcp.catalog import McpCatalog, PromptInfo
 from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import clean, cut, visible
 
@@ -32,7 +32,7 @@ _NOT_AT_TOP = ("oneOf", "allOf", "anyOf")
 """What model services refuse in a schema at its top; the server still judges by it."""
 
 
-async def offer_of(client: "Client", wrong: Iterable[str] = ()) -> Offer:
+async def offer_of(client: "Client", wrong: Iterable[str] = ()) -> McpCatalog:
     """What the server says that it has. Resources and prompts that cannot be listed are none. ``wrong`` is what there
     is to tell, once they are listed, of tools that are not among them."""
     listed = await _pages(client.list_tools, lambda page: page.tools, MAX_TOOLS)
@@ -40,7 +40,7 @@ async def offer_of(client: "Client", wrong: Iterable[str] = ()) -> Offer:
     resources = await _perhaps(can.resources, client.list_resources, lambda page: page.resources)
     prompts = await _perhaps(can.prompts, client.list_prompts, lambda page: page.prompts)
     tools, left_out = _named(listed)
-    return Offer(
+    return McpCatalog(
         tools,
         tuple(cut(visible(str(resource.uri)), 500) for resource in resources),
         tuple(_prompt(one) for one in prompts if _CALLABLE.fullmatch(one.name)),
@@ -48,9 +48,9 @@ async def offer_of(client: "Client", wrong: Iterable[str] = ()) -> Offer:
     )
 
 
-def _prompt(prompt: "Prompt") -> OfferedPrompt:
+def _prompt(prompt: "Prompt") -> PromptInfo:
     arguments = {visible(one.name): bool(one.required) for one in prompt.arguments or []}
-    return OfferedPrompt(prompt.name, cut(" ".join(clean(prompt.description or "").split()), 200), arguments)
+    return PromptInfo(prompt.name, cut(" ".join(clean(prompt.description or "").split()), 200), arguments)
 
 
 def left_out(name: str, why: str) -> str:

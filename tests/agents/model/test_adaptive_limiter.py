@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deputy_agents.domain.settings import RetrySettings
-from deputy_agents.model.rate_limiter import FIRST_LIMIT, Limiter, Ticket
+from deputy_agents.model.adaptive_limiter import FIRST_LIMIT, AdaptiveLimiter, QueueEntry
 
 LATENCY = 0.02
 """Seconds in which a service refuses."""
@@ -23,7 +23,7 @@ class World:
     allowed: int
     answer_time: float = 1.0
     retry_after: float | None = None
-    limiter: Limiter = field(default_factory=lambda: Limiter(lambda: 0.5))
+    limiter: AdaptiveLimiter = field(default_factory=lambda: AdaptiveLimiter(lambda: 0.5))
     now: float = 0.0
     requests: int = 0
     refused: int = 0
@@ -33,7 +33,7 @@ class World:
     _busy: int = 0
     _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _count: "itertools.count[int]" = field(default_factory=itertools.count)
-    _jobs: dict[Ticket, tuple[str, int, int]] = field(default_factory=dict)
+    _jobs: dict[QueueEntry, tuple[str, int, int]] = field(default_factory=dict)
 
     def at(self, time: float, do: Callable[[], None]) -> None:
         heapq.heappush(self._events, (time, next(self._count), do))
@@ -55,7 +55,7 @@ class World:
         if self.limiter.waiting and self.limiter.pause(self.now):
             self.at(self.limiter.resume_at, lambda: None)
 
-    def _send(self, ticket: Ticket) -> None:
+    def _send(self, ticket: QueueEntry) -> None:
         if self.now < self.limiter.resume_at:
             self.too_early.append(self.now)
         self.requests += 1
@@ -68,12 +68,12 @@ class World:
             self.at(self.now + self.answer_time / 2, lambda: self.limiter.take(ticket))
             self.at(self.now + self.answer_time, lambda: self._answer(ticket))
 
-    def _refuse(self, ticket: Ticket) -> None:
+    def _refuse(self, ticket: QueueEntry) -> None:
         pause = self.limiter.refuse(ticket, self.now, self.retry_after)
         job = self._jobs.pop(ticket)
         self.at(self.now + pause, lambda: self.agent(*job))
 
-    def _answer(self, ticket: Ticket) -> None:
+    def _answer(self, ticket: QueueEntry) -> None:
         self._busy -= 1
         self.limiter.leave(ticket)
         session, rounds, depth = self._jobs.pop(ticket)
@@ -125,16 +125,18 @@ def test_a_generous_service_is_used_to_the_full_after_two_round_trips() -> None:
     assert world.now <= 3 * world.answer_time
 
 
-def started(limiter: Limiter, now: float = 1.0) -> list[Ticket]:
+def started(limiter: AdaptiveLimiter, now: float = 1.0) -> list[QueueEntry]:
     return limiter.start(now)
 
 
-def refused_all(limiter: Limiter, tickets: list[Ticket], now: float, retry_after: float | None = None) -> float:
+def refused_all(
+    limiter: AdaptiveLimiter, tickets: list[QueueEntry], now: float, retry_after: float | None = None
+) -> float:
     return [limiter.refuse(ticket, now, retry_after) for ticket in tickets][-1]
 
 
 def test_one_refusal_holds_everybody_for_as_long_as_the_service_asked() -> None:
-    limiter = Limiter(lambda: 0.5)
+    limiter = AdaptiveLimiter(lambda: 0.5)
     first, second = limiter.join("a", 0), limiter.join("b", 0)
     assert started(limiter) == [first, second]
     assert limiter.refuse(first, 2.0, 7.0) == 7.0
@@ -144,14 +146,14 @@ def test_one_refusal_holds_everybody_for_as_long_as_the_service_asked() -> None:
 
 
 def test_refusals_of_one_burst_count_once() -> None:
-    limiter = Limiter(lambda: 0.5, RetrySettings(base=1, cap=60))
+    limiter = AdaptiveLimiter(lambda: 0.5, RetrySettings(base=1, cap=60))
     burst = [limiter.join("a", 1) for _ in range(FIRST_LIMIT)]
     started(limiter)
     assert refused_all(limiter, burst, 1.5) == pytest.approx(0.75)  # pyright: ignore[reportUnknownMemberType]
 
 
 def test_pauses_double_while_nothing_gets_through_and_begin_anew_when_something_does() -> None:
-    limiter = Limiter(lambda: 0.0, RetrySettings(base=1, cap=8))
+    limiter = AdaptiveLimiter(lambda: 0.0, RetrySettings(base=1, cap=8))
     now, pauses = 1.0, list[float]()
     for _ in range(6):
         ticket = limiter.join("a", 0)
@@ -169,15 +171,15 @@ def test_pauses_double_while_nothing_gets_through_and_begin_anew_when_something_
 
 
 def test_a_wait_beyond_the_cap_holds_nobody() -> None:
-    limiter = Limiter(lambda: 0.5, RetrySettings(retry_after_cap=60))
+    limiter = AdaptiveLimiter(lambda: 0.5, RetrySettings(retry_after_cap=60))
     ticket = limiter.join("a", 0)
     started(limiter)
     assert limiter.refuse(ticket, 2.0, 3600.0) == 0
 
 
-def crowded() -> tuple[Limiter, list[Ticket]]:
+def crowded() -> tuple[AdaptiveLimiter, list[QueueEntry]]:
     """A limiter with one request under way, and room for no other."""
-    limiter = Limiter(lambda: 0.5)
+    limiter = AdaptiveLimiter(lambda: 0.5)
     limiter.limit = 1.0
     limiter.join("a", 1)
     return limiter, started(limiter)
@@ -203,7 +205,7 @@ def test_the_primary_goes_before_its_children_and_each_depth_in_order() -> None:
     limiter, under_way = crowded()
     later, first, second = limiter.join("a", 2), limiter.join("a", 1), limiter.join("a", 1)
     primary = limiter.join("a", 0)
-    order: list[Ticket] = []
+    order: list[QueueEntry] = []
     while under_way:
         limiter.leave(under_way.pop())
         under_way = started(limiter)

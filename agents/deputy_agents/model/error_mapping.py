@@ -81,7 +81,7 @@ _TOO_LONG = re.compile(r"prompt is too long|context (window|length|limit|size)|m
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
-def failure(kind: ModelErrorKind, detail: str = "", *, retry_after: float | None = None) -> ModelError:
+def model_error(kind: ModelErrorKind, detail: str = "", *, retry_after: float | None = None) -> ModelError:
     """The error of a kind; ``detail`` is what the service or the network said, cleaned and bounded here."""
     case = _CASES[kind]
     detail = _UNPRINTABLE.sub(" ", detail).strip()[:_DETAIL_LENGTH]
@@ -89,13 +89,13 @@ def failure(kind: ModelErrorKind, detail: str = "", *, retry_after: float | None
     return ModelError(message, kind, retryable=case.retryable, retry_after=retry_after, action=case.action)
 
 
-def service_failure(
+def service_error(
     type_: str | None, detail: str, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> ModelError:
     """The error of an answer of the service. ``type_`` is its own word for it and wins over the ``status``, as an
     error in the middle of a stream comes with status 200."""
     headers = headers or {}
-    error = failure(_kind(type_, detail, status), detail, retry_after=retry_after(headers))
+    error = model_error(_kind(type_, detail, status), detail, retry_after=retry_after(headers))
     # The service knows best: a spent budget is a 429 that no waiting mends.
     match headers.get("x-should-retry"):
         case "true":

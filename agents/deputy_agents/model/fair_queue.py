@@ -1,4 +1,4 @@
-"""Models behind one :class:`Limiter`: their requests wait for their turn, visibly and cancellably.
+"""Models behind one :class:`AdaptiveLimiter`: their requests wait for their turn, visibly and cancellably.
 
 A request that waits here costs no attempt. Its agent keeps its slot, and its time limit goes on: that is the bound of
 this wait, as a place among the running ones would be of no use to an agent that needs the same service.
@@ -14,8 +14,8 @@ import anyio
 
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.settings import RetrySettings
-from deputy_agents.model.rate_limiter import Limiter, Ticket
-from deputy_agents.ports.model import Begun, Model, ModelEvent, ModelRequest, RequestDelayed
+from deputy_agents.model.adaptive_limiter import AdaptiveLimiter, QueueEntry
+from deputy_agents.ports.model import Model, ModelEvent, ModelRequest, RequestAccepted, RequestDelayed
 
 QUIET = 0.5
 """Seconds that a wait may last before people are told of it."""
@@ -24,24 +24,24 @@ _BUSY = (ModelErrorKind.RATE_LIMITED, ModelErrorKind.OVERLOADED)
 
 
 class FairQueue:
-    """Hands out turns at one service, as its :class:`Limiter` says. Shared by all models of that service."""
+    """Hands out turns at one service, as its :class:`AdaptiveLimiter` says. Shared by all models of that service."""
 
     def __init__(self, retry: RetrySettings | None = None) -> None:
-        self._limiter = Limiter(random.random, retry)
+        self._limiter = AdaptiveLimiter(random.random, retry)
         self._timer: asyncio.TimerHandle | None = None
         self._news = anyio.Event()
 
-    def join(self, request: ModelRequest) -> Ticket:
+    def join(self, request: ModelRequest) -> QueueEntry:
         ticket = self._limiter.join(request.session_id, request.depth)
         self._go_on()
         return ticket
 
-    async def started(self, ticket: Ticket) -> None:
+    async def started(self, ticket: QueueEntry) -> None:
         """Waits until its turn has come."""
         while ticket.started is None:
             await self._news.wait()
 
-    async def changed(self, ticket: Ticket, pause_end: float) -> None:
+    async def changed(self, ticket: QueueEntry, pause_end: float) -> None:
         """Waits until its turn has come, or a pause has begun or ended."""
         while ticket.started is None and self.pause_end == pause_end:
             await self._news.wait()
@@ -51,16 +51,16 @@ class FairQueue:
         """When requests start again; 0 while they may."""
         return self._limiter.resume_at if self._limiter.pause(time.monotonic()) else 0.0
 
-    def take(self, ticket: Ticket) -> None:
+    def take(self, ticket: QueueEntry) -> None:
         self._limiter.take(ticket)
         self._go_on()
 
-    def refuse(self, ticket: Ticket, retry_after: float | None) -> float:
+    def refuse(self, ticket: QueueEntry, retry_after: float | None) -> float:
         pause = self._limiter.refuse(ticket, time.monotonic(), retry_after)
         self._go_on()
         return pause
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, ticket: QueueEntry) -> None:
         self._limiter.leave(ticket)
         self._go_on()
 
@@ -76,7 +76,7 @@ class FairQueue:
         self._news = anyio.Event()
 
 
-class Limited:
+class QueuedModel:
     """A :class:`deputy_agents.ports.model.Model` whose requests take ``turns``."""
 
     def __init__(self, model: Model, turns: FairQueue) -> None:
@@ -98,7 +98,7 @@ class Limited:
                 async for event in events:
                     if not ticket.taken:
                         self._turns.take(ticket)
-                    if not isinstance(event, Begun):
+                    if not isinstance(event, RequestAccepted):
                         yield event
         except ModelError as error:
             if error.kind in _BUSY and error.retryable:

@@ -7,15 +7,15 @@ import pytest
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.model_card import DEFAULT_WINDOW, ModelCard, ModelCards, Price
-from deputy_agents.model import cards
-from deputy_agents.model.choose import DEFAULT_MODEL
+from deputy_agents.model import card_file
+from deputy_agents.model.factory import DEFAULT_MODEL
 
 MILLION = 1_000_000
 
 
 def test_the_cards_that_come_with_deputy_are_sound_and_know_the_default_model() -> None:
-    known = cards.built_in()
-    assert cards.read(Path(cards.__file__).with_name("models.toml")) == known
+    known = card_file.built_in()
+    assert card_file.read(Path(card_file.__file__).with_name("models.toml")) == known
     for name, card in known.cards:
         assert card.price is None or card.price.cache_read <= card.price.input <= card.price.output, name
     assert known.card(DEFAULT_MODEL).price is not None
@@ -50,14 +50,14 @@ def test_the_users_cards_go_before_those_that_come_with_deputy(tmp_path: Path) -
     path.write_text(
         f'["{DEFAULT_MODEL}"]\nwindow = 9\n["mine"]\nprice = {{input=1, output=2, cache_read=0, cache_write=1}}'
     )
-    known = cards.with_those_of(path)
+    known = card_file.read_with_defaults(path)
     assert known.card(DEFAULT_MODEL) == ModelCard(window=9)
     assert known.priced("mine", Usage(MILLION, MILLION)).cost == 3
     assert known.card("claude-opus-5").price is not None
 
 
 def test_a_file_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
-    assert cards.with_those_of(tmp_path / "none.toml") == cards.built_in()
+    assert card_file.read_with_defaults(tmp_path / "none.toml") == card_file.built_in()
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_a_file_that_cannot_be_used_says_where(tmp_path: Path, text: str, says: 
     path = tmp_path / "models.toml"
     path.write_text(text)
     with pytest.raises(InvalidRequest, match=says):
-        cards.read(path)
+        card_file.read(path)

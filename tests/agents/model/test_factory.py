@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from deputy_agents.model.choose import DEFAULT_MODEL, ModelChoice, Models, choose_model
 from deputy_agents.model.endpoint import ApiSettings, endpoint_of
+from deputy_agents.model.factory import DEFAULT_MODEL, ModelChoice, Models, choose_model
 from deputy_agents.model.offline.model import OfflineModel
 
 
@@ -56,7 +56,7 @@ async def test_all_models_of_an_endpoint_share_one_adapter() -> None:
 
 def test_choosing_a_model_loads_no_sdk() -> None:
     code = (
-        "import sys; from deputy_agents.model.choose import Models; Models({'ANTHROPIC_API_KEY': 'k'})('m');"
+        "import sys; from deputy_agents.model.factory import Models; Models({'ANTHROPIC_API_KEY': 'k'})('m');"
         "assert not {'anthropic', 'httpx2'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

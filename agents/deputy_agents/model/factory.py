@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deputy_agents.model.anthropic import AnthropicModel
 from deputy_agents.model.endpoint import ApiSettings, Endpoint, endpoint_of
-from deputy_agents.model.limited_model import FairQueue, Limited
+from deputy_agents.model.fair_queue import FairQueue, QueuedModel
 from deputy_agents.model.offline.model import OFFLINE, OfflineModel
 from deputy_agents.ports.model import Model
 
@@ -59,7 +59,7 @@ class Models:
         endpoint = endpoint_of(self._environ, self.api)
         if endpoint not in self._models:
             adapter = self._adapters[endpoint] = AnthropicModel(endpoint)
-            self._models[endpoint] = Limited(adapter, FairQueue())
+            self._models[endpoint] = QueuedModel(adapter, FairQueue())
         return self._models[endpoint]
 
     async def aclose(self) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
-from deputy_agents.ports.model import TextPart, ThinkingPart, Used
+from deputy_agents.ports.model import TextPart, ThinkingPart, UsageReported
 from deputy_agents.text import readable
 
 Json: TypeAlias = Mapping[str, object]
@@ -76,7 +76,7 @@ class ReplyBuilder:
         """The answer is complete; nothing that follows counts."""
         return self._stopped
 
-    def take(self, event: Json) -> TextPart | ThinkingPart | Used | None:
+    def take(self, event: Json) -> TextPart | ThinkingPart | UsageReported | None:
         """Takes one event in; what can be told of it at once comes back."""
         match event.get("type"):
             case "content_block_delta":
@@ -136,14 +136,14 @@ class ReplyBuilder:
             case _:
                 return None
 
-    def _count(self, usage: Json) -> Used:
+    def _count(self, usage: Json) -> UsageReported:
         """Later figures are cumulative and replace earlier ones; a server may leave out what did not change."""
         for theirs, ours in _COUNTERS.items():
             if isinstance(count := usage.get(theirs), int):
                 self._usage[ours] = count
         if isinstance(searches := as_json(usage.get("server_tool_use")).get("web_search_requests"), int):
             self._searches = searches
-        return Used(Usage(**self._usage))
+        return UsageReported(Usage(**self._usage))
 
     def _sources(self) -> Iterator[Source]:
         """What the service has found in the web, each page once."""

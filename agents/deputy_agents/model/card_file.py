@@ -54,7 +54,7 @@ def built_in() -> ModelCards:
     return _cards(cast("_Tables", tomllib.loads(_FILE.read_text("utf-8"))))
 
 
-def with_those_of(path: Path) -> ModelCards:
+def read_with_defaults(path: Path) -> ModelCards:
     """Built-in cards behind those of the user's file at ``path``, which need not be there.
 
     Raises:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deputy_agents.domain.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse
-from deputy_agents.model.messages_request import to_params
+from deputy_agents.model.request_params import to_params
 from deputy_agents.ports.model import ModelRequest, ToolSpec
 from tests.support.api_rules import broken_rules
 from tests.support.model_replies import Json

@@ -7,7 +7,7 @@ from enum import StrEnum
 from deputy_agents.ports.model import ToolSpec
 
 
-class ServerState(StrEnum):
+class McpServerState(StrEnum):
     """How far a server is."""
 
     NEW = "new"
@@ -21,7 +21,7 @@ class ServerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedPrompt:
+class PromptInfo:
     """A prompt that a server has. ``arguments`` are in the order of the server; true for those that must be given."""
 
     name: str
@@ -30,11 +30,11 @@ class OfferedPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class McpCatalog:
     """What a server has: tools, with the names that it gives them, by those that agents use; URIs of resources; and
     prompts. ``left_out`` tells of each tool that no agent is given why that is."""
 
     tools: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
     resources: tuple[str, ...] = ()
-    prompts: tuple[OfferedPrompt, ...] = ()
+    prompts: tuple[PromptInfo, ...] = ()
     left_out: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """How many requests a model service takes at once, found out by asking: the rules, without tasks or clocks.
 
-One :class:`Limiter` speaks for all agents of a process at one service. The limit grows while requests are taken and
+One :class:`AdaptiveLimiter` speaks for all agents of a process at one service. The limit grows while requests are taken and
 falls to what the service still carries when it refuses one (429, 529); a refusal also begins one pause for everybody,
 as long as the service asked for, so that a crowd is slowed once and not each of its members by trial. Nothing is lost:
 a request waits in line until it may start.
@@ -29,7 +29,7 @@ _PATIENCE = 4
 
 
 @dataclass(eq=False, slots=True)
-class Ticket:
+class QueueEntry:
     """The place of one request: in line, under way (``started`` says since when), or gone."""
 
     session_id: str
@@ -40,7 +40,7 @@ class Ticket:
     gone: bool = False
 
 
-class Limiter:
+class AdaptiveLimiter:
     """``random`` gives numbers in [0, 1), for pauses that the service left open."""
 
     def __init__(self, random: Callable[[], float], retry: RetrySettings | None = None) -> None:
@@ -49,8 +49,8 @@ class Limiter:
         """Nothing starts before this time."""
         self._retry = retry or RetrySettings()
         self._random = random
-        self._line: list[Ticket] = []
-        self._flying: set[Ticket] = set()
+        self._line: list[QueueEntry] = []
+        self._flying: set[QueueEntry] = set()
         self._per_session: Counter[str] = Counter()
         self._served: dict[str, int] = {}
         self._numbers = 0
@@ -62,23 +62,23 @@ class Limiter:
         self._refused_in_a_row = 0
 
     @property
-    def waiting(self) -> tuple[Ticket, ...]:
+    def waiting(self) -> tuple[QueueEntry, ...]:
         return tuple(self._line)
 
     @property
     def under_way(self) -> int:
         return len(self._flying)
 
-    def join(self, session_id: str, depth: int) -> Ticket:
+    def join(self, session_id: str, depth: int) -> QueueEntry:
         """A place in line; :meth:`start` says when its turn has come."""
         self._numbers += 1
-        ticket = Ticket(session_id, depth, self._numbers)
+        ticket = QueueEntry(session_id, depth, self._numbers)
         self._line.append(ticket)
         return ticket
 
-    def start(self, now: float) -> list[Ticket]:
+    def start(self, now: float) -> list[QueueEntry]:
         """Those whose turn has come; they are under way from now on."""
-        started: list[Ticket] = []
+        started: list[QueueEntry] = []
         while self._line and now >= self.resume_at and len(self._flying) < int(self.limit):
             ticket = min(self._line, key=self._order)
             self._line.remove(ticket)
@@ -94,7 +94,7 @@ class Limiter:
         """Seconds until requests may start again."""
         return max(0.0, self.resume_at - now)
 
-    def take(self, ticket: Ticket) -> None:
+    def take(self, ticket: QueueEntry) -> None:
         """The service has begun to answer. That it takes more than this is learnt only while more is wanted."""
         wanted = bool(self._line) or len(self._flying) >= int(self.limit)
         if ticket.taken or ticket.started is None:
@@ -106,7 +106,7 @@ class Limiter:
         if wanted:
             self.limit += 1 if self.limit < self._ceiling else 1 / (_PATIENCE * self.limit)
 
-    def refuse(self, ticket: Ticket, now: float, retry_after: float | None) -> float:
+    def refuse(self, ticket: QueueEntry, now: float, retry_after: float | None) -> float:
         """The service has refused it for being busy; the seconds that everybody waits now."""
         fresh = ticket.started is not None and ticket.started > self._slowed_at
         if fresh:
@@ -125,7 +125,7 @@ class Limiter:
             self.resume_at = max(self.resume_at, now + self._seconds(retry_after))
         return self.pause(now)
 
-    def leave(self, ticket: Ticket) -> None:
+    def leave(self, ticket: QueueEntry) -> None:
         """It is over, or not wanted any more. Safe to call twice."""
         if ticket.gone:
             return
@@ -140,7 +140,7 @@ class Limiter:
             if all(other.session_id != ticket.session_id for other in self._line):
                 self._served.pop(ticket.session_id, None)
 
-    def _order(self, ticket: Ticket) -> tuple[int, int, int, int]:
+    def _order(self, ticket: QueueEntry) -> tuple[int, int, int, int]:
         session = ticket.session_id
         return self._per_session[session], self._served.get(session, 0), ticket.depth, ticket.number
 
