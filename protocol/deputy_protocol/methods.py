@@ -298,6 +298,13 @@ METHODS: Final[tuple[Method, ...]] = (
     EVENT,
 )
 
+REQUESTS: Final = tuple(
+    method
+    for method in METHODS
+    if isinstance(method, Request) and method.direction is Direction.TO_SERVER and not method.planned
+)
+"""The requests that a server answers."""
+
 # -- commands ----------------------------------------------------------------------------------------------------
 
 PROMPT_COMMAND = Command(

@@ -12,7 +12,7 @@ from deputy_agents.text import visible
 from deputy_protocol.base import to_wire
 from deputy_protocol.session import ExportFormat
 from deputy_server.convert.agent import agent_node_to_wire
-from deputy_server.convert.session import session_info
+from deputy_server.convert.session import session_to_wire
 from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.transcript import code, fenced, link, words
 
@@ -29,7 +29,7 @@ def exported(reading: Reading, kind: ExportFormat) -> str:
 def _json(reading: Reading) -> Iterator[str]:
     nodes = reading.agents()
     told = {
-        "session": to_wire(session_info(replace(reading.record, agent_count=len(nodes)))),
+        "session": to_wire(session_to_wire(replace(reading.record, agent_count=len(nodes)))),
         "agents": [to_wire(agent_node_to_wire(node)) for node in nodes],
         "transcripts": {
             node.info.agent_id: [to_wire(entry_to_wire(entry)) for entry in reading.transcript(node.info.agent_id)[0]]

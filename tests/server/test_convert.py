@@ -20,8 +20,8 @@ from deputy_protocol.base import to_wire
 from deputy_protocol.event import EventParams
 from deputy_server.convert.event import event_to_wire
 from deputy_server.convert.place import location_to_wire
-from deputy_server.convert.prompt import prompt_blocks
-from deputy_server.convert.settings import core_settings
+from deputy_server.convert.prompt import prompt_from_wire
+from deputy_server.convert.settings import settings_from_wire
 from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.convert.uris import path_of
 from tests.support.images import png
@@ -128,7 +128,7 @@ def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: P
         message.ImageBlock(mime_type="image/png", data=PNG),
         message.ResourceLink(uri="untitled:Untitled-1"),
     )
-    assert prompt_blocks(prompt, tmp_path) == (
+    assert prompt_from_wire(prompt, tmp_path) == (
         Text("(about src/a.py:5-6)"),
         Text("in words"),
         Image("image/png", PNG),
@@ -153,7 +153,7 @@ def test_settings_reach_the_core_unchanged() -> None:
         "agents": {"maxParallel": 3, "maxParallelPerParent": 2, "queue": 0, "timeout": 1.5, "enabled": False},
         "permissions": {"rules": [{"tool": "edit_file", "pattern": "src/**", "action": "deny"}], "reconnectGrace": 1},
     }
-    core = core_settings(settings.Settings.model_validate(raw), "m")
+    core = settings_from_wire(settings.Settings.model_validate(raw), "m")
     assert (core.model, core.small_model, core.permission_mode, core.trusted) == ("m", "s", PermissionMode.PLAN, False)
     assert dataclasses.asdict(core.agents).items() >= {"max_parallel": 3, "queue": 0, "timeout": 1.5}.items()
     (rule,) = core.permissions.rules
@@ -168,7 +168,7 @@ def test_settings_reach_the_core_unchanged() -> None:
 def test_settings_that_are_absent_are_the_defaults_of_the_core() -> None:
     from deputy_agents.domain.settings import Settings
 
-    assert core_settings(settings.Settings(), "offline") == Settings()
+    assert settings_from_wire(settings.Settings(), "offline") == Settings()
 
 
 def test_a_path_that_was_stored_with_a_part_taken_out_is_told_and_stops_nothing() -> None:

@@ -15,8 +15,9 @@ import pytest
 from deputy_agents.definition.definition import BUILT_IN
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ServerCapabilities
+from deputy_protocol.methods import COMMANDS, METHODS, REQUESTS
 from deputy_protocol.validate import parse
-from deputy_server.lsp import routes, served
+from deputy_server.lsp import routes, server
 from tests.support.commands import started
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import say
@@ -192,6 +193,7 @@ async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served
         assert result["serverInfo"]["name"] == "deputy"
         assert to_wire(parse(ServerCapabilities, deputy)) == deputy
         assert deputy["protocolVersion"] == 1
+        assert deputy["methods"] == [method.name for method in METHODS if not method.planned]
         assert set(routes.REQUESTS) < set(deputy["methods"])
         assert result["capabilities"]["executeCommandProvider"]["commands"] == list(routes.COMMANDS)
         assert deputy["definitions"] == list(BUILT_IN)
@@ -201,8 +203,9 @@ async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served
 
 
 def test_every_method_that_is_announced_has_a_handler() -> None:
-    assert [request.name for request in served.REQUESTS] == list(routes.REQUESTS)
-    assert [command.name for command in served.COMMANDS] == list(routes.COMMANDS)
+    assert [request.name for request in REQUESTS] == list(routes.REQUESTS)
+    assert [command.name for command in COMMANDS if not command.planned] == list(routes.COMMANDS)
+    assert set(server.LSP_REQUESTS) == {*routes.TEXT_REQUESTS, "workspace/executeCommand"}
 
 
 KEY = {"ANTHROPIC_API_KEY": "test-key"}

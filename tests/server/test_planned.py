@@ -1,4 +1,4 @@
-"""The contract says of itself what this server does not have yet."""
+"""The contract marks what this server does not have yet."""
 
 import ast
 from collections.abc import Iterator
@@ -8,22 +8,36 @@ from pydantic import BaseModel
 
 import deputy_agents
 import deputy_server
-from deputy_protocol import settings
+from deputy_protocol import methods, settings
+from deputy_protocol.contract import Direction
 from deputy_protocol.methods import COMMANDS, METHODS
 from deputy_protocol.settings import Settings
-from deputy_server.lsp import served
+from deputy_server.lsp import routes
 
 TRANSLATION = ("deputy_agents/domain/settings.py", "deputy_server/convert/settings.py")
-"""Where a setting is handed on, which is not yet to do something with it."""
+"""Where settings are only converted, which does not count as reading them."""
 
 
 def test_what_the_contract_calls_planned_is_what_the_server_does_not_have() -> None:
-    here = {entry.name for entry in (*served.REQUESTS, *served.SENT, *served.COMMANDS)}
+    here = {*routes.REQUESTS, *routes.COMMANDS, *_sent()}
     assert {entry.name for entry in (*METHODS, *COMMANDS) if not entry.planned} == here
 
 
-def test_a_setting_is_read_where_something_is_done_or_called_planned() -> None:
-    """Reading is found by name: enough to notice a setting that nobody has thought of."""
+def _sent() -> Iterator[str]:
+    """The methods that the server sends, found by the name of their constant in its source."""
+    sources = Path(deputy_server.__path__[0]).rglob("lsp/*.py")
+    used = {
+        getattr(node, "attr", None) or getattr(node, "id", None)
+        for file in sources
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+    }
+    for constant, entry in vars(methods).items():
+        if entry in METHODS and entry.direction is Direction.TO_CLIENT and constant in used:
+            yield entry.name
+
+
+def test_every_setting_is_read_or_called_planned() -> None:
+    """Reading is found by name: enough to notice a forgotten setting."""
     sources = (file for package in (deputy_agents, deputy_server) for file in Path(package.__path__[0]).rglob("*.py"))
     trees = (ast.parse(file.read_text("utf-8")) for file in sources if not file.as_posix().endswith(TRANSLATION))
     read = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
@@ -32,7 +46,7 @@ def test_a_setting_is_read_where_something_is_done_or_called_planned() -> None:
 
 
 def _settings(group: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The name of each setting on the wire, and in Python."""
+    """The name of each setting on the wire and in Python."""
     for attribute, field in group.model_fields.items():
         name = f"{prefix}{field.alias or attribute}"
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):

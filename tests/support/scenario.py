@@ -19,7 +19,7 @@ from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import say, use
 from deputy_agents.ports.model import ModelRequest
 from deputy_protocol.settings import Settings as WireSettings
-from deputy_server.convert.settings import core_settings
+from deputy_server.convert.settings import settings_from_wire
 from tests.support.core import ALLOW, DENY, Core, Person, core, silent, task_of
 from tests.support.delegation import define
 from tests.support.event_lines import fits, heard, lines_of, named
@@ -72,7 +72,7 @@ class Scenario:
 
     def _settings(self) -> Settings:
         wire = WireSettings.model_validate({"model": MODEL, **self.data.get("settings", {})})
-        return core_settings(wire, MODEL)
+        return settings_from_wire(wire, MODEL)
 
     def _say(self, request: ModelRequest) -> Reply | Awaitable[Reply]:
         who = "primary" if request.depth == 0 else task_of(request).split("\n")[0]

@@ -13,7 +13,7 @@ from deputy_agents.domain.message import Block, Text
 from deputy_agents.text import shortened
 from deputy_protocol.place import Position, Range
 from deputy_server.convert.place import place_text
-from deputy_server.convert.prompt import prompt_image
+from deputy_server.convert.prompt import image_from_base64
 
 Given: TypeAlias = (
     schema.TextContentBlock
@@ -50,7 +50,7 @@ def read_prompt(given: Iterable[Given], cwd: Path) -> Prompt:
             case schema.TextContentBlock():
                 said.append(Text(one.text))
             case schema.ImageContentBlock():
-                said.append(prompt_image(one.data, f"prompt[{index}].data"))
+                said.append(image_from_base64(one.data, f"prompt[{index}].data"))
             case schema.ResourceContentBlock():
                 said.append(Text(f"(about {_place(one.uri, cwd)})"))
             case schema.EmbeddedResourceContentBlock():
@@ -68,7 +68,7 @@ def _embedded(given: schema.EmbeddedResourceContentBlock, name: str, field: str)
         mark = "\n[cut: read the file for the rest]"
         yield Text(f"[{name}, as the editor has it]\n{shortened(resource.text, MAX_ATTACHED, mark)}")
     elif (resource.mime_type or "").startswith("image/"):
-        yield prompt_image(resource.blob, field)
+        yield image_from_base64(resource.blob, field)
     else:
         yield Text(f"[{name} is not attached: it is neither text nor a picture]")
 

@@ -128,9 +128,9 @@ def _told(one: "Definition") -> dict[str, object]:
     """As `deputy/definition/list` tells it to an editor."""
     from deputy_agents.session.builder import TOOL_NAMES
     from deputy_protocol.base import to_wire
-    from deputy_server.convert.definition import definition_info
+    from deputy_server.convert.definition import definition_to_wire
 
-    return to_wire(definition_info(one, sorted(TOOL_NAMES)))
+    return to_wire(definition_to_wire(one, sorted(TOOL_NAMES)))
 
 
 def _short(source: str) -> str:

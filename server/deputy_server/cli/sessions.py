@@ -60,7 +60,7 @@ def list_sessions(
     """
     from deputy_agents.ports.store import SessionQuery, SessionRecord, Store
     from deputy_protocol.base import to_wire
-    from deputy_server.convert.session import session_info
+    from deputy_server.convert.session import session_to_wire
     from deputy_server.terminal.draw import one_line
 
     cwd = None if everywhere else str(Path.cwd().resolve())
@@ -70,10 +70,10 @@ def list_sessions(
 
     found = _with_store(read)
     if as_json:
-        typer.echo(json.dumps([to_wire(session_info(record)) for record in found], ensure_ascii=False, indent=2))
+        typer.echo(json.dumps([to_wire(session_to_wire(record)) for record in found], ensure_ascii=False, indent=2))
         return
     for record in found:
-        when = session_info(record).updated_at[:16].replace("T", " ")
+        when = session_to_wire(record).updated_at[:16].replace("T", " ")
         parts = ["  " if record.parent_session_id else "", record.session_id, when, one_line(record.title)]
         parts += ["(put away)"] if record.archived else []
         parts += [record.cwd] if everywhere else []

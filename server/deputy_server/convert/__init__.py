@@ -1,2 +1,2 @@
-"""Conversion between the core's values and the wire, one module per resource. Stored events and wire messages change
-for different reasons, so the conversion is written by hand."""
+"""Conversion between core values and wire types, one module per resource: ``x_to_wire`` and ``x_from_wire``. Stored
+events and wire messages change for different reasons, so the conversions are written by hand."""

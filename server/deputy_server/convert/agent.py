@@ -58,7 +58,7 @@ def agent_ref_to_wire(ref: ev.AgentRef) -> agent.AgentRef:
     )
 
 
-def revert_result(result: Reverted) -> agent.AgentRevertResult:
+def revert_to_wire(result: Reverted) -> agent.AgentRevertResult:
     return agent.AgentRevertResult(
         reverted=tuple(map(uri_of, result.files)),
         conflicts=tuple(agent.RevertConflict(uri=uri_of(path), reason=reason) for path, reason in result.conflicts),

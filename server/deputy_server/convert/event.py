@@ -15,9 +15,10 @@ Fields = dict[str, object]
 
 
 def event_to_wire(happened: ev.Event) -> Fields:
-    """The parameters of ``deputy/event``: the envelope with the body's fields. A plain object, as events are many."""
+    """The parameters of ``deputy/event``: the envelope plus the body's fields. A plain dict, because events are
+    frequent."""
     envelope = _present(
-        # Definitions are the folder's: a change of them belongs to no session.
+        # Definitions belong to a folder, not to a session.
         sessionId=None if isinstance(happened.body, ev.DefinitionsChanged) else happened.session_id,
         agentId=happened.agent_id,
         run=happened.run,
@@ -29,7 +30,7 @@ def event_to_wire(happened: ev.Event) -> Fields:
     return envelope | _body(happened)
 
 
-def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per kind of event
+def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per event type
     match happened.body:
         case ev.MessageDelta(message_id, text):
             return {"type": "message_delta", "messageId": message_id, "text": text}
@@ -58,8 +59,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "usage", "usage": to_wire(usage_to_wire(used))}
         case ev.MessageAdded(message_id, role, text, references, pictures):
             places = _references(references)
-            told = _present(messageId=message_id, role=role, text=text, references=places, pictures=pictures or None)
-            return {"type": "message"} | told
+            fields = _present(messageId=message_id, role=role, text=text, references=places, pictures=pictures or None)
+            return {"type": "message"} | fields
         case ev.ToolCallStarted() as body:
             return {"type": "tool_call"} | _tool_call(body)
         case ev.ToolCallUpdated(tool_call_id, status, content, locations, truncated):
@@ -76,8 +77,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": "permission_requested"} | to_wire(permission_request_to_wire(happened.session_id, request))
         case ev.PermissionResolved(request_id, by, option_id, reason):
             outcome = {"outcome": "selected", "optionId": option_id} if option_id else {"outcome": "cancelled"}
-            told = _present(requestId=request_id, outcome=outcome, by=by.value, reason=reason)
-            return {"type": "permission_resolved"} | told
+            fields = _present(requestId=request_id, outcome=outcome, by=by.value, reason=reason)
+            return {"type": "permission_resolved"} | fields
         case ev.SessionStatus() as body:
             return {"type": "session_status"} | _counts(body)
         case ev.PromptQueue(entries):
@@ -90,7 +91,7 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ki
             return {"type": name}
 
 
-def turn_outcome(body: ev.TurnFinished) -> wire_event.TurnOutcome:
+def turn_outcome_to_wire(body: ev.TurnFinished) -> wire_event.TurnOutcome:
     """How a turn ended."""
     return wire_event.TurnOutcome.model_validate(_turn_outcome(body))
 
@@ -161,5 +162,5 @@ def _references(places: Sequence[ev.Location]) -> list[Fields] | None:
 
 
 def _present(**fields: object) -> Fields:
-    """The fields that are there: an absent one is left out, not sent as null."""
+    """The fields that are not ``None``: absent fields are left out, not sent as null."""
     return {name: value for name, value in fields.items() if value is not None}

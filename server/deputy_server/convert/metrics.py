@@ -4,7 +4,7 @@ from deputy_agents.domain.metrics import Metrics
 from deputy_protocol import metrics as wire_metrics
 
 
-def metrics_result(counted: Metrics, *, running: int, queued: int) -> wire_metrics.MetricsResult:
+def metrics_to_wire(counted: Metrics, *, running: int, queued: int) -> wire_metrics.MetricsResult:
     return wire_metrics.MetricsResult(
         counters=dict(counted.counters),
         gauges={"running": running, "queue.depth": queued},

@@ -1,18 +1,16 @@
-"""Permission requests, answers, modes and rules."""
+"""Permission requests, answers and modes."""
 
 from deputy_agents.domain import event as ev
 from deputy_agents.domain.permission_mode import PermissionMode
-from deputy_agents.domain.rule import Rule
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_protocol import permission, session, tool
-from deputy_protocol import rule as wire_rule
 from deputy_server.convert.agent import agent_ref_to_wire
 from deputy_server.convert.place import location_to_wire
 from deputy_server.convert.uris import uri_of
 
 
-def preview_to_wire(shown: ev.Preview) -> permission.Preview:
-    match shown:
+def preview_to_wire(preview: ev.Preview) -> permission.Preview:
+    match preview:
         case ev.DiffPreview(path, old_text, new_text):
             return permission.DiffPreview(uri=uri_of(path), old_text=old_text, new_text=new_text)
         case ev.CommandPreview(command, cwd):
@@ -44,7 +42,7 @@ def permission_request_to_wire(session_id: str, request: ev.PermissionRequest) -
     )
 
 
-def permission_answer(outcome: permission.PermissionOutcome) -> PermissionAnswer:
+def answer_from_wire(outcome: permission.PermissionOutcome) -> PermissionAnswer:
     match outcome:
         case permission.SelectedOutcome():
             return Selected(outcome.option_id, outcome.feedback, outcome.input)
@@ -52,15 +50,5 @@ def permission_answer(outcome: permission.PermissionOutcome) -> PermissionAnswer
             return Dismissed()
 
 
-def permission_mode(mode: session.PermissionMode | None) -> PermissionMode | None:
+def permission_mode_from_wire(mode: session.PermissionMode | None) -> PermissionMode | None:
     return None if mode is None else PermissionMode(mode)
-
-
-def rule_to_wire(kept: Rule) -> wire_rule.Rule:
-    return wire_rule.Rule(
-        rule_id=kept.rule_id,
-        tool=kept.tool,
-        pattern=kept.pattern,
-        action=wire_rule.RuleAction(kept.decision.value),
-        source=kept.source,
-    )

@@ -1,4 +1,4 @@
-"""Places in files: lines counted from 1 to LSP ranges and to text."""
+"""Locations in files: 1-based lines as LSP ranges and as text."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ def reference_to_wire(at: ev.Location) -> place.Reference:
 
 
 def _range(start: int, end: int | None) -> place.Range:
-    """Whole lines: LSP counts from 0 and leaves the end out."""
+    """Whole lines. LSP counts from 0 and excludes the end."""
     last = start if end is None else end
     return place.Range(start=place.Position(line=start - 1, character=0), end=place.Position(line=last, character=0))
 
 
 def place_text(uri: str, span: place.Range | None, cwd: Path) -> str:
-    """A file, or a part of it, as agents write places: ``src/a.py:12-30``."""
+    """A file or a range in it, as agents write it: ``src/a.py:12-30``."""
     path = local_path(uri)
     name = readable(uri if path is None else _relative(path, cwd))
     if span is None:

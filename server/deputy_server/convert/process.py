@@ -6,7 +6,7 @@ from deputy_protocol.base import rfc3339
 from deputy_server.convert.uris import uri_of
 
 
-def process_info(command: BackgroundProcess) -> wire_process.ProcessInfo:
+def process_to_wire(command: BackgroundProcess) -> wire_process.ProcessInfo:
     return wire_process.ProcessInfo(
         process_id=command.process_id,
         agent_id=command.agent_id,

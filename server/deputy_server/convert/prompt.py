@@ -1,4 +1,4 @@
-"""Prompts of clients as message blocks."""
+"""Client prompts as message blocks."""
 
 from base64 import b64decode
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from deputy_protocol import message
 from deputy_server.convert.place import place_text
 
 
-def prompt_blocks(prompt: Sequence[message.PromptBlock], cwd: Path) -> tuple[Block, ...]:
-    """What the model reads of a prompt. Files are named, relative to ``cwd`` where they are below it; an agent that
-    wants their text reads them.
+def prompt_from_wire(prompt: Sequence[message.PromptBlock], cwd: Path) -> tuple[Block, ...]:
+    """The blocks that the model reads. Files are named, relative to ``cwd`` where they are below it, but not included:
+    agents read them on demand.
 
     Raises:
-        InvalidRequest: an image is none, or is more than a model takes.
+        InvalidRequest: an image is invalid, or larger than models accept.
     """
     return tuple(_block(block, cwd, f"prompt[{index}].data") for index, block in enumerate(prompt))
 
@@ -26,21 +26,21 @@ def _block(block: message.PromptBlock, cwd: Path, field: str) -> Block:
         case message.TextBlock():
             return Text(block.text)
         case message.ImageBlock():
-            return prompt_image(block.data, field)
+            return image_from_base64(block.data, field)
         case message.ResourceLink():
             return Text(f"(about {place_text(block.uri, block.range, cwd)})")
 
 
-def prompt_image(data: str, field: str) -> Image:
-    """A picture from base64. What the bytes say that it is counts, not what the client took it for.
+def image_from_base64(data: str, field: str) -> Image:
+    """An image from base64. Its format is detected from the bytes, not taken from the client.
 
     Raises:
-        InvalidRequest: it is none, or is more than a model takes; the error names ``field``.
+        InvalidRequest: the image is invalid, or larger than models accept; the error names ``field``.
     """
     try:
         found = read_image(b64decode(data, validate=True))
     except (ToolError, ValueError) as error:
         raise InvalidRequest(f"{field}: {error}", field) from None
     if found is None:
-        raise InvalidRequest(f"{field}: a PNG, JPEG, GIF or WebP picture is needed.", field)
+        raise InvalidRequest(f"{field}: PNG, JPEG, GIF or WebP image required.", field)
     return found.image

@@ -10,7 +10,7 @@ from deputy_protocol.base import rfc3339
 from deputy_server.convert.uris import uri_of
 
 
-def session_info(record: SessionRecord) -> session.SessionInfo:
+def session_to_wire(record: SessionRecord) -> session.SessionInfo:
     return session.SessionInfo(
         session_id=record.session_id,
         parent_session_id=record.parent_session_id,

@@ -1,4 +1,4 @@
-"""Validated client settings to the core's settings."""
+"""Client settings as core settings."""
 
 from pathlib import Path
 
@@ -11,11 +11,10 @@ from deputy_agents.model.endpoint import ApiSettings
 from deputy_protocol import settings
 
 
-def core_settings(
+def settings_from_wire(
     wire: settings.Settings, model: str, cards: ModelCards | None = None, *, searches: bool = False
 ) -> core.Settings:
-    """The core's settings; ``model`` is the one that was chosen for the primary, and ``searches`` whether its provider
-    is known to search the web."""
+    """``model`` is the primary agent's model; ``searches`` says whether its provider is known to support web search."""
     agents, limits, permissions = wire.agents, wire.limits, wire.permissions
     search = searches if wire.web.search is None else wire.web.search
     return core.Settings(
@@ -37,7 +36,7 @@ def core_settings(
         ),
         max_tokens=wire.max_tokens,
         cards=cards or ModelCards(),
-        budgets=core.Budgets(_budget(wire.budgets.agent), _budget(wire.budgets.tree)),
+        budgets=core.Budgets(_budget_from_wire(wire.budgets.agent), _budget_from_wire(wire.budgets.tree)),
         limits=core.Limits(
             result_bytes=limits.result_bytes,
             aggregate_bytes=limits.aggregate_bytes,
@@ -47,18 +46,17 @@ def core_settings(
         ),
         web=core.WebSettings(enabled=wire.web.enabled, allow_private=wire.web.allow_private, search=search),
         permissions=core.PermissionSettings(
-            rules=tuple(map(_rule, range(len(permissions.rules)), permissions.rules)),
+            rules=tuple(map(_rule_from_wire, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,
         ),
-        hooks=tuple(map(_hook, wire.hooks)),
+        hooks=tuple(map(_hook_from_wire, wire.hooks)),
         mcp_servers=wire.mcp_servers,
         shell=core.ShellSettings(env=wire.shell.env, timeout=wire.shell.timeout, sandbox=wire.shell.sandbox),
         keep_days=wire.sessions.keep_days,
     )
 
 
-def api_settings(wire: settings.Settings) -> ApiSettings:
-    """How the model service is asked."""
+def api_settings_from_wire(wire: settings.Settings) -> ApiSettings:
     api = wire.api
     return ApiSettings(
         base_url=wire.base_url,
@@ -71,13 +69,13 @@ def api_settings(wire: settings.Settings) -> ApiSettings:
     )
 
 
-def _rule(index: int, rule: settings.RuleSetting) -> Rule:
+def _rule_from_wire(index: int, rule: settings.RuleSetting) -> Rule:
     return Rule(f"settings-{index}", rule.tool, DecisionKind(rule.action), rule.pattern, "settings")
 
 
-def _hook(hook: settings.HookSetting) -> Hook:
+def _hook_from_wire(hook: settings.HookSetting) -> Hook:
     return Hook(When(hook.on.value), hook.run, hook.tools, min(hook.timeout, MAX_TIMEOUT))
 
 
-def _budget(budget: settings.BudgetSettings) -> core.Budget:
+def _budget_from_wire(budget: settings.BudgetSettings) -> core.Budget:
     return core.Budget(budget.tokens, budget.cost, budget.tool_calls, budget.seconds, budget.replies)

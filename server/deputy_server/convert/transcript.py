@@ -8,14 +8,14 @@ from deputy_server.convert.agent import agent_node_to_wire
 from deputy_server.convert.place import location_to_wire, reference_to_wire
 
 
-def entry_to_wire(line: view.Entry) -> transcript.Entry:
-    match line.body:
+def entry_to_wire(entry: view.Entry) -> transcript.Entry:
+    match entry.body:
         case ev.MessageAdded(message_id, role, text, references, pictures):
             return transcript.MessageEntry(
-                seq=line.seq,
-                agent_id=line.agent_id,
-                run=line.run,
-                time=rfc3339(line.time),
+                seq=entry.seq,
+                agent_id=entry.agent_id,
+                run=entry.run,
+                time=rfc3339(entry.time),
                 message_id=message_id,
                 role=message.Role(role),
                 text=text,
@@ -25,10 +25,10 @@ def entry_to_wire(line: view.Entry) -> transcript.Entry:
         case view.ToolCall(started, update):
             places = started.locations if update is None or update.locations is None else update.locations
             return transcript.ToolCallEntry(
-                seq=line.seq,
-                agent_id=line.agent_id,
-                run=line.run,
-                time=rfc3339(line.time),
+                seq=entry.seq,
+                agent_id=entry.agent_id,
+                run=entry.run,
+                time=rfc3339(entry.time),
                 tool_call_id=started.tool_call_id,
                 tool=started.tool,
                 title=started.title,
@@ -42,10 +42,10 @@ def entry_to_wire(line: view.Entry) -> transcript.Entry:
             )
         case view.ChildBlock(node):
             return transcript.AgentEntry(
-                seq=line.seq,
-                agent_id=line.agent_id,
-                run=line.run,
-                time=rfc3339(line.time),
+                seq=entry.seq,
+                agent_id=entry.agent_id,
+                run=entry.run,
+                time=rfc3339(entry.time),
                 agent=agent_node_to_wire(node),
                 tool_call_id=node.info.tool_call_id,
                 result=node.summary,

@@ -1,4 +1,4 @@
-"""Addresses of local files, whatever a client sends."""
+"""Local paths and ``file:`` URIs."""
 
 from pathlib import Path
 
@@ -8,16 +8,16 @@ from deputy_agents.domain.errors import InvalidRequest
 
 
 def local_path(uri: str) -> Path | None:
-    """The absolute path that a ``file:`` URI names, symlinks resolved; ``None`` where it names none. Asks the disk."""
+    """The absolute path that a ``file:`` URI names, symlinks resolved; ``None`` for any other text. Reads the disk."""
     try:
         path = Path(to_fs_path(uri) or "")
         return path.resolve() if path.is_absolute() else None
-    except (OSError, RuntimeError, ValueError):  # no name of a file, or links that form a loop
+    except (OSError, RuntimeError, ValueError):  # not a file name, or a symlink loop
         return None
 
 
 def uri_of(path: str) -> str:
-    """The URI of an absolute path. One that was stored with a part taken out is no path any more, and leads nowhere."""
+    """The URI of an absolute path. A path that was stored redacted yields a URI of a file that does not exist."""
     return Path("/", path).as_uri()
 
 
@@ -25,8 +25,8 @@ def path_of(uri: str, field: str) -> Path:
     """The local path of a ``file:`` URI, symlinks resolved.
 
     Raises:
-        InvalidRequest: it is no such URI; the error names ``field``.
+        InvalidRequest: ``uri`` is not a ``file:`` URI; the error names ``field``.
     """
     if (path := local_path(uri)) is None:
-        raise InvalidRequest(f"{field}: a file: URI is needed.", field)
+        raise InvalidRequest(f"{field}: file: URI required.", field)
     return path

@@ -16,7 +16,7 @@ from deputy_protocol.transcript import (
     AgentTranscriptParams,
     AgentTranscriptResult,
 )
-from deputy_server.convert.agent import agent_node_to_wire, revert_result
+from deputy_server.convert.agent import agent_node_to_wire, revert_to_wire
 from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.lsp.connection import Connection
 
@@ -47,7 +47,7 @@ async def cancel(connection: Connection, params: AgentParams) -> CancelledResult
 async def revert(connection: Connection, params: AgentRevertParams) -> AgentRevertResult:
     session = await connection.session(params.session_id)
     reverted = await session.revert(params.agent_id, include_children=params.include_children)
-    return revert_result(reverted)
+    return revert_to_wire(reverted)
 
 
 async def message(connection: Connection, params: AgentMessageParams) -> AgentMessageResult:

@@ -25,7 +25,7 @@ from deputy_protocol.command import (
 )
 from deputy_protocol.permission import PermissionAnswerParams, PermissionAnswerResult, SelectedOutcome
 from deputy_protocol.session import SessionNewParams, SessionNewResult
-from deputy_server.convert.agent import agent_node_to_wire, revert_result
+from deputy_server.convert.agent import agent_node_to_wire, revert_to_wire
 from deputy_server.convert.place import place_text
 from deputy_server.convert.uris import path_of
 from deputy_server.lsp import permission
@@ -51,7 +51,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Response[S
     await connection.refresh(session)
     connection.lead(session)
     turn = await session.prompt((Text(words),), queue=argument.queue, origin="command", since=since)
-    connection.tell_problems(session.problems)
+    connection.report_problems(session.problems)
     feed.expect(turn, None)
     if not connection.client.events:
         connection.tasks.start_soon(_show_turn, connection, session, turn)
@@ -110,10 +110,6 @@ async def open_transcript(connection: Connection, argument: AgentArgument) -> Op
     return OpenTranscriptResult(uri=path.as_uri())
 
 
-async def new_session(connection: Connection, argument: SessionNewParams) -> Response[SessionNewResult]:
-    return await sessions.new(connection, argument)
-
-
 async def cancel_agent(connection: Connection, argument: AgentArgument) -> CancelledResult:
     session = connection.app.runtime.find_agent(argument.agent_id)
     cancelled = await session.cancel_agent(argument.agent_id)
@@ -126,7 +122,7 @@ async def revert_agent(connection: Connection, argument: AgentArgument) -> Agent
     reverted = await session.revert(argument.agent_id)
     if not connection.client.events:
         connection.show(_revert_words(reverted, Path(session.record.cwd)))
-    return revert_result(reverted)
+    return revert_to_wire(reverted)
 
 
 def _revert_words(reverted: Reverted, cwd: Path) -> str:

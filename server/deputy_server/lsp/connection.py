@@ -90,7 +90,7 @@ class Connection:
         folders = await self.roots()
         inside = any(cwd.is_relative_to(folder) for folder in folders)
         session = await runtime.load(session_id, roots=folders if inside else (cwd,), buffers=self.shared_buffers())
-        self.tell_problems(session.problems)
+        self.report_problems(session.problems)
         return session
 
     async def move(self) -> None:
@@ -188,9 +188,9 @@ class Connection:
             async with self._moving:
                 pass
             await session.refresh()
-        self.tell_problems(session.problems)
+        self.report_problems(session.problems)
 
-    def tell_problems(self, problems: Sequence[Problem]) -> None:
+    def report_problems(self, problems: Sequence[Problem]) -> None:
         """Tells the user what is wrong with files that are for agents: each problem once."""
         texts = [text for text in map(str, problems) if text not in self._noticed]
         self._noticed.update(texts)

@@ -11,7 +11,7 @@ from deputy_protocol.base import to_wire
 from deputy_protocol.errors import ErrorCode
 from deputy_protocol.methods import PERMISSION_REQUEST
 from deputy_protocol.permission import read_choice
-from deputy_server.convert.permission import permission_answer, permission_request_to_wire
+from deputy_server.convert.permission import answer_from_wire, permission_request_to_wire
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.preview import preview_lines
@@ -48,7 +48,7 @@ class LspPermissionClient:
     async def _request(self, request: PermissionRequest) -> PermissionAnswer:
         params = to_wire(permission_request_to_wire(self._session_id, request))
         choice = read_choice(await self._protocol.request(PERMISSION_REQUEST.name, params, timeout=None))
-        return Dismissed() if choice is None else permission_answer(choice)
+        return Dismissed() if choice is None else answer_from_wire(choice)
 
     async def _message(self, request: PermissionRequest) -> PermissionAnswer:
         async with self._turns:

@@ -1,13 +1,14 @@
-"""The table of handlers: which function serves which method of the contract.
+"""The handlers of the methods and commands in the protocol's table.
 
 Parameters are validated here, once; what a handler returns becomes JSON here.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
+from lsprotocol import types
 from pydantic import BaseModel
 
 from deputy_protocol import methods
@@ -19,10 +20,12 @@ from deputy_server.lsp import (
     agent,
     commands,
     context,
+    definition,
     links,
+    metrics,
     permission,
     process,
-    process_wide,
+    rule,
     session,
 )
 from deputy_server.lsp.connection import Connection
@@ -33,81 +36,99 @@ from deputy_server.rpc.json import is_object, items
 P = TypeVar("P", bound=BaseModel)
 R = TypeVar("R", bound=BaseModel)
 
-Bound: TypeAlias = Callable[[Connection], RequestHandler]
+Unbound: TypeAlias = Callable[[Connection], RequestHandler]
 """A handler that still needs its connection."""
 
 
-def _serve(request: Request[P, R], handler: Callable[[Connection, P], Awaitable[R | Response[R]]]) -> tuple[str, Bound]:
-    """Binds ``handler`` to a request of the table; the types of both must agree."""
+def _request(
+    request: Request[P, R], handler: Callable[[Connection, P], Awaitable[R | Response[R]]]
+) -> tuple[str, Unbound]:
+    """Pairs a request of the table with its handler; their types must agree."""
 
     def bind(connection: Connection) -> RequestHandler:
-        async def served(raw: object) -> object:
-            return _plain(await handler(connection, request.parse(raw)))
+        async def handle(raw: object) -> object:
+            return _to_json(await handler(connection, request.parse(raw)))
 
-        return served
+        return handle
 
     return request.name, bind
 
 
 def _command(
     command: Command[P, R], handler: Callable[[Connection, P], Awaitable[R | Response[R]]]
-) -> tuple[str, Bound]:
-    """Binds ``handler`` to a command of the table."""
+) -> tuple[str, Unbound]:
+    """Pairs a command of the table with its handler; their types must agree."""
 
     def bind(connection: Connection) -> RequestHandler:
-        async def served(arguments: object) -> object:
-            return _plain(await handler(connection, command.parse(items(arguments))))
+        async def handle(arguments: object) -> object:
+            return _to_json(await handler(connection, command.parse(items(arguments))))
 
-        return served
+        return handle
 
     return command.name, bind
 
 
-def _plain(result: BaseModel | Response[R]) -> object:
+def _to_json(result: BaseModel | Response[R]) -> object:
     if isinstance(result, Response):
         return replace(cast(Response[object], result), result=to_wire(result.result))
     return to_wire(result)
 
 
-REQUESTS: dict[str, Bound] = dict(
+def _checked(names: Iterable[str], handlers: Collection[tuple[str, Unbound]]) -> dict[str, Unbound]:
+    """``handlers`` by name, in the order of the table's ``names``.
+
+    Raises:
+        LookupError: a name has no handler, or a handler no name.
+    """
+    by_name = dict(handlers)
+    ordered = {name: by_name.pop(name, None) for name in names}
+    missing = [name for name, handler in ordered.items() if handler is None]
+    if missing or by_name:
+        raise LookupError(f"without a handler: {missing}; not in the table: {list(by_name)}")
+    return {name: handler for name, handler in ordered.items() if handler is not None}
+
+
+REQUESTS = _checked(
+    (request.name for request in methods.REQUESTS),
     (
-        _serve(methods.SESSION_NEW, session.new),
-        _serve(methods.SESSION_PROMPT, session.prompt),
-        _serve(methods.SESSION_UNQUEUE, session.unqueue),
-        _serve(methods.SESSION_CANCEL, session.cancel),
-        _serve(methods.SESSION_LIST, session.list_sessions),
-        _serve(methods.SESSION_LOAD, session.load),
-        _serve(methods.SESSION_UNLOAD, session.unload),
-        _serve(methods.SESSION_RENAME, session.rename),
-        _serve(methods.SESSION_ARCHIVE, session.archive),
-        _serve(methods.SESSION_DELETE, session.delete),
-        _serve(methods.SESSION_EXPORT, session.export),
-        _serve(methods.SESSION_SET_PERMISSION_MODE, session.set_permission_mode),
-        _serve(methods.SESSION_SET_MODEL, session.set_model),
-        _serve(methods.AGENT_LIST, agent.list_agents),
-        _serve(methods.AGENT_TRANSCRIPT, agent.transcript),
-        _serve(methods.AGENT_OUTPUT, agent.output),
-        _serve(methods.AGENT_CANCEL, agent.cancel),
-        _serve(methods.AGENT_MESSAGE, agent.message),
-        _serve(methods.AGENT_REVERT, agent.revert),
-        _serve(methods.PERMISSION_LIST, permission.list_questions),
-        _serve(methods.PERMISSION_ANSWER, permission.answer),
-        _serve(methods.PERMISSION_ANSWER_MANY, permission.answer_many),
-        _serve(methods.RULE_LIST, permission.list_rules),
-        _serve(methods.RULE_REMOVE, permission.remove_rule),
-        _serve(methods.PROCESS_LIST, process.list_processes),
-        _serve(methods.PROCESS_STOP, process.stop_process),
-        _serve(methods.DEFINITION_LIST, process_wide.list_definitions),
-        _serve(methods.CONTEXT_LIST, context.list_context),
-        _serve(methods.CONTEXT_COMPLETE, context.complete),
-        _serve(methods.METRICS, process_wide.metrics),
-    )
+        _request(methods.SESSION_NEW, session.new),
+        _request(methods.SESSION_PROMPT, session.prompt),
+        _request(methods.SESSION_UNQUEUE, session.unqueue),
+        _request(methods.SESSION_CANCEL, session.cancel),
+        _request(methods.SESSION_LIST, session.list_sessions),
+        _request(methods.SESSION_LOAD, session.load),
+        _request(methods.SESSION_UNLOAD, session.unload),
+        _request(methods.SESSION_RENAME, session.rename),
+        _request(methods.SESSION_ARCHIVE, session.archive),
+        _request(methods.SESSION_DELETE, session.delete),
+        _request(methods.SESSION_EXPORT, session.export),
+        _request(methods.SESSION_SET_PERMISSION_MODE, session.set_permission_mode),
+        _request(methods.SESSION_SET_MODEL, session.set_model),
+        _request(methods.AGENT_LIST, agent.list_agents),
+        _request(methods.AGENT_TRANSCRIPT, agent.transcript),
+        _request(methods.AGENT_OUTPUT, agent.output),
+        _request(methods.AGENT_CANCEL, agent.cancel),
+        _request(methods.AGENT_MESSAGE, agent.message),
+        _request(methods.AGENT_REVERT, agent.revert),
+        _request(methods.PERMISSION_LIST, permission.list_requests),
+        _request(methods.PERMISSION_ANSWER, permission.answer),
+        _request(methods.PERMISSION_ANSWER_MANY, permission.answer_many),
+        _request(methods.RULE_LIST, rule.list_rules),
+        _request(methods.RULE_REMOVE, rule.remove_rule),
+        _request(methods.DEFINITION_LIST, definition.list_definitions),
+        _request(methods.CONTEXT_LIST, context.list_context),
+        _request(methods.CONTEXT_COMPLETE, context.complete),
+        _request(methods.PROCESS_LIST, process.list_processes),
+        _request(methods.PROCESS_STOP, process.stop_process),
+        _request(methods.METRICS, metrics.metrics),
+    ),
 )
 
-COMMANDS: dict[str, Bound] = dict(
+COMMANDS = _checked(
+    (command.name for command in methods.COMMANDS if not command.planned),
     (
         _command(methods.PROMPT_COMMAND, commands.prompt),
-        _command(methods.NEW_SESSION_COMMAND, commands.new_session),
+        _command(methods.NEW_SESSION_COMMAND, session.new),
         _command(methods.CANCEL_AGENT_COMMAND, commands.cancel_agent),
         _command(methods.CANCEL_SESSION_COMMAND, session.cancel),
         _command(methods.LIST_AGENTS_COMMAND, commands.list_agents),
@@ -115,14 +136,13 @@ COMMANDS: dict[str, Bound] = dict(
         _command(methods.OPEN_TRANSCRIPT_COMMAND, commands.open_transcript),
         _command(methods.REVERT_AGENT_COMMAND, commands.revert_agent),
         _command(methods.DISMISS_FINDING_COMMAND, commands.dismiss_finding),
-    )
+    ),
 )
 
-
 TEXT_REQUESTS: dict[str, Callable[[Connection, object], Awaitable[object]]] = {
-    "textDocument/codeAction": actions.code_actions,
-    "textDocument/codeLens": actions.code_lenses,
-    "textDocument/documentLink": links.document_links,
+    types.TEXT_DOCUMENT_CODE_ACTION: actions.code_actions,
+    types.TEXT_DOCUMENT_CODE_LENS: actions.code_lenses,
+    types.TEXT_DOCUMENT_DOCUMENT_LINK: links.document_links,
 }
 
 
@@ -130,21 +150,25 @@ def bind_all(connection: Connection) -> dict[str, RequestHandler]:
     """All request handlers of one connection, by method."""
     bound = {name: bind(connection) for name, bind in REQUESTS.items()}
     bound |= {name: partial(handler, connection) for name, handler in TEXT_REQUESTS.items()}
-    own_commands = {name: bind(connection) for name, bind in COMMANDS.items()}
+    return bound | {types.WORKSPACE_EXECUTE_COMMAND: _execute_command(connection)}
 
-    async def execute_command(raw: object) -> object:
+
+def _execute_command(connection: Connection) -> RequestHandler:
+    bound = {name: bind(connection) for name, bind in COMMANDS.items()}
+
+    async def execute(raw: object) -> object:
         params = raw if is_object(raw) else {}
         name = params.get("command")
         if not isinstance(name, str):
-            raise InvalidParams([("command", "a string is needed")])
-        if (command := own_commands.get(name)) is None:
+            raise InvalidParams([("command", "must be a string")])
+        if (command := bound.get(name)) is None:
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"Unknown command {name[:100]}.")
         return await command(_arguments(params.get("arguments")))
 
-    return bound | {"workspace/executeCommand": execute_command}
+    return execute
 
 
 def _arguments(raw: object) -> object:
     if raw is not None and not isinstance(raw, list):
-        raise InvalidParams([("arguments", "an array is needed")])
+        raise InvalidParams([("arguments", "must be an array")])
     return cast(object, raw)

@@ -15,7 +15,7 @@ from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
 from deputy_agents.domain.errors import NotAllowed
-from deputy_protocol import PROTOCOL_VERSION
+from deputy_protocol import PROTOCOL_VERSION, methods
 from deputy_protocol.errors import InvalidParams
 from deputy_server.lazy_app import Host
 from deputy_server.lsp.client import Client, read_client
@@ -23,7 +23,6 @@ from deputy_server.lsp.definition_names import definition_names
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.os_process import is_alive
 from deputy_server.lsp.protocol import Greeting, RequestHandler, RpcProtocol
-from deputy_server.lsp.served import COMMANDS, REQUESTS, SENT, TEXT_REQUESTS
 from deputy_server.rpc.json import JsonObject, dig, is_object
 from deputy_server.version import VERSION
 
@@ -32,6 +31,14 @@ if TYPE_CHECKING:
     from deputy_server.lsp.connection import Connection
 
 _OFFLINE = "offline"
+
+LSP_REQUESTS = (
+    types.TEXT_DOCUMENT_CODE_ACTION,
+    types.TEXT_DOCUMENT_CODE_LENS,
+    types.TEXT_DOCUMENT_DOCUMENT_LINK,
+    types.WORKSPACE_EXECUTE_COMMAND,
+)
+"""The requests of LSP itself that Deputy answers."""
 
 
 class DeputyProtocol(RpcProtocol):
@@ -61,7 +68,7 @@ class DeputyProtocol(RpcProtocol):
             self.settings = _settings(options, "initializationOptions")
         self.trace = client.trace
         self.documents = self._workspace = Documents(client.folders, client.position_encoding)
-        served = (*(request.name for request in REQUESTS), *TEXT_REQUESTS, types.WORKSPACE_EXECUTE_COMMAND)
+        served = (*(request.name for request in methods.REQUESTS), *LSP_REQUESTS)
         self.methods = {name: self._when_open(name) for name in served}
         self.tasks.start_soon(self._open, client)
         return lambda: self._welcome(client)
@@ -120,7 +127,7 @@ class DeputyProtocol(RpcProtocol):
         models = dict.fromkeys(name for name in (named, os.environ.get("DEPUTY_MODEL"), _OFFLINE) if name)
         deputy = {
             "protocolVersion": PROTOCOL_VERSION,
-            "methods": [method.name for method in (*REQUESTS, *SENT)],
+            "methods": [method.name for method in methods.METHODS if not method.planned],
             "definitions": definitions,
             "models": [{"id": name, "name": name} for name in models],
         }
@@ -131,7 +138,9 @@ class DeputyProtocol(RpcProtocol):
             "codeActionProvider": {"codeActionKinds": ["quickfix", "refactor"]},
             "codeLensProvider": {},
             "documentLinkProvider": {},
-            "executeCommandProvider": {"commands": [command.name for command in COMMANDS]},
+            "executeCommandProvider": {
+                "commands": [command.name for command in methods.COMMANDS if not command.planned]
+            },
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
             "experimental": {"deputy": deputy},
         }

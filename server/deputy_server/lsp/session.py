@@ -33,10 +33,10 @@ from deputy_protocol.session import (
 )
 from deputy_protocol.transcript import AgentPlan, SessionLoadResult
 from deputy_server.convert.agent import agent_node_to_wire, plan_to_wire, usage_to_wire
-from deputy_server.convert.event import turn_outcome
-from deputy_server.convert.permission import permission_mode, permission_request_to_wire
-from deputy_server.convert.prompt import prompt_blocks
-from deputy_server.convert.session import queued_prompts_to_wire, session_info
+from deputy_server.convert.event import turn_outcome_to_wire
+from deputy_server.convert.permission import permission_mode_from_wire, permission_request_to_wire
+from deputy_server.convert.prompt import prompt_from_wire
+from deputy_server.convert.session import queued_prompts_to_wire, session_to_wire
 from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.convert.uris import path_of
 from deputy_server.export import exported
@@ -64,11 +64,11 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         buffers=connection.shared_buffers(),
         title=params.title,
         model=params.model,
-        permission_mode=permission_mode(params.permission_mode),
+        permission_mode=permission_mode_from_wire(params.permission_mode),
         agent=params.agent,
     )
     connection.latest[cwd] = session.id
-    connection.tell_problems(session.problems)
+    connection.report_problems(session.problems)
     for notice in (connection.app.store_notice, connection.app.notice if params.model is None else None):
         if notice:
             connection.notice(notice)
@@ -98,11 +98,11 @@ async def prompt(connection: Connection, params: SessionPromptParams) -> Session
     since = session.cancels
     feed = connection.subscribe(session)
     feed.start(connection.tasks)
-    blocks = prompt_blocks(params.prompt, Path(session.record.cwd))
+    blocks = prompt_from_wire(params.prompt, Path(session.record.cwd))
     await connection.refresh(session)
     connection.lead(session)
     turn = await session.prompt(blocks, queue=params.queue, since=since)
-    connection.tell_problems(session.problems)  # of MCP servers that were started for it
+    connection.report_problems(session.problems)  # of MCP servers that were started for it
     feed.expect(turn, params.work_done_token)
     try:
         result = await outcome(session, turn, why=connection.why_cancelled)
@@ -183,13 +183,13 @@ def _loaded(session: Reading) -> SessionLoadResult:
     record = replace(session.record, agent_count=len(nodes), permission_mode=mode)
     plans = session.view.plans.items()
     return SessionLoadResult(
-        session=session_info(record),
+        session=session_to_wire(record),
         agents=tuple(map(agent_node_to_wire, nodes)),
         transcript=tuple(map(entry_to_wire, entries)),
         permissions=tuple(permission_request_to_wire(session.id, request) for request in session.permission_requests()),
         plans=tuple(AgentPlan(agent_id=agent_id, entries=plan_to_wire(steps)) for agent_id, steps in plans if steps),
         prompt_queue=queued_prompts_to_wire(session.waiting()),
-        last_turn=session.view.last_turn and turn_outcome(session.view.last_turn),
+        last_turn=session.view.last_turn and turn_outcome_to_wire(session.view.last_turn),
         snapshot=None if isinstance(session, Session) else True,
         last_seq=last_seq,
     )
@@ -213,4 +213,4 @@ async def list_sessions(connection: Connection, params: SessionListParams) -> Se
         limit=min(params.limit or PAGE, MOST),
     )
     page = await connection.app.runtime.sessions(query)
-    return SessionListResult(sessions=tuple(map(session_info, page.records)), next_cursor=page.cursor)
+    return SessionListResult(sessions=tuple(map(session_to_wire, page.records)), next_cursor=page.cursor)
