@@ -6,7 +6,7 @@ import anyio
 
 from deputy_agents.domain.message import Text
 from deputy_agents.domain.settings import AgentSettings, Settings
-from deputy_agents.events.event_log import Subscription
+from deputy_agents.events.subscription import Subscription
 from deputy_agents.model.endpoint import ApiSettings
 from deputy_agents.model.factory import Models
 from deputy_agents.session.runtime import Runtime

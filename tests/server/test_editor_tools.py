@@ -311,7 +311,7 @@ async def test_without_an_editor_that_can_tell_it_is_said_that_nothing_is_attach
 ) -> None:
     async with deputy(lambda body, _n: say(last_text(body)), workspace) as (client, _):
         said = await told(client, "Mend @diagnostics")
-        assert said.startswith("Mend @diagnostics[@diagnostics is not attached: No editor that can tell this")
+        assert said.startswith("Mend @diagnostics[@diagnostics is not attached: No attached editor provides this")
 
 
 async def test_a_client_that_leaves_is_asked_no_more(deputy: Deputies, workspace: Path) -> None:
@@ -329,4 +329,4 @@ async def test_a_client_that_leaves_is_asked_no_more(deputy: Deputies, workspace
         await client.request("deputy/session/unload", {"sessionId": session_id})
         gate.set()
         await client.result(prompt)
-        assert "No editor that can tell this is attached" in str(api.requests[-1].body["messages"][-1])
+        assert "No attached editor provides this information" in str(api.requests[-1].body["messages"][-1])

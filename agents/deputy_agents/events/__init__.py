@@ -1,2 +1,2 @@
-"""The event log of a session, the numbers of its events, and the view that is folded from them. Where events are
-stored belongs to ``store/``."""
+"""The event log of a session: numbering, commits, subscriptions, and the view folded from the events. Storage itself
+belongs to ``store/``."""

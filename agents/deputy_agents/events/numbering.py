@@ -1,4 +1,4 @@
-"""The numbers of durable events: rising without gaps per session, and per agent and run."""
+"""Numbers of durable events: consecutive per session, and per agent and run."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from deputy_agents.domain.event import Event
 
 
 class Numbering:
-    """Goes on where ``events`` end."""
+    """Continues after the last of ``events``."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.last = 0

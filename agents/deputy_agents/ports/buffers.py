@@ -1,4 +1,4 @@
-"""Open documents of editors."""
+"""Documents that are open in an editor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An open document of the editor. ``version`` is the editor's."""
+    """An open document. ``version`` is the editor's version number."""
 
     path: Path
     text: str
@@ -16,34 +16,34 @@ class Buffer:
 
 
 class Buffers(Protocol):
-    """Open documents. They win over the disk: agents see what the user sees."""
+    """The open documents. They take precedence over files on disk, so that agents see what the user sees."""
 
     async def get(self, path: Path) -> Buffer | None:
         """The open document at ``path`` (absolute, symlinks resolved), or ``None``.
 
         Raises:
-            ToolError: the editor does not say.
+            ToolError: the editor does not respond.
         """
         ...
 
     def all(self) -> Sequence[Buffer]:
-        """Every open document that has a path, in no order."""
+        """Every open document that has a path, in no particular order."""
         ...
 
     async def check(self, path: Path, new_text: str) -> None:
-        """Whether the editor can make an open document ``new_text``, as far as that is known before: nobody should be
-        asked about a change that cannot be made.
+        """Checks, as far as possible in advance, whether the editor can change an open document to ``new_text``. This
+        avoids asking the user to approve a change that cannot be made.
 
         Raises:
-            ToolError: it cannot.
+            ToolError: the change cannot be made.
         """
         ...
 
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
-        """Changes an open document through the editor, so that its undo works.
+        """Changes an open document through the editor, so that the editor's undo works.
 
         Raises:
-            ToolError: the document moved on from ``version``, or the editor refused.
+            ToolError: the document no longer has ``version``, or the editor rejected the change.
         """
         ...
 
@@ -51,6 +51,6 @@ class Buffers(Protocol):
         """Deletes the file of an open document through the editor.
 
         Raises:
-            ToolError: the document moved on from ``version``, or the editor cannot or would not.
+            ToolError: the document no longer has ``version``, or the editor rejected the deletion or cannot delete.
         """
         ...

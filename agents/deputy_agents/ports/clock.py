@@ -1,10 +1,10 @@
-"""Time and waiting."""
+"""The clock."""
 
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time and waiting, so that tests need neither."""
+    """Time and sleeping; tests replace both."""
 
     def time(self) -> float:
         """Seconds since the epoch."""

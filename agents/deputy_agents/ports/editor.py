@@ -1,4 +1,4 @@
-"""What editors know of the code, by the language servers that they have: the port, and those who are attached."""
+"""Code information from editors and their language servers: the port, and the editors attached to a session."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from deputy_agents.domain.event import Location
 
 
 class Ability(Enum):
-    """What an editor can tell."""
+    """A kind of code information that an editor can provide."""
 
     DIAGNOSTICS = auto()
     NAVIGATION = auto()
-    """Definitions, references, symbols, and what a symbol is."""
+    """Definitions, references, symbols and hover text."""
 
 
 class Severity(IntEnum):
-    """How bad a problem is, as in LSP: the worst first."""
+    """The severity of a problem, numbered as in LSP; lower is worse."""
 
     ERROR = 1
     WARNING = 2
@@ -33,7 +33,7 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A problem in a file, at a line counted from 1. ``source`` says who found it, and by which rule."""
+    """A problem in a file. ``line`` counts from 1; ``source`` names the tool that found it, and its rule."""
 
     path: Path
     line: int
@@ -44,7 +44,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in a file: the line, counted from 1, and the text of it that stands ``before`` the place."""
+    """A position in a file: the line, counted from 1, and the text of that line ``before`` the position."""
 
     path: Path
     line: int
@@ -53,7 +53,8 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A name in the code and where it is defined; ``kind`` is a word, ``container`` what is around it."""
+    """A name in the code and its definition. ``kind`` is a word such as ``class``; ``container`` encloses the
+    symbol."""
 
     name: str
     location: Location
@@ -62,15 +63,15 @@ class Symbol:
 
 
 class Editor(Protocol):
-    """One attached editor. What it tells comes from others' language servers: it is data, bounded in number. All raise
-    ToolError when it gives no answer in time, or says that it cannot."""
+    """One attached editor. Its answers come from third-party language servers: they are untrusted data and bounded in
+    number. All methods raise ToolError when the editor fails or does not respond in time."""
 
     @property
     def abilities(self) -> frozenset[Ability]: ...
 
     async def diagnostics(self, paths: Sequence[Path] | None, wait: float = 0) -> Sequence[Diagnostic]:
-        """The problems in these files, or in all. They have just changed where ``wait`` says how many seconds the
-        editor may take until its language servers have seen that."""
+        """The problems in ``paths``, or in all files. After a change to the files, ``wait`` is the number of seconds to
+        give the language servers to process it."""
         ...
 
     async def definition(self, spot: Spot) -> Sequence[Location]: ...
@@ -78,24 +79,24 @@ class Editor(Protocol):
     async def references(self, spot: Spot) -> Sequence[Location]: ...
 
     async def hover(self, spot: Spot) -> str:
-        """Type and documentation as Markdown; empty where nothing is known."""
+        """Type and documentation as Markdown; empty if there is none."""
         ...
 
     async def symbols(self, path: Path) -> Sequence[Symbol]:
-        """Those of a file, in its order."""
+        """The symbols of a file in source order."""
         ...
 
     async def workspace_symbols(self, query: str) -> Sequence[Symbol]: ...
 
 
 class Editors:
-    """The editors that are attached to a session."""
+    """The editors attached to a session."""
 
     def __init__(self) -> None:
         self._attached: list[Editor] = []
 
     def attach(self, editor: Editor) -> None:
-        """``editor`` can be asked from now on; once, however often it is attached."""
+        """Adds ``editor``, unless it is already attached."""
         if editor not in self._attached:
             self._attached.append(editor)
 
@@ -104,11 +105,11 @@ class Editors:
             self._attached.remove(editor)
 
     def supports(self, ability: Ability) -> bool:
-        """Whether some editor can tell that."""
+        """Whether any attached editor has ``ability``."""
         return any(ability in editor.abilities for editor in self._attached)
 
     def editor_for(self, ability: Ability) -> Editor:
-        """The one that is asked: of several the first.
+        """The first attached editor with ``ability``.
 
         Raises:
             ToolError: there is none.
@@ -116,4 +117,4 @@ class Editors:
         for editor in self._attached:
             if ability in editor.abilities:
                 return editor
-        raise ToolError("No editor that can tell this is attached to the session any more.")
+        raise ToolError("No attached editor provides this information any more.")

@@ -18,8 +18,8 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request. ``agent_id`` and ``depth`` tell a limiter who asks; they are not sent. ``search`` lets the provider
-    search the web for the answer."""
+    """One request. ``session_id``, ``agent_id`` and ``depth`` identify the sender to a rate limiter or a recorder and
+    are not sent to the service. ``search`` allows the provider to search the web."""
 
     model: str
     system: str
@@ -35,33 +35,33 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """A piece of visible text, in order."""
+    """The next piece of the visible text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPart:
-    """A piece of reasoning, for show."""
+    """The next piece of the reasoning, for display only."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class RequestDelayed:
-    """The request waits before it is sent, because of ``why``; ``None`` when that is over."""
+    """The request waits before it is sent. ``reason`` says why; ``None`` when the wait is over."""
 
-    why: str | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAccepted:
-    """The service has taken the request: what it answers is on its way."""
+    """The service has accepted the request; the reply follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """What the request has used by now. It counts when no :class:`Reply` follows, whose usage is the whole."""
+    """The usage of the request so far. It counts only when no :class:`Reply` follows: a reply has the total."""
 
     usage: Usage
 
@@ -70,14 +70,14 @@ ModelEvent: TypeAlias = RequestDelayed | RequestAccepted | UsageReported | TextP
 
 
 class Model(Protocol):
-    """A language model behind any provider."""
+    """A language model of any provider."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Yields parts as they come and, last, exactly one :class:`Reply` (``message.id`` is left empty). An adapter
-        that can tell yields :class:`RequestAccepted` first; :class:`RequestDelayed` comes from what stands between.
+        """Yields parts as they arrive and, last, exactly one :class:`Reply` (its ``message.id`` is empty). An adapter
+        yields :class:`RequestAccepted` first if the protocol shows it; :class:`RequestDelayed` comes from wrappers.
 
         Raises:
-            ModelError: the request failed; nothing else is raised for what a provider or a network does.
+            ModelError: the request failed; failures of the provider and the network raise nothing else.
 
         Cancelling the task that iterates closes the connection at once.
         """
@@ -85,6 +85,6 @@ class Model(Protocol):
 
 
 class ModelFactory(Protocol):
-    """Gives the model of a name. Models are shared: nothing needs one of its own (they hold no conversation)."""
+    """Returns the model with a name. Models hold no conversation, so all agents share one instance."""
 
     def __call__(self, name: str) -> Model: ...

@@ -1,4 +1,4 @@
-"""Clients that can ask the user for permission."""
+"""Clients that can ask the user for permission, and their answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from deputy_agents.domain.event import PermissionRequest, ResolvedBy
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """An explicit choice. ``input`` replaces the tool's input; ``feedback`` is told to the model."""
+    """The user selected an option. ``input`` replaces the tool's input; ``feedback`` is passed to the model."""
 
     option_id: str
     feedback: str | None = None
@@ -18,7 +18,8 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Dismissed:
-    """No choice: closed, null, an error, garbage (``dismissed``), or nobody there who can ask (``unreachable``)."""
+    """No option was selected: the request was closed or answered with null, an error or invalid data (``dismissed``),
+    or no client could ask the user (``unreachable``)."""
 
     by: Literal[ResolvedBy.DISMISSED, ResolvedBy.UNREACHABLE] = ResolvedBy.DISMISSED
 
@@ -27,8 +28,8 @@ PermissionAnswer: TypeAlias = Selected | Dismissed
 
 
 class PermissionClient(Protocol):
-    """A client that can put a question to a person."""
+    """A client that can show a permission request to the user."""
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
-        """Waits for the person as long as it takes. Cancelled when the matter is settled elsewhere."""
+        """Waits for the user's answer without a time limit. Cancelled when the request is settled elsewhere."""
         ...

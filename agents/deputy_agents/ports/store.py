@@ -14,8 +14,8 @@ from deputy_agents.domain.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session as lists show it. ``cwd`` is an absolute path. A child's row in a list has its agent id as
-    ``session_id``, and names its session as ``parent_session_id``."""
+    """A session as a row of the session list. ``cwd`` is an absolute path. The row of a sub-agent has the agent id as
+    its ``session_id`` and the id of its session as ``parent_session_id``."""
 
     session_id: str
     agent_id: str
@@ -27,15 +27,15 @@ class SessionRecord:
     archived: bool = False
     agent_count: int = 0
     permission_mode: PermissionMode | None = None
-    """The one that was chosen for this session; that of the settings where there is none."""
+    """The mode chosen for this session; ``None`` means the mode from the settings."""
     rules: tuple[Rule, ...] = ()
-    """What answers of the user have added."""
+    """Rules added by the user's answers."""
     parent_session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRecord:
-    """One message of one agent's model history, appended in order."""
+    """One message of an agent's model history, appended in order."""
 
     agent_id: str
     message: Message
@@ -43,7 +43,7 @@ class HistoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class OutputRecord:
-    """The whole output of a tool call of which the events tell a part. ``tool_call_id`` is unique for its agent."""
+    """The full output of a tool call whose events contain only a part. ``tool_call_id`` is unique within the agent."""
 
     agent_id: str
     tool_call_id: str
@@ -52,19 +52,20 @@ class OutputRecord:
 
 @dataclass(frozen=True, slots=True)
 class ChangesDropped:
-    """The changes of these ids have not come about, or were taken back: they need not be kept."""
+    """These changes were not made or were reverted; the store deletes them."""
 
     change_ids: tuple[str, ...]
 
 
 Record: TypeAlias = HistoryRecord | FileChange | ChangesDropped | OutputRecord
-"""What is stored beside the events, in the order in which it comes."""
+"""Data stored beside the events, in the order of its arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery:
-    """Which sessions to list, and how many rows. ``cursor`` is that of the page before; ``children`` adds a row for
-    each child behind its session's; ``before`` leaves out what was used then or later (seconds since the epoch)."""
+    """Which sessions to list, and how many rows. ``cursor`` comes from the previous page. ``children`` adds a row for
+    each sub-agent after the row of its session. ``before`` excludes sessions used at that time or later (seconds since
+    the epoch)."""
 
     cwd: str | None = None
     children: bool = False
@@ -76,32 +77,33 @@ class SessionQuery:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """A part of a list; ``cursor`` leads to the next one, and is ``None`` at the end."""
+    """One page of a list; ``cursor`` requests the next page, ``None`` on the last one."""
 
     records: tuple[SessionRecord, ...]
     cursor: str | None = None
 
 
 class Claim(Enum):
-    """What came of wanting to own a session: to be the one process that may change it."""
+    """The result of claiming a session. Only the process that owns a session may change it."""
 
     MINE = "mine"
     TAKEN_OVER = "taken_over"
-    """Mine now. Its last owner ended without giving it back, so runs of its agents may have no end."""
+    """Owned by this process now. The previous owner ended without releasing it, so runs of its agents may be
+    unfinished."""
     FOREIGN = "foreign"
-    """Another process that lives owns it."""
+    """Owned by another running process."""
 
 
 class Store(Protocol):
-    """Keeps sessions. The event log is the truth; everything else is a fold of it or beside it.
+    """Stores sessions. The event log is the source of truth; all other data is derived from it or stored beside it.
 
-    What changes a session is atomic: all or nothing of one call is there after a crash, and it returns after the
-    commit. Several processes may use one store at once. Each session is changed by its owner alone; reading needs no
-    claim. All methods raise StoreError when the store cannot be used, and UnknownSession for a session that it has not.
+    Every change is atomic: after a crash, all of a call's data is stored or none of it. A call returns after the
+    commit. Several processes can use one store at once. Only the owner changes a session; reading needs no claim. All
+    methods raise StoreError when the store cannot be used, and UnknownSession when the session does not exist.
     """
 
     async def create(self, record: SessionRecord) -> None:
-        """Keeps a new session, which is then owned by this process."""
+        """Stores a new session, owned by this process."""
         ...
 
     async def update(self, record: SessionRecord) -> None: ...
@@ -109,57 +111,57 @@ class Store(Protocol):
     async def get(self, session_id: str) -> SessionRecord: ...
 
     async def sessions(self, query: SessionQuery) -> SessionPage:
-        """Newest first; children behind their session, in the order of their starts.
+        """Newest first; sub-agents follow their session in start order.
 
         Raises:
-            InvalidRequest: the cursor is none.
+            InvalidRequest: the cursor is invalid.
         """
         ...
 
     async def delete(self, session_id: str) -> None:
-        """Forgets a session and all that belongs to it, the documents that showed it included."""
+        """Deletes a session and all its data, including its transcript documents."""
         ...
 
     async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
-        """Commits numbered events and what belongs to them.
+        """Commits numbered events and their records.
 
         Raises:
-            StoreError: ``seq`` does not follow the last one.
+            StoreError: the first ``seq`` does not follow the last stored one, or there is a gap.
         """
         ...
 
     async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """Durable events with ``seq`` greater than ``after``, in order. One of a kind that is not known any more, or
-        not yet, has an :class:`~deputy_agents.domain.event.Unknown` body."""
+        """Durable events with ``seq`` greater than ``after``, in order. An event of an unknown type, for instance of a
+        newer version, has an :class:`~deputy_agents.domain.event.Unknown` body."""
         ...
 
     async def history(self, session_id: str, agent_id: str) -> Sequence[Message]: ...
 
     async def histories(self, session_id: str) -> Mapping[str, Sequence[Message]]:
-        """The histories of all agents that have one."""
+        """All non-empty histories by agent id."""
         ...
 
     async def changes(self, session_id: str) -> Sequence[FileChange]:
-        """What agents have changed in files and nobody has taken back, in order; a store may keep the last ones
-        alone."""
+        """Agents' changes to files that were not reverted, in order; a store may keep only the latest."""
         ...
 
     async def output(self, session_id: str, agent_id: str, tool_call_id: str) -> str | None:
-        """The whole output of a call; ``None`` where there is none beyond that of its events, or none any more."""
+        """The full output of a tool call; ``None`` if its events contain all of it or it is no longer stored."""
         ...
 
     async def claim(self, session_id: str) -> Claim:
-        """Makes this process the owner, unless another one that lives is. Of several that want it, one gets it."""
+        """Makes this process the owner unless another running process is. Of several concurrent claims, one
+        succeeds."""
         ...
 
     async def release(self, session_id: str) -> None:
-        """Gives the session back; of one that is not owned, nothing."""
+        """Releases the session; does nothing if this process does not own it."""
         ...
 
     async def abandoned(self) -> Sequence[str]:
-        """The sessions whose owner ended without giving them back."""
+        """The sessions whose owner ended without releasing them."""
         ...
 
     async def close(self) -> None:
-        """Keeps what was handed in, gives every session back and lets go of all files."""
+        """Completes pending writes, releases all sessions and closes all files."""
         ...

@@ -38,7 +38,8 @@ from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import Budget, Settings
 from deputy_agents.domain.turn import Origin, Turn
 from deputy_agents.editor.completion import Completions
-from deputy_agents.events.event_log import EventLog, Subscription
+from deputy_agents.events.event_log import EventLog
+from deputy_agents.events.subscription import Subscription
 from deputy_agents.events.view import AgentNode, Entry, View
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.guidance.items import SlashCommand
@@ -46,7 +47,7 @@ from deputy_agents.guidance.library import Library
 from deputy_agents.guidance.mcp_entry import Source
 from deputy_agents.guidance.workspace_settings import Written
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.permission.decide import Policy, meet
+from deputy_agents.permission.decide import Policy, child_policy
 from deputy_agents.permission.inbox import Inbox
 from deputy_agents.ports.clock import Clock
 from deputy_agents.ports.editor import Editors
@@ -66,7 +67,7 @@ from deputy_agents.session.session_view import LiveSessionView
 from deputy_agents.session.supervisor import Supervisor
 from deputy_agents.session.title import renamed, title_of
 from deputy_agents.session.turn_scheduler import TurnScheduler
-from deputy_agents.shell.background import Background
+from deputy_agents.shell.background import BackgroundProcesses
 from deputy_agents.text import clean, visible
 from deputy_agents.tool.base import Tool
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
@@ -125,7 +126,7 @@ class Session:
         self._rules = list(record.rules)
         self._dropped: set[Rule] = set()
         """Rules of the settings that do not hold here."""
-        self.commands = Background(tasks, shared.clock, lambda: self.log.emit(SessionChanged()))
+        self.background_processes = BackgroundProcesses(tasks, shared.clock, lambda: self.log.emit(SessionChanged()))
         self.editor_mcp_servers: Sequence[Source] = ()
         """MCP servers that the editor names for this session; they count from the next :meth:`refresh`."""
         self.servers = McpServers(
@@ -180,7 +181,7 @@ class Session:
     @property
     def watched(self) -> bool:
         """Somebody is told what happens here."""
-        return self.log.watched
+        return self.log.has_subscribers
 
     @property
     def idle(self) -> bool:
@@ -197,7 +198,7 @@ class Session:
     def permission_mode(self, mode: PermissionMode) -> None:
         self._permission_mode = mode
         self._change(replace(self.record, permission_mode=mode))
-        self.inbox.review()
+        self.inbox.recheck()
 
     def set_model(self, name: str) -> None:
         """Gives the primary another model, from its next request on.
@@ -248,7 +249,7 @@ class Session:
             self._keep_rules()
         else:
             self._dropped.add(rule)
-        self.inbox.review()
+        self.inbox.recheck()
 
     async def refresh(self) -> None:
         """Looks whether agent definitions, instructions, skills, commands or the rules of the workspace have changed;
@@ -260,7 +261,7 @@ class Session:
             await self.servers.refresh()
             if any(changed):
                 self.log.emit(DefinitionsChanged())
-                self.inbox.review()
+                self.inbox.recheck()
 
     @property
     def slash_commands(self) -> Mapping[str, SlashCommand]:
@@ -309,7 +310,7 @@ class Session:
 
     async def cancel(self, reason: CancelReason = CancelReason.USER) -> bool:
         """Ends the turn, all agents and all waiting prompts; returns when everything has stopped."""
-        works = any(command.code is None for command in self.commands.list())
+        works = any(command.code is None for command in self.background_processes.list())
         works |= self._turns.hooking
         cancelled = self.busy or works or bool(self._intake.preparing or self._supervisor.below(self.primary_id))
         await self._cancel(reason)
@@ -339,7 +340,7 @@ class Session:
         nodes = {node.info.agent_id: node for node in self.agents()}
         if agent_id not in nodes:
             raise UnknownAgent(f"This session has no agent {agent_id}.")
-        whose = [agent_id, *(self.view.below(agent_id) if include_children else ())]
+        whose = [agent_id, *(self.view.descendants(agent_id) if include_children else ())]
         if any(nodes[one].status in (AgentStatus.RUNNING, AgentStatus.PENDING) for one in whose):
             raise WrongState("The agent is at work: stop it, or wait for its end, before its edits are taken back.")
         label = nodes[agent_id].info.label
@@ -448,14 +449,14 @@ class Session:
         if agent.parent is None:
             return Policy(self.permission_mode, self.rules())
         above = self.policy(agent.parent)
-        return meet(Policy(agent.definition.permission_mode or above.mode, agent.definition.rules), above)
+        return child_policy(Policy(agent.definition.permission_mode or above.mode, agent.definition.rules), above)
 
     def remember(self, rules: Sequence[Rule]) -> None:
         for rule in rules:
             if all(replace(rule, rule_id=old.rule_id) != old for old in self._rules):
                 self._rules.append(rule)
         self._keep_rules()
-        self.inbox.review()
+        self.inbox.recheck()
 
     def session_view(self, agent: Agent) -> LiveSessionView:
         return LiveSessionView(self, agent)
@@ -541,7 +542,7 @@ class Session:
             with anyio.move_on_after(3 * self.settings.limits.cancel_grace):
                 await self._cancel(CancelReason.SHUTDOWN)
                 await self.flush()
-                await self.log.settle()
+                await self.log.retry_now()
                 await self.save()
         finally:
             self._tasks.cancel_scope.cancel()
@@ -561,7 +562,7 @@ class Session:
             await self._turns.cancel(reason)
             below = CancelReason.PARENT if reason is CancelReason.USER else reason
             await self._supervisor.cancel_below(self.primary_id, below)
-            await self.commands.stop_all()
+            await self.background_processes.stop_all()
         finally:
             self._cancelling = False
 
@@ -608,7 +609,7 @@ class Session:
     async def save(self) -> None:
         """Returns when the record is stored as it is now, or cannot be."""
         record = self.record
-        if record is self._stored or self.log.failed is not None:
+        if record is self._stored or self.log.store_error is not None:
             return
         try:
             await self._shared.store.update(record)
@@ -619,6 +620,6 @@ class Session:
     @property
     def store_problem(self) -> str | None:
         """Why this session is not stored now, for the user."""
-        if self.log.failed is None:
+        if self.log.store_error is None:
             return None
-        return f"{self.log.failed} The agents go on, and this session is kept in memory until it can be stored again."
+        return f"{self.log.store_error} The agents go on, and this session is kept in memory until it can be stored again."

@@ -25,7 +25,7 @@ from deputy_agents.domain.event import (
     ToolKind,
     ToolOutputDelta,
 )
-from deputy_agents.events.event_log import LIVE_OUTPUT
+from deputy_agents.events.subscription import LIVE_OUTPUT
 from deputy_agents.text import visible
 from deputy_server.rpc.json import JsonObject
 

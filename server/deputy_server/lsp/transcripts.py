@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import StoreError
 from deputy_agents.domain.event import AgentFinished, Event, MessageAdded, MessageDelta, TurnFinished
-from deputy_agents.events.event_log import Subscription
+from deputy_agents.events.subscription import Subscription
 from deputy_agents.events.view import AgentNode
 from deputy_agents.session.session import Session
 from deputy_agents.session.snapshot import Reading

@@ -18,8 +18,10 @@ from deputy_agents.domain.event import (
     UsageChanged,
 )
 from deputy_agents.domain.message import Message, Text, Usage
-from deputy_agents.events import event_log as log_module
-from deputy_agents.events.event_log import RETRY, EventLog, Subscription
+from deputy_agents.events import subscription
+from deputy_agents.events.commit_queue import RETRY
+from deputy_agents.events.event_log import EventLog
+from deputy_agents.events.subscription import Subscription
 from deputy_agents.events.view import View
 from deputy_agents.ports.store import HistoryRecord, Record, SessionRecord
 from deputy_agents.store.memory import MemoryStore
@@ -254,8 +256,8 @@ async def test_lossy_events_carry_the_number_of_the_last_published_one_and_none_
 
 @pytest.fixture
 def small_buffer(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(log_module, "BUFFER", 8)
-    monkeypatch.setattr(log_module, "PAGE", 5)
+    monkeypatch.setattr(subscription, "BUFFER", 8)
+    monkeypatch.setattr(subscription, "PAGE", 5)
     return 8
 
 
@@ -268,7 +270,7 @@ async def test_a_slow_subscriber_holds_little_and_catches_up_losing_nothing_dura
             w.log.emit(ThoughtDelta(f"silent {number}", "thought"), "a", 1)
             w.say(str(number))
             await flush(w)
-            assert len(r.subscription._items) <= small_buffer  # pyright: ignore[reportPrivateUsage]
+            assert len(r.subscription._buffer) <= small_buffer  # pyright: ignore[reportPrivateUsage]
         await r.take(30)
         for number in range(100, 120):
             w.say(str(number))
@@ -317,7 +319,7 @@ async def test_when_the_store_fails_subscribers_are_served_from_memory() -> None
         for number in range(30):
             w.say(str(number))
             await flush(w)
-        assert isinstance(w.log.failed, StoreError)
+        assert isinstance(w.log.store_error, StoreError)
         w.log.close()
         assert seqs(await slow.rest()) == list(range(2, 32))  # the first one is lost with the store
         w.store.broken = False
@@ -338,12 +340,12 @@ async def test_what_a_store_could_not_keep_for_a_while_is_stored_later_once_and_
         w.store.broken = False
         w.say("too soon to try again")
         await flush(w)
-        assert isinstance(w.log.failed, StoreError)
+        assert isinstance(w.log.store_error, StoreError)
         assert [event.seq for event in await w.store.events("s")] == [1]
         w.clock.advance(RETRY)
         w.say("now")
         await flush(w)
-        assert w.log.failed is None
+        assert w.log.store_error is None
         assert [event.seq for event in await w.store.events("s")] == [1, 2, 3, 4, 5]
 
 

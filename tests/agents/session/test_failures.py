@@ -31,7 +31,7 @@ from deputy_agents.domain.event import (
 from deputy_agents.domain.message import Reply, StopReason, Text, ToolUse, Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.settings import RetrySettings, Settings
-from deputy_agents.events.event_log import RETRY
+from deputy_agents.events.commit_queue import RETRY
 from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart, UsageReported
 from deputy_agents.ports.store import Record, SessionRecord
