@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Self
 
-import anyio
-
 from deputy_agents.domain.errors import Overloaded
 from deputy_agents.domain.settings import AgentSettings
+from deputy_agents.events.signal import Signal
 
 
 class _State(StrEnum):
@@ -37,7 +36,7 @@ class Slot:
         self.shifted = shifted
         self._slots = slots
         self._state = _State.QUEUED
-        self._changed = anyio.Event()
+        self._changed = Signal()
 
     @property
     def queued(self) -> bool:
@@ -83,8 +82,7 @@ class Slot:
 
     def _enter(self, state: _State) -> None:
         self._state = state
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changed.notify()
 
 
 class Slots:

@@ -17,6 +17,7 @@ from deputy_agents.domain.event import (
     TurnFinished,
 )
 from deputy_agents.domain.ids import new_id
+from deputy_agents.events.signal import Signal
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_agents.session.session import Session
 from deputy_protocol.base import to_wire
@@ -54,7 +55,7 @@ class Opened:
             self._updates.know(session.agents())
         self._subscription = session.subscribe(0 if replay else last)
         self._told = 0 if replay else last
-        self._moved = anyio.Event()
+        self._moved = Signal()
         self._closed = False
         self._asked: defaultdict[str, set[Asked]] = defaultdict(set)
         """What the client was asked for each agent and has not answered, withdrawn or not."""
@@ -177,8 +178,7 @@ class Opened:
                 await asked.over.wait()
 
     def _stir(self) -> None:
-        self._moved.set()
-        self._moved = anyio.Event()
+        self._moved.notify()
 
 
 def _chosen(request: PermissionRequest, reply: object) -> PermissionAnswer:

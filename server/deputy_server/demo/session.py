@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import anyio
 from pydantic import ValidationError
 from rich.text import Text
 
+from deputy_agents.events.signal import Signal
 from deputy_protocol.event import DefinitionsChanged, EventParams
 from deputy_protocol.permission import (
     CancelledOutcome,
@@ -46,7 +46,7 @@ class Sessions:
         self.views: dict[str, View] = {}
         self.tally = Tally()
         self._screen = screen
-        self._changed = anyio.Event()
+        self._changed = Signal()
 
     def hear(self, method: str, params: JsonObject) -> None:
         """Takes a notification of the server."""
@@ -69,8 +69,7 @@ class Sessions:
             return
         view = self.views[event.session_id] = fold(self.views.get(event.session_id, View()), event)
         self._screen.update(view, event)
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._changed.notify()
 
     async def until(self, session_id: str, holds: Callable[[View], bool]) -> View:
         """The first view of the session of which ``holds`` is true; waits as long as it takes."""

@@ -17,6 +17,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
+from deputy_agents.events.signal import Signal
 from deputy_server.convert.uris import local_path
 from deputy_server.lsp.rope import Rope
 from deputy_server.rpc.json import JsonObject
@@ -90,7 +91,7 @@ class Documents(Workspace):
         super().__init__(
             folders[0].uri if folders else None, workspace_folders=folders, position_encoding=position_encoding
         )
-        self._changed = asyncio.Event()
+        self._changed = Signal()
         self._notebook_paths: dict[str, Path] = {}
 
     async def find_notebook(self, uri: str) -> None:
@@ -163,5 +164,4 @@ class Documents(Workspace):
 
     def _tell(self) -> None:
         """Wakes those who wait for a change."""
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self._changed.notify()

@@ -18,6 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.outcome import CancelReason
+from deputy_agents.events.signal import Signal
 from deputy_agents.session.session import Session
 from deputy_server.lazy_app import Host
 from deputy_server.lsp.connection_loop import (
@@ -85,7 +86,7 @@ class Clients:
         self._tasks = tasks
         self._open = 0
         self._ending = anyio.Event()
-        self._left = anyio.Event()
+        self._left = Signal()
         self._alone: dict[str, float] = {}
         """Since when nobody has watched a session, by the clock of the loop."""
 
@@ -119,13 +120,12 @@ class Clients:
             log.exception("a connection broke down")
         finally:
             self._open -= 1
-            self._left.set()
+            self._left.notify()
 
     async def close(self) -> None:
         """The server ends: every client is told how its requests ended. Returns when they have gone."""
         self._ending.set()
         while self._open:
-            self._left = anyio.Event()
             await self._left.wait()
 
     async def _end(self) -> int:
