@@ -40,6 +40,7 @@ from deputy_agents.run.effect import (
     UserCancel,
     UserPrompt,
 )
+from deputy_agents.run.handlers.replies import MAX_CORRECTIONS
 from deputy_agents.run.state import (
     AwaitingApproval,
     AwaitingSubAgents,
@@ -60,7 +61,7 @@ from deputy_agents.run.state import (
     State,
     ToolExecuting,
 )
-from deputy_agents.run.transition import CORRECTIONS, transition
+from deputy_agents.run.transition import transition
 from tests.support.history_rules import broken_history_rules
 
 Pending: TypeAlias = (
@@ -213,7 +214,7 @@ def _check_answer(before: World, after: State) -> None:
     if isinstance(after.phase, Checking):
         assert checked
         assert after.last_text
-    assert after.corrections <= CORRECTIONS
+    assert after.corrections <= MAX_CORRECTIONS
 
 
 def _check_cancel(world: World, input: Input, effects: tuple[Effect, ...], before: Phase) -> None:

@@ -1,22 +1,20 @@
-"""Writes ``docs/state-machine.md`` from the table of the machine and the docstrings of its parts.
+"""Generates ``docs/state-machine.md`` from the table of the state machine and the docstrings of its parts.
 
-``python -m deputy_agents.run.diagram`` writes the page; with ``--check`` it only says, by its exit code, whether the
-page is up to date.
+``python -m deputy_agents.run.diagram`` writes the page. With ``--check`` it writes nothing, and exits with 1 when the
+page is stale.
 """
 
 import argparse
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
 from deputy_agents.run.effect import Effect, Input
 from deputy_agents.run.state import TERMINAL, Idle, Phase
-from deputy_agents.run.transition import TABLE, Row
-
-Table = Mapping[tuple[type[Phase], type[Input]], Row]
+from deputy_agents.run.transition import TABLE, Table
 
 PAGE = Path(__file__).parents[3] / "docs" / "state-machine.md"
 
@@ -25,23 +23,23 @@ _INTRODUCTION = """\
 
 # The state machine of an agent
 
-The conversation of every agent, primary or child, is a pure function: `transition(state, context, input)` gives the
-next state and the effects to perform (`agents/deputy_agents/run/transition.py`). A driver performs the effects and
-feeds what comes of them back as the next inputs; nothing else changes state. A pair of phase and input that is not in
-the table below raises `InvalidTransition`.
+Every agent, primary or sub-agent, is driven by a pure function: `transition(state, context, input)` returns the next
+state and the effects to perform (`agents/deputy_agents/run/transition.py`). A driver performs the effects and feeds the
+results back as inputs; nothing else changes the state. A pair of phase and input that is not in the table below raises
+`InvalidTransition`.
 """
 _LEGEND = """\
-Inputs that never lead out of their phase are left out of the picture. `Idle` is where the primary waits between turns,
-and a child before its first message; a child's run ends in `Completed`, `Failed` or `Cancelled`.
+The diagram omits inputs that never leave their phase. The primary waits in `Idle` between turns, a child before its
+first message. The run of a child ends in `Completed`, `Failed` or `Cancelled`.
 """
 
 
 def mermaid(table: Table) -> str:
-    """The table as a Mermaid state diagram: one arrow per pair of phases, labelled with the inputs that take it."""
+    """Returns the table as a Mermaid state diagram: one arrow per pair of phases, labelled with its inputs."""
     arrows: dict[tuple[str, str], list[str]] = {}
-    for (phase, input), row in table.items():
-        if row.to != (phase,):
-            for target in row.to:
+    for phase, rows in table.items():
+        for input, row in rows.items():
+            for target in row.targets if row.targets != (phase,) else ():
                 arrows.setdefault((phase.__name__, target.__name__), []).append(input.__name__)
     lines = [f"    {start} --> {target}: {'<br/>'.join(inputs)}" for (start, target), inputs in arrows.items()]
     ends = [f"    {phase.__name__} --> [*]" for phase in TERMINAL]
@@ -49,7 +47,7 @@ def mermaid(table: Table) -> str:
 
 
 def page(table: Table) -> str:
-    """The whole document, ending in a newline."""
+    """Returns the whole document, which ends in a newline."""
     return "\n".join(
         [
             _INTRODUCTION,
@@ -58,8 +56,8 @@ def page(table: Table) -> str:
             *_section("Phases", get_args(Phase)),
             *_section("Inputs", get_args(Input)),
             *_section("Effects", get_args(Effect)),
-            "## The table\n",
-            "| phase | input | leads to |\n|---|---|---|",
+            "## Transitions\n",
+            "| phase | input | next phases |\n|---|---|---|",
             *_rows(table),
             "",
         ]
@@ -74,20 +72,19 @@ def _section(title: str, parts: Iterable[type]) -> Iterator[str]:
 
 
 def _prose(part: type) -> str:
-    """The docstring on one line, its reStructuredText marks turned into Markdown."""
+    """Returns the docstring on one line, with its reStructuredText marks converted to Markdown."""
     text = " ".join((inspect.getdoc(part) or "").split())
     return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`")
 
 
 def _rows(table: Table) -> Iterator[str]:
-    for phase in get_args(Phase):
-        for (start, input), row in table.items():
-            if start is phase:
-                yield f"| {phase.__name__} | {input.__name__} | {', '.join(target.__name__ for target in row.to)} |"
+    for phase, rows in table.items():
+        for input, row in rows.items():
+            yield f"| {phase.__name__} | {input.__name__} | {', '.join(target.__name__ for target in row.targets)} |"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Writes docs/state-machine.md from the code.")
+    parser = argparse.ArgumentParser(description="Generate docs/state-machine.md from the code.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the page is stale")
     text = page(TABLE)
     if not parser.parse_args().check:
@@ -96,7 +93,7 @@ def main() -> int:
         return 0
     if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
         return 0
-    sys.stderr.write(f"docs/{PAGE.name} is stale: run python -m deputy_agents.run.diagram\n")
+    sys.stderr.write(f"docs/{PAGE.name} is stale. Run python -m deputy_agents.run.diagram.\n")
     return 1
 
 

@@ -1,8 +1,7 @@
-"""What the machine is told (inputs) and what it wants done (effects).
+"""Inputs and effects of the state machine.
 
-Each effect with an ``id`` is answered by exactly one input that carries the same id, unless the run ends first.
-``Abort`` asks for that answer at once: the effect stops and is acknowledged by :class:`Stopped`, or by its own
-natural answer when that was faster.
+Each effect with an ``id`` is answered by exactly one input with the same id, unless the run ends first. :class:`Abort`
+stops an effect early; it is then acknowledged by :class:`Stopped`, or by its regular answer if that came first.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from deputy_agents.run.state import EffectId, Note
 
 @dataclass(frozen=True, slots=True)
 class UserPrompt:
-    """Starts a turn of the primary, or a run of a child (its task)."""
+    """Starts a turn of the primary, or the run of a child (its task). ``shown`` is the text for the transcript."""
 
     message: Message
     shown: str
@@ -28,7 +27,7 @@ class UserPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
-    """The model's whole reply."""
+    """The complete reply of the model."""
 
     effect: EffectId
     reply: Reply
@@ -36,7 +35,8 @@ class ModelReplied:
 
 @dataclass(frozen=True, slots=True)
 class ModelFailed:
-    """``partial`` is the text that was shown before the request failed."""
+    """A model request failed. ``partial`` is the text that was shown before, ``action`` what the user can do about it,
+    ``retry_after`` the wait in seconds that the service asked for."""
 
     effect: EffectId
     kind: str
@@ -56,8 +56,8 @@ class RetryDue:
 
 @dataclass(frozen=True, slots=True)
 class CallAllowed:
-    """The gate, or the user, lets the call run; ``input`` replaces what the model proposed. ``notes`` tell the model
-    more, behind the results of its calls."""
+    """The call may run. ``input`` replaces the input that the model proposed. ``notes`` go to the model behind the
+    results of the calls."""
 
     input: Mapping[str, object] | None = None
     notes: tuple[Note, ...] = ()
@@ -65,12 +65,12 @@ class CallAllowed:
 
 @dataclass(frozen=True, slots=True)
 class CallNeedsApproval:
-    """The user has to be asked."""
+    """The call runs only if the user approves it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallDenied:
-    """The call does not run; ``text`` is the error result that the model reads."""
+    """The call does not run. ``text`` is its error result."""
 
     text: str
 
@@ -80,7 +80,7 @@ CallDecision: TypeAlias = CallAllowed | CallNeedsApproval | CallDenied
 
 @dataclass(frozen=True, slots=True)
 class CallsDecided:
-    """A verdict for every call of the reply, by tool use id."""
+    """A decision for every call of the reply, by tool use id."""
 
     effect: EffectId
     decisions: Mapping[str, CallDecision]
@@ -88,15 +88,15 @@ class CallsDecided:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswered:
-    """The user's answer, or what settled the question in the user's place."""
+    """A permission request was settled, by the user or otherwise."""
 
     effect: EffectId
-    verdict: CallAllowed | CallDenied
+    decision: CallAllowed | CallDenied
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCompleted:
-    """A tool has ended, well or not; also a door that could start no child."""
+    """A tool call ended, with or without an error. Also a delegation call that could not start its children."""
 
     effect: EffectId
     content: str
@@ -106,8 +106,8 @@ class ToolCompleted:
 
 @dataclass(frozen=True, slots=True)
 class ChildrenStarted:
-    """The supervisor accepted the children of a door. With ``immediate`` the door does not wait: that text is its
-    result, and the children run in the background."""
+    """The supervisor accepted the children of a delegation call. With ``immediate``, the call does not wait: that text
+    is its result, and the children run in the background."""
 
     effect: EffectId
     tool_use_id: str
@@ -118,15 +118,15 @@ class ChildrenStarted:
 
 @dataclass(frozen=True, slots=True)
 class SubAgentResult:
-    """A child of a waiting door has ended."""
+    """A child ended for which a delegation call waits."""
 
     outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerChecked:
-    """``correction`` asks the same child to mend its answer; when it had its chances, ``warning`` goes with the answer.
-    Both are empty when there is nothing to mend."""
+    """The answer of a child was checked. ``correction`` asks the child to correct it; after the last correction,
+    ``warning`` is appended to the answer instead. Both are empty for a valid answer."""
 
     effect: EffectId
     correction: str = ""
@@ -135,22 +135,22 @@ class AnswerChecked:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something of which the model is told beside its turn: a background child has ended, or the user has taken edits
-    back or changed the workspace folders."""
+    """News that goes with the next message to the model: a background child ended, or the user reverted edits or
+    changed the workspace folders."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """The user tells a running agent something."""
+    """A message of the user to a running agent. It reaches the model with the next request."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class UserCancel:
-    """Everything stops: the turn of the primary, the run of a child. ``limit`` is the one that it met."""
+    """Stops the turn of the primary, or the run of a child. ``limit`` is the limit that was reached, if one was."""
 
     reason: CancelReason
     limit: LimitReached | None = None
@@ -158,8 +158,8 @@ class UserCancel:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Acknowledges an aborted effect. ``partial`` is the text that a stopped model request had shown, ``output`` what a
-    stopped tool had put out last."""
+    """Acknowledges an aborted effect. ``partial`` is the text that a stopped model request had shown, ``output`` the
+    end of what a stopped tool had printed."""
 
     effect: EffectId
     partial: Message | None = None
@@ -188,7 +188,7 @@ Input: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class AppendMessage:
-    """Adds to the model's history. ``shown`` is what people see of it; empty for nothing."""
+    """Appends to the history of the model. ``shown`` is the text for the transcript; empty text is not shown."""
 
     message: Message
     shown: str = ""
@@ -204,7 +204,8 @@ class RequestModel:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRetry:
-    """Waits before ``attempt``; the wait itself is the driver's, by back-off or by ``retry_after``."""
+    """Waits before ``attempt``: ``retry_after`` seconds, or as long as the driver's back-off computes. ``kind`` and
+    ``message`` describe the failure."""
 
     id: EffectId
     attempt: int
@@ -215,7 +216,7 @@ class ScheduleRetry:
 
 @dataclass(frozen=True, slots=True)
 class DecideCalls:
-    """Asks the gate about every call, in order, before any runs."""
+    """Has the gate decide every call, in order, before any call runs."""
 
     id: EffectId
     calls: tuple[ToolUse, ...]
@@ -223,7 +224,7 @@ class DecideCalls:
 
 @dataclass(frozen=True, slots=True)
 class RequestPermission:
-    """Puts one call to the user."""
+    """Asks the user for permission to run one call."""
 
     id: EffectId
     use: ToolUse
@@ -231,7 +232,7 @@ class RequestPermission:
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """Carries out one call that is no door."""
+    """Runs one call of a tool that is not a delegation tool."""
 
     id: EffectId
     use: ToolUse
@@ -239,7 +240,7 @@ class RunTool:
 
 @dataclass(frozen=True, slots=True)
 class StartChildren:
-    """Asks the supervisor for the children of a door."""
+    """Has the supervisor start the children of a delegation call."""
 
     id: EffectId
     use: ToolUse
@@ -247,7 +248,7 @@ class StartChildren:
 
 @dataclass(frozen=True, slots=True)
 class CheckAnswer:
-    """Looks at the answer of a child before it counts."""
+    """Checks the answer of a child before the child completes."""
 
     id: EffectId
     text: str
@@ -255,14 +256,14 @@ class CheckAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """Stops the effects named: all that are under way."""
+    """Stops these effects, which are all that are outstanding."""
 
     ids: frozenset[EffectId]
 
 
 @dataclass(frozen=True, slots=True)
 class CancelSubAgents:
-    """Tells children to stop; each acknowledges by its :class:`SubAgentResult`."""
+    """Cancels children. Each acknowledges by its :class:`SubAgentResult`."""
 
     ids: tuple[str, ...]
     reason: CancelReason
@@ -270,7 +271,7 @@ class CancelSubAgents:
 
 @dataclass(frozen=True, slots=True)
 class ReportCall:
-    """People are told that a call has moved on; ``content`` is its result."""
+    """Publishes the status of a call. ``content`` is its result, once it has one."""
 
     use: ToolUse
     status: CallStatus
@@ -279,8 +280,8 @@ class ReportCall:
 
 @dataclass(frozen=True, slots=True)
 class FinishTurn:
-    """The primary's turn is over. ``error`` is set when a failure ended it, ``interrupted`` when the process ends,
-    ``limit`` when one was reached."""
+    """Ends the turn of the primary. ``error`` is the failure that ended it, ``interrupted`` means that the process is
+    shutting down, ``limit`` is the limit that was reached."""
 
     stop_reason: str
     error: ModelFailed | None = None
@@ -290,7 +291,7 @@ class FinishTurn:
 
 @dataclass(frozen=True, slots=True)
 class NotifyParent:
-    """The child's run is over."""
+    """Ends the run of the child and reports its ending to the parent."""
 
     ending: Ending
 

@@ -1,7 +1,7 @@
-"""The state of one agent's conversation, as a value.
+"""The state of one agent as an immutable value.
 
-A :class:`State` is a phase with what outlives phases. The phases of work carry ids of the effects that are under
-way; an input that answers no such effect is illegal. The three endings of a child are phases too, and terminal.
+A :class:`State` is a phase and the fields that outlive phases. Active phases carry the ids of their outstanding
+effects; an input that answers any other effect is illegal. The three endings of a child are terminal phases.
 """
 
 from dataclasses import dataclass, field
@@ -14,47 +14,48 @@ from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Fai
 from deputy_agents.domain.result_style import ResultStyle
 
 EffectId: TypeAlias = int
-"""Names one effect of one agent; rising, never used again."""
+"""Identifies one effect of one agent. Ids increase and are never reused."""
 
 
 # -- calls -------------------------------------------------------------------------------------------------------
 
 
 class CallKind(StrEnum):
-    """When a call may run beside others of its turn."""
+    """When a call may run at the same time as other calls of the same reply."""
 
     CONCURRENT = "concurrent"
-    """Changes nothing: runs beside others of its kind."""
+    """Changes nothing. Runs in parallel with other concurrent calls."""
     EXCLUSIVE = "exclusive"
-    """May change something: after all before it, and before all behind it."""
-    DELEGATION = "door"
-    """Starts children: runs at once, and waits for them."""
+    """May change something. Starts after all earlier calls have ended, and before any later call starts."""
+    DELEGATION = "delegation"
+    """Starts children. Starts at once and blocks no other call."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """Not started. ``ready`` means allowed: only its turn is missing."""
+    """The call has not started. ``ready``: it is allowed, and waits only for earlier calls."""
 
     ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitingApproval:
-    """The user is asked by the effect named."""
+    """The call waits for the user's answer to a permission request."""
 
     effect: EffectId
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Carried out by the effect named."""
+    """The call runs."""
 
     effect: EffectId
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """A door whose children run. ``pending`` and ``completed`` together always hold every child of ``order``."""
+    """A delegation call whose children run. ``pending`` and ``completed`` together hold exactly the children in
+    ``order``."""
 
     order: tuple[str, ...]
     pending: tuple[str, ...]
@@ -64,7 +65,7 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Answered: ``result`` goes into the history when all calls of the turn are done."""
+    """The call has a result. It goes into the history when all calls of the reply are done."""
 
     result: ToolResult
     status: CallStatus
@@ -91,12 +92,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing under way: the primary between turns, a child before its first message."""
+    """Nothing is under way: the primary between turns, or a child before its first message."""
 
 
 @dataclass(frozen=True, slots=True)
 class LlmRequesting:
-    """The model answers. ``attempt`` counts from 1."""
+    """A model request is under way. ``attempt`` counts from 1."""
 
     attempt: int
     effect: EffectId
@@ -104,7 +105,7 @@ class LlmRequesting:
 
 @dataclass(frozen=True, slots=True)
 class RetryWaiting:
-    """A failed request waits for its next ``attempt``."""
+    """A failed model request waits for its next attempt, which is number ``attempt``."""
 
     attempt: int
     effect: EffectId
@@ -112,14 +113,14 @@ class RetryWaiting:
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """The answer of a child, which is the ``last_text`` of the state, is checked before it counts."""
+    """The answer of a child, which is the ``last_text`` of the state, is checked before the child completes."""
 
     effect: EffectId
 
 
 @dataclass(frozen=True, slots=True)
 class ToolExecuting:
-    """Some call is open that does not merely wait for children. ``deciding`` is the gate's effect."""
+    """At least one open call does not wait for children. ``deciding`` is the outstanding effect of the gate, if any."""
 
     calls: tuple[Call, ...]
     deciding: EffectId | None = None
@@ -127,14 +128,14 @@ class ToolExecuting:
 
 @dataclass(frozen=True, slots=True)
 class AwaitingSubAgents:
-    """Every open call is a door whose children run."""
+    """Every open call waits for its children."""
 
     calls: tuple[Call, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelling:
-    """Everything under way was told to stop; waits until each has acknowledged."""
+    """Everything under way is being stopped. Waits until each effect and each child has acknowledged."""
 
     reason: CancelReason
     limit: LimitReached | None
@@ -159,8 +160,8 @@ TERMINAL = (Completed, Failed, Cancelled)
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to tell the model at the next chance: words of the user (``shown``), the end of a background child, or
-    what became of a call beside its result."""
+    """Text for the next message to the model, beside tool results: a message of the user (``shown``: it appears in the
+    transcript), the end of a background child, or a change that the user made to a call."""
 
     text: str
     shown: bool = False
@@ -168,9 +169,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """``iterations`` counts model replies of this run (of this turn, for the primary); ``last_text`` is the text of
-    the last assistant message that had any, or the result submitted since; ``corrections`` counts answers that were
-    sent back; ``notes`` wait for the next message to the model."""
+    """``iterations`` counts the model replies of this run (of this turn, for the primary). ``last_text`` is the text of
+    the last assistant message with text, or the result submitted since. ``corrections`` counts answers that were sent
+    back. ``notes`` wait for the next message to the model."""
 
     phase: Phase = Idle()
     next_effect: EffectId = 1
@@ -186,7 +187,8 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is fixed for a run: who the agent is, and its limits."""
+    """What is fixed for a run: the role of the agent, its tools and its limits. ``attempts`` bounds each model request,
+    ``max_iterations`` the requests of a run (of a turn, for the primary)."""
 
     is_child: bool = False
     delegation_tools: frozenset[str] = frozenset()
@@ -195,9 +197,9 @@ class Context:
     attempts: int = 8
     check_answer: bool = False
     tools: frozenset[str] = field(default_factory=frozenset[str])
-    """Names of the tools offered; ``submit_result`` and ``submit_error`` end a child that is offered them."""
+    """Names of the tools offered. ``submit_result`` and ``submit_error`` end the run of a child that has them."""
     aggregate_bytes: int = 128 * 1024
-    """Of the texts of all outcomes of one door together."""
+    """Limit for the texts of all outcomes of one delegation call together."""
 
     def kind_of(self, tool: str) -> CallKind:
         if tool in self.delegation_tools:

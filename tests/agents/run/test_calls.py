@@ -93,7 +93,7 @@ def test_a_call_that_the_user_denied_is_answered_so() -> None:
 @pytest.mark.parametrize("decisions", [{}, {"look1": ALLOW}, {"look1": ALLOW, "look2": ALLOW, "look3": ALLOW}])
 def test_the_gate_decides_each_call_and_no_other(decisions: dict[str, CallAllowed]) -> None:
     world = replies(primary(), use("look1"), use("look2"))
-    with pytest.raises(InvalidTransition, match="the gate must decide every call"):
+    with pytest.raises(InvalidTransition, match="the decisions do not match the calls"):
         world.after(CallsDecided(only(world), decisions))
 
 
@@ -277,7 +277,7 @@ def test_a_delegation_tool_opens_only_for_children_of_its_own() -> None:
 @pytest.mark.parametrize("stranger", ["a", "nobody"], ids=["ended", "unknown"])
 def test_a_child_that_nobody_waits_for_has_no_result(stranger: str) -> None:
     world = ends(opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate"), "a")
-    with pytest.raises(InvalidTransition, match=f"no door waits for agent {stranger}"):
+    with pytest.raises(InvalidTransition, match=f"no call waits for agent {stranger}"):
         ends(world, stranger)
 
 

@@ -1,4 +1,4 @@
-"""The page about the machine follows from the table."""
+"""The page about the state machine is generated from its table."""
 
 import re
 from typing import get_args
@@ -6,7 +6,7 @@ from typing import get_args
 from deputy_agents.run.diagram import PAGE, mermaid, page
 from deputy_agents.run.effect import Effect, Input, ModelReplied, Steered, UserPrompt
 from deputy_agents.run.state import Idle, LlmRequesting, Phase
-from deputy_agents.run.transition import TABLE, Row
+from deputy_agents.run.transition import TABLE, Row, Table
 
 
 def unused(*_: object) -> Phase:
@@ -17,11 +17,10 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(TABLE)
 
 
-def test_an_arrow_carries_every_input_that_takes_it_and_inputs_that_stay_are_left_out() -> None:
-    table: dict[tuple[type[Phase], type[Input]], Row] = {
-        (Idle, UserPrompt): Row((LlmRequesting,), unused),
-        (LlmRequesting, Steered): Row((LlmRequesting,), unused),
-        (LlmRequesting, ModelReplied): Row((LlmRequesting, Idle), unused),
+def test_an_arrow_lists_all_its_inputs_and_inputs_that_never_leave_a_phase_are_omitted() -> None:
+    table: Table = {
+        Idle: {UserPrompt: Row(unused, LlmRequesting)},
+        LlmRequesting: {Steered: Row(unused, LlmRequesting), ModelReplied: Row(unused, LlmRequesting, Idle)},
     }
     assert mermaid(table).splitlines() == [
         "stateDiagram-v2",
@@ -35,7 +34,7 @@ def test_an_arrow_carries_every_input_that_takes_it_and_inputs_that_stay_are_lef
     ]
 
 
-def test_the_page_explains_every_part_in_words() -> None:
+def test_the_page_describes_every_phase_input_and_effect() -> None:
     parts = dict(re.findall(r"^- \*\*(\w+)\*\*: (.*)$", page(TABLE), flags=re.MULTILINE))
     every = {part.__name__ for union in (Phase, Input, Effect) for part in get_args(union)}
     assert parts.keys() == every

@@ -158,5 +158,7 @@ def test_from_every_state_each_call_gets_one_result_and_the_history_stays_valid(
 
 @pytest.mark.requirement("D1")
 def test_the_table_declares_every_target_that_is_reached_and_no_other() -> None:
-    declared = {(phase, input, target) for (phase, input), row in TABLE.items() for target in row.to}
+    declared = {
+        (phase, input, target) for phase, rows in TABLE.items() for input, row in rows.items() for target in row.targets
+    }
     assert all_steps() == declared

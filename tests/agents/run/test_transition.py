@@ -1,7 +1,11 @@
 """How a run begins, what the model's answers lead to, and how a run ends."""
 
+import inspect
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
+from types import ModuleType
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -41,6 +45,9 @@ from deputy_agents.run.effect import (
     ToolCompleted,
     UserCancel,
 )
+from deputy_agents.run.handlers import calls, cancelling
+from deputy_agents.run.handlers import replies as reply_handlers
+from deputy_agents.run.handlers.draft import UNREAD
 from deputy_agents.run.state import (
     AwaitingSubAgents,
     Call,
@@ -56,7 +63,7 @@ from deputy_agents.run.state import (
     State,
     ToolExecuting,
 )
-from deputy_agents.run.transition import TABLE, UNREAD, transition
+from deputy_agents.run.transition import TABLE, Handler, transition
 from tests.support.machine import REPORTS, World, agent, user
 from tests.support.steps import (
     assistant,
@@ -116,7 +123,27 @@ LEGAL: dict[type[Phase], set[type[Input]]] = {
 
 @pytest.mark.requirement("D1")
 def test_the_table_holds_the_legal_pairs_of_phase_and_input_and_no_other() -> None:
-    assert set(TABLE) == {(phase, input) for phase, inputs in LEGAL.items() for input in inputs}
+    assert {phase: set(rows) for phase, rows in TABLE.items() if rows} == LEGAL
+    assert set(TABLE) == set(get_args(Phase))
+
+
+def test_every_row_has_a_handler_for_its_phase_and_input_and_every_handler_has_a_row() -> None:
+    for phase, rows in TABLE.items():
+        for input, row in rows.items():
+            _, accepted, wanted, _ = get_type_hints(row.handler).values()
+            assert phase in (get_args(accepted) or (accepted,))
+            assert wanted is input
+    used = {row.handler for rows in TABLE.values() for row in rows.values()}
+    assert used == {handler for module in (reply_handlers, calls, cancelling) for handler in handlers_of(module)}
+
+
+def handlers_of(module: ModuleType) -> Iterator[Handler]:
+    """The functions of ``module`` that take an input and return a phase."""
+    for _, function in inspect.getmembers(module, inspect.isfunction):
+        if function.__module__ == module.__name__:
+            *_, input, result = get_type_hints(function).values()
+            if input in get_args(Input) and result == Phase:
+                yield function
 
 
 @pytest.mark.requirement("D2")
@@ -130,7 +157,7 @@ def test_every_other_pair_is_rejected(is_child: bool) -> None:
 
 @pytest.mark.requirement("D2")
 def test_the_endings_accept_nothing() -> None:
-    assert not {phase for phase, _ in TABLE} & {Completed, Failed, Cancelled}
+    assert [TABLE[ending] for ending in (Completed, Failed, Cancelled)] == [{}, {}, {}]
 
 
 # -- a run begins ------------------------------------------------------------------------------------------------
@@ -414,9 +441,8 @@ def test_at_the_limit_a_note_waits_for_the_next_prompt() -> None:
 def test_a_child_that_reports_its_end_hears_first_what_it_was_told(report: str) -> None:
     given = use(f"{report}1", result="found") if report == "submit_result" else use(f"{report}1", error="lost")
     world = replies(child().after(Steered("and this")), given, stop=StopReason.TOOL_USE)
-    received = ToolResult(
-        f"{report}1", "Received, but there is a message for you: see to it, then report again, in full."
-    )
+    text = "Received, but there is a message for you: read it, act on it, then report again in full."
+    received = ToolResult(f"{report}1", text)
     assert world.history[-2:] == (Message("user", (received,)), Message("user", (Text("and this"),)))
     assert world.effects[-1] == RequestModel(2, 1)
     assert replies(world, "found that too").state.phase == Completed("found that too")
