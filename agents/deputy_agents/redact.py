@@ -1,40 +1,138 @@
-"""Takes secrets out of text that leaves the machine on purpose, such as a recording for a bug report."""
+"""Redacts secrets from text that leaves the process: stored events, recordings, transcripts."""
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 MASK = "[removed]"
 
 _SECRET_NAME = re.compile(
     r"(?:key|token|secret|passw|passwd|password|passphrase|credential|auth)s?(?:[_\d]|$)", re.IGNORECASE
 )
-_MIN_LENGTH = 8
-"""Shorter values are no secrets worth the name, and stand everywhere."""
+_MIN_VALUE = 8
+"""Characters of the shortest environment value that is redacted. Shorter ones match ordinary text."""
 
-_SHAPES = re.compile(
-    r"""
-      (?<![\w-])sk-(?=[\w-]*\d)[\w-]{16,}               # keys of model services
-    | gh[pousr]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
-    | AKIA[0-9A-Z]{16}
-    | xox[abeprs]-[\w-]{10,}
-    | (?:(?<![\w-])eyJ[\w-]{8,}|eyJ[\w-]{8,1024})\.[\w-]{8,}\.[\w-]{8,}  # JSON web tokens, in a longer word too
-    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
-    | (?<=://)[^/\s:@]+:[^/\s@]+(?=@)                   # user and password in an address
-    """,
-    re.VERBOSE | re.DOTALL,
+
+class KeyFormat(NamedTuple):
+    """The format of one provider's keys: the literal ``prefix``, then the regular expression ``rest``."""
+
+    provider: str
+    prefix: str
+    rest: str
+
+
+def _at_word_start(prefix: str, word: str = "A-Za-z0-9") -> str:
+    r"""Requires that no character of ``word`` precedes ``prefix``. The ``\n`` of a JSON string may precede it."""
+    literal = re.escape(prefix)
+    return rf"(?:(?<![{word}]{literal})|(?<=\\[nrt]{literal}))"
+
+
+_PEM_LABEL = r"[A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+
+KEY_FORMATS = (
+    KeyFormat("private key", "-----BEGIN ", rf"{_PEM_LABEL}.*?(?:-----END {_PEM_LABEL}|\Z)"),
+    KeyFormat("model service", "sk-", _at_word_start("sk-", r"\w-") + r"(?=[\w-]*\d)[\w-]{16,}"),
+    KeyFormat("1Password", "ops_eyJ", r"[\w+/=]{200,}"),
+    KeyFormat("Adobe", "p8e-", _at_word_start("p8e-") + r"[a-z0-9]{32}"),
+    KeyFormat("age", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
+    KeyFormat("Alibaba Cloud", "LTAI", _at_word_start("LTAI") + r"[A-Za-z0-9]{20}"),
+    KeyFormat("Artifactory", "AKCp", _at_word_start("AKCp") + r"[A-Za-z0-9]{69}"),
+    KeyFormat("Atlassian", "ATATT3", _at_word_start("ATATT3") + r"[\w=-]{100,}"),
+    KeyFormat("AWS", "AKIA", r"[0-9A-Z]{16}"),
+    KeyFormat("AWS, temporary", "ASIA", _at_word_start("ASIA") + r"(?=[A-Z]{0,15}\d)[0-9A-Z]{16}(?![0-9A-Za-z])"),
+    KeyFormat("Azure Storage", "AccountKey=", r"[A-Za-z0-9+/]{86}=="),
+    KeyFormat("Brevo", "xkeysib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    KeyFormat("Cerebras", "csk-", _at_word_start("csk-", r"\w-") + r"[a-z0-9]{40,}"),
+    KeyFormat("Clojars", "CLOJARS_", r"[a-z0-9]{60}"),
+    KeyFormat("Cloudflare", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),
+    KeyFormat("Contentful", "CFPAT-", r"[\w-]{43}"),
+    KeyFormat("Databricks", "dapi", _at_word_start("dapi") + r"[a-f0-9]{32}"),
+    KeyFormat("DigitalOcean", "do", r"[opr]_v1_[a-f0-9]{64}"),
+    KeyFormat("Discord", "/api/webhooks/", r"\d{10,20}/[\w-]{60,}"),
+    KeyFormat("Docker", "dckr_", r"[op]at_[\w-]{27,}"),
+    KeyFormat(
+        "Doppler", "dp.", _at_word_start("dp.") + r"(?:audit|ct|pt|sa|scim|st(?:\.[\w-]{2,35})?)\.[A-Za-z0-9]{40,}"
+    ),
+    KeyFormat("Dynatrace", "dt0", r"[a-z]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    KeyFormat("Figma", "figd_", r"[\w-]{40,}"),
+    KeyFormat("Fly.io", "fo1_", _at_word_start("fo1_") + r"[\w-]{43}"),
+    KeyFormat("Fly.io, macaroon", "fm", r"(?:1[ar]|2)_[A-Za-z0-9+/]{100,}={0,3}"),
+    KeyFormat("GitHub", "gh", r"[oprsu]_\w{20,}"),
+    KeyFormat("GitHub, fine-grained", "github_pat_", r"\w{20,}"),
+    KeyFormat("GitLab", "glpat-", r"[\w-]{16,}"),
+    KeyFormat("GitLab, other tokens", "gl", r"(?:agent|cbt|dt|ffct|ft|imt|oas|ptt|rt|soat)-[\w-]{20,}"),
+    KeyFormat("Google API", "AIza", _at_word_start("AIza") + r"[\w-]{35}"),
+    KeyFormat("Google OAuth", "GOCSPX-", r"[\w-]{28}"),
+    KeyFormat("Google access token", "ya29.", _at_word_start("ya29.") + r"[\w-]{30,}"),
+    KeyFormat("Grafana", "glsa_", r"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),
+    KeyFormat("Grafana Cloud", "glc_", _at_word_start("glc_") + r"[A-Za-z0-9+/]{32,}={0,3}"),
+    KeyFormat("Groq", "gsk_", _at_word_start("gsk_") + r"[A-Za-z0-9]{40,}"),
+    KeyFormat("Heroku", "HRKU-AA", r"[\w-]{58}"),
+    KeyFormat("Hugging Face", "hf_", _at_word_start("hf_") + r"[A-Za-z0-9]{30,}"),
+    KeyFormat("Hugging Face, organization", "api_org_", r"[A-Za-z0-9]{30,}"),
+    KeyFormat("LangSmith", "lsv2_", r"[a-z]{2}_[a-f0-9]{32}_[a-f0-9]{10}"),
+    KeyFormat("Linear", "lin_", _at_word_start("lin_") + r"(?:api|oauth)_[A-Za-z0-9]{40,}"),
+    KeyFormat("Mapbox", "sk.eyJ", r"[\w-]{40,}\.[\w-]{20,}"),
+    KeyFormat("Netlify", "nfp_", _at_word_start("nfp_") + r"[A-Za-z0-9]{36}"),
+    KeyFormat("New Relic", "NRAK-", r"[A-Z0-9]{27}"),
+    KeyFormat("Notion", "ntn_", _at_word_start("ntn_") + r"[A-Za-z0-9]{43,}"),
+    KeyFormat("npm", "npm_", r"[A-Za-z0-9]{36}"),
+    KeyFormat("NVIDIA", "nvapi-", r"[\w-]{60,}"),
+    KeyFormat("OpenShift", "sha256~", r"[\w-]{43}"),
+    KeyFormat("Perplexity", "pplx-", r"[A-Za-z0-9]{40,}"),
+    KeyFormat("PlanetScale", "pscale_", r"(?:oauth|pw|tkn)_[\w.=-]{32,}"),
+    KeyFormat("Postman", "PMAK-", r"[a-f0-9]{24}-[a-f0-9]{34}"),
+    KeyFormat("Prefect", "pnu_", _at_word_start("pnu_") + r"[A-Za-z0-9]{36}"),
+    KeyFormat("Pulumi", "pul-", r"[a-f0-9]{40}"),
+    KeyFormat("PyPI", "pypi-AgE", r"[\w-]{50,}"),
+    KeyFormat("ReadMe", "rdme_", r"[a-z0-9]{70}"),
+    KeyFormat("Replicate", "r8_", _at_word_start("r8_") + r"[A-Za-z0-9]{37}"),
+    KeyFormat("RubyGems", "rubygems_", r"[a-f0-9]{48}"),
+    KeyFormat("SendGrid", "SG.", _at_word_start("SG.") + r"[\w-]{22}\.[\w-]{43}"),
+    KeyFormat("Sentry", "sntry", r"[su]_[\w+/=]{60,}"),
+    KeyFormat("Shippo", "shippo_", r"(?:live|test)_[A-Fa-f0-9]{40}"),
+    KeyFormat("Shopify", "shp", r"(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
+    KeyFormat("Slack", "xox", r"[abeoprs]-[\w-]{10,}"),
+    KeyFormat("Slack, app", "xapp-", r"\d-[\w-]{20,}"),
+    KeyFormat("Slack, webhook", "hooks.slack.com/", r"(?:services|triggers|workflows)/[\w/+]{40,}"),
+    KeyFormat("Sourcegraph", "sgp_", r"(?:[A-Fa-f0-9]{16}_|local_)?[A-Fa-f0-9]{40}"),
+    KeyFormat("Square", "sq0", r"(?:atp|csp)-[\w-]{22,}"),
+    KeyFormat("Stripe, restricted", "rk_", _at_word_start("rk_") + r"(?:live|prod|test)_[A-Za-z0-9]{20,}"),
+    KeyFormat("Stripe, secret", "sk_", _at_word_start("sk_") + r"(?:live|prod|test)_[A-Za-z0-9]{20,}"),
+    KeyFormat("Stripe, webhook", "whsec_", r"[A-Za-z0-9+/]{32,}={0,2}"),
+    KeyFormat("Supabase", "sbp_", r"[a-f0-9]{40}"),
+    KeyFormat("Tailscale", "tskey-", r"[a-z]{3,10}-[A-Za-z0-9]{8,}-[A-Za-z0-9]{20,}"),
+    KeyFormat("Tavily", "tvly-", r"[\w-]{20,}"),
+    KeyFormat("Typeform", "tfp_", _at_word_start("tfp_") + r"[\w.=-]{59}"),
+    KeyFormat("Vault", "hv", _at_word_start("hv") + r"[bs]\.(?=[\w-]{0,200}\d)[\w-]{24,}"),
+    KeyFormat("xAI", "xai-", _at_word_start("xai-") + r"[A-Za-z0-9]{60,}"),
 )
-# Nothing here is tried from each character to the end of a long word: what an agent reads may be megabytes.
+"""Formats with a distinctive prefix only: text in which a secret is found is not stored, so a false match has a cost.
+
+Each expression takes linear time on any text: quantified classes are bounded, or followed by nothing they can match.
+"""
+
+_MIN_KEY = 15
+"""Characters of the shortest key."""
+
+_WEB_TOKEN = re.compile(r"eyJ(?:(?<![\w-]eyJ)[\w-]{8,}|[\w-]{8,1024})\.[\w-]{8,}\.[\w-]{8,}")
+"""A JSON web token. It may be the end of a longer word; then its first part is bounded."""
+_URL_LOGIN = re.compile(r"(://)[^/\s:@]+:[^/\s@]+(?=@)")
+"""The user and the password in a URL."""
 _ASSIGNED = re.compile(
-    r"""((?:passw(?:or)?d|secret|api[_-]?key|access[_-]?key|auth[_-]?token)[\w-]{0,64}["']?\s{0,16}[:=]\s{0,16})
+    r"""([PpSsAa]  # one set first: the regex engine skips to its characters
+          (?: (?<=[Pp])(?i:assw(?:or)?d) | (?<=[Ss])(?i:ecret) | (?<=[Aa])(?i:(?:pi|ccess)[_-]?key|uth[_-]?token) )
+          [\w-]{0,64}["']?\s{0,16}[:=]\s{0,16})
         (?:"[^"\n]{6,}"|'[^'\n]{6,}'|[^\s"',;]{6,})""",
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
+"""A value that is assigned to a name such as ``db_password``."""
 
 
 def _is_path(value: str) -> bool:
-    """A place is no secret, whatever its variable is called."""
+    """Whether ``value`` is an existing path, as ``SSH_AUTH_SOCK`` holds: a path is not a secret."""
     try:
         return value.startswith(("/", "~")) and Path(value).expanduser().exists()
     except (OSError, RuntimeError, ValueError):
@@ -42,26 +140,28 @@ def _is_path(value: str) -> bool:
 
 
 class Redactor:
-    """Knows the values of ``environ`` whose names sound secret, and the shapes of common keys."""
+    """Redacts the values of ``environ`` whose names suggest a secret, and text in a known key format."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         values = {
             value.strip()
             for name, value in environ.items()
-            if _SECRET_NAME.search(name) and len(value.strip()) >= _MIN_LENGTH and not _is_path(value.strip())
+            if _SECRET_NAME.search(name) and len(value.strip()) >= _MIN_VALUE and not _is_path(value.strip())
         }
-        # The longest first: one may be a part of another.
+        # Longest first: one value may be part of another.
         ordered = sorted(values, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
     def text(self, text: str) -> str:
-        """``text`` with :data:`MASK` in place of each secret."""
-        if self._known is not None:
-            text = self._known.sub(MASK, text)
-        return _ASSIGNED.sub(rf"\1{MASK}", _SHAPES.sub(MASK, text))
+        """Replace each secret in ``text`` with :data:`MASK`."""
+        if self._values is not None:
+            text = self._values.sub(MASK, text)
+        if len(text) >= _MIN_KEY:
+            text = _without_keys(text)
+        return _ASSIGNED.sub(rf"\1{MASK}", text)
 
     def json(self, value: object) -> object:
-        """A JSON value with every text in it redacted; names of fields stay."""
+        """Redact every string in a JSON value, except field names."""
         match value:
             case str():
                 return self.text(value)
@@ -72,3 +172,21 @@ class Redactor:
                 return [self.json(item) for item in cast("list[object]", value)]
             case _:
                 return value
+
+
+@cache
+def _pattern(key_format: KeyFormat) -> re.Pattern[str]:
+    """Compile on first use: compiling all formats takes longer than most imports."""
+    return re.compile(re.escape(key_format.prefix) + key_format.rest, re.DOTALL)
+
+
+def _without_keys(text: str) -> str:
+    # Searching for a literal prefix is much faster than trying a regular expression, and most texts contain none.
+    for key_format in KEY_FORMATS:
+        if key_format.prefix in text:
+            text = _pattern(key_format).sub(MASK, text)
+    if "eyJ" in text:
+        text = _WEB_TOKEN.sub(MASK, text)
+    if "://" in text:
+        text = _URL_LOGIN.sub(rf"\1{MASK}", text)
+    return text
