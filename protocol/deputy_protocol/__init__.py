@@ -1,19 +1,20 @@
-"""The wire contract between Deputy and editors, as code.
+"""The wire contract between Deputy and its clients, as code.
 
-Deputy speaks LSP 3.17 and later over stdio, TCP or WebSocket, and adds methods below `deputy/`. What is marked as not
-in this version is agreed upon, and the server does not have it yet.
+Deputy speaks LSP 3.17 or later over stdio, TCP or WebSocket, and adds the methods below `deputy/` that this page
+describes.
 
-Over TCP (framed as over stdio) and WebSocket (one message in each text frame, without headers) several clients of the
-same machine share a server. A client shows the server's token first: in `initializationOptions.token` over TCP, as
-`Authorization: Bearer` over WebSocket; a wrong one ends the connection. Each has its own documents and abilities.
-Sessions and settings are the server's: settings that one client sends hold for all. `exit` ends the connection alone.
+Over TCP (framed as over stdio) and WebSocket (one message per text frame, without headers), several clients on the same
+machine can share a server. Each client first presents the server's token: in `initializationOptions.token` over TCP, as
+`Authorization: Bearer` over WebSocket. A wrong token ends the connection. Each client has its own documents and
+capabilities. Sessions and settings are shared: settings sent by one client apply to all. `exit` ends only the
+connection.
 
-Field names are camelCase, times are RFC 3339 strings in UTC, ids are opaque strings, and every path is a `file:` URI.
-Positions and ranges are those of LSP, counted from 0 in the position encoding that was negotiated. Where the Agent
-Client Protocol has the concept, names and enum values are its own; the tool status `cancelled` is Deputy's addition.
+Field names are camelCase, times are RFC 3339 strings in UTC, ids are opaque strings, and paths are `file:` URIs.
+Positions and ranges are those of LSP: counted from 0, in the negotiated position encoding. Where the Agent Client
+Protocol has a concept, Deputy uses its names and enum values; the tool status `cancelled` is Deputy's addition.
 
-Unknown fields are ignored, in both directions. Within version 1 fields, methods and enum values may be added, and none
-is renamed or dropped. A field that is absent and one that is `null` mean the same, unless its type names `null`.
+Both sides ignore unknown fields. Within version 1, fields, methods and enum values may be added; none is renamed or
+removed. An absent field and a `null` field mean the same, unless the field's type includes `null`.
 """
 
 from importlib import import_module
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from deputy_protocol import transcript as transcript
 
 PROTOCOL_VERSION: Final = 1
-"""Sent by both sides in their capabilities; see `capabilities`."""
+"""Both sides send it in their capabilities; see `capabilities`."""
 
 _PAYLOADS = frozenset(
     {
@@ -58,8 +59,8 @@ _PAYLOADS = frozenset(
 
 
 def __getattr__(name: str) -> ModuleType:
-    # Payloads cost milliseconds to import, and start-up needs only the names in the table of methods: a module comes
-    # when something in it is first asked for.
+    # Importing the payloads takes milliseconds and startup needs only method names, so each module is imported on
+    # first access.
     if name in _PAYLOADS:
         return import_module(f"deputy_protocol.{name}")
     raise AttributeError(name)

@@ -1,8 +1,9 @@
-"""A session is a tree of agents: the primary at depth 0, its children at depth 1. A child that is continued after its
-end keeps its id and opens a new run, so a start, an ending and everything between them belong to an agent and a run.
+"""A session is a tree of agents: the primary agent at depth 0, its sub-agents at depth 1. Resuming a sub-agent after
+its end keeps its id and starts a new run. Starts, ends and everything in between therefore belong to an agent and a
+run.
 
-Cancelling an agent cancels everything below it, answers when all of that has stopped, and touches neither its parent
-nor its siblings. A queued agent can be cancelled like a running one.
+Cancelling an agent also cancels everything below it, and returns when all of that has stopped. Its parent and its
+siblings continue. A queued agent can be cancelled like a running one.
 """
 
 from enum import StrEnum
@@ -11,7 +12,8 @@ from deputy_protocol.base import Count, Flag, Number, Params, Positive, Wire
 
 
 class AgentStatus(StrEnum):
-    """State of an agent. `idle` is the primary's alone, between turns; `pending` waits for a slot."""
+    """State of an agent. Only the primary agent is `idle`, between turns; `pending` means that the agent waits for a
+    free slot."""
 
     IDLE = "idle"
     PENDING = "pending"
@@ -30,14 +32,14 @@ class EndStatus(StrEnum):
 
 
 class Access(StrEnum):
-    """What an agent may touch. `read_only` offers no tool that changes anything."""
+    """What an agent may do. With `read_only` it gets no tool that changes anything."""
 
     READ_ONLY = "read_only"
     DEFAULT = "default"
 
 
 class FailureReason(StrEnum):
-    """Why a run failed; the detail is free text beside it."""
+    """Why a run failed. Details are in a separate text field."""
 
     TOOL_ERROR = "tool_error"
     APPROVAL_DENIED = "approval_denied"
@@ -54,69 +56,76 @@ class Usage(Wire):
     """Tokens used so far."""
 
     input_tokens: Count = 0
+    """Input tokens that were neither read from nor written to the provider's cache."""
     output_tokens: Count = 0
     cache_read_tokens: Count = 0
     cache_write_tokens: Count = 0
     cost: Number | None = None
-    """US dollars, where a price is known."""
+    """US dollars. Absent when the price of the model is unknown."""
 
 
 class Ancestor(Wire):
-    """An agent above another one."""
+    """An agent above another one in the tree."""
 
     agent_id: str
     label: str
 
 
 class AgentRef(Wire):
-    """Who asks."""
+    """The agent that makes a permission request."""
 
     agent_id: str
     label: str
     definition: str
+    """Name of its agent definition."""
     model: str
     depth: Count
+    """0 for the primary agent, 1 for its sub-agents."""
     ancestry: tuple[Ancestor, ...] = ()
-    """The root first, the agent itself excluded."""
+    """The agents above it, starting with the primary agent."""
 
 
 class AgentNode(Wire):
-    """An agent as a tree shows it, in the state of its latest run."""
+    """An agent as shown in a tree, in the state of its latest run."""
 
     agent_id: str
     parent_agent_id: str | None = None
-    """Absent for the primary."""
+    """Absent for the primary agent."""
     tool_call_id: str | None = None
     """The parent's tool call that started it."""
     label: str
     """First line of its task, at most 30 characters."""
     definition: str
-    """Name of its definition: `primary`, `general`, or another one."""
+    """Name of its agent definition, such as `primary` or `general`."""
     model: str
     access: Access
     depth: Count
-    """0 for the primary, 1 for its children."""
+    """0 for the primary agent, 1 for its sub-agents."""
     run: Positive
+    """The latest run, counted from 1."""
     status: AgentStatus
     queue_position: Positive | None = None
-    """Place in the queue, counted from 1, while `pending`."""
+    """Position in the queue while `pending`, counted from 1."""
     started_at: str
     """When the run was accepted."""
     updated_at: str
     ended_at: str | None = None
+    """When the run ended. Absent until then."""
     summary: str | None = None
-    """What it found, bounded, once it has ended."""
+    """What the agent found, shortened. Absent until the run has ended."""
     error: str | None = None
+    """Why the run failed, for the user."""
     failure_reason: FailureReason | None = None
     usage: Usage
     tool_call_count: Count
+    """Number of tool calls so far."""
 
 
 class AgentListResult(Wire):
     """All agents of a session."""
 
     agents: tuple[AgentNode, ...]
-    """Ordered by start, then id."""
+    """Ordered by start time, then by id."""
 
 
 class AgentParams(Params):
@@ -127,14 +136,14 @@ class AgentParams(Params):
 
 
 class CancelledResult(Wire):
-    """Answered when everything below has stopped."""
+    """The result of a cancellation. It arrives when everything below has stopped."""
 
     cancelled: Flag
-    """False when there was nothing left to cancel."""
+    """False when there was nothing to cancel."""
 
 
 class AgentMessageParams(Params):
-    """Words for a running agent."""
+    """A message to a running agent."""
 
     session_id: str
     agent_id: str
@@ -142,30 +151,34 @@ class AgentMessageParams(Params):
 
 
 class AgentMessageResult(Wire):
-    """Where the words went."""
+    """What happened to the message."""
 
     queued: Flag
-    """It reads them after its next tool results, or, while it waits for children, when they have ended."""
+    """The agent reads the message after its next tool results or, while it waits for sub-agents, when they have
+    ended."""
 
 
 class AgentRevertParams(Params):
-    """Whose edits to take back."""
+    """The agent whose edits to revert."""
 
     session_id: str
     agent_id: str
     include_children: Flag = False
+    """Also revert the edits of all agents below it."""
 
 
 class RevertConflict(Wire):
-    """A file that was left alone."""
+    """A file that was not reverted."""
 
     uri: str
     reason: str
+    """Why, for the user."""
 
 
 class AgentRevertResult(Wire):
-    """What was taken back, and what could not be."""
+    """What was reverted, and what was not."""
 
     reverted: tuple[str, ...]
-    """URIs."""
+    """URIs of the reverted files."""
     conflicts: tuple[RevertConflict, ...]
+    """Files that were left unchanged."""

@@ -1,4 +1,4 @@
-"""What all payloads share: the model base, the scalar types, and the ways to the wire."""
+"""Shared by all payloads: the base models, the scalar types, and the functions that serialize to the wire."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_
 from pydantic.alias_generators import to_camel
 
 JsonObject: TypeAlias = Mapping[str, object]
-"""A JSON object whose fields are not Deputy's to name."""
+"""A JSON object whose fields Deputy does not define."""
 
-# Enums and sequences are converted when a payload is read; numbers and flags are not, so that "yes" is no flag.
+# Enums and sequences are converted when a payload is parsed; numbers and flags are strict, so that "yes" is invalid.
 Flag: TypeAlias = StrictBool
 Count: TypeAlias = Annotated[StrictInt, Field(ge=0)]
 Positive: TypeAlias = Annotated[StrictInt, Field(ge=1)]
@@ -22,20 +22,20 @@ WIRE_CONFIG = ConfigDict(
     validate_by_name=True,
     extra="ignore",
     frozen=True,
-    # Validators are built at first use: most processes need a few of them, and none before `initialize`.
+    # Validators are built on first use: most processes need only a few, and none before `initialize`.
     defer_build=True,
 )
 
 
 class Wire(BaseModel):
-    """Base of all payloads: built in snake_case, sent in camelCase, immutable, deaf to unknown fields."""
+    """Base of all payloads: immutable, with snake_case names in Python and camelCase names on the wire. Ignores unknown
+    fields."""
 
     model_config = WIRE_CONFIG
 
 
 class Params(Wire):
-    """Base of what clients send: a field that is null counts as absent, as some of them have no other way to leave one
-    out."""
+    """Base of everything that clients send. Treats null as absent, because some clients cannot omit a field."""
 
     @model_validator(mode="before")
     @classmethod
@@ -58,20 +58,20 @@ class Empty(Wire):
 
 
 def overlaid(base: P, **fields: object) -> P:
-    """``base`` with those of ``fields`` that are not ``None``."""
+    """A copy of ``base`` with the ``fields`` that are not ``None``."""
     return base.model_copy(update={name: value for name, value in fields.items() if value is not None})
 
 
 def to_wire(model: BaseModel) -> dict[str, object]:
-    """The JSON object of ``model``. An absent optional field is left out, not sent as null."""
+    """The JSON object for ``model``. Absent optional fields are omitted, not sent as null."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def to_json(model: BaseModel) -> bytes:
-    """:func:`to_wire` as UTF-8 JSON text, at about a third of the cost of both steps."""
+    """:func:`to_wire` as UTF-8 JSON text, at about a third of the cost of the two separate steps."""
     return model.__pydantic_serializer__.to_json(model, by_alias=True, exclude_none=True)
 
 
 def rfc3339(seconds: float) -> str:
-    """A time in seconds since the epoch as the wire writes it: ``2026-01-31T09:30:00.250Z``."""
+    """A time in seconds since the epoch in the format of the wire: ``2026-01-31T09:30:00.250Z``."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

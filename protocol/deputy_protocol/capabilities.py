@@ -1,12 +1,12 @@
-"""A client that knows Deputy says so in `capabilities.experimental.deputy` of its `initialize` request. Each flag
-stands for a part that the client handles, and falls back alone: a client without `permissions`, for instance, gets its
-questions by `window/showMessageRequest`. Without the object the client is a plain LSP client.
+"""A client that supports Deputy declares it in `capabilities.experimental.deputy` of its `initialize` request. Each
+flag stands for one feature and has its own fallback: without `permissions`, for example, the client receives permission
+requests as `window/showMessageRequest`. A client that does not send this object is treated as a plain LSP client.
 
-The server answers with `serverInfo` (`name` is `deputy`), `capabilities.experimental.deputy` and the names of its
-commands in `capabilities.executeCommandProvider.commands`. Its `methods` and commands are what this server has: a
-method of this page that is not among them is answered with error -32601. Settings come in `initializationOptions`, and
-later by `workspace/didChangeConfiguration` in the section `deputy`. Nothing else needs to be agreed upon, and no
-question is asked of the user at start.
+The server returns `serverInfo` (`name` is `deputy`), `capabilities.experimental.deputy`, and the names of its commands
+in `capabilities.executeCommandProvider.commands`. `methods` and these commands are what the server supports; any other
+method on this page returns error -32601. Settings are sent in `initializationOptions`, and later with
+`workspace/didChangeConfiguration` in the section `deputy`. No further negotiation is needed, and the server asks the
+user nothing at startup.
 """
 
 from deputy_protocol.base import Count, Flag, Params, Wire
@@ -16,20 +16,21 @@ class ClientCapabilities(Params):
     """`capabilities.experimental.deputy` of a client."""
 
     protocol_version: Count = 1
+    """Protocol version that the client supports."""
     events: Flag = False
-    """It handles the notification `deputy/event`."""
+    """The client handles the notification `deputy/event`."""
     permissions: Flag = False
-    """It answers the request `deputy/permission/request`."""
+    """The client answers the request `deputy/permission/request`."""
     diff_preview: Flag = False
-    """It can show the old and new text of a preview itself."""
+    """The client can show the old and new text of a preview as a diff."""
     diagnostics: Flag = False
-    """It answers the request `deputy/editor/diagnostics`."""
+    """The client answers the request `deputy/editor/diagnostics`."""
     navigation: Flag = False
-    """It answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`."""
+    """The client answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`."""
 
 
 class ModelInfo(Wire):
-    """A model that the server offers. Any other name may be asked for as well."""
+    """A model that the server offers. Clients may also request any other model by name."""
 
     id: str
     name: str
@@ -39,8 +40,10 @@ class ServerCapabilities(Wire):
     """`capabilities.experimental.deputy` of the server."""
 
     protocol_version: Count
+    """Protocol version of the server."""
     methods: tuple[str, ...]
-    """Names of the methods below `deputy/` that this server answers or sends."""
+    """Names of the methods below `deputy/` that the server handles or sends."""
     definitions: tuple[str, ...]
     """Names of the agent definitions."""
     models: tuple[ModelInfo, ...]
+    """Models to offer to the user."""

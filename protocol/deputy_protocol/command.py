@@ -1,19 +1,19 @@
-"""Every client can drive Deputy by `workspace/executeCommand`, and needs no plugin for it. A command takes one
-argument, an object; it may be left out where no field is needed.
+"""Every client can use Deputy through `workspace/executeCommand`, without a plugin. A command takes one argument, an
+object. The argument may be omitted when no field is required.
 
-What a client does not handle itself falls back to plain LSP. Questions come by `window/showMessageRequest`, one at a
-time: the message is `[label] tool(target)` with the shortened preview, the actions are named as the options, and
-closing it refuses. Edits come by `workspace/applyEdit` with `documentChanges`, versions, and a label that names the
-agent.
+For features that a client does not support, Deputy falls back to plain LSP. Permission requests use
+`window/showMessageRequest`, one at a time: the message is `[label] tool(target)` with a shortened preview, the actions
+are the names of the options, and closing the message denies the call. Edits use `workspace/applyEdit` with
+`documentChanges`, document versions, and a label that names the agent.
 
-The transcript of an agent is a Markdown file that the server keeps up to date. That of the session is opened by
-`window/showDocument` at a prompt; an editor that cannot do that is told the answer, and the file's name, by
-`window/showMessage`. In such a file, code lenses and code actions stop an agent, open a sub-agent's file, and answer
-what waits for the user; document links lead from `path:12-30` to the place. In other files, code actions start a prompt
-about the selection or a diagnostic.
+The transcript of an agent is a Markdown file that the server updates live. After a prompt, the server opens the
+session's transcript with `window/showDocument`; if the editor does not support that, the server sends the answer and
+the name of the file with `window/showMessage`. In a transcript, code lenses and code actions stop an agent, open the
+transcript of a sub-agent, and answer permission requests. Document links lead from `path:12-30` to that place. In other
+files, code actions start a prompt about the selection or about a diagnostic.
 
-The findings of a `code_review` are published as diagnostics of the files, with code actions to have one fixed and to
-dismiss it. A finding goes when its lines change.
+The findings of `code_review` are published as diagnostics, with code actions that fix or dismiss a finding. A finding
+disappears when its lines change.
 """
 
 from deputy_protocol.base import Flag, Params, Wire
@@ -25,49 +25,51 @@ class PromptArgument(Params):
 
     text: str
     session_id: str | None = None
-    """This client's latest session of the folder when absent, else a new one."""
+    """Default: this client's latest session in the folder, or a new session if there is none."""
     uri: str | None = None
     """A file that the prompt is about."""
     range: Range | None = None
-    """The part of that file."""
+    """The part of that file that the prompt is about."""
     queue: Flag = False
-    """During a turn it waits for its end; else it is refused then."""
+    """Queue the prompt if a turn is running. Otherwise the prompt is rejected in that case."""
 
 
 class AgentArgument(Params):
-    """Which agent."""
+    """An agent."""
 
     agent_id: str
 
 
 class ListAgentsArgument(Params):
-    """Whose agents."""
+    """Which agents to list."""
 
     session_id: str | None = None
-    """Those of all sessions of this client when absent."""
+    """When absent, the agents of all sessions of this client."""
 
 
 class AnswerPermissionArgument(Params):
-    """An answer to a question."""
+    """An answer to a permission request."""
 
     request_id: str
     option_id: str
+    """One of the options of the request."""
 
 
 class FindingArgument(Params):
-    """A finding of a review, as the data of its diagnostic names it."""
+    """A finding of a review."""
 
     finding_id: str
+    """The id in the `data` of the diagnostic."""
 
 
 class DismissFindingResult(Wire):
-    """What came of it."""
+    """Whether the finding was dismissed."""
 
     dismissed: Flag
-    """False when it had gone before."""
+    """False when the finding no longer existed."""
 
 
 class OpenTranscriptResult(Wire):
-    """The document."""
+    """The document that was opened."""
 
     uri: str

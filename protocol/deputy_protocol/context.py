@@ -1,4 +1,4 @@
-"""What users have written down for agents, and what a prompt can name."""
+"""What users have written for agents, and what a prompt can refer to."""
 
 from enum import StrEnum
 
@@ -8,14 +8,14 @@ from deputy_protocol.base import Count, Flag, Params, Positive, Wire
 
 
 class InstructionInfo(Wire):
-    """A file that is part of every system prompt below its folder."""
+    """A file that is part of the system prompt of every agent that works below the file's folder."""
 
     uri: str
     reason: str
-    """Why it is read: where it stands, in words."""
+    """Why the file is used, for the user."""
     bytes: Count
     truncated: Flag
-    """Whether agents are told only its beginning."""
+    """Whether only the beginning of the file is used."""
 
 
 class SkillInfo(Wire):
@@ -27,24 +27,26 @@ class SkillInfo(Wire):
 
 
 class CommandInfo(Wire):
-    """A prompt that is called as `/name arguments`."""
+    """A prompt that the user runs as `/name arguments`."""
 
     name: str
     description: str
     argument_hint: str | None = None
+    """Which arguments to write, for the user."""
     uri: str
 
 
 class ContextProblem(Wire):
-    """A file that cannot be used, or not whole."""
+    """A file that cannot be used, or only in part."""
 
     uri: str
     line: Positive
     reason: str
+    """What is wrong, for the user."""
 
 
 class McpServerState(StrEnum):
-    """How far an MCP server is."""
+    """State of an MCP server."""
 
     NEW = "new"
     ASKED = "asked"
@@ -56,30 +58,33 @@ class McpServerState(StrEnum):
 
 
 class McpServerInfo(Wire):
-    """An MCP server, and what it has while it runs."""
+    """An MCP server, and what it offers while it runs."""
 
     name: str
     uri: str | None = None
-    """The file that names it; absent: the settings do."""
+    """The file that defines it. Absent when the settings define it."""
     starts: str
-    """The command line or the address."""
+    """Its command line or its address."""
     state: McpServerState
     problem: str | None = None
     """Why it does not run."""
     tools: tuple[str, ...]
-    """By the names that agents use."""
+    """Tool names, as agents use them."""
     resources: tuple[str, ...]
-    """URIs."""
+    """URIs of its resources."""
     prompts: tuple[str, ...]
+    """Names of its prompts."""
 
 
 class ContextListResult(Wire):
-    """What holds in a session now; of instructions the nearest stands last."""
+    """What applies in a session now."""
 
     instructions: tuple[InstructionInfo, ...]
+    """The file nearest to the session's folder comes last."""
     skills: tuple[SkillInfo, ...]
     commands: tuple[CommandInfo, ...]
     servers: tuple[McpServerInfo, ...]
+    """MCP servers."""
     problems: tuple[ContextProblem, ...]
 
 
@@ -94,7 +99,7 @@ class CompletionKind(StrEnum):
 
 
 class CompleteParams(Params):
-    """A prompt that is being written."""
+    """A prompt that the user is writing."""
 
     session_id: str
     text: str = Field(max_length=100_000)
@@ -102,17 +107,18 @@ class CompleteParams(Params):
 
 
 class Completion(Wire):
-    """One way to go on."""
+    """One way to continue the prompt."""
 
     text: str
-    """What stands in the place of `replace`."""
+    """The text to insert in place of `replace`."""
     kind: CompletionKind
     detail: str | None = None
+    """A short description, for the user."""
 
 
 class CompleteResult(Wire):
-    """How the prompt can go on; nothing where it names nothing."""
+    """How the prompt can be continued. Empty where there is nothing to complete."""
 
     replace: str
-    """The end of the text that a completion takes the place of."""
+    """The end of the prompt, which a completion replaces."""
     items: tuple[Completion, ...]

@@ -1,8 +1,7 @@
-"""What the table of methods is made of: requests, notifications and commands. What is ``planned`` is agreed upon, and
-the server does not have it yet.
+"""Entries of the table of methods: requests, notifications and commands.
 
-Payload classes are given as functions and looked up when they are first needed: the modules that hold them, and
-pydantic below them, cost a fifth of a start-up, which needs only names.
+Payload classes are given as functions and looked up on first use: importing their modules and pydantic takes a fifth
+of the startup time, and startup needs only names.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ R_co = TypeVar("R_co", bound="BaseModel", covariant=True)
 
 
 class Direction(StrEnum):
-    """Who sends it."""
+    """Which side sends a message."""
 
     TO_SERVER = "client_to_server"
     TO_CLIENT = "server_to_client"
@@ -26,14 +25,13 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request(Generic[P_co, R_co]):
-    """A request: exactly one answer comes back."""
+    """A request. It gets exactly one response."""
 
     name: str
     _params: Callable[[], type[P_co]]
     _result: Callable[[], type[R_co]]
     doc: str
     direction: Direction = Direction.TO_SERVER
-    planned: bool = False
 
     @property
     def params(self) -> type[P_co]:
@@ -44,10 +42,10 @@ class Request(Generic[P_co, R_co]):
         return self._result()
 
     def parse(self, raw: object) -> P_co:
-        """The params in ``raw``, decoded JSON.
+        """The params in ``raw``, which is decoded JSON.
 
         Raises:
-            InvalidParams: they do not validate.
+            InvalidParams: the params are invalid.
         """
         from deputy_protocol.validate import parse
 
@@ -56,13 +54,12 @@ class Request(Generic[P_co, R_co]):
 
 @dataclass(frozen=True, slots=True)
 class Notification(Generic[P_co]):
-    """A notification: nothing comes back."""
+    """A notification. It gets no response."""
 
     name: str
     _params: Callable[[], type[P_co]]
     doc: str
     direction: Direction = Direction.TO_CLIENT
-    planned: bool = False
 
     @property
     def params(self) -> type[P_co]:
@@ -77,7 +74,6 @@ class Command(Generic[P_co, R_co]):
     _argument: Callable[[], type[P_co]]
     _result: Callable[[], type[R_co]]
     doc: str
-    planned: bool = False
 
     @property
     def argument(self) -> type[P_co]:
@@ -88,10 +84,10 @@ class Command(Generic[P_co, R_co]):
         return self._result()
 
     def parse(self, arguments: Sequence[object] | None) -> P_co:
-        """The argument in the list of ``arguments``; further ones are ignored.
+        """The first of ``arguments``. Further ones are ignored.
 
         Raises:
-            InvalidParams: it does not validate.
+            InvalidParams: the argument is invalid.
         """
         from deputy_protocol.validate import parse
 

@@ -1,4 +1,5 @@
-"""Agent definitions: the kinds of agents there are."""
+"""An agent definition describes an agent: its task, tools, model and limits. Some are built in; users write others as
+Markdown files."""
 
 from enum import StrEnum
 
@@ -6,7 +7,7 @@ from deputy_protocol.base import Positive, Wire
 
 
 class DefinitionMode(StrEnum):
-    """Who may be of a definition: the primary, a child, or both."""
+    """Where a definition can be used: for the primary agent, for sub-agents, or for both."""
 
     PRIMARY = "primary"
     SUBAGENT = "subagent"
@@ -14,22 +15,24 @@ class DefinitionMode(StrEnum):
 
 
 class DefinitionInfo(Wire):
-    """A kind of agent."""
+    """An agent definition."""
 
     name: str
     description: str
     icon: str | None = None
+    """A character to show in front of the name."""
     mode: DefinitionMode
     tools: tuple[str, ...]
-    """Names of the tools that it may be given."""
+    """Names of the tools that the agent may use."""
     max_iterations: Positive
+    """Maximum number of model requests of one run."""
     model: str | None = None
-    """That of the parent when absent."""
+    """Default: the parent's model."""
     source: str
-    """`built-in`, or where it was found."""
+    """`built-in`, or the path of the file."""
 
 
 class DefinitionListResult(Wire):
-    """All definitions."""
+    """All agent definitions."""
 
     definitions: tuple[DefinitionInfo, ...]

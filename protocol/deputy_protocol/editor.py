@@ -1,4 +1,4 @@
-"""What the server asks of editors beyond LSP."""
+"""Requests to the editor that go beyond LSP. The server sends each only to clients that declared the capability."""
 
 from pydantic import StrictInt
 
@@ -7,17 +7,17 @@ from deputy_protocol.place import Position, Range
 
 
 class DiagnosticsParams(Wire):
-    """Which files."""
+    """Which files to return diagnostics for."""
 
     uris: tuple[str, ...] | None = None
-    """All that the editor has diagnostics of when absent."""
+    """When absent, all files for which the editor has diagnostics."""
     wait: Number | None = None
-    """The files have just changed: seconds that the editor waits for diagnostics of their new text. It answers sooner
-    when they are there, and at once when no language server looks at the files."""
+    """Sent when the files have just changed: how many seconds the editor waits for diagnostics of their new text. It
+    returns as soon as these arrive, and immediately when no language server handles the files."""
 
 
 class Diagnostic(Params):
-    """A diagnostic as in LSP; further fields are ignored."""
+    """A diagnostic as in LSP. Further fields are ignored."""
 
     range: Range
     message: str
@@ -28,7 +28,7 @@ class Diagnostic(Params):
 
 
 class FileDiagnostics(Params):
-    """The diagnostics of a file, from whatever source the editor has."""
+    """The diagnostics of one file, from any source in the editor."""
 
     uri: str
     diagnostics: tuple[Diagnostic, ...]
@@ -41,50 +41,51 @@ class DiagnosticsResult(Params):
 
 
 class SpotParams(Wire):
-    """A place in a file. The file need not be open."""
+    """A position in a file. The file does not have to be open."""
 
     uri: str
     position: Position
 
 
 class Spot(Params):
-    """A place that a language server has named; in any file, of the workspace or not."""
+    """A location that a language server returned. It may be outside the workspace."""
 
     uri: str
     range: Range
 
 
 class SpotsResult(Params):
-    """The places, in the order of the language servers."""
+    """Locations, in the order in which the language servers returned them."""
 
     items: tuple[Spot, ...]
 
 
 class HoverResult(Params):
-    """What the language servers say of a symbol."""
+    """What the language servers return for a symbol."""
 
     text: str | None = None
-    """Markdown; absent when they say nothing."""
+    """Markdown. Absent when there is no information."""
 
 
 class SymbolsParams(Wire):
-    """Which symbols: those of a file, or those of the workspace that match a query. One of both is given."""
+    """Which symbols to return: those of a file (`uri`), or those of the workspace that match a query (`query`). Exactly
+    one is given."""
 
     uri: str | None = None
     query: str | None = None
 
 
 class Symbol(Spot):
-    """A symbol and where it is defined."""
+    """A symbol and its definition."""
 
     name: str
     kind: StrictInt | None = None
     """LSP's `SymbolKind`."""
     container: str | None = None
-    """The name of the symbol around it."""
+    """Name of the enclosing symbol."""
 
 
 class SymbolsResult(Params):
-    """The symbols; those of a file in its order, inner ones behind the one around them."""
+    """Symbols. Those of a file are in document order, each followed by the symbols inside it."""
 
     items: tuple[Symbol, ...]

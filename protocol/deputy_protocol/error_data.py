@@ -7,8 +7,10 @@ class InvalidParamsData(Wire):
     """`data` of error -32602."""
 
     field: str
-    """JSON path of the first field that does not validate, such as `prompt[0].uri`; empty for the whole."""
+    """JSON path of the first invalid field, such as `prompt[0].uri`. Empty when the parameters as a whole are
+    invalid."""
     reason: str
+    """What is wrong with it."""
 
 
 class ModelFailure(Wire):

@@ -1,8 +1,8 @@
-"""A message has at most 64 MiB and 300,000 values; a prompt at most 8 Mi characters and 1,000 blocks. Half of a
-surrogate pair, which JSON can carry but no file, counts as U+FFFD.
+"""A message may have at most 64 MiB and 300,000 values; a prompt may have at most 8 Mi characters and 1,000 blocks. An
+unpaired surrogate, which JSON can represent but a file cannot, is read as U+FFFD.
 
-Every request gets exactly one answer. An error's message says what is wrong and what to do; its `data`, where it has
-one, is described with its code. Messages hold nothing secret and no local path of the server.
+Every request gets exactly one response. The message of an error states what is wrong and what to do. Some errors also
+have `data`, described below. Error messages contain no secrets and no local paths of the server.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _SHOWN = 3
 
 
 class ErrorCode(IntEnum):
-    """Error codes, with what they mean."""
+    """Error codes and their meaning."""
 
     meaning: str
 
@@ -23,24 +23,24 @@ class ErrorCode(IntEnum):
         member.meaning = meaning
         return member
 
-    PARSE_ERROR = -32700, "The message is no JSON, or holds too many values."
-    INVALID_REQUEST = -32600, "The message is no request, or a second `initialize`."
-    METHOD_NOT_FOUND = -32601, "There is no such method or command."
-    INVALID_PARAMS = -32602, "The parameters do not validate; `data.field` names the first that does not."
-    INTERNAL_ERROR = -32603, "A fault of the server; its log says more."
-    NOT_INITIALIZED = -32002, "A request came before `initialize`."
-    REQUEST_CANCELLED = -32800, "The client cancelled the request. A prompt answers `cancelled` instead."
-    UNKNOWN_SESSION = -32001, "There is no such session."
-    WRONG_STATE = -32003, "Right, but not now: a prompt during a turn, words to an agent that has ended."
-    NOT_CONFIGURED = -32004, "No model or key; the message says what to set."
-    OVERLOADED = -32005, "A queue is full; try again later."
-    MODEL_FAILURE = -32006, "The model failed, and the turn with it; `data` says what the user can do."
-    NOT_ALLOWED = -32007, "Trust or a token is missing."
-    UNKNOWN_AGENT = -32008, "There is no such agent."
+    PARSE_ERROR = -32700, "The message is not valid JSON, or it has too many values."
+    INVALID_REQUEST = -32600, "The message is not a valid request, or it is a second `initialize`."
+    METHOD_NOT_FOUND = -32601, "The method or command does not exist."
+    INVALID_PARAMS = -32602, "The parameters are invalid. `data.field` names the first invalid one."
+    INTERNAL_ERROR = -32603, "An internal error. Details are in the server's log."
+    NOT_INITIALIZED = -32002, "The request arrived before `initialize`."
+    REQUEST_CANCELLED = -32800, "The client cancelled the request. A cancelled prompt returns `cancelled` instead."
+    UNKNOWN_SESSION = -32001, "The session does not exist."
+    WRONG_STATE = -32003, "Not possible now, such as a prompt during a turn or a message to an ended agent."
+    NOT_CONFIGURED = -32004, "No model or no key is configured. The message states what to set."
+    OVERLOADED = -32005, "A queue is full. Try again later."
+    MODEL_FAILURE = -32006, "The model failed, which ended the turn. `data` states what the user can do."
+    NOT_ALLOWED = -32007, "The workspace is not trusted, or the token is missing or wrong."
+    UNKNOWN_AGENT = -32008, "The agent does not exist."
 
 
 class InvalidParams(ValueError):
-    """Parameters that do not validate. The text names the fields; ``field`` and ``reason`` are of the first one."""
+    """Invalid parameters. The text names the fields; ``field`` and ``reason`` describe the first one."""
 
     code = ErrorCode.INVALID_PARAMS
 

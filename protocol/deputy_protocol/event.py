@@ -1,23 +1,26 @@
-"""`deputy/event` tells subscribed clients that declared `events` what happens in a session, in order. A subscription
-covers the session and all of its agents; it begins with `deputy/session/new`, `deputy/session/load`,
-`deputy/session/prompt` or the prompt command, and there is nothing to subscribe for each child.
+"""`deputy/event` notifies subscribed clients that declared `events` of everything that happens in a session, in order.
+A subscription covers a session and all of its agents. It starts with `deputy/session/new`, `deputy/session/load`,
+`deputy/session/prompt` or the command `deputy.prompt`. Sub-agents need no subscription of their own.
 
-Every event has `type` and `time`, and those of a session `sessionId`; events of an agent also name it by `agentId` and
-`run`. `turn_started` and `turn_finished` name the primary, `plan` and `usage` the agent that they are about.
+Every event has `type` and `time`, and every event of a session has `sessionId`. Events of an agent also have `agentId`
+and `run`. In `turn_started` and `turn_finished`, these name the primary agent; in `plan` and `usage`, the agent
+concerned.
 
-**Durable** events carry `seq`, which rises by one per session, and `agentSeq`, which rises by one per agent and run;
-they are sent once they are stored. **Lossy** events (`message_delta`, `thought_delta`, `agent_activity`) may be
-merged or left out under pressure, and **derived** ones (`session_status`, `prompt_queue`, `session_changed`,
-`definitions_changed`) say what could be worked out from the rest; both carry `afterSeq`, the last `seq` before them. A
-gap in `seq` means: load the session again.
+**Durable** events have `seq`, which increases by one per session, and `agentSeq`, which increases by one per agent and
+run. They are sent after they are stored. **Lossy** events (`message_delta`, `thought_delta`, `tool_output_delta`,
+`agent_activity`) may be merged or dropped under load. **Derived** events (`session_status`, `prompt_queue`,
+`session_changed`, `definitions_changed`) contain only what follows from other state. Lossy and derived events have
+`afterSeq`, the last `seq` before them. If there is a gap in `seq`, load the session again.
 
-Order: the parent's `tool_call` comes first, then the child's `agent_started`, then all else of the child, then its
-`agent_finished`, which is the last of that run; where the parent waits for the child, its last `tool_call_update`
-follows, `completed`, `failed` or `cancelled` as the child ended. The primary has one `agent_started` and never an
-`agent_finished`. All events of a turn are sent before the prompt is answered.
+Order: the parent's `tool_call` comes first, then the sub-agent's `agent_started`, then all its other events, then its
+`agent_finished`, which is the last event of that run. If the parent waits for the sub-agent, the last
+`tool_call_update` of the parent's call follows, with the status `completed`, `failed` or `cancelled` of the sub-agent.
+The primary agent has one `agent_started` and no `agent_finished`. All events of a turn are sent before the response to
+its prompt.
 
-The deltas with one `messageId` add up, and the `message` with that id replaces them. A stream that is retried keeps its
-`messageId`: no delta comes until the new text passes what was shown.
+The text of a message is the sum of the deltas with its `messageId`, until the `message` with that id replaces it. When
+a stream is retried, the `messageId` stays the same, and no delta is sent until the new text is longer than what was
+already shown.
 """
 
 from enum import StrEnum
@@ -59,7 +62,7 @@ class _Derived(Wire):
 
 
 class TurnOrigin(StrEnum):
-    """What began a turn: a prompt, the end of a background agent, or a command."""
+    """What started a turn: a prompt, the end of a background task, or a command."""
 
     USER = "user"
     TASK_END = "task_end"
@@ -67,7 +70,7 @@ class TurnOrigin(StrEnum):
 
 
 class TurnStarted(_Durable):
-    """The primary begins a turn."""
+    """The primary agent starts a turn."""
 
     type: Literal["turn_started"] = "turn_started"
     turn_id: str
@@ -75,7 +78,7 @@ class TurnStarted(_Durable):
 
 
 class TurnEnd(StrEnum):
-    """Why a turn ended: a stop reason as in the prompt's answer, or `error` where the prompt is answered by one."""
+    """Why a turn ended: a stop reason as in the prompt's result, or `error` if the prompt returned an error."""
 
     END_TURN = "end_turn"
     MAX_TOKENS = "max_tokens"
@@ -86,9 +89,10 @@ class TurnEnd(StrEnum):
 
 
 class TurnError(Wire):
-    """Why a turn failed, fit for the user."""
+    """Why a turn failed, for the user."""
 
     kind: str
+    """Such as `rate_limited`, `authentication` or `connection`."""
     message: str
     retryable: Flag
     """Whether the same prompt may succeed later."""
@@ -102,91 +106,101 @@ class TurnOutcome(Wire):
     turn_id: str
     stop_reason: TurnEnd
     error: TurnError | None = None
+    """Set when `stopReason` is `error`."""
     interrupted: Flag | None = None
-    """Whether it was the server's end that cancelled it: then a prompt can continue it."""
+    """True when the turn was cancelled because the server stopped. A prompt can continue it."""
     detail: str | None = None
-    """With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it."""
+    """With `max_turn_requests`: which limit was reached, and the setting that changes it."""
     setting: str | None = None
-    """With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`."""
+    """With `max_turn_requests`: the name of that setting without the prefix `deputy.`, such as
+    `budgets.tree.tokens`."""
 
 
 class TurnFinished(TurnOutcome, _Durable):
-    """The primary has ended its turn."""
+    """The primary agent has finished its turn."""
 
     type: Literal["turn_finished"] = "turn_finished"
 
 
 class PromptQueueEntry(Wire):
-    """A prompt that waits for the running turn."""
+    """A queued prompt."""
 
     prompt_id: str
     text: str
     pictures: int | None = None
-    """How many go with it; the pictures themselves are not sent back."""
+    """Number of images in the prompt. The images themselves are not sent back."""
 
 
 class PromptQueue(_Derived):
-    """The prompts that wait, in order."""
+    """The queued prompts."""
 
     type: Literal["prompt_queue"] = "prompt_queue"
     entries: tuple[PromptQueueEntry, ...]
+    """In the order in which they will run."""
 
 
 # -- agents ------------------------------------------------------------------------------------------------------
 
 
 class AgentStarted(_Durable):
-    """A run of an agent was accepted: it is `pending` or `running`."""
+    """A run of an agent was accepted. It is `pending` or `running`."""
 
     type: Literal["agent_started"] = "agent_started"
     agent: AgentNode
     tool_call_id: str | None = None
-    """The parent's tool call, to whose block the agent belongs."""
+    """The parent's tool call that the agent belongs to."""
 
 
 class AgentStatusChanged(_Durable):
-    """An agent left the queue, moved in it, or waits for something."""
+    """An agent left the queue, moved within it, or waits for something."""
 
     type: Literal["agent_status"] = "agent_status"
     status: AgentStatus
     queue_position: Positive | None = None
+    """Position in the queue while `pending`, counted from 1."""
     detail: str | None = None
-    """In words, such as `rate limited, retrying in 4 s (2/8)`."""
+    """What the agent waits for, such as `rate limited, retrying in 4 s (2/8)`."""
 
 
 class AgentActivity(_Lossy):
-    """What an agent does now, at most ten times a second; replaces the one before."""
+    """What an agent is doing now. Sent at most ten times a second; replaces the previous activity."""
 
     type: Literal["agent_activity"] = "agent_activity"
     text: str
     tool_call_count: Count
+    """Number of tool calls so far."""
 
 
 class AgentFinished(_Durable):
-    """The one ending of a child's run."""
+    """The end of a sub-agent's run. There is exactly one for each run."""
 
     type: Literal["agent_finished"] = "agent_finished"
     status: EndStatus
     failure_reason: FailureReason | None = None
+    """Set when `status` is `failed`."""
     error: str | None = None
+    """Why the run failed, for the user."""
     result: str
-    """Its answer, or what it had found; bounded."""
+    """The agent's answer, or what it had found so far. Limited in length."""
     references: tuple[Reference, ...] | None = None
+    """Passages that the result refers to."""
     usage: Usage
     tool_call_count: Count
+    """Number of tool calls of the agent."""
     iterations: Count
+    """Number of model replies in this run."""
     truncated: Flag
-    """Whether `result` was cut; the whole is in the transcript."""
+    """Whether `result` was cut. The transcript has the full text."""
 
 
 class UsageChanged(_Durable):
-    """What an agent has used in total."""
+    """The total usage of an agent."""
 
     type: Literal["usage"] = "usage"
     usage: Usage
 
 
-# -- what agents say and do --------------------------------------------------------------------------------------
+# -- messages and tool calls -------------------------------------------------------------------------------------
 
 
 class MessageDelta(_Lossy):
@@ -198,7 +212,7 @@ class MessageDelta(_Lossy):
 
 
 class ThoughtDelta(_Lossy):
-    """More of what a model thinks, for show; never part of a message."""
+    """More of a model's reasoning, for display only. It never becomes part of a message."""
 
     type: Literal["thought_delta"] = "thought_delta"
     message_id: str
@@ -206,8 +220,8 @@ class ThoughtDelta(_Lossy):
 
 
 class ToolOutputDelta(_Lossy):
-    """More of what a tool call puts out while it runs, such as a command; of a flood only the latest part. The last
-    `tool_call_update` has the output."""
+    """More output of a running tool call, such as a shell command. When there is too much output, only the latest part
+    is sent. The last `tool_call_update` has the output."""
 
     type: Literal["tool_output_delta"] = "tool_output_delta"
     tool_call_id: str
@@ -215,7 +229,7 @@ class ToolOutputDelta(_Lossy):
 
 
 class MessageAdded(Message, _Durable):
-    """A whole message; a cancelled turn's has the text shown so far."""
+    """A complete message. In a cancelled turn it has the text shown so far."""
 
     type: Literal["message"] = "message"
 
@@ -227,17 +241,17 @@ class ToolCallStarted(ToolCall, _Durable):
 
 
 class ToolCallUpdate(_Durable):
-    """A tool call moved on."""
+    """The state of a tool call changed."""
 
     type: Literal["tool_call_update"] = "tool_call_update"
     tool_call_id: str
     status: ToolStatus
     content: str | None = None
-    """What people see of the result, bounded."""
+    """The part of the result to show to the user. Limited in length."""
     locations: tuple[Location, ...] | None = None
-    """Replace those of the call."""
+    """Replaces the locations of the tool call."""
     truncated: Flag | None = None
-    """Whether `content` is a part of the output, and `deputy/agent/output` gives more of it."""
+    """Whether `content` is only a part of the output. `deputy/agent/output` returns more of it."""
 
 
 class PlanStatus(StrEnum):
@@ -249,7 +263,7 @@ class PlanStatus(StrEnum):
 
 
 class PlanPriority(StrEnum):
-    """Weight of a step."""
+    """Priority of a step."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -265,55 +279,57 @@ class PlanEntry(Wire):
 
 
 class Plan(_Durable):
-    """An agent's plan; replaces the one before."""
+    """An agent's plan. Replaces the previous plan."""
 
     type: Literal["plan"] = "plan"
     entries: tuple[PlanEntry, ...]
 
 
-# -- questions ---------------------------------------------------------------------------------------------------
+# -- permissions -------------------------------------------------------------------------------------------------
 
 
 class PermissionRequested(PermissionRequest, _Durable):
-    """A question is open. It informs only: the question itself comes as a request."""
+    """A permission request is open. This event is for information; the request itself is sent as
+    `deputy/permission/request`."""
 
     type: Literal["permission_requested"] = "permission_requested"
 
 
 class PermissionResolved(_Durable):
-    """A question is settled."""
+    """A permission request was settled."""
 
     type: Literal["permission_resolved"] = "permission_resolved"
     request_id: str
     outcome: PermissionOutcome
     by: ResolvedBy
+    """How it was settled."""
     reason: str | None = None
-    """What the gate says, where a rule or the mode has settled it."""
+    """Why, if a rule or the permission mode settled it."""
 
 
 # -- the session -------------------------------------------------------------------------------------------------
 
 
 class SessionStatus(_Derived):
-    """How many agents there are; all but `primary` count children."""
+    """How many agents the session has. All fields except `primary` count sub-agents."""
 
     type: Literal["session_status"] = "session_status"
     primary: Count
     pending: Count
     running: Count
     awaiting_permission: Count
-    """A part of `running`."""
+    """Included in `running`."""
     finished: Count
 
 
 class SessionChanged(_Derived):
-    """Title, model, permission mode, archiving or background commands changed: ask for them again."""
+    """The title, model, permission mode, archived state or background processes changed. Request them again."""
 
     type: Literal["session_changed"] = "session_changed"
 
 
 class DefinitionsChanged(Wire):
-    """Agent definitions changed: ask for them again. It belongs to no session."""
+    """The agent definitions changed. Request them again. This event belongs to no session."""
 
     type: Literal["definitions_changed"] = "definitions_changed"
     time: str
@@ -349,12 +365,12 @@ _T = TypeVar("_T")
 
 
 class _Deferred(RootModel[_T]):
-    # `RootModel[Event]` itself would build the validators of all events at import.
+    # A plain `RootModel[Event]` would build the validators of all events at import.
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class EventParams(_Deferred[Event]):
-    """One event, told apart by `type`."""
+    """One event. `type` identifies its shape."""
 
 
 def delta(
@@ -368,8 +384,8 @@ def delta(
     message_id: str,
     text: str,
 ) -> dict[str, object]:
-    """:class:`MessageDelta` or :class:`ThoughtDelta` as it goes to the wire, made without a model: these come by the
-    hundred."""
+    """:class:`MessageDelta` or :class:`ThoughtDelta` in wire format. Built without a model, because they are sent by
+    the hundred."""
     return {
         "sessionId": session_id,
         "agentId": agent_id,
@@ -385,7 +401,7 @@ def delta(
 def activity(
     *, session_id: str, agent_id: str, run: int, time: str, after_seq: int, text: str, tool_call_count: int
 ) -> dict[str, object]:
-    """:class:`AgentActivity` as it goes to the wire, made without a model."""
+    """:class:`AgentActivity` in wire format, built without a model."""
     return {
         "sessionId": session_id,
         "agentId": agent_id,

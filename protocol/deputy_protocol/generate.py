@@ -1,6 +1,6 @@
-"""Writes the files that follow from the table of methods: ``python -m deputy_protocol.generate``.
+"""Generates files from the table of methods: ``python -m deputy_protocol.generate``.
 
-With ``--check`` nothing is written, and the exit code is 1 when a file is not what it should be.
+With ``--check``, it writes nothing and exits with 1 if a file is out of date.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A generated file: its path below the root of the repository, and its text for a contract."""
+    """A generated file: its path below the root of the repository, and a function that renders it."""
 
     path: str
     render: Callable[[Schema], str]
@@ -43,16 +43,16 @@ OUTPUTS = (
 
 
 def stale(root: Path) -> dict[Path, str]:
-    """The files below ``root`` that are missing or differ, with the text that they should have."""
+    """The files below ``root`` that are missing or out of date, with the text that they should have."""
     contract = document()
     texts = {root / output.path: output.render(contract) for output in OUTPUTS}
     return {path: text for path, text in texts.items() if not path.is_file() or path.read_text("utf-8") != text}
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """The exit code: 0, or 1 when ``--check`` found a stale file."""
+    """Generate or check the files. Return the exit code: 1 if ``--check`` found a stale file, else 0."""
     parser = argparse.ArgumentParser(prog="python -m deputy_protocol.generate", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when a file is stale")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
     check: bool = parser.parse_args(arguments).check
     found = stale(root)
     for path, text in found.items():

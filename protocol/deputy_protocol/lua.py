@@ -1,4 +1,4 @@
-"""The types of the contract as annotations for the Lua language server, drawn from the JSON Schema document."""
+"""The types of the contract as annotations for the Lua language server, generated from the JSON Schema document."""
 
 from collections.abc import Iterator
 from typing import cast

@@ -1,4 +1,4 @@
-"""The server's settings in the manifest of the VS Code extension. All else in the manifest is written by hand."""
+"""The server's settings in the manifest of the VS Code extension. The rest of the manifest is written by hand."""
 
 import json
 from collections.abc import Iterator
@@ -6,33 +6,33 @@ from pathlib import Path
 from typing import cast
 
 from deputy_protocol.schema import Schema
-from deputy_protocol.settings import PLANNED
 
 _ROOT = Path(__file__).resolve().parents[2]
 MANIFEST = "editors/vscode/package.json"
 _TITLE = "Server"
 _NOT_FOR_USERS = frozenset({"token", "trusted"})
-"""The editor itself says whether it trusts a folder; the token is for connections that it does not make."""
+"""Settings that the extension sets itself: VS Code decides whether a folder is trusted, and only connections over TCP
+need a token."""
 _MACHINE = frozenset({"api", "baseUrl", "roots"})
-"""What runs programs, or says where the key and the files go: never taken from the settings of a folder."""
-_CARRIED = ("default", "enum", "minimum", "exclusiveMinimum", "items")
+"""Settings that run programs or decide where the key and the files go. They never apply from a folder's settings."""
+_COPIED = ("default", "enum", "minimum", "exclusiveMinimum", "items")
 
 
 def manifest(contract: Schema) -> str:
-    """`editors/vscode/package.json`, with the settings as the contract has them."""
-    written = json.loads((_ROOT / MANIFEST).read_text("utf-8"))
+    """`editors/vscode/package.json`, with the settings replaced by those of the contract."""
+    package = json.loads((_ROOT / MANIFEST).read_text("utf-8"))
     server = {"title": _TITLE, "properties": dict(_settings(contract["$defs"], contract["$defs"]["Settings"]))}
-    groups: list[Schema] = written["contributes"]["configuration"]
+    groups: list[Schema] = package["contributes"]["configuration"]
     groups[:] = [*(group for group in groups if group["title"] != _TITLE), server]
     names = [name for group in groups for name in group["properties"]]
-    written["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = names
-    return json.dumps(written, indent=2, ensure_ascii=False) + "\n"
+    package["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = names
+    return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
 
 def _settings(types: Schema, schema: Schema, prefix: str = "") -> Iterator[tuple[str, Schema]]:
     for field, shape in cast("dict[str, Schema]", schema["properties"]).items():
         name = f"{prefix}{field}"
-        if name in PLANNED or name in _NOT_FOR_USERS:
+        if name in _NOT_FOR_USERS:
             continue
         full = _resolved(types, shape)
         if "properties" in full:
@@ -42,12 +42,12 @@ def _settings(types: Schema, schema: Schema, prefix: str = "") -> Iterator[tuple
 
 
 def _property(name: str, shape: Schema) -> Schema:
-    """A setting that has no default is null until it is set: the server decides then."""
+    """A setting without a default is null until the user sets it; the server then decides."""
     optional = "default" not in shape
     kind = shape["type"]
     return {
         "type": [kind, "null"] if optional else kind,
-        **{key: _plain(shape[key]) for key in _CARRIED if key in shape},
+        **{key: _plain(shape[key]) for key in _COPIED if key in shape},
         **({"default": None} if optional else {}),
         "scope": "machine" if name.partition(".")[0] in _MACHINE else "window",
         "markdownDescription": shape.get("description", ""),
@@ -55,7 +55,7 @@ def _property(name: str, shape: Schema) -> Schema:
 
 
 def _resolved(types: Schema, shape: Schema) -> Schema:
-    """A shape with what it refers to in place, its own words first."""
+    """``shape`` with its reference resolved. Its own keys take precedence over those of the referenced type."""
     match shape:
         case {"$ref": str(ref)}:
             own = {key: value for key, value in shape.items() if key != "$ref"}
@@ -75,5 +75,5 @@ def _resolved_items(types: Schema, items: Schema) -> Schema:
 
 
 def _plain(value: object) -> object:
-    """Whole numbers as npm writes them."""
+    """Whole numbers without a fraction, as npm writes them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

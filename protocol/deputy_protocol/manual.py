@@ -1,4 +1,4 @@
-"""Documents for people, drawn from the JSON Schema document and the docstrings of the package."""
+"""The reference pages, generated from the JSON Schema document and the docstrings of the package."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,21 +27,31 @@ from deputy_protocol import (
 )
 from deputy_protocol.schema import GENERATED, Schema, one_line
 
-_GROUPS: dict[str, tuple[str, ModuleType]] = {
+_METHOD_SECTIONS: dict[str, tuple[str, ModuleType]] = {
     "session": ("Sessions and turns", session),
     "agent": ("Agents", agent),
-    "permission": ("Questions", permission),
-    "rule": ("Rules", rule),
-    "definition": ("Definitions", definition),
+    "permission": ("Permission requests", permission),
+    "rule": ("Permission rules", rule),
+    "definition": ("Agent definitions", definition),
     "context": ("Context", context),
-    "process": ("Processes", process),
+    "process": ("Background processes", process),
     "metrics": ("Metrics", metrics),
-    "editor": ("The editor", editor),
+    "editor": ("Editor", editor),
     "event": ("Events", event),
 }
+_SETTING_SECTIONS = {
+    "api": "API connection",
+    "agents": "Sub-agents",
+    "budgets": "Budgets",
+    "limits": "Limits",
+    "web": "Web access",
+    "permissions": "Permissions",
+    "shell": "Shell commands",
+    "sessions": "Stored sessions",
+}
 _ENVELOPE = frozenset({"type", "sessionId", "agentId", "run", "time", "seq", "agentSeq", "afterSeq"})
-_PLANNED = "*Not in this version.*"
 _SENDERS = {"client_to_server": "client", "server_to_client": "server"}
+_SCALARS = frozenset({"string", "integer", "number", "boolean", "object"})
 
 
 def protocol_manual(contract: Schema) -> str:
@@ -57,10 +67,10 @@ def settings_manual(contract: Schema) -> str:
 
 
 class _Manual:
-    """Renders parts of the contract, each as paragraphs of Markdown.
+    """Renders the contract as paragraphs of Markdown.
 
-    ``shared`` names the types that have a section of their own, to which tables link; the fields of any other payload
-    are shown where its method is.
+    The types named in ``shared`` have their own sections, to which tables link. The fields of all other payloads are
+    shown with their method.
     """
 
     def __init__(self, contract: Schema, shared: AbstractSet[str]) -> None:
@@ -79,26 +89,28 @@ class _Manual:
         yield from ("## Work-done progress", _doc(progress))
         yield from self._commands()
         yield from self._errors()
-        yield from ("## Settings", _doc(settings), "Each is described in [settings.md](settings.md).")
+        yield from ("## Settings", _doc(settings), "All settings are described in [settings.md](settings.md).")
         yield from self._type_sections()
 
     def settings(self) -> Iterator[str]:
+        groups = {field: name for field, name in self._setting_types("Settings") if _is_settings(name)}
         yield from _title("Settings")
         yield _doc(settings)
-        yield _table(("setting", "type", "default", "meaning"), self._settings("Settings"))
-        yield "## A folder of `roots`"
-        yield self._fields("RootSetting")
-        yield "## A rule of `permissions.rules`"
-        yield self._fields("RuleSetting")
-        yield "## Environment"
+        yield "In VS Code, all settings have the prefix `deputy.`."
+        yield "## General"
+        yield from self._setting_tables("Settings", without=groups.keys())
+        for field, name in groups.items():
+            yield from (f"## {_SETTING_SECTIONS[field]}", self._about(name))
+            yield from self._setting_tables(name, f"{field}.")
+        yield "## Environment variables"
         yield _table(("variable", "meaning"), ((f"`{name}`", text) for name, text in settings.ENVIRONMENT.items()))
 
     def _methods(self) -> Iterator[str]:
         methods: dict[str, Schema] = self._contract["methods"]
         yield "## Methods"
-        rows = ((_link(name), _SENDERS[e["direction"]], e["kind"], _told(e)) for name, e in methods.items())
+        rows = ((_link(name), _SENDERS[e["direction"]], e["kind"], e["description"]) for name, e in methods.items())
         yield _table(("method", "sent by", "kind", "meaning"), rows)
-        for resource, (heading, module) in _GROUPS.items():
+        for resource, (heading, module) in _METHOD_SECTIONS.items():
             yield from (f"## {heading}", _doc(module))
             for name, entry in methods.items():
                 if name.split("/")[1] == resource:
@@ -106,7 +118,7 @@ class _Manual:
 
     def _method(self, name: str, entry: Schema) -> Iterator[str]:
         yield f"### {name}"
-        yield f"{entry['kind'].capitalize()} of the {_SENDERS[entry['direction']]}. {_told(entry)}"
+        yield f"{entry['kind'].capitalize()}, sent by the {_SENDERS[entry['direction']]}. {entry['description']}"
         if _name(entry["params"]) == "EventParams":
             yield from self._event_sections()
         else:
@@ -117,20 +129,20 @@ class _Manual:
     def _event_sections(self) -> Iterator[str]:
         names = [_name(choice) for choice in self._types["EventParams"]["oneOf"]]
         tags = {name: self._types[name]["properties"]["type"]["const"] for name in names}
-        rows = ((_link(tag, f"event-{tag}"), self._sort(name), self._about(name)) for name, tag in tags.items())
-        yield _table(("type", "sort", "meaning"), rows)
+        rows = ((_link(tag, f"event-{tag}"), self._delivery(name), self._about(name)) for name, tag in tags.items())
+        yield _table(("type", "delivery", "meaning"), rows)
         for name, tag in tags.items():
-            # "Event" keeps the anchor apart from that of a type of the same name.
+            # "Event" keeps the anchor different from that of a type of the same name.
             yield from (f"#### Event {tag}", self._about(name), self._fields(name, without=_ENVELOPE))
 
-    def _sort(self, name: str) -> str:
+    def _delivery(self, name: str) -> str:
         fields: Schema = self._types[name]["properties"]
         return "durable" if "seq" in fields else "lossy" if "agentId" in fields else "derived"
 
     def _commands(self) -> Iterator[str]:
         yield from ("## Commands", _doc(command))
         for name, entry in cast("dict[str, Schema]", self._contract["commands"]).items():
-            yield from (f"### {name}", _told(entry))
+            yield from (f"### {name}", entry["description"])
             yield self._payload("Argument", entry["argument"])
             yield self._payload("Result", entry["result"])
 
@@ -163,20 +175,32 @@ class _Manual:
             for field, shape in cast("dict[str, Schema]", self._types[name]["properties"]).items()
             if field not in without
         ]
-        return _table(("field", "type", "meaning"), rows) if rows else "It has no further fields."
+        return _table(("field", "type", "meaning"), rows) if rows else "No further fields."
 
-    def _settings(self, name: str, prefix: str = "") -> Iterator[Sequence[str]]:
-        """A row for each setting below a type; groups of settings become prefixes."""
+    def _setting_tables(self, name: str, prefix: str = "", without: AbstractSet[str] = frozenset()) -> Iterator[str]:
+        """A table of the settings of a type, then a table of fields for each setting that is a list of objects."""
+        yield _table(("setting", "type", "default", "meaning"), self._setting_rows(name, prefix, without))
+        for field, item in self._setting_types(name, "items"):
+            if field not in without and _is_settings(item):
+                yield from (f"### Entries of `{prefix}{field}`", self._about(item), self._fields(item))
+
+    def _setting_rows(self, name: str, prefix: str, without: AbstractSet[str] = frozenset()) -> Iterator[Sequence[str]]:
+        """A row for each setting of a type. Names of nested groups become prefixes."""
         for field, shape in cast("dict[str, Schema]", self._types[name]["properties"]).items():
+            if field in without:
+                continue
             if _is_settings(_name(shape)):
-                yield from self._settings(_name(shape), f"{prefix}{field}.")
+                yield from self._setting_rows(_name(shape), f"{prefix}{field}.")
             else:
-                setting, meaning = f"{prefix}{field}", shape.get("description", "")
-                told = f"{_PLANNED} {meaning}" if setting in settings.PLANNED else meaning
-                yield f"`{setting}`", self._type(shape), _default(shape), told
+                yield f"`{prefix}{field}`", self._type(shape), _default(shape), shape.get("description", "")
+
+    def _setting_types(self, name: str, part: str = "") -> Iterator[tuple[str, str]]:
+        """The fields of a type, with the name of the type that they, or a ``part`` of them, refer to."""
+        for field, shape in cast("dict[str, Schema]", self._types[name]["properties"]).items():
+            yield field, _name(shape.get(part, {}) if part else shape)
 
     def _type(self, shape: Schema) -> str:
-        """A type in words."""
+        """The type as text."""
         match shape:
             case {"$ref": _}:
                 return self._reference(_name(shape))
@@ -185,17 +209,20 @@ class _Manual:
             case {"anyOf": choices} | {"oneOf": choices}:
                 return _either(self._type(choice) for choice in choices)
             case {"type": "array", "items": items}:
-                return (
-                    f"list of {self._type(items)}"
-                    if "$ref" in items or "type" in items
-                    else f"list of ({self._type(items)})"
-                )
+                return f"list of {self._items(items)}"
             case {"type": "object", "additionalProperties": dict()}:
-                return f"object of {self._type(shape['additionalProperties'])}"
+                return f"object with values of type {self._type(shape['additionalProperties'])}"
             case {"type": str(kind)}:
                 return kind + _bound(shape)
             case _:
                 return "any"
+
+    def _items(self, shape: Schema) -> str:
+        """The type of the items of a list as text: in the plural where it has one, in brackets if it is a union."""
+        text = self._type(shape)
+        if text in _SCALARS:
+            return f"{text}s"
+        return text if "$ref" in shape or "type" in shape else f"({text})"
 
     def _reference(self, name: str) -> str:
         if name in self._shared:
@@ -205,11 +232,6 @@ class _Manual:
 
     def _about(self, name: str) -> str:
         return self._types[name]["description"]
-
-
-def _told(entry: Schema) -> str:
-    """What a method or command does, and that there is none yet where that is so."""
-    return f"{_PLANNED} {entry['description']}" if entry.get("planned") else entry["description"]
 
 
 def _title(text: str) -> Iterator[str]:
@@ -226,7 +248,7 @@ def _name(schema: Schema) -> str:
 
 
 def _references(node: object) -> Iterator[str]:
-    """Names of all types that a part of the schema refers to."""
+    """Names of all types that ``node`` refers to."""
     match node:
         case {"$ref": str(ref)}:
             yield ref.rpartition("/")[2]
@@ -247,9 +269,7 @@ def _is_settings(name: str) -> bool:
 def _bound(shape: Schema) -> str:
     match shape:
         case {"exclusiveMinimum": bound}:
-            return f", more than {bound}"
-        case {"minimum": 0}:
-            return ", not negative"
+            return f", greater than {bound}"
         case {"minimum": bound}:
             return f", at least {bound}"
         case _:
@@ -262,7 +282,7 @@ def _default(shape: Schema) -> str:
 
 def _meaning(shape: Schema) -> str:
     default = _default(shape)
-    return " ".join(part for part in (shape.get("description", ""), default and f"Default {default}.") if part)
+    return " ".join(part for part in (shape.get("description", ""), default and f"Default: {default}.") if part)
 
 
 def _either(choices: Iterable[str]) -> str:
@@ -271,7 +291,7 @@ def _either(choices: Iterable[str]) -> str:
 
 
 def _link(text: str, heading: str = "") -> str:
-    """A link to a heading of the same document, by the anchor that Markdown renderers give it."""
+    """A link to a heading in the same document, using the anchor that Markdown renderers generate for it."""
     anchor = "".join(c for c in (heading or text).lower() if c.isalnum() or c in "-_")
     return f"[{text}](#{anchor})"
 

@@ -1,4 +1,4 @@
-"""What is said: prompts and messages."""
+"""Prompts and messages."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
@@ -9,45 +9,46 @@ from deputy_protocol.base import Wire
 from deputy_protocol.place import Range, Reference
 
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-# One bad picture in the history would spoil every later request of the session.
+# One invalid image in the history would make every later model request of the session fail.
 
 
 class TextBlock(Wire):
-    """Words, as text or Markdown."""
+    """Plain text or Markdown."""
 
     type: Literal["text"] = "text"
     text: str
 
 
 class ResourceLink(Wire):
-    """A file, or a part of it, that the prompt is about."""
+    """A file, or a part of a file, that the prompt is about."""
 
     type: Literal["resource_link"] = "resource_link"
     uri: str
     range: Range | None = None
+    """Default: the whole file."""
 
 
 class ImageBlock(Wire):
-    """A picture."""
+    """An image."""
 
     type: Literal["image"] = "image"
     mime_type: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
     data: Annotated[str, Field(min_length=1, pattern=_BASE64)]
-    """Base64."""
+    """The image in Base64."""
 
 
 PromptBlock: TypeAlias = Annotated[TextBlock | ResourceLink | ImageBlock, Field(discriminator="type")]
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """Author of a message."""
 
     USER = "user"
     ASSISTANT = "assistant"
 
 
 class Message(Wire):
-    """A whole message."""
+    """A complete message."""
 
     message_id: str
     role: Role
@@ -55,4 +56,4 @@ class Message(Wire):
     references: tuple[Reference, ...] | None = None
     """Passages that the text refers to."""
     pictures: int | None = None
-    """How many go with it; the pictures themselves are not sent back."""
+    """Number of images in the message. The images themselves are not sent back."""

@@ -1,6 +1,6 @@
-"""The table of methods and commands: the one source of the schema, the manual and the editors' types.
+"""The table of methods and commands: the only source of the schema, the reference pages and the editors' types.
 
-Payload classes are given as functions, so that reading the table imports none of them (`contract`).
+Payload classes are given as functions, so that importing the table imports none of them (see `contract`).
 """
 
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -27,73 +27,73 @@ SESSION_PROMPT = Request(
     "deputy/session/prompt",
     lambda: p.session.SessionPromptParams,
     lambda: p.session.SessionPromptResult,
-    "Starts a turn and answers when it has ended; subscribes the client to the session.",
+    "Starts a turn and returns when it has ended. Subscribes the client to the session.",
 )
 SESSION_UNQUEUE = Request(
     "deputy/session/unqueue",
     lambda: p.session.SessionUnqueueParams,
     lambda: p.session.SessionUnqueueResult,
-    "Takes a waiting prompt back, which then answers `cancelled`.",
+    "Removes a queued prompt, which then returns `cancelled`.",
 )
 SESSION_CANCEL = Request(
     "deputy/session/cancel",
     lambda: p.session.SessionParams,
     lambda: p.agent.CancelledResult,
-    "Stops the turn, the waiting prompts and all agents below, background agents included.",
+    "Stops the turn, all queued prompts, and all sub-agents, including background tasks.",
 )
 SESSION_LIST = Request(
     "deputy/session/list",
     lambda: p.session.SessionListParams,
     lambda: p.session.SessionListResult,
-    "Lists sessions, those of other servers on the same store included, newest first.",
+    "Lists sessions, newest first, including those of other servers that use the same store.",
 )
 SESSION_LOAD = Request(
     "deputy/session/load",
     lambda: p.session.SessionParams,
     lambda: p.transcript.SessionLoadResult,
-    "Gives all that is needed to draw a session, and subscribes the client to it.",
+    "Returns everything needed to draw a session, and subscribes the client to it.",
 )
 SESSION_UNLOAD = Request(
     "deputy/session/unload",
     lambda: p.session.SessionParams,
     lambda: p.base.Empty,
-    "Ends the client's subscription; the session goes on.",
+    "Ends the client's subscription. The session continues.",
 )
 SESSION_RENAME = Request(
     "deputy/session/rename",
     lambda: p.session.SessionRenameParams,
     lambda: p.base.Empty,
-    "Changes a session's title.",
+    "Changes the title of a session.",
 )
 SESSION_ARCHIVE = Request(
     "deputy/session/archive",
     lambda: p.session.SessionArchiveParams,
     lambda: p.base.Empty,
-    "Puts a session into the archive, or takes it out; lists leave archived ones out unless asked.",
+    "Moves a session into or out of the archive. Lists omit archived sessions by default.",
 )
 SESSION_DELETE = Request(
     "deputy/session/delete",
     lambda: p.session.SessionParams,
     lambda: p.base.Empty,
-    "Cancels a session, then deletes it with its agents.",
+    "Cancels a session, then deletes it and its agents.",
 )
 SESSION_EXPORT = Request(
     "deputy/session/export",
     lambda: p.session.SessionExportParams,
     lambda: p.session.SessionExportResult,
-    "Gives a whole session as text.",
+    "Returns a complete session as text.",
 )
 SESSION_SET_PERMISSION_MODE = Request(
     "deputy/session/setPermissionMode",
     lambda: p.session.SessionSetPermissionModeParams,
     lambda: p.base.Empty,
-    "Changes the permission mode; open questions are decided anew.",
+    "Changes the permission mode and applies it to open permission requests.",
 )
 SESSION_SET_MODEL = Request(
     "deputy/session/setModel",
     lambda: p.session.SessionSetModelParams,
     lambda: p.base.Empty,
-    "Changes the model of the next model requests.",
+    "Changes the model for all following model requests.",
 )
 
 # -- agents ------------------------------------------------------------------------------------------------------
@@ -102,38 +102,40 @@ AGENT_LIST = Request(
     "deputy/agent/list",
     lambda: p.session.SessionParams,
     lambda: p.agent.AgentListResult,
-    "Lists all agents of a session, ended ones included.",
+    "Lists all agents of a session, including ended ones.",
 )
 AGENT_TRANSCRIPT = Request(
     "deputy/agent/transcript",
     lambda: p.transcript.AgentTranscriptParams,
     lambda: p.transcript.AgentTranscriptResult,
-    "Gives the transcript of an agent, or a part of it.",
+    "Returns the transcript of an agent, or a part of it.",
 )
 AGENT_OUTPUT = Request(
     "deputy/agent/output",
     lambda: p.transcript.AgentOutputParams,
     lambda: p.transcript.AgentOutputResult,
-    "Gives the output of a tool call, also the part that the transcript leaves out.",
+    "Returns the output of a tool call, including parts that the transcript omits.",
 )
 AGENT_CANCEL = Request(
     "deputy/agent/cancel",
     lambda: p.agent.AgentParams,
     lambda: p.agent.CancelledResult,
-    "Stops an agent and everything below it, and answers when that has stopped.",
+    "Stops an agent and everything below it, and returns when all of that has stopped.",
 )
 AGENT_MESSAGE = Request(
     "deputy/agent/message",
     lambda: p.agent.AgentMessageParams,
     lambda: p.agent.AgentMessageResult,
-    "Says something to a running agent, which reads it before it goes on or ends; to an idle or ended one it is error "
-    "-32003. What could not be read any more (cancelled, out of time) is shown as unread.",
+    "Sends a message to a running agent, which reads it before it continues or ends. Returns error -32003 if the "
+    "agent is idle or has ended. A message that the agent could no longer read, because it was cancelled or timed "
+    "out, is shown as unread.",
 )
 AGENT_REVERT = Request(
     "deputy/agent/revert",
     lambda: p.agent.AgentRevertParams,
     lambda: p.agent.AgentRevertResult,
-    "Takes the edits of an agent back, and leaves alone what was changed since; while it works it is error -32003.",
+    "Reverts the edits of an agent, except where the text has changed since. Returns error -32003 while the agent "
+    "works.",
 )
 
 # -- permissions -------------------------------------------------------------------------------------------------
@@ -142,19 +144,19 @@ PERMISSION_LIST = Request(
     "deputy/permission/list",
     lambda: p.permission.PermissionListParams,
     lambda: p.permission.PermissionListResult,
-    "Lists the open questions.",
+    "Lists the open permission requests.",
 )
 PERMISSION_ANSWER = Request(
     "deputy/permission/answer",
     lambda: p.permission.PermissionAnswerParams,
     lambda: p.permission.PermissionAnswerResult,
-    "Answers an open question; needs no subscription.",
+    "Answers an open permission request. Needs no subscription.",
 )
 PERMISSION_ANSWER_MANY = Request(
     "deputy/permission/answerMany",
     lambda: p.permission.PermissionAnswerManyParams,
     lambda: p.permission.PermissionAnswerManyResult,
-    "Answers several open questions at once, or none where the answer does not fit all of them.",
+    "Gives several open permission requests the same answer. If the answer does not fit all of them, none is answered.",
 )
 RULE_LIST = Request(
     "deputy/rule/list",
@@ -166,10 +168,11 @@ RULE_REMOVE = Request(
     "deputy/rule/remove",
     lambda: p.rule.RuleRemoveParams,
     lambda: p.rule.RuleListResult,
-    "Drops a permission rule of a session, and gives those that are left; one of the settings still holds in others.",
+    "Removes a permission rule from a session and returns the remaining rules. A rule from the settings stays in "
+    "force in other sessions.",
 )
 
-# -- the rest ----------------------------------------------------------------------------------------------------
+# -- definitions, context, processes, metrics --------------------------------------------------------------------
 
 DEFINITION_LIST = Request(
     "deputy/definition/list",
@@ -181,31 +184,31 @@ CONTEXT_LIST = Request(
     "deputy/context/list",
     lambda: p.session.SessionParams,
     lambda: p.context.ContextListResult,
-    "Lists the instructions, skills and commands that hold in a session, and why.",
+    "Lists the instructions, skills, commands and MCP servers of a session, and why each applies.",
 )
 CONTEXT_COMPLETE = Request(
     "deputy/context/complete",
     lambda: p.context.CompleteParams,
     lambda: p.context.CompleteResult,
-    "Says how a prompt can go on: commands after `/`, files and folders after `@`.",
+    "Completes a prompt: commands after `/`, files and folders after `@`.",
 )
 PROCESS_LIST = Request(
     "deputy/process/list",
     lambda: p.session.SessionParams,
     lambda: p.process.ProcessListResult,
-    "Lists the commands that agents run in the background.",
+    "Lists the background processes of a session.",
 )
 PROCESS_STOP = Request(
     "deputy/process/stop",
     lambda: p.process.ProcessStopParams,
     lambda: p.process.ProcessStopResult,
-    "Stops a background command with all its children.",
+    "Stops a background process and all its child processes.",
 )
 METRICS = Request(
     "deputy/metrics",
     lambda: p.base.NoParams,
     lambda: p.metrics.MetricsResult,
-    "Gives counters and percentiles of the server.",
+    "Returns counters and percentiles of the server.",
 )
 
 # -- server to client --------------------------------------------------------------------------------------------
@@ -214,48 +217,49 @@ PERMISSION_REQUEST = Request(
     "deputy/permission/request",
     lambda: p.permission.PermissionRequest,
     lambda: p.permission.PermissionResponse,
-    "Asks the user whether an agent may do something.",
+    "Asks the user to approve or deny a tool call.",
     _ASK,
 )
 EDITOR_DIAGNOSTICS = Request(
     "deputy/editor/diagnostics",
     lambda: p.editor.DiagnosticsParams,
     lambda: p.editor.DiagnosticsResult,
-    "Asks for the diagnostics that the editor shows; sent to clients that declared `diagnostics`.",
+    "Requests the diagnostics shown in the editor. Sent to clients that declared `diagnostics`.",
     _ASK,
 )
 EDITOR_DEFINITION = Request(
     "deputy/editor/definition",
     lambda: p.editor.SpotParams,
     lambda: p.editor.SpotsResult,
-    "Asks the editor's language servers where a symbol is defined; sent to clients that declared `navigation`.",
+    "Requests the definition of a symbol from the editor's language servers. Sent to clients that declared "
+    "`navigation`.",
     _ASK,
 )
 EDITOR_REFERENCES = Request(
     "deputy/editor/references",
     lambda: p.editor.SpotParams,
     lambda: p.editor.SpotsResult,
-    "Asks where a symbol is used, its definition included; sent to clients that declared `navigation`.",
+    "Requests all uses of a symbol, including its definition. Sent to clients that declared `navigation`.",
     _ASK,
 )
 EDITOR_HOVER = Request(
     "deputy/editor/hover",
     lambda: p.editor.SpotParams,
     lambda: p.editor.HoverResult,
-    "Asks what a symbol is: its type, its documentation; sent to clients that declared `navigation`.",
+    "Requests the type and documentation of a symbol. Sent to clients that declared `navigation`.",
     _ASK,
 )
 EDITOR_SYMBOLS = Request(
     "deputy/editor/symbols",
     lambda: p.editor.SymbolsParams,
     lambda: p.editor.SymbolsResult,
-    "Asks for the symbols of a file or of the workspace; sent to clients that declared `navigation`.",
+    "Requests the symbols of a file or of the workspace. Sent to clients that declared `navigation`.",
     _ASK,
 )
 EVENT = Notification(
     "deputy/event",
     lambda: p.event.EventParams,
-    "Tells what happened in a session.",
+    "Notifies the client of an event in a session.",
 )
 
 METHODS: Final[tuple[Method, ...]] = (
@@ -299,9 +303,7 @@ METHODS: Final[tuple[Method, ...]] = (
 )
 
 REQUESTS: Final = tuple(
-    method
-    for method in METHODS
-    if isinstance(method, Request) and method.direction is Direction.TO_SERVER and not method.planned
+    method for method in METHODS if isinstance(method, Request) and method.direction is Direction.TO_SERVER
 )
 """The requests that a server answers."""
 
@@ -311,55 +313,56 @@ PROMPT_COMMAND = Command(
     "deputy.prompt",
     lambda: p.command.PromptArgument,
     lambda: p.session.SessionNewResult,
-    "Starts a turn and answers at once; the answer of the agent comes by events, else as a message.",
+    "Starts a turn and returns immediately. The agent's answer arrives as events, or as a message if the client "
+    "does not support them.",
 )
 NEW_SESSION_COMMAND = Command(
     "deputy.newSession",
     lambda: p.session.SessionNewParams,
     lambda: p.session.SessionNewResult,
-    "Opens a session, as `deputy/session/new` does.",
+    "Opens a session, like `deputy/session/new`.",
 )
 CANCEL_AGENT_COMMAND = Command(
     "deputy.cancelAgent",
     lambda: p.command.AgentArgument,
     lambda: p.agent.CancelledResult,
-    "Stops an agent, as `deputy/agent/cancel` does.",
+    "Stops an agent, like `deputy/agent/cancel`.",
 )
 CANCEL_SESSION_COMMAND = Command(
     "deputy.cancelSession",
     lambda: p.session.SessionParams,
     lambda: p.agent.CancelledResult,
-    "Stops a session, as `deputy/session/cancel` does.",
+    "Stops a session, like `deputy/session/cancel`.",
 )
 LIST_AGENTS_COMMAND = Command(
     "deputy.listAgents",
     lambda: p.command.ListAgentsArgument,
     lambda: p.agent.AgentListResult,
-    "Lists agents, as `deputy/agent/list` does.",
+    "Lists agents, like `deputy/agent/list`.",
 )
 ANSWER_PERMISSION_COMMAND = Command(
     "deputy.answerPermission",
     lambda: p.command.AnswerPermissionArgument,
     lambda: p.permission.PermissionAnswerResult,
-    "Answers an open question by the id of an option.",
+    "Answers an open permission request with the id of an option.",
 )
 OPEN_TRANSCRIPT_COMMAND = Command(
     "deputy.openTranscript",
     lambda: p.command.AgentArgument,
     lambda: p.command.OpenTranscriptResult,
-    "Shows the transcript of an agent as a document that is kept up to date.",
+    "Opens the transcript of an agent as a live-updating document.",
 )
 REVERT_AGENT_COMMAND = Command(
     "deputy.revertAgent",
     lambda: p.command.AgentArgument,
     lambda: p.agent.AgentRevertResult,
-    "Takes the edits of an agent back, as `deputy/agent/revert` does.",
+    "Reverts the edits of an agent, like `deputy/agent/revert`.",
 )
 DISMISS_FINDING_COMMAND = Command(
     "deputy.dismissFinding",
     lambda: p.command.FindingArgument,
     lambda: p.command.DismissFindingResult,
-    "Takes back the diagnostic of a finding of a review.",
+    "Removes the diagnostic of a review finding.",
 )
 
 COMMANDS: Final[tuple["Command[BaseModel, BaseModel]", ...]] = (

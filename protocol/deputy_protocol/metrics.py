@@ -9,18 +9,18 @@ class Percentiles(Wire):
     """A distribution."""
 
     count: Count
-    """How many were measured."""
+    """Number of measurements."""
     p50: Number
     p95: Number
     p99: Number
 
 
 class MetricsResult(Wire):
-    """Since the start of the process."""
+    """Everything since the process started."""
 
     counters: Mapping[str, Count]
-    """Events by name, such as `spawns` and `failures.timed_out`."""
+    """Number of occurrences by name, such as `spawns` and `failures.timed_out`."""
     gauges: Mapping[str, Count]
-    """Present values by name, such as `queue.depth`."""
+    """Current values by name, such as `queue.depth`."""
     percentiles: Mapping[str, Percentiles]
-    """Distributions by name, such as `queue.wait`; times are in seconds."""
+    """Distributions by name, such as `queue.wait`. Times are in seconds."""

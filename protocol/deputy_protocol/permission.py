@@ -1,14 +1,14 @@
-"""A question is one JSON-RPC request about one tool call, sent to every subscribed client that declared `permissions`;
-others get `window/showMessageRequest`. It names the agent that asks. Questions of one model response share a batch,
-and each preview assumes the earlier ones of its batch.
+"""A permission request is one JSON-RPC request about one tool call. The server sends it to every subscribed client that
+declared `permissions`; other clients receive `window/showMessageRequest`. It names the agent that makes the call. The
+requests of one model response form a batch, and each preview assumes that the earlier ones in its batch are approved.
 
-Consent is only an explicit choice of an allowing option. An error, `null`, `cancelled`, an unknown option and anything
-else that does not validate dismiss the question for that client; when no client that was asked remains, the call is
-refused. The first answer settles it, and the server withdraws the question from every other client by
-`$/cancelRequest`, as it does when the agent ends. A client that loads a session is asked its open questions again.
+Only the explicit choice of an allowing option is consent. An error, `null`, `cancelled`, an unknown option or any other
+invalid response dismisses the request for that client. When no client that received the request remains, the call is
+denied. The first answer settles the request: the server withdraws it from all other clients with `$/cancelRequest`. It
+does the same when the agent ends. A client that loads a session receives its open permission requests again.
 
-A question can also be answered by `deputy/permission/answer` from any client, subscribed or not; there `cancelled`
-refuses, and an unknown `requestId` or `optionId` is error -32602.
+Any client can also answer with `deputy/permission/answer`, without a subscription. There, `cancelled` denies the call,
+and an unknown `requestId` or `optionId` returns error -32602.
 """
 
 from enum import StrEnum
@@ -25,7 +25,7 @@ from deputy_protocol.validate import parse
 
 
 class OptionKind(StrEnum):
-    """What an option does. `always` adds a rule for the session, for all of its agents."""
+    """What an option does. The `always` kinds add a rule for all agents of the session."""
 
     ALLOW_ONCE = "allow_once"
     ALLOW_ALWAYS = "allow_always"
@@ -34,7 +34,7 @@ class OptionKind(StrEnum):
 
 
 class ResolvedBy(StrEnum):
-    """How a question was settled. `unreachable`: no client was able to ask."""
+    """How a permission request was settled. `unreachable` means that no client could ask the user."""
 
     USER = "user"
     RULE = "rule"
@@ -48,22 +48,22 @@ class PermissionOption(Wire):
 
     option_id: str
     name: str
-    """For the user; that of an `always` option spells out the rule that it adds."""
+    """Label for the user. For an `always` option, it states the rule that is added."""
     kind: OptionKind
 
 
 class Batch(Wire):
-    """The questions of one model response."""
+    """The permission requests of one model response."""
 
     id: str
     index: Count
-    """Counted from 0."""
+    """Position of this request in the batch, counted from 0."""
     size: Positive
-    """How many questions the batch has."""
+    """Number of permission requests in the batch."""
 
 
 class DiffPreview(Wire):
-    """A change of a file, as whole texts."""
+    """A change of a file, as complete texts."""
 
     type: Literal["diff"] = "diff"
     uri: str
@@ -73,23 +73,23 @@ class DiffPreview(Wire):
 
     @model_serializer(mode="wrap")
     def _keep_null(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, object]:
-        # The one null that says something: absent optional fields are left out everywhere else.
+        # Here null has a meaning of its own; everywhere else absent optional fields are omitted.
         fields: dict[str, object] = handler(self)
         fields["oldText" if info.by_alias else "old_text"] = self.old_text
         return fields
 
 
 class CommandPreview(Wire):
-    """A command to be run."""
+    """A command to run."""
 
     type: Literal["command"] = "command"
     command: str
     cwd: str
-    """URI of its folder."""
+    """URI of the folder in which it runs."""
 
 
 class TextPreview(Wire):
-    """Anything else, in words."""
+    """Anything else, described as text."""
 
     type: Literal["text"] = "text"
     text: str
@@ -99,24 +99,29 @@ Preview: TypeAlias = Annotated[DiffPreview | CommandPreview | TextPreview, Field
 
 
 class PermissionRequest(Wire):
-    """A question to the user."""
+    """A request to the user to approve a tool call."""
 
     request_id: str
     session_id: str
     batch: Batch
     tool_call_id: str
     agent: AgentRef
-    """Who asks."""
+    """The agent that makes the call."""
     title: str
-    """`tool(target)`; a child's has its label in front: `[research codebase] edit_file(src/lib.rs)`."""
+    """`tool(target)`. For a sub-agent, its label comes first: `[research codebase] edit_file(src/lib.rs)`."""
     tool: str
+    """Name of the tool."""
     kind: ToolKind
     input: JsonObject
+    """Input of the tool call."""
     locations: tuple[Location, ...]
+    """Files that the call is about."""
     preview: Preview | None = None
+    """What the call would do."""
     options: tuple[PermissionOption, ...]
+    """The possible answers."""
     reason: str | None = None
-    """Why it has to be asked."""
+    """Why approval is needed."""
 
 
 class SelectedOutcome(Wire):
@@ -125,9 +130,11 @@ class SelectedOutcome(Wire):
     outcome: Literal["selected"] = "selected"
     option_id: str
     feedback: str | None = None
-    """Words of the user to the agent: quoted in a refusal, else told after the results of the turn."""
+    """A message from the user to the agent. When the call is denied, the denial quotes it; otherwise the agent receives
+    it after the turn's tool results."""
     input: JsonObject | None = None
-    """Replaces the proposed input of one question; it is validated and decided again, and the agent is told."""
+    """Replaces the proposed input of this request. The new input is validated and goes through the permission check
+    again, and the agent is notified of the change."""
 
 
 class CancelledOutcome(Wire):
@@ -146,49 +153,49 @@ class PermissionResponse(Wire):
 
 
 class PermissionListParams(Params):
-    """Which questions."""
+    """Which permission requests to list."""
 
     session_id: str | None = None
-    """Those of all sessions when absent."""
+    """When absent, the requests of all sessions."""
 
 
 class PermissionListResult(Wire):
-    """The open questions."""
+    """The open permission requests."""
 
     requests: tuple[PermissionRequest, ...]
 
 
 class PermissionAnswerParams(Params):
-    """An answer to one question."""
+    """An answer to one permission request."""
 
     request_id: str
     outcome: PermissionOutcome
 
 
 class PermissionAnswerResult(Wire):
-    """What became of the answer."""
+    """Whether the answer took effect."""
 
     accepted: Flag
-    """False when the question had been settled before."""
+    """False when the request was already settled."""
 
 
 class PermissionAnswerManyParams(Params):
-    """One answer to several questions, named one by one so that nothing unseen is approved."""
+    """One answer to several permission requests. Each is listed by id, so that nothing unseen is approved."""
 
     request_ids: tuple[str, ...]
     outcome: PermissionOutcome
 
 
 class PermissionAnswerManyResult(Wire):
-    """What became of the answers."""
+    """Which answers took effect."""
 
     accepted: tuple[str, ...]
-    """Ids of the questions that it settled."""
+    """Ids of the requests that this answer settled."""
 
 
 def read_choice(result: object) -> SelectedOutcome | None:
-    """The explicit choice in a client's result of `deputy/permission/request`; ``None`` for everything else, be it
-    null, rubbish or a kind of outcome that is not known here."""
+    """The explicit choice in a client's result of `deputy/permission/request`, or ``None`` for anything else: null,
+    invalid values, or an unknown kind of outcome."""
     try:
         outcome = parse(PermissionResponse, result).outcome
     except InvalidParams:

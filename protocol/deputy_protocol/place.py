@@ -1,4 +1,4 @@
-"""Places in files, as LSP has them."""
+"""Places in files, as in LSP."""
 
 from deputy_protocol.base import Count, Wire
 
@@ -13,22 +13,23 @@ class Position(Wire):
 
 
 class Range(Wire):
-    """A range in a document; `end` is not part of it."""
+    """A range in a document."""
 
     start: Position
     end: Position
+    """The first position after the range."""
 
 
 class Location(Wire):
-    """A file, or a part of it."""
+    """A file, or a part of a file."""
 
     uri: str
     range: Range | None = None
-    """The whole file when absent."""
+    """When absent, the whole file."""
 
 
 class Reference(Wire):
-    """A passage that an answer refers to; it was checked against the text."""
+    """A passage that an answer refers to. Deputy has checked that it exists."""
 
     uri: str
     range: Range

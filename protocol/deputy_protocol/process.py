@@ -1,4 +1,5 @@
-"""Commands that agents run in the background."""
+"""A background process is a shell command that an agent started with `background`. It continues to run while the agent
+works."""
 
 from enum import StrEnum
 
@@ -8,42 +9,43 @@ from deputy_protocol.base import Flag, Params, Wire
 
 
 class ProcessStatus(StrEnum):
-    """State of a process."""
+    """State of a background process."""
 
     RUNNING = "running"
     EXITED = "exited"
 
 
 class ProcessInfo(Wire):
-    """A background command."""
+    """A background process."""
 
     process_id: str
     agent_id: str
+    """The agent that started it."""
     command: str
     cwd: str
-    """URI of its folder."""
+    """URI of the folder in which it runs."""
     status: ProcessStatus
     started_at: str
     ended_at: str | None = None
     exit_code: StrictInt | None = None
-    """Negative when a signal ended it; absent while it runs."""
+    """Negative when a signal ended the process; absent while it runs."""
 
 
 class ProcessListResult(Wire):
-    """Background commands of a session."""
+    """The background processes of a session."""
 
     processes: tuple[ProcessInfo, ...]
 
 
 class ProcessStopParams(Params):
-    """Which process."""
+    """The background process to stop."""
 
     session_id: str
     process_id: str
 
 
 class ProcessStopResult(Wire):
-    """Answered when the process and its children are gone."""
+    """The result of stopping a process. It arrives when the process and its child processes have ended."""
 
     stopped: Flag
-    """False when it had ended before."""
+    """False when the process had already ended."""

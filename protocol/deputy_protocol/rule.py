@@ -1,5 +1,5 @@
-"""Permission rules. Deny wins wherever it stands, then ask, then allow; where no rule speaks, the permission mode
-decides."""
+"""Permission rules allow or deny tool calls, or make them ask for approval. Any matching `deny` rule wins, then any
+`ask` rule, then any `allow` rule. If no rule matches, the permission mode decides."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from deputy_protocol.base import Params, Wire
 
 
 class RuleAction(StrEnum):
-    """What a rule says."""
+    """What a rule decides."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -19,23 +19,23 @@ class Rule(Wire):
 
     rule_id: str
     tool: str
-    """Name of a tool, or `*`."""
+    """Name of a tool, or `*` for all tools."""
     pattern: str | None = None
-    """Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when
-    absent."""
+    """Glob pattern for the target of the tool call: a path relative to its root, a command, a host, or the name of an
+    agent definition. When absent, the rule matches every target."""
     action: RuleAction
     source: str
-    """Where it comes from: `session` (an answer), `settings`, or the path of a file."""
+    """Origin of the rule: `session` (an answer of the user), `settings`, or the path of a file."""
 
 
 class RuleListParams(Params):
-    """Whose rules."""
+    """The session whose rules to list."""
 
     session_id: str
 
 
 class RuleRemoveParams(Params):
-    """Which rule to drop."""
+    """The rule to remove."""
 
     session_id: str
     rule_id: str

@@ -1,16 +1,17 @@
-"""A prompt is answered when its turn has ended, hooks at its end included, with a stop reason and what it used. Every
-way to cancel answers it with `{"stopReason": "cancelled", …}`, never with error -32800: `$/cancelRequest` of the prompt
-and cancel of its `workDoneToken` end the turn and the children that it waits for; `deputy/session/cancel`,
-`deputy.cancelSession` and `deputy/agent/cancel` on the primary end background agents too. A failure of the model that
-ends the turn is error -32006. A cancelled turn also emits `message` with the text shown so far.
+"""A prompt returns when its turn has ended, including the hooks that run at its end. The result has the stop reason and
+the usage. However a prompt is cancelled, it returns `{"stopReason": "cancelled", …}` and never error -32800.
+`$/cancelRequest` for the prompt, or cancelling its `workDoneToken`, ends the turn and the sub-agents that the turn
+waits for. `deputy/session/cancel`, `deputy.cancelSession`, and `deputy/agent/cancel` for the primary agent also end
+background tasks. If a failure of the model ends the turn, the prompt returns error -32006. A cancelled turn also emits
+a `message` with the text shown so far.
 
-A prompt during a turn is error -32003 unless it has `queue: true`, or the turn was begun by the end of a background
-agent: then it waits, shown by the event `prompt_queue`, and can be taken back. `deputy/session/cancel` empties the
-queue.
+A prompt during a turn returns error -32003, unless it has `queue: true` or the running turn was started by the end of a
+background task. In these cases the prompt is queued: the event `prompt_queue` shows it, and `deputy/session/unqueue`
+removes it. `deputy/session/cancel` empties the queue.
 
-Buffers and `workspace/applyEdit` belong to the client that prompted while it is connected, else to the one that
-subscribed first. A session that is live in another server process loads as a snapshot without events, and every method
-that would change it is error -32003.
+The client that sent the prompt provides its open documents and receives `workspace/applyEdit` while it is connected;
+otherwise the client that subscribed first does. A session that is live in another server process loads as a snapshot
+without events; every method that would change it returns error -32003.
 """
 
 from enum import StrEnum
@@ -24,7 +25,7 @@ from deputy_protocol.message import PromptBlock
 
 
 class PermissionMode(StrEnum):
-    """How much is allowed without asking, in rising order."""
+    """What agents may do without approval, from least to most."""
 
     PLAN = "plan"
     DEFAULT = "default"
@@ -46,22 +47,26 @@ ProgressToken: TypeAlias = StrictInt | str
 
 
 class SessionInfo(Wire):
-    """A session as lists show it."""
+    """A session as shown in lists."""
 
     session_id: str
-    """A child's is its agent id."""
+    """For a sub-agent, its agent id."""
     parent_session_id: str | None = None
+    """For a sub-agent, the session it belongs to."""
     title: str
     cwd: str
-    """URI of its folder."""
+    """URI of the session's folder."""
     created_at: str
     updated_at: str
+    """When the session last changed."""
     archived: Flag
+    """Archived sessions are listed only on request."""
     model: str
     permission_mode: PermissionMode | None = None
-    """Absent while nobody has set one: that of the settings holds. The answer to `deputy/session/load` always has the
-    one in force, save of a session that is live in another server process."""
+    """Absent until it is set for this session; until then the mode from the settings applies. The result of
+    `deputy/session/load` always has the mode in force, except for a session that is live in another server process."""
     agent_count: Count
+    """Number of agents, including ended ones."""
 
 
 class SessionParams(Params):
@@ -74,13 +79,16 @@ class SessionNewParams(Params):
     """How the session starts."""
 
     cwd: str | None = None
-    """URI of its folder; the first workspace folder when absent. One outside of the workspace folders is a workspace of
-    its own: the client is the user's, so its word is enough."""
+    """URI of the session's folder. Default: the first workspace folder. A folder outside the workspace folders becomes
+    a workspace of its own without further checks, because the client acts for the user."""
     title: str | None = None
+    """Default: a title made from the first prompt."""
     model: str | None = None
+    """Default: the model from the settings."""
     permission_mode: PermissionMode | None = None
+    """Default: the permission mode from the settings."""
     agent: str | None = None
-    """Name of the definition of its own agent; `primary` when absent."""
+    """Name of the agent definition for the primary agent. Default: `primary`."""
 
 
 class SessionNewResult(Wire):
@@ -88,6 +96,7 @@ class SessionNewResult(Wire):
 
     session_id: str
     agent_id: str
+    """Id of the primary agent."""
 
 
 class SessionPromptParams(Params):
@@ -95,10 +104,11 @@ class SessionPromptParams(Params):
 
     session_id: str
     prompt: Annotated[tuple[PromptBlock, ...], Field(min_length=1, max_length=1000)]
+    """1 to 1,000 blocks."""
     queue: Flag = False
-    """Wait when a turn runs."""
+    """Queue the prompt if a turn is running."""
     work_done_token: ProgressToken | None = None
-    """Carries the primary's progress."""
+    """Shows the progress of the primary agent."""
 
 
 class SessionPromptResult(Wire):
@@ -110,38 +120,42 @@ class SessionPromptResult(Wire):
 
 
 class SessionUnqueueParams(Params):
-    """A prompt that waits."""
+    """A queued prompt."""
 
     session_id: str
     prompt_id: str
+    """Id from the event `prompt_queue`."""
 
 
 class SessionUnqueueResult(Wire):
-    """Whether it was taken back."""
+    """Whether the prompt was removed from the queue."""
 
     removed: Flag
-    """False for an id that does not wait."""
+    """False when no queued prompt has this id."""
 
 
 class SessionListParams(Params):
-    """Which sessions."""
+    """Which sessions to list."""
 
     cwd: str | None = None
-    """URI of a folder; sessions of all folders when absent."""
+    """URI of a folder. When absent, sessions of all folders."""
     include_children: Flag = False
+    """Include sub-agents."""
     include_archived: Flag = False
+    """Include archived sessions."""
     cursor: str | None = None
-    """`nextCursor` of the part before."""
+    """`nextCursor` of the previous page."""
     limit: Positive | None = None
+    """Maximum number of sessions in this page."""
 
 
 class SessionListResult(Wire):
-    """A part of the list."""
+    """A page of the list."""
 
     sessions: tuple[SessionInfo, ...]
     """Newest first."""
     next_cursor: str | None = None
-    """Absent at the end of the list."""
+    """Absent on the last page."""
 
 
 class SessionRenameParams(Params):
@@ -152,14 +166,15 @@ class SessionRenameParams(Params):
 
 
 class SessionArchiveParams(Params):
-    """Into the archive, or out of it."""
+    """Whether to archive the session."""
 
     session_id: str
     archived: Flag
+    """False takes the session out of the archive."""
 
 
 class ExportFormat(StrEnum):
-    """Form of an exported session."""
+    """Format of an exported session."""
 
     MARKDOWN = "markdown"
     JSON = "json"
@@ -170,6 +185,7 @@ class SessionExportParams(Params):
 
     session_id: str
     format: ExportFormat = ExportFormat.MARKDOWN
+    """`markdown` is for reading; `json` has all data."""
 
 
 class SessionExportResult(Wire):

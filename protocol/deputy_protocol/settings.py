@@ -1,9 +1,7 @@
-"""Settings come in `initializationOptions`, and later by `workspace/didChangeConfiguration` in the section `deputy`,
-where each notification holds all of them. A setting that is absent or `null` has its default, and an unknown one is
-ignored. One that does not validate is refused with error -32602 naming it; in a changed configuration it leaves the
-one before in force, with a message to the user. What is marked as not in this version is read, and has no effect yet.
-Times are in seconds.
-"""
+"""Clients send settings in `initializationOptions`, and later with `workspace/didChangeConfiguration` in the section
+`deputy`. Each notification contains all settings. An absent or `null` setting has its default; an unknown setting is
+ignored. An invalid setting is rejected with error -32602, which names it. If it was part of a changed configuration,
+the previous settings stay in force and the user sees a message. Times are in seconds."""
 
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
@@ -19,211 +17,217 @@ _ABSOLUTE = r"^(?:~$|~?[/\\]|[A-Za-z]:[/\\])"
 Above: TypeAlias = Annotated[Number, Field(gt=0)]
 
 ENVIRONMENT: Final = {
-    "DEPUTY_MODEL": "The model, where the setting `model` is missing.",
-    "ANTHROPIC_BASE_URL": "Address of the Messages API, where the setting `baseUrl` is missing.",
-    "ANTHROPIC_API_KEY": "Key of the Messages API, where the settings name no other place for it.",
-    "DEPUTY_MODELS": "A TOML file with prices and windows of models, which go before those that come with Deputy.",
-    "DEPUTY_TOKEN": "What clients over TCP and WebSocket must know; else the server makes a token up and prints it.",
-    "DEPUTY_STATE": "Folder of the session store and the logs; its files are for their owner alone.",
+    "DEPUTY_MODEL": "Model to use if the setting `model` is not set.",
+    "ANTHROPIC_BASE_URL": "Address of the Messages API if the setting `baseUrl` is not set.",
+    "ANTHROPIC_API_KEY": "Key of the Messages API if no setting provides one.",
+    "DEPUTY_MODELS": "A TOML file with prices and context windows of models. It overrides the built-in values.",
+    "DEPUTY_TOKEN": "Token for clients over TCP and WebSocket. When absent, the server generates one and prints it.",
+    "DEPUTY_STATE": "Folder for the session store and the logs. Only its owner can read the files.",
 }
-"""Environment variables and what they mean."""
-
-PLANNED: Final[frozenset[str]] = frozenset()
-"""Settings that are read and have no effect yet."""
+"""Environment variables and their meaning."""
 
 
 class ApiSettings(Params):
-    """How the Messages API is asked."""
+    """How Deputy connects to the Messages API."""
 
     key_command: tuple[str, ...] = ()
-    """A program with its arguments that prints the key; it goes before the keyring and `ANTHROPIC_API_KEY`. It is asked
-    again when the key is refused."""
+    """A program and its arguments that print the API key. It takes precedence over the keyring and `ANTHROPIC_API_KEY`,
+    and runs again when the key is rejected."""
     keyring: Flag = False
-    """Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it;
-    needs the Python package `keyring`, which the extra of that name brings: `deputy-ls[keyring]`."""
+    """Read the API key from the operating system's keyring, where `keyring set deputy api-key` stores it. Needs the
+    Python package `keyring`: install `deputy-ls[keyring]`."""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    """Further headers of every request."""
+    """Additional headers for every request."""
     proxy: str | None = Field(default=None, repr=False)
-    """Address of a proxy; those of the environment when absent. It is not used for this machine itself."""
+    """Address of a proxy. When absent, the proxy variables of the environment apply. Connections to this machine never
+    use a proxy."""
     connect_timeout: Above = 10.0
-    """Seconds until a connection must stand."""
+    """Connection timeout in seconds."""
     idle_timeout: Above = 120.0
-    """Seconds that an answer may be silent."""
+    """Seconds without any data after which a response of the model times out."""
 
 
 class AgentSettings(Params):
-    """Limits of sub-agents."""
+    """How many sub-agents run, how deep, and for how long."""
 
     enabled: Flag = True
-    """Whether there are sub-agents at all; off, the tools that start them are gone."""
+    """Enable sub-agents. When off, agents have no tools to start them."""
     max_parallel: Positive = 16
-    """Sub-agents that run at once, in the whole process."""
+    """Maximum number of sub-agents that run at the same time in the whole process."""
     max_parallel_per_parent: Positive = 8
-    """Sub-agents of one parent that run at once."""
+    """Maximum number of sub-agents of one agent that run at the same time."""
     queue: Count = 64
-    """Sub-agents that may wait for a place; beyond it a start fails with a clear error."""
+    """Maximum number of sub-agents that wait to run. Starting another one fails with an error."""
     max_depth: Count = 1
-    """Depth of the tree below the primary: at 1 sub-agents start none of their own, at 0 there are none."""
+    """Maximum depth of the agent tree below the primary agent. With 1, sub-agents cannot start sub-agents; with 0,
+    there are no sub-agents."""
     parallel_writers: Flag = False
-    """Whether sub-agents of one parent that may change files run at once; off, they run one after the other."""
+    """Run sub-agents of one agent at the same time even if they can change files. When off, those that can change files
+    run one after the other."""
     timeout: Above = 900.0
-    """Running time of a sub-agent, in seconds; waiting for the user does not count."""
+    """Maximum running time of a sub-agent in seconds, not counting the time it waits for the user."""
     wake_on_task_end: Flag = True
-    """Whether an idle primary gets a turn of its own when a background agent ends; off, the news wait for the next
-    prompt."""
+    """Start a turn when a background task ends while the primary agent is idle. When off, the result is delivered with
+    the next prompt."""
 
 
 class RuleSetting(Params):
-    """A permission rule. A field of another name is refused: a pattern that is misspelt must not make it wider."""
+    """A permission rule. Unknown fields are rejected, because a misspelled `pattern` would make the rule match more
+    than intended."""
 
     model_config = WIRE_CONFIG | ConfigDict(extra="forbid")
 
     tool: str
-    """Name of a tool, or `*`."""
+    """Name of a tool, or `*` for all tools."""
     pattern: str | None = None
-    """Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when
-    absent."""
+    """Glob pattern for the target of the tool call: a path relative to its root, a command, a host, or the name of an
+    agent definition. When absent, the rule matches every target."""
     action: RuleAction
+    """What the rule decides."""
 
 
 class PermissionSettings(Params):
-    """Rules, and what holds while nobody can be asked."""
+    """Permission rules, and what happens while no user can be asked."""
 
     rules: tuple[RuleSetting, ...] = ()
-    """Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands,
-    then ask, then allow."""
+    """Rules for all agents, in addition to those of the workspace (`.deputy/settings.json`). Any matching `deny` rule
+    wins, then any `ask` rule, then any `allow` rule."""
     reconnect_grace: Number = 60.0
-    """Seconds that a question, and all that runs, waits for a client to come back over TCP and WebSocket; over stdio
-    nothing waits."""
+    """Seconds that permission requests and running agents wait for a disconnected client to reconnect over TCP or
+    WebSocket. Over stdio nothing waits."""
 
 
 class RootSetting(Params):
-    """A folder beside the workspace."""
+    """A folder in addition to the workspace."""
 
     path: Annotated[str, Field(pattern=_ABSOLUTE)]
-    """An absolute path; `~` stands for the home folder."""
+    """Absolute path of the folder; `~` is the home folder."""
     writable: Flag = False
-    """Whether files there may be changed, by the same questions as in the workspace."""
+    """Allow changes to files in this folder, with the same approvals as in the workspace."""
 
 
 class ShellSettings(Params):
-    """How commands are run: by bash, without a terminal, in an environment that holds no secrets."""
+    """How shell commands run: in bash, without a terminal, and without the secrets of your environment."""
 
     env: tuple[str, ...] = ()
-    """Names of environment variables that commands get beside the usual ones (`PATH`, `HOME`, `LANG` and the like);
-    `*` stands for any text, as in `CI_*`."""
+    """Names of environment variables that commands get in addition to the usual ones (`PATH`, `HOME`, `LANG` and
+    similar). `*` matches any text, as in `CI_*`."""
     timeout: Above = 120.0
-    """Seconds after which a command is ended that names no limit of its own."""
+    """Timeout in seconds for commands that do not set their own."""
     sandbox: Flag = False
-    """Whether commands run in a sandbox: no network, and no writing outside the workspace. Needs Linux and bubblewrap
-    (`bwrap`); without it commands are refused."""
+    """Run commands in a sandbox, without network access and without write access outside the workspace. Needs Linux and
+    bubblewrap (`bwrap`); without it, commands are rejected."""
 
 
 class BudgetSettings(Params):
-    """What may be used up; what is absent is not bounded. An agent over its budget ends as `budget_exceeded`, a
-    primary's turn with `max_turn_requests`."""
+    """A limit on what may be used. An absent value means no limit."""
 
     tokens: Positive | None = None
-    """Input and output tokens."""
+    """Maximum number of input and output tokens."""
     cost: Above | None = None
-    """US dollars; counts where prices are known."""
+    """Maximum cost in US dollars. It applies only to models whose price is known."""
     tool_calls: Positive | None = None
-    """Calls of tools."""
+    """Maximum number of tool calls."""
     replies: Positive | None = None
-    """Replies of models."""
+    """Maximum number of model replies."""
     seconds: Above | None = None
-    """Running time of an agent, in seconds; for a tree, the time of one turn."""
+    """Maximum running time in seconds. For a tree, the time of one turn."""
 
 
 class BudgetsSettings(Params):
-    """Budgets of agents and of sessions."""
+    """Limits on what each agent (`agent`) and each session (`tree`: the primary agent and all its sub-agents) may use.
+    An absent value means no limit. A sub-agent that exceeds its budget fails with `budget_exceeded`; a turn of the
+    primary agent ends with `max_turn_requests`."""
 
     agent: BudgetSettings = Field(default_factory=BudgetSettings)
+    """The budget of each agent."""
     tree: BudgetSettings = Field(default_factory=BudgetSettings)
+    """The budget of the primary agent and all its sub-agents together."""
 
 
 class LimitSettings(Params):
-    """Bounds of single steps."""
+    """Limits of single steps."""
 
     result_bytes: Positive = 16384
-    """Bytes of a sub-agent's result that its parent and its events get; the rest is in the transcript."""
+    """Maximum size in bytes of a sub-agent's result in events and for its parent. The transcript has the full text."""
     aggregate_bytes: Positive = 131072
-    """Bytes of all tasks and results of one `spawn_agents` call together; the longest are cut."""
+    """Maximum size in bytes of all tasks and results of one `spawn_agents` call together. The longest ones are cut."""
     prompt_queue: Count = 32
-    """Prompts that may wait for the turn of a session."""
+    """Maximum number of queued prompts of a session."""
     turn_iterations: Positive = 100
-    """Model requests of one turn of the primary; those of a sub-agent are bounded by its definition."""
+    """Maximum number of model requests in one turn of the primary agent. The limit of a sub-agent is in its agent
+    definition."""
     cancel_grace: Above = 3.0
-    """Seconds that a cancelled agent may take to stop before it is ended by force."""
+    """Seconds that a cancelled agent has to stop before it is ended by force."""
 
 
 class WebSettings(Params):
-    """What agents read beyond the workspace."""
+    """What agents may read on the web."""
 
     enabled: Flag = True
-    """Whether agents are offered to read the web; each new site is asked about."""
+    """Give agents tools that read the web. Every new site needs approval."""
     allow_private: Flag = False
-    """Whether that includes this machine and private networks."""
+    """Also allow this machine and private networks."""
     search: Flag | None = None
-    """Whether agents may search the web by the web search of their model's provider, which may cost extra; when absent,
-    where it is known to have one. It is asked about, too."""
+    """Let agents search the web with the search of their model's provider, which may cost extra. Searches need
+    approval. When absent, search is on if the provider is known to offer it."""
 
 
 class SessionsSettings(Params):
-    """What becomes of sessions that are stored."""
+    """How long stored sessions are kept."""
 
     keep_days: Positive | None = None
-    """Days after which a session that was not used is deleted, with all that belongs to it; never when absent. It is
-    looked for when Deputy starts, and once a day."""
+    """Delete sessions that have not been used for this many days, with all their data. Deputy checks at startup and
+    once a day. When absent, sessions are kept until you delete them."""
 
 
 class HookEvent(StrEnum):
-    """What a hook waits for."""
+    """When a hook runs."""
 
     BEFORE_TOOL = "before_tool"
-    """A call that may run: it does not, unless the command ends with 0."""
+    """Before a tool call that is allowed. The call runs only if the command exits with 0."""
     AFTER_TOOL = "after_tool"
-    """A call that ran: what a command that fails prints is told to the agent."""
+    """After a tool call. If the command fails, its output is passed to the agent."""
     TURN_END = "turn_end"
-    """The end of a turn: a command that ends with 2 sends the agent back to work, once."""
+    """At the end of a turn. If the command exits with 2, the agent continues to work, at most once."""
 
 
 class HookSetting(Params):
-    """A command of the user's, told by JSON on its input what happens."""
+    """A command that Deputy runs at a certain event. It receives a description of the event as JSON on standard
+    input."""
 
     on: HookEvent
+    """When the command runs."""
     run: str
-    """A line of bash."""
+    """A command line for bash."""
     tools: tuple[str, ...] = ()
-    """Names of the tools that it is about, as in rules; all when empty."""
+    """Names of the tools that the hook applies to, as in rules. Empty means all tools."""
     timeout: Above = 60.0
-    """Seconds after which it is ended, which counts as a failure; 600 at most."""
+    """Timeout in seconds, at most 600. A timeout counts as a failure."""
 
 
 class Settings(Params):
     """All settings."""
 
     model: str | None = None
-    """Name of the model of the primary; `offline` is built in and needs no key. When absent: `DEPUTY_MODEL`, else a
-    model of the Messages API when a key is configured, else `offline`."""
+    """Model of the primary agent. `offline` is built in and needs no key. When absent: `DEPUTY_MODEL` if set; otherwise
+    a model of the Messages API if a key is configured; otherwise `offline`."""
     max_tokens: Positive = 16384
-    """Tokens of one answer of a model."""
+    """Maximum number of tokens in one model response."""
     small_model: str | None = None
-    """Name of a cheaper model for definitions that ask for one; that of the primary when absent."""
+    """A cheaper model for agent definitions that request one. When absent, the model of the primary agent."""
     base_url: str | None = None
-    """Address of the Messages API, or of a local server that speaks it; `ANTHROPIC_BASE_URL` when absent."""
+    """Address of the Messages API, or of a local server that implements it. When absent, `ANTHROPIC_BASE_URL`."""
     api: ApiSettings = Field(default_factory=ApiSettings)
     permission_mode: PermissionMode = PermissionMode.DEFAULT
-    """How much is allowed without asking in a new session."""
+    """What agents of a new session may do without approval."""
     trusted: Flag = True
-    """Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent,
-    and the permission mode is `plan`. Permission rules of the workspace that allow something count only where this is
-    set to true by name."""
+    """Whether the user trusts the workspace. In an untrusted workspace, no file in it configures agents, and the
+    permission mode is `plan`. Workspace rules that allow something apply only if this is explicitly set to true."""
     roots: tuple[RootSetting, ...] = ()
-    """Further folders whose files agents of new sessions may read; in a workspace that is not trusted there are
-    none."""
+    """Additional folders whose files agents of new sessions may read. Ignored in an untrusted workspace."""
     token: str | None = Field(default=None, repr=False)
-    """The token that the server printed or was given; needed in `initializationOptions` over TCP."""
+    """The server's token: printed by the server, or given to it. Required in `initializationOptions` over TCP."""
     agents: AgentSettings = Field(default_factory=AgentSettings)
     budgets: BudgetsSettings = Field(default_factory=BudgetsSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
@@ -232,8 +236,8 @@ class Settings(Params):
     shell: ShellSettings = Field(default_factory=ShellSettings)
     sessions: SessionsSettings = Field(default_factory=SessionsSettings)
     hooks: tuple[HookSetting, ...] = ()
-    """Commands that run before and after tools and at the end of a turn, beside those of `~/.deputy/settings.json` and
-    of `.deputy/settings.json` in a workspace that is trusted by name."""
+    """Commands that run before and after tool calls and at the end of a turn, in addition to those in
+    `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`."""
     mcp_servers: dict[str, JsonObject] = Field(default={}, repr=False)
-    """MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`.
-    They go before those of `~/.deputy/settings.json` and of the workspace; each is asked about before it is started."""
+    """MCP servers by name, in the format of `.mcp.json`: `command`, `args` and `env`, or `url` and `headers`. They take
+    precedence over those in `~/.deputy/settings.json` and in the workspace. Each needs approval before it starts."""

@@ -1,4 +1,4 @@
-"""Tool calls, as tree views and transcripts show them."""
+"""Tool calls, as shown in agent trees and transcripts."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from deputy_protocol.place import Location
 
 
 class ToolKind(StrEnum):
-    """What a tool does to the world."""
+    """What kind of action a tool performs."""
 
     READ = "read"
     SEARCH = "search"
@@ -33,11 +33,13 @@ class ToolCall(Wire):
 
     tool_call_id: str
     tool: str
+    """Name of the tool."""
     title: str
-    """`tool(target)`; a child's has its label in front: `[research codebase] edit_file(src/lib.rs)`."""
+    """`tool(target)`. For a sub-agent, its label comes first: `[research codebase] edit_file(src/lib.rs)`."""
     kind: ToolKind
     status: ToolStatus
     input: JsonObject
     locations: tuple[Location, ...] = ()
+    """Files that the call is about."""
     reason: str | None = None
-    """Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.`"""
+    """Which rule allowed or denied the call, if one did."""

@@ -1,6 +1,5 @@
-"""A transcript is the folded form of an agent's events: one entry per message, tool call and child, in its latest
-state. A re-opened session is drawn from it, and goes on with the events after `lastSeq`.
-"""
+"""A transcript is the folded form of an agent's events: one entry per message, tool call and sub-agent, in its latest
+state. A client draws a reopened session from it, and continues with the events after `lastSeq`."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -18,7 +17,7 @@ from deputy_protocol.tool import ToolCall
 
 class _Entry(Wire):
     seq: Positive
-    """That of the event that opened it."""
+    """`seq` of the event that created the entry."""
     agent_id: str
     run: Positive
     time: str
@@ -35,62 +34,66 @@ class ToolCallEntry(ToolCall, _Entry):
 
     type: Literal["tool_call"] = "tool_call"
     content: str | None = None
-    """What people see of the result, bounded."""
+    """The part of the result to show to the user. Limited in length."""
     truncated: Flag | None = None
-    """Whether `content` is a part of the output, and `deputy/agent/output` gives more of it."""
+    """Whether `content` is only a part of the output. `deputy/agent/output` returns more of it."""
 
 
 class AgentEntry(_Entry):
-    """The block of a child. `agentId` and `run` are the child's."""
+    """A sub-agent. `agentId` and `run` are those of the sub-agent."""
 
     type: Literal["agent"] = "agent"
     agent: AgentNode
     tool_call_id: str | None = None
-    """The parent's tool call, to whose block the agent belongs."""
+    """The parent's tool call that the agent belongs to."""
     result: str | None = None
-    """Its answer, or what it had found, once it has ended."""
+    """The agent's answer, or what it had found so far. Absent until the run has ended."""
     references: tuple[Reference, ...] | None = None
+    """Passages that the result refers to."""
 
 
 Entry: TypeAlias = Annotated[MessageEntry | ToolCallEntry | AgentEntry, Field(discriminator="type")]
 
 
 class AgentTranscriptParams(Params):
-    """A part of an agent's transcript."""
+    """Which part of an agent's transcript to return."""
 
     session_id: str
     agent_id: str
     after: Count = 0
-    """Entries with a greater `seq` only."""
+    """Only entries with a greater `seq`."""
     limit: Positive | None = None
+    """Maximum number of entries."""
 
 
 class AgentTranscriptResult(Wire):
-    """Entries in the order of `seq`."""
+    """Entries of a transcript."""
 
     entries: tuple[Entry, ...]
+    """Ordered by `seq`."""
     last_seq: Count
-    """The session's last published `seq`: events after it are news."""
+    """The session's last published `seq`. Later events are not part of this result."""
 
 
 class AgentOutputParams(Params):
-    """A part of what a tool call has put out."""
+    """Which part of a tool call's output to return."""
 
     session_id: str
     agent_id: str
     tool_call_id: str
     offset: Count = 0
-    """Characters to leave out at the start."""
+    """Number of characters to skip at the start."""
     limit: Annotated[Positive, Field(le=1_000_000)] = 100_000
-    """Characters to give at most."""
+    """Maximum number of characters to return, at most 1,000,000."""
 
 
 class AgentOutputResult(Wire):
-    """A part of an output, and how long all of it is. Of a flood, the middle is left out, with a line that says so."""
+    """A part of the output. When a tool call produced too much output, its middle is replaced by a line that says
+    so."""
 
     text: str
     size: Count
-    """Characters in all."""
+    """Total number of characters."""
 
 
 class AgentPlan(Wire):
@@ -101,20 +104,22 @@ class AgentPlan(Wire):
 
 
 class SessionLoadResult(Wire):
-    """Everything that is needed to draw a session. Events with a greater `seq` follow the answer."""
+    """Everything needed to draw a session. Events with a greater `seq` follow the result."""
 
     session: SessionInfo
     agents: tuple[AgentNode, ...]
     transcript: tuple[Entry, ...]
-    """The primary's."""
+    """Transcript of the primary agent."""
     permissions: tuple[PermissionRequest, ...]
-    """The open questions; they also come as requests."""
+    """Open permission requests. They are also sent as requests."""
     plans: tuple[AgentPlan, ...]
-    """Of the agents that have one."""
+    """Plans of the agents that have one."""
     prompt_queue: tuple[PromptQueueEntry, ...]
-    """The prompts that wait, in order."""
+    """Queued prompts, in the order in which they will run."""
     last_turn: TurnOutcome | None = None
-    """How the last turn ended; absent while one runs, and before the first."""
+    """How the last turn ended. Absent while a turn runs, and before the first turn."""
     snapshot: Flag | None = None
-    """Whether the session is live in another server process: no events follow, and what would change it is an error."""
+    """True when the session is live in another server process. No events follow, and methods that would change the
+    session return an error."""
     last_seq: Count
+    """The session's last published `seq`."""

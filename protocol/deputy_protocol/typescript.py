@@ -1,5 +1,4 @@
-"""TypeScript types of the contract, drawn from the JSON Schema document: what a client in that language checks itself
-against."""
+"""The types of the contract in TypeScript, generated from the JSON Schema document."""
 
 import json
 from collections.abc import Iterator
@@ -9,9 +8,9 @@ from deputy_protocol.schema import GENERATED, Schema
 
 _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 _TABLES = {
-    "ClientRequests": ("client_to_server", "request", "Requests of the client."),
-    "ServerRequests": ("server_to_client", "request", "Requests of the server."),
-    "ServerNotifications": ("server_to_client", "notification", "Notifications of the server."),
+    "ClientRequests": ("client_to_server", "request", "Requests sent by the client."),
+    "ServerRequests": ("server_to_client", "request", "Requests sent by the server."),
+    "ServerNotifications": ("server_to_client", "notification", "Notifications sent by the server."),
 }
 
 

@@ -1,4 +1,4 @@
-"""Reading what came over the wire: one way in, and one error that names the field."""
+"""Parsing of payloads from the wire. All failures raise one error, which names the invalid field."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
@@ -14,12 +14,12 @@ _TAGS = ("type", "outcome")
 
 
 def parse(model: type[_M], raw: object, *, at: str = "") -> _M:
-    """``raw``, decoded JSON, as a ``model``; absent (``None``) stands for an object without fields.
+    """Parse ``raw``, which is decoded JSON, as a ``model``. ``None`` is the same as an empty object.
 
-    ``at`` is the JSON path of ``raw`` itself, put in front of the fields that are named.
+    ``at`` is the JSON path of ``raw``. Field names in errors start with it.
 
     Raises:
-        InvalidParams: ``raw`` does not validate.
+        InvalidParams: ``raw`` is invalid.
     """
     given: object = {} if raw is None else raw
     try:
@@ -29,56 +29,60 @@ def parse(model: type[_M], raw: object, *, at: str = "") -> _M:
 
 
 def _problems(error: ValidationError, given: object, at: str) -> list[tuple[str, str]]:
-    """One for each field. An array with a bad element is told by the element alone."""
-    found = error.errors(include_url=False, include_input=False)
-    inner = {e["loc"][:depth] for e in found for depth in range(len(e["loc"]))}
-    told: dict[str, list[str]] = {}
-    for e in found:
-        if e["loc"] not in inner:
+    """Pairs of field and reason, one for each field. An error of an array is omitted if one of its elements has one."""
+    errors = error.errors(include_url=False, include_input=False)
+    outer = {e["loc"][:depth] for e in errors for depth in range(len(e["loc"]))}
+    reasons_by_field: dict[str, list[str]] = {}
+    for e in errors:
+        if e["loc"] not in outer:
             path = _path(e["loc"], given, at, missing=e["type"] == "missing")
-            told.setdefault(path, []).append(_reason(e))
-    return [(field, " or ".join(reasons)) for field, reasons in told.items()]
+            reasons_by_field.setdefault(path, []).append(_reason(e))
+    return [(field, _joined(*reasons)) for field, reasons in reasons_by_field.items()]
+
+
+def _joined(first: str, *rest: str) -> str:
+    return " or ".join((first, *(reason.removeprefix("must be ") for reason in rest)))
 
 
 _REASONS = {
-    "model_type": "an object is needed",
-    "model_attributes_type": "an object is needed",
-    "dict_type": "an object is needed",
-    "mapping_type": "an object is needed",
-    "tuple_type": "an array is needed",
-    "list_type": "an array is needed",
-    "string_type": "a string is needed",
-    "bool_type": "true or false is needed",
-    "int_type": "a whole number is needed",
-    "float_type": "a number is needed",
-    "missing": "it is required",
-    "string_pattern_mismatch": "it does not have the form that is needed",
-    "string_too_short": "it must not be empty",
-    "too_short": "it must not be empty",
-    "too_long": "it must not have more than {max_length}",
-    "greater_than": "it must be above {gt}",
-    "greater_than_equal": "it must be at least {ge}",
-    "less_than_equal": "it must be at most {le}",
-    "enum": "it must be {expected}",
-    "literal_error": "it must be {expected}",
-    "union_tag_invalid": "its {discriminator} must be one of {expected_tags}",
-    "union_tag_not_found": "its {discriminator} is required",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
+    "mapping_type": "must be an object",
+    "tuple_type": "must be an array",
+    "list_type": "must be an array",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "missing": "is required",
+    "string_pattern_mismatch": "has an invalid format",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "too_long": "must not have more than {max_length} elements",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
+    "union_tag_invalid": "{discriminator} must be one of {expected_tags}",
+    "union_tag_not_found": "{discriminator} is required",
 }
-"""Reasons in the words of JSON, by pydantic's type of error; in braces what pydantic tells of it."""
+"""Reasons in terms of JSON, by pydantic's error type. Names in braces are from the error's context."""
 
 
 def _reason(error: ErrorDetails) -> str:
     template = _REASONS.get(error["type"])
-    own = error["msg"].removeprefix("Value error, ")
-    return _bounded(own if template is None else template.format_map(error.get("ctx", {})))
+    message = error["msg"].removeprefix("Value error, ")
+    return _shortened(message if template is None else template.format_map(error.get("ctx", {})))
 
 
-def _bounded(reason: str) -> str:
+def _shortened(reason: str) -> str:
     return reason if len(reason) <= _MAX_REASON else reason[: _MAX_REASON - 1] + "…"
 
 
 def _path(location: Sequence[int | str], raw: object, at: str, *, missing: bool) -> str:
-    """The JSON path of a location, without the tags that pydantic puts in where it has chosen among shapes."""
+    """The JSON path of a pydantic location, without the tags that pydantic inserts for members of a union."""
     path, value, tagged = at, raw, False
     for position, step in enumerate(location):
         last = position == len(location) - 1
@@ -86,7 +90,7 @@ def _path(location: Sequence[int | str], raw: object, at: str, *, missing: bool)
             tagged = True
             continue
         if isinstance(step, str) and not missing and not (isinstance(value, Mapping) and step in value):
-            break  # it is the name of a type that was tried
+            break  # the name of a union member, not of a field
         tagged = False
         if isinstance(step, int):
             path += f"[{step}]"

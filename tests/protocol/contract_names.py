@@ -1,4 +1,4 @@
-"""The names that clients rely on within version 1, typed by hand: what the code has must hold them all."""
+"""The names that clients depend on within version 1, written by hand. The code must contain all of them."""
 
 PARAMS_AND_RESULTS = {
     "deputy/session/new": ("cwd? title? model? permissionMode?", "sessionId agentId"),

@@ -1,4 +1,4 @@
-"""Nothing but an explicit choice is taken for one."""
+"""Only an explicit choice counts as consent."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from deputy_protocol.permission import SelectedOutcome, read_choice
 from tests.protocol.json_like import JSON
 
 
-def test_an_explicit_choice_is_read_with_feedback_and_input() -> None:
+def test_explicit_choice_is_read_with_feedback_and_input() -> None:
     outcome = {"outcome": "selected", "optionId": "allow", "feedback": "fine", "input": {"path": "a"}, "later": 1}
     choice = SelectedOutcome(option_id="allow", feedback="fine", input={"path": "a"})
     assert read_choice({"outcome": outcome}) == choice
@@ -40,7 +40,7 @@ def test_an_explicit_choice_is_read_with_feedback_and_input() -> None:
         {"outcome": [{"outcome": "selected", "optionId": "allow"}]},
     ],
 )
-def test_anything_else_is_no_choice(result: object) -> None:
+def test_any_other_result_is_not_a_choice(result: object) -> None:
     assert read_choice(result) is None
 
 
@@ -55,7 +55,7 @@ VALUES = WORDS | JSON
     )
 )
 @settings(max_examples=500, deadline=None)
-def test_a_choice_always_names_an_option_itself(result: Any) -> None:
+def test_choice_always_has_the_option_id_of_the_result(result: Any) -> None:
     choice = read_choice(result)
     if choice is not None:
         assert result["outcome"]["outcome"] == "selected"

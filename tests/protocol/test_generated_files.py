@@ -1,4 +1,4 @@
-"""Generated files follow the table, and importing the table is cheap."""
+"""Generated files match the table, and importing the table is cheap."""
 
 import json
 import subprocess
@@ -12,13 +12,11 @@ from deputy_protocol.generate import OUTPUTS, ROOT, main, stale
 from deputy_protocol.methods import COMMANDS, METHODS
 
 
-def test_the_generated_files_are_up_to_date() -> None:
+def test_generated_files_are_up_to_date() -> None:
     assert [str(path) for path in stale(ROOT)] == [], "run: python -m deputy_protocol.generate"
 
 
-def test_generating_writes_every_file_and_then_nothing_is_stale(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_generate_writes_every_file_and_leaves_none_stale(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--check"], tmp_path) == 1
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert main([], tmp_path) == 0
@@ -30,9 +28,7 @@ def test_generating_writes_every_file_and_then_nothing_is_stale(
     assert capsys.readouterr().out == ""
 
 
-def test_a_changed_file_is_named_by_the_check_and_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_names_a_changed_file_and_does_not_write_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([], tmp_path)
     manual = tmp_path / "docs/protocol.md"
     manual.write_text("mine", "utf-8")
@@ -42,7 +38,7 @@ def test_a_changed_file_is_named_by_the_check_and_left_alone(
     assert manual.read_text("utf-8") == "mine"
 
 
-def test_the_schema_is_a_valid_one_and_every_reference_leads_somewhere() -> None:
+def test_schema_is_valid_and_has_no_dangling_references() -> None:
     schema = json.loads((ROOT / OUTPUTS[0].path).read_text("utf-8"))
     Draft202012Validator.check_schema(schema)
     text = json.dumps(schema)
@@ -50,7 +46,7 @@ def test_the_schema_is_a_valid_one_and_every_reference_leads_somewhere() -> None
     assert used <= set(schema["$defs"])
 
 
-def test_the_manual_names_everything_and_its_links_lead_somewhere() -> None:
+def test_protocol_page_contains_everything_and_has_no_dangling_links() -> None:
     text = (ROOT / "docs/protocol.md").read_text("utf-8")
     headings = [line.lstrip("#").strip() for line in text.splitlines() if line.startswith("#")]
     assert {item.name for item in (*METHODS, *COMMANDS)} <= set(headings)
@@ -59,7 +55,7 @@ def test_the_manual_names_everything_and_its_links_lead_somewhere() -> None:
     assert {part.partition(")")[0] for part in text.split("](#")[1:]} <= set(anchors)
 
 
-def test_importing_the_table_imports_no_payloads_and_no_generator() -> None:
+def test_importing_the_table_imports_neither_payloads_nor_generator() -> None:
     code = (
         "import sys, deputy_protocol.methods; print(*(m for m in sys.modules if m.startswith(('deputy_', 'pydantic'))))"
     )
@@ -67,7 +63,7 @@ def test_importing_the_table_imports_no_payloads_and_no_generator() -> None:
     assert set(done.stdout.split()) == {"deputy_protocol", "deputy_protocol.contract", "deputy_protocol.methods"}
 
 
-def test_a_payload_module_is_found_when_it_is_first_asked_for() -> None:
+def test_payload_module_is_imported_on_first_access() -> None:
     import deputy_protocol
 
     assert deputy_protocol.metrics.MetricsResult.__name__ == "MetricsResult"

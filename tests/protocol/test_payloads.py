@@ -1,4 +1,4 @@
-"""Payloads: what is accepted, what is refused, and what goes over the wire."""
+"""Payloads: which values are valid, and how they are serialized."""
 
 import json
 from typing import Any, get_type_hints
@@ -39,7 +39,7 @@ PAYLOADS = payloads()
 
 
 def contains(whole: Any, part: Any) -> bool:
-    """Whether everything in ``part`` is in ``whole``, which may have further fields."""
+    """Whether ``whole`` contains everything in ``part``. It may have further fields."""
     match part:
         case dict():
             return isinstance(whole, dict) and all(k in whole and contains(whole[k], part[k]) for k in part)
@@ -52,7 +52,7 @@ def contains(whole: Any, part: Any) -> bool:
 @pytest.mark.parametrize("name", PAYLOADS)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)
-def test_what_the_schema_allows_is_accepted_and_comes_back_unchanged(name: str, data: st.DataObject) -> None:
+def test_values_allowed_by_the_schema_survive_a_round_trip(name: str, data: st.DataObject) -> None:
     raw = data.draw(allowed(TYPES[name], TYPES))
     model = PAYLOADS[name].model_validate(raw)
     sent = to_wire(model)
@@ -74,79 +74,79 @@ def test_unknown_fields_are_ignored(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", PAYLOADS)
 @given(raw=JSON)
 @settings(max_examples=25, deadline=None)
-def test_rubbish_is_rejected_or_read_but_never_crashes(name: str, raw: object) -> None:
+def test_arbitrary_json_is_parsed_or_rejected(name: str, raw: object) -> None:
     try:
         PAYLOADS[name].model_validate(raw)
     except ValidationError:
         return
 
 
-def test_an_event_is_read_as_its_own_class() -> None:
+def test_event_is_parsed_into_its_class() -> None:
     event = MessageDelta(session_id="s", agent_id="a", run=1, time="t", after_seq=3, message_id="m", text="x")
     assert EventParams.model_validate(to_wire(event)).root == event
 
 
-def test_an_event_of_unknown_type_is_rejected() -> None:
+def test_event_of_unknown_type_is_rejected() -> None:
     with pytest.raises(ValidationError, match="nonsense"):
         EventParams.model_validate({"type": "nonsense"})
 
 
-def test_deltas_made_without_a_model_are_those_made_with_one() -> None:
+def test_deltas_built_without_a_model_equal_those_built_with_one() -> None:
     envelope: dict[str, Any] = {"session_id": "s", "agent_id": "a", "run": 2, "time": "t", "after_seq": 3}
-    words = {"message_id": "m", "text": "x"}
-    assert delta("message_delta", **envelope, **words) == to_wire(MessageDelta(**envelope, **words))
-    assert delta("thought_delta", **envelope, **words) == to_wire(ThoughtDelta(**envelope, **words))
-    work: dict[str, Any] = {"text": "reads", "tool_call_count": 4}
-    assert activity(**envelope, **work) == to_wire(AgentActivity(**envelope, **work))
+    message = {"message_id": "m", "text": "x"}
+    assert delta("message_delta", **envelope, **message) == to_wire(MessageDelta(**envelope, **message))
+    assert delta("thought_delta", **envelope, **message) == to_wire(ThoughtDelta(**envelope, **message))
+    fields: dict[str, Any] = {"text": "reads", "tool_call_count": 4}
+    assert activity(**envelope, **fields) == to_wire(AgentActivity(**envelope, **fields))
 
 
-def test_absent_fields_are_left_out() -> None:
+def test_absent_fields_are_omitted() -> None:
     assert to_wire(Location(uri="file:///a")) == {"uri": "file:///a"}
     assert "cost" not in to_wire(Usage())
 
 
-def test_the_old_text_of_a_new_file_is_null_not_absent() -> None:
+def test_old_text_of_a_new_file_is_null_and_not_absent() -> None:
     preview = DiffPreview(uri="file:///a", old_text=None, new_text="x")
     assert to_wire(preview) == {"type": "diff", "uri": "file:///a", "oldText": None, "newText": "x"}
     assert json.loads(to_json(preview)) == to_wire(preview)
 
 
-def test_a_null_is_as_good_as_an_absent_param() -> None:
+def test_null_param_equals_absent_param() -> None:
     given_nulls = SESSION_LIST.parse({"cwd": None, "includeChildren": None, "limit": None})
     assert given_nulls == SESSION_LIST.parse({}) == SESSION_LIST.parse(None)
 
 
-def test_nulls_inside_a_tools_input_are_kept() -> None:
+def test_nulls_inside_tool_input_are_kept() -> None:
     params = next(m for m in METHODS if m.name == "deputy/permission/answer").params
     raw = {"requestId": "r", "outcome": {"outcome": "selected", "optionId": "o", "input": {"a": None}}}
     assert to_wire(params.model_validate(raw)) == raw
 
 
 @pytest.mark.parametrize("value", ["yes", 1, "true", [], {}])
-def test_only_a_boolean_is_a_flag(value: object) -> None:
+def test_flag_accepts_only_booleans(value: object) -> None:
     with pytest.raises(ValidationError):
         SESSION_LIST.params.model_validate({"includeChildren": value})
 
 
 @pytest.mark.parametrize("value", ["5", 1.5, True, -1, 0])
-def test_only_a_positive_integer_is_a_limit(value: object) -> None:
+def test_limit_accepts_only_positive_integers(value: object) -> None:
     with pytest.raises(ValidationError):
         SESSION_LIST.params.model_validate({"limit": value})
 
 
-def test_payloads_cannot_be_changed() -> None:
+def test_payloads_are_immutable() -> None:
     place = Location(uri="file:///a")
     with pytest.raises(ValidationError, match="frozen"):
         place.uri = "file:///b"  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_numbers_and_flags_are_never_converted_from_other_types() -> None:
+def test_numbers_and_flags_are_not_converted_from_other_types() -> None:
     for model in PAYLOADS.values():
         bare = {bool, int, float} & set(get_type_hints(model, include_extras=True).values())
         assert not bare, model
 
 
-def test_values_of_enumerations_are_plain_strings_on_the_wire() -> None:
+def test_enum_values_are_plain_strings_on_the_wire() -> None:
     assert json.dumps(AgentStatus.RUNNING) == '"running"'
 
 
@@ -155,6 +155,6 @@ def test_times_are_utc_with_milliseconds() -> None:
     assert rfc3339(1_767_225_600.25) == "2026-01-01T00:00:00.250Z"
 
 
-def test_every_run_has_a_progress_token_of_its_own() -> None:
+def test_every_run_and_turn_has_a_distinct_progress_token() -> None:
     tokens = [child_token("a"), child_token("a", 2), child_token("b"), turn_token("a", "t")]
     assert tokens == ["deputy/a", "deputy/a/2", "deputy/b", "deputy/a/t"]

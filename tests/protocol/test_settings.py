@@ -1,4 +1,4 @@
-"""Settings: defaults, refusals, and what is ignored."""
+"""Settings: defaults, invalid values, and ignored fields."""
 
 import pytest
 
@@ -20,11 +20,11 @@ from deputy_protocol.validate import parse
 @pytest.mark.parametrize(
     "raw", [None, {}, {"agents": None, "permissions": {}}, {"agents": {"queue": None}, "theme": "x"}]
 )
-def test_what_is_absent_null_or_unknown_leaves_the_defaults(raw: object) -> None:
+def test_absent_null_and_unknown_fields_leave_the_defaults(raw: object) -> None:
     assert parse(Settings, raw) == Settings()
 
 
-def test_the_defaults_are_those_of_the_contract() -> None:
+def test_defaults_are_those_of_the_contract() -> None:
     assert Settings().permission_mode is PermissionMode.DEFAULT
     assert Settings().trusted is True
     assert Settings().agents == AgentSettings(
@@ -91,11 +91,11 @@ def test_all_settings_are_read() -> None:
         ([], ""),
     ],
 )
-def test_a_setting_that_does_not_validate_is_rejected_by_name(raw: object, field: str) -> None:
+def test_invalid_setting_raises_error_that_names_it(raw: object, field: str) -> None:
     with pytest.raises(InvalidParams) as caught:
         parse(Settings, raw)
     assert caught.value.field == field
 
 
-def test_the_token_is_in_no_representation() -> None:
+def test_repr_does_not_contain_the_token() -> None:
     assert "s3cret" not in repr(parse(Settings, {"token": "s3cret"}))

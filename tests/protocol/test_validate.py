@@ -1,4 +1,4 @@
-"""Params that do not validate are refused with an error that names the field."""
+"""Invalid params raise an error that names the field."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def first_problem(method: Request[Any, Any], raw: object) -> str:
         ("text", ""),
     ],
 )
-def test_a_prompt_that_does_not_validate_names_the_field(raw: object, field: str) -> None:
+def test_invalid_prompt_raises_error_that_names_the_field(raw: object, field: str) -> None:
     with pytest.raises(InvalidParams) as caught:
         SESSION_PROMPT.parse(raw)
     assert caught.value.field == field
@@ -67,29 +67,29 @@ def test_a_prompt_that_does_not_validate_names_the_field(raw: object, field: str
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
-        ([], "an object is needed"),
-        ({"sessionId": "s"}, "prompt: it is required"),
-        (prompt(), "prompt: it must not be empty"),
-        (prompt("hello"), "prompt[0]: an object is needed"),
-        (prompt({}), "prompt[0]: its 'type' is required"),
-        (prompt({"type": "sound"}), "prompt[0]: its 'type' must be one of 'text', 'resource_link', 'image'"),
+        ([], "must be an object"),
+        ({"sessionId": "s"}, "prompt: is required"),
+        (prompt(), "prompt: must not be empty"),
+        (prompt("hello"), "prompt[0]: must be an object"),
+        (prompt({}), "prompt[0]: 'type' is required"),
+        (prompt({"type": "sound"}), "prompt[0]: 'type' must be one of 'text', 'resource_link', 'image'"),
         (
             prompt({"type": "image", "mimeType": "image/tiff", "data": "!"}),
             (
-                "prompt[0].mimeType: it must be 'image/png', 'image/jpeg', 'image/gif' or 'image/webp'; "
-                "prompt[0].data: it does not have the form that is needed"
+                "prompt[0].mimeType: must be 'image/png', 'image/jpeg', 'image/gif' or 'image/webp'; "
+                "prompt[0].data: has an invalid format"
             ),
         ),
-        (prompt(TEXT_BLOCK, workDoneToken=[]), "workDoneToken: a whole number is needed or a string is needed"),
-        (prompt(TEXT_BLOCK, workDoneToken={}), "workDoneToken: a whole number is needed or a string is needed"),
+        (prompt(TEXT_BLOCK, workDoneToken=[]), "workDoneToken: must be a whole number or a string"),
+        (prompt(TEXT_BLOCK, workDoneToken={}), "workDoneToken: must be a whole number or a string"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_words_of_json(raw: object, told: str) -> None:
+def test_error_describes_the_problem_in_terms_of_json(raw: object, message: str) -> None:
     with pytest.raises(InvalidParams) as caught:
         SESSION_PROMPT.parse(raw)
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_is_wrong_is_said_in_the_words_of_json(raw: object, told: str) -> N
         ({"requestId": "r", "outcome": {"outcome": "selected", "optionId": "o", "input": 5}}, "outcome.input"),
     ],
 )
-def test_an_answer_that_does_not_validate_names_the_field(raw: object, field: str) -> None:
+def test_invalid_answer_raises_error_that_names_the_field(raw: object, field: str) -> None:
     with pytest.raises(InvalidParams) as caught:
         PERMISSION_ANSWER.parse(raw)
     assert caught.value.field == field
@@ -114,7 +114,7 @@ def test_unknown_modes_and_formats_are_rejected() -> None:
         SESSION_EXPORT.parse({"sessionId": "s", "format": "docx"})
 
 
-def test_a_commands_argument_is_named_by_its_place() -> None:
+def test_field_of_a_command_starts_with_the_index_of_its_argument() -> None:
     for arguments in (None, [], [{}], [None], [{"text": 5}]):
         with pytest.raises(InvalidParams) as caught:
             PROMPT_COMMAND.parse(arguments)
@@ -125,14 +125,14 @@ def test_a_commands_argument_is_named_by_its_place() -> None:
     assert PROMPT_COMMAND.parse([{"text": "hello"}, "ignored"]).text == "hello"
 
 
-def test_only_the_first_few_problems_are_told() -> None:
+def test_message_lists_only_the_first_few_problems() -> None:
     with pytest.raises(InvalidParams) as caught:
         SESSION_LIST.parse({"cwd": 1, "cursor": 2, "limit": "x", "includeChildren": 3, "includeArchived": 4})
     assert str(caught.value).count(";") == 3
     assert str(caught.value).endswith("…")
 
 
-def test_messages_hold_no_values_and_stay_short() -> None:
+def test_messages_contain_no_values_and_are_short() -> None:
     with pytest.raises(InvalidParams) as caught:
         parse(Settings, {"token": ["s3cret"]})
     assert "s3cret" not in str(caught.value)
@@ -141,7 +141,7 @@ def test_messages_hold_no_values_and_stay_short() -> None:
     assert len(str(caught.value)) < 1000
 
 
-def test_the_right_params_are_given_as_their_class() -> None:
+def test_valid_params_are_parsed_into_their_class() -> None:
     params = SESSION_PROMPT.parse(prompt(TEXT_BLOCK, queue=True, workDoneToken=7))
     assert params.session_id == "s"
     assert params.prompt == (TextBlock(text="hello"),)
@@ -151,7 +151,7 @@ def test_the_right_params_are_given_as_their_class() -> None:
 
 @given(raw=JSON)
 @settings(max_examples=200, deadline=None)
-def test_rubbish_gives_params_or_an_error_that_names_a_field(raw: Any) -> None:
+def test_invalid_json_raises_error_that_names_a_field(raw: Any) -> None:
     for method in (SESSION_PROMPT, SESSION_CANCEL, PERMISSION_ANSWER):
         with pytest.raises(InvalidParams) as caught:
             method.parse(raw)
@@ -160,7 +160,7 @@ def test_rubbish_gives_params_or_an_error_that_names_a_field(raw: Any) -> None:
 
 @given(blocks=JSON, outcome=JSON)
 @settings(max_examples=200, deadline=None)
-def test_paths_of_nested_rubbish_begin_with_their_param(blocks: Any, outcome: Any) -> None:
+def test_path_of_a_nested_problem_starts_with_its_param(blocks: Any, outcome: Any) -> None:
     for method, raw in (
         (SESSION_PROMPT, {"sessionId": "s", "prompt": [{"type": "text", "text": blocks}]}),
         (PERMISSION_ANSWER, {"requestId": "r", "outcome": outcome}),

@@ -1,4 +1,4 @@
-"""The contract marks what this server does not have yet."""
+"""The server supports everything in the contract."""
 
 import ast
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 import deputy_agents
 import deputy_server
-from deputy_protocol import methods, settings
+from deputy_protocol import methods
 from deputy_protocol.contract import Direction
 from deputy_protocol.methods import COMMANDS, METHODS
 from deputy_protocol.settings import Settings
@@ -18,9 +18,9 @@ TRANSLATION = ("deputy_agents/domain/settings.py", "deputy_server/convert/settin
 """Where settings are only converted, which does not count as reading them."""
 
 
-def test_what_the_contract_calls_planned_is_what_the_server_does_not_have() -> None:
+def test_server_handles_or_sends_every_method_and_command_of_the_contract() -> None:
     here = {*routes.REQUESTS, *routes.COMMANDS, *_sent()}
-    assert {entry.name for entry in (*METHODS, *COMMANDS) if not entry.planned} == here
+    assert {entry.name for entry in (*METHODS, *COMMANDS)} == here
 
 
 def _sent() -> Iterator[str]:
@@ -36,13 +36,12 @@ def _sent() -> Iterator[str]:
             yield entry.name
 
 
-def test_every_setting_is_read_or_called_planned() -> None:
+def test_every_setting_is_read() -> None:
     """Reading is found by name: enough to notice a forgotten setting."""
     sources = (file for package in (deputy_agents, deputy_server) for file in Path(package.__path__[0]).rglob("*.py"))
     trees = (ast.parse(file.read_text("utf-8")) for file in sources if not file.as_posix().endswith(TRANSLATION))
     read = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert {name for name, attribute in _settings(Settings) if attribute not in read} <= settings.PLANNED
-    assert {name for name, _ in _settings(Settings)} > settings.PLANNED
+    assert {name for name, attribute in _settings(Settings) if attribute not in read} == set()
 
 
 def _settings(group: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:

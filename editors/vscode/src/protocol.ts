@@ -4,40 +4,40 @@ export const PROTOCOL_VERSION = 1;
 
 /** Error codes. */
 export const ErrorCode = {
-  /** The message is no JSON, or holds too many values. */
+  /** The message is not valid JSON, or it has too many values. */
   PARSE_ERROR: -32700,
-  /** The message is no request, or a second `initialize`. */
+  /** The message is not a valid request, or it is a second `initialize`. */
   INVALID_REQUEST: -32600,
-  /** There is no such method or command. */
+  /** The method or command does not exist. */
   METHOD_NOT_FOUND: -32601,
-  /** The parameters do not validate; `data.field` names the first that does not. */
+  /** The parameters are invalid. `data.field` names the first invalid one. */
   INVALID_PARAMS: -32602,
-  /** A fault of the server; its log says more. */
+  /** An internal error. Details are in the server's log. */
   INTERNAL_ERROR: -32603,
-  /** A request came before `initialize`. */
+  /** The request arrived before `initialize`. */
   NOT_INITIALIZED: -32002,
-  /** The client cancelled the request. A prompt answers `cancelled` instead. */
+  /** The client cancelled the request. A cancelled prompt returns `cancelled` instead. */
   REQUEST_CANCELLED: -32800,
-  /** There is no such session. */
+  /** The session does not exist. */
   UNKNOWN_SESSION: -32001,
-  /** Right, but not now: a prompt during a turn, words to an agent that has ended. */
+  /** Not possible now, such as a prompt during a turn or a message to an ended agent. */
   WRONG_STATE: -32003,
-  /** No model or key; the message says what to set. */
+  /** No model or no key is configured. The message states what to set. */
   NOT_CONFIGURED: -32004,
-  /** A queue is full; try again later. */
+  /** A queue is full. Try again later. */
   OVERLOADED: -32005,
-  /** The model failed, and the turn with it; `data` says what the user can do. */
+  /** The model failed, which ended the turn. `data` states what the user can do. */
   MODEL_FAILURE: -32006,
-  /** Trust or a token is missing. */
+  /** The workspace is not trusted, or the token is missing or wrong. */
   NOT_ALLOWED: -32007,
-  /** There is no such agent. */
+  /** The agent does not exist. */
   UNKNOWN_AGENT: -32008,
 } as const;
 
-/** What an agent may touch. `read_only` offers no tool that changes anything. */
+/** What an agent may do. With `read_only` it gets no tool that changes anything. */
 export type Access = "read_only" | "default";
 
-/** What an agent does now, at most ten times a second; replaces the one before. */
+/** What an agent is doing now. Sent at most ten times a second; replaces the previous activity. */
 export interface AgentActivity {
   readonly sessionId: string;
   readonly agentId: string;
@@ -46,31 +46,33 @@ export interface AgentActivity {
   readonly afterSeq: number;
   readonly type: "agent_activity";
   readonly text: string;
+  /** Number of tool calls so far. */
   readonly toolCallCount: number;
 }
 
-/** Which agent. */
+/** An agent. */
 export interface AgentArgument {
   readonly agentId: string;
 }
 
-/** The block of a child. `agentId` and `run` are the child's. */
+/** A sub-agent. `agentId` and `run` are those of the sub-agent. */
 export interface AgentEntry {
-  /** That of the event that opened it. */
+  /** `seq` of the event that created the entry. */
   readonly seq: number;
   readonly agentId: string;
   readonly run: number;
   readonly time: string;
   readonly type: "agent";
   readonly agent: AgentNode;
-  /** The parent's tool call, to whose block the agent belongs. */
+  /** The parent's tool call that the agent belongs to. */
   readonly toolCallId?: string;
-  /** Its answer, or what it had found, once it has ended. */
+  /** The agent's answer, or what it had found so far. Absent until the run has ended. */
   readonly result?: string;
+  /** Passages that the result refers to. */
   readonly references?: readonly Reference[];
 }
 
-/** The one ending of a child's run. */
+/** The end of a sub-agent's run. There is exactly one for each run. */
 export interface AgentFinished {
   readonly sessionId: string;
   readonly agentId: string;
@@ -80,83 +82,92 @@ export interface AgentFinished {
   readonly agentSeq: number;
   readonly type: "agent_finished";
   readonly status: EndStatus;
+  /** Set when `status` is `failed`. */
   readonly failureReason?: FailureReason;
+  /** Why the run failed, for the user. */
   readonly error?: string;
-  /** Its answer, or what it had found; bounded. */
+  /** The agent's answer, or what it had found so far. Limited in length. */
   readonly result: string;
+  /** Passages that the result refers to. */
   readonly references?: readonly Reference[];
   readonly usage: Usage;
+  /** Number of tool calls of the agent. */
   readonly toolCallCount: number;
+  /** Number of model replies in this run. */
   readonly iterations: number;
-  /** Whether `result` was cut; the whole is in the transcript. */
+  /** Whether `result` was cut. The transcript has the full text. */
   readonly truncated: boolean;
 }
 
 /** All agents of a session. */
 export interface AgentListResult {
-  /** Ordered by start, then id. */
+  /** Ordered by start time, then by id. */
   readonly agents: readonly AgentNode[];
 }
 
-/** Words for a running agent. */
+/** A message to a running agent. */
 export interface AgentMessageParams {
   readonly sessionId: string;
   readonly agentId: string;
   readonly text: string;
 }
 
-/** Where the words went. */
+/** What happened to the message. */
 export interface AgentMessageResult {
-  /** It reads them after its next tool results, or, while it waits for children, when they have ended. */
+  /** The agent reads the message after its next tool results or, while it waits for sub-agents, when they have ended. */
   readonly queued: boolean;
 }
 
-/** An agent as a tree shows it, in the state of its latest run. */
+/** An agent as shown in a tree, in the state of its latest run. */
 export interface AgentNode {
   readonly agentId: string;
-  /** Absent for the primary. */
+  /** Absent for the primary agent. */
   readonly parentAgentId?: string;
   /** The parent's tool call that started it. */
   readonly toolCallId?: string;
   /** First line of its task, at most 30 characters. */
   readonly label: string;
-  /** Name of its definition: `primary`, `general`, or another one. */
+  /** Name of its agent definition, such as `primary` or `general`. */
   readonly definition: string;
   readonly model: string;
   readonly access: Access;
-  /** 0 for the primary, 1 for its children. */
+  /** 0 for the primary agent, 1 for its sub-agents. */
   readonly depth: number;
+  /** The latest run, counted from 1. */
   readonly run: number;
   readonly status: AgentStatus;
-  /** Place in the queue, counted from 1, while `pending`. */
+  /** Position in the queue while `pending`, counted from 1. */
   readonly queuePosition?: number;
   /** When the run was accepted. */
   readonly startedAt: string;
   readonly updatedAt: string;
+  /** When the run ended. Absent until then. */
   readonly endedAt?: string;
-  /** What it found, bounded, once it has ended. */
+  /** What the agent found, shortened. Absent until the run has ended. */
   readonly summary?: string;
+  /** Why the run failed, for the user. */
   readonly error?: string;
   readonly failureReason?: FailureReason;
   readonly usage: Usage;
+  /** Number of tool calls so far. */
   readonly toolCallCount: number;
 }
 
-/** A part of what a tool call has put out. */
+/** Which part of a tool call's output to return. */
 export interface AgentOutputParams {
   readonly sessionId: string;
   readonly agentId: string;
   readonly toolCallId: string;
-  /** Characters to leave out at the start. */
+  /** Number of characters to skip at the start. */
   readonly offset?: number;
-  /** Characters to give at most. */
+  /** Maximum number of characters to return, at most 1,000,000. */
   readonly limit?: number;
 }
 
-/** A part of an output, and how long all of it is. Of a flood, the middle is left out, with a line that says so. */
+/** A part of the output. When a tool call produced too much output, its middle is replaced by a line that says so. */
 export interface AgentOutputResult {
   readonly text: string;
-  /** Characters in all. */
+  /** Total number of characters. */
   readonly size: number;
 }
 
@@ -172,52 +183,56 @@ export interface AgentPlan {
   readonly entries: readonly PlanEntry[];
 }
 
-/** Who asks. */
+/** The agent that makes a permission request. */
 export interface AgentRef {
   readonly agentId: string;
   readonly label: string;
+  /** Name of its agent definition. */
   readonly definition: string;
   readonly model: string;
+  /** 0 for the primary agent, 1 for its sub-agents. */
   readonly depth: number;
-  /** The root first, the agent itself excluded. */
+  /** The agents above it, starting with the primary agent. */
   readonly ancestry: readonly Ancestor[];
 }
 
-/** Whose edits to take back. */
+/** The agent whose edits to revert. */
 export interface AgentRevertParams {
   readonly sessionId: string;
   readonly agentId: string;
+  /** Also revert the edits of all agents below it. */
   readonly includeChildren?: boolean;
 }
 
-/** What was taken back, and what could not be. */
+/** What was reverted, and what was not. */
 export interface AgentRevertResult {
-  /** URIs. */
+  /** URIs of the reverted files. */
   readonly reverted: readonly string[];
+  /** Files that were left unchanged. */
   readonly conflicts: readonly RevertConflict[];
 }
 
-/** Limits of sub-agents. */
+/** How many sub-agents run, how deep, and for how long. */
 export interface AgentSettings {
-  /** Whether there are sub-agents at all; off, the tools that start them are gone. */
+  /** Enable sub-agents. When off, agents have no tools to start them. */
   readonly enabled?: boolean;
-  /** Sub-agents that run at once, in the whole process. */
+  /** Maximum number of sub-agents that run at the same time in the whole process. */
   readonly maxParallel?: number;
-  /** Sub-agents of one parent that run at once. */
+  /** Maximum number of sub-agents of one agent that run at the same time. */
   readonly maxParallelPerParent?: number;
-  /** Sub-agents that may wait for a place; beyond it a start fails with a clear error. */
+  /** Maximum number of sub-agents that wait to run. Starting another one fails with an error. */
   readonly queue?: number;
-  /** Depth of the tree below the primary: at 1 sub-agents start none of their own, at 0 there are none. */
+  /** Maximum depth of the agent tree below the primary agent. With 1, sub-agents cannot start sub-agents; with 0, there are no sub-agents. */
   readonly maxDepth?: number;
-  /** Whether sub-agents of one parent that may change files run at once; off, they run one after the other. */
+  /** Run sub-agents of one agent at the same time even if they can change files. When off, those that can change files run one after the other. */
   readonly parallelWriters?: boolean;
-  /** Running time of a sub-agent, in seconds; waiting for the user does not count. */
+  /** Maximum running time of a sub-agent in seconds, not counting the time it waits for the user. */
   readonly timeout?: number;
-  /** Whether an idle primary gets a turn of its own when a background agent ends; off, the news wait for the next prompt. */
+  /** Start a turn when a background task ends while the primary agent is idle. When off, the result is delivered with the next prompt. */
   readonly wakeOnTaskEnd?: boolean;
 }
 
-/** A run of an agent was accepted: it is `pending` or `running`. */
+/** A run of an agent was accepted. It is `pending` or `running`. */
 export interface AgentStarted {
   readonly sessionId: string;
   readonly agentId: string;
@@ -227,14 +242,14 @@ export interface AgentStarted {
   readonly agentSeq: number;
   readonly type: "agent_started";
   readonly agent: AgentNode;
-  /** The parent's tool call, to whose block the agent belongs. */
+  /** The parent's tool call that the agent belongs to. */
   readonly toolCallId?: string;
 }
 
-/** State of an agent. `idle` is the primary's alone, between turns; `pending` waits for a slot. */
+/** State of an agent. Only the primary agent is `idle`, between turns; `pending` means that the agent waits for a free slot. */
 export type AgentStatus = "idle" | "pending" | "running" | "completed" | "failed" | "cancelled";
 
-/** An agent left the queue, moved in it, or waits for something. */
+/** An agent left the queue, moved within it, or waits for something. */
 export interface AgentStatusChanged {
   readonly sessionId: string;
   readonly agentId: string;
@@ -244,81 +259,87 @@ export interface AgentStatusChanged {
   readonly agentSeq: number;
   readonly type: "agent_status";
   readonly status: AgentStatus;
+  /** Position in the queue while `pending`, counted from 1. */
   readonly queuePosition?: number;
-  /** In words, such as `rate limited, retrying in 4 s (2/8)`. */
+  /** What the agent waits for, such as `rate limited, retrying in 4 s (2/8)`. */
   readonly detail?: string;
 }
 
-/** A part of an agent's transcript. */
+/** Which part of an agent's transcript to return. */
 export interface AgentTranscriptParams {
   readonly sessionId: string;
   readonly agentId: string;
-  /** Entries with a greater `seq` only. */
+  /** Only entries with a greater `seq`. */
   readonly after?: number;
+  /** Maximum number of entries. */
   readonly limit?: number;
 }
 
-/** Entries in the order of `seq`. */
+/** Entries of a transcript. */
 export interface AgentTranscriptResult {
+  /** Ordered by `seq`. */
   readonly entries: readonly (MessageEntry | ToolCallEntry | AgentEntry)[];
-  /** The session's last published `seq`: events after it are news. */
+  /** The session's last published `seq`. Later events are not part of this result. */
   readonly lastSeq: number;
 }
 
-/** An agent above another one. */
+/** An agent above another one in the tree. */
 export interface Ancestor {
   readonly agentId: string;
   readonly label: string;
 }
 
-/** An answer to a question. */
+/** An answer to a permission request. */
 export interface AnswerPermissionArgument {
   readonly requestId: string;
+  /** One of the options of the request. */
   readonly optionId: string;
 }
 
-/** How the Messages API is asked. */
+/** How Deputy connects to the Messages API. */
 export interface ApiSettings {
-  /** A program with its arguments that prints the key; it goes before the keyring and `ANTHROPIC_API_KEY`. It is asked again when the key is refused. */
+  /** A program and its arguments that print the API key. It takes precedence over the keyring and `ANTHROPIC_API_KEY`, and runs again when the key is rejected. */
   readonly keyCommand?: readonly string[];
-  /** Whether the key is taken from the keyring of the operating system, where `keyring set deputy api-key` has put it; needs the Python package `keyring`, which the extra of that name brings: `deputy-ls[keyring]`. */
+  /** Read the API key from the operating system's keyring, where `keyring set deputy api-key` stores it. Needs the Python package `keyring`: install `deputy-ls[keyring]`. */
   readonly keyring?: boolean;
-  /** Further headers of every request. */
+  /** Additional headers for every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Address of a proxy; those of the environment when absent. It is not used for this machine itself. */
+  /** Address of a proxy. When absent, the proxy variables of the environment apply. Connections to this machine never use a proxy. */
   readonly proxy?: string;
-  /** Seconds until a connection must stand. */
+  /** Connection timeout in seconds. */
   readonly connectTimeout?: number;
-  /** Seconds that an answer may be silent. */
+  /** Seconds without any data after which a response of the model times out. */
   readonly idleTimeout?: number;
 }
 
-/** The questions of one model response. */
+/** The permission requests of one model response. */
 export interface Batch {
   readonly id: string;
-  /** Counted from 0. */
+  /** Position of this request in the batch, counted from 0. */
   readonly index: number;
-  /** How many questions the batch has. */
+  /** Number of permission requests in the batch. */
   readonly size: number;
 }
 
-/** What may be used up; what is absent is not bounded. An agent over its budget ends as `budget_exceeded`, a primary's turn with `max_turn_requests`. */
+/** A limit on what may be used. An absent value means no limit. */
 export interface BudgetSettings {
-  /** Input and output tokens. */
+  /** Maximum number of input and output tokens. */
   readonly tokens?: number;
-  /** US dollars; counts where prices are known. */
+  /** Maximum cost in US dollars. It applies only to models whose price is known. */
   readonly cost?: number;
-  /** Calls of tools. */
+  /** Maximum number of tool calls. */
   readonly toolCalls?: number;
-  /** Replies of models. */
+  /** Maximum number of model replies. */
   readonly replies?: number;
-  /** Running time of an agent, in seconds; for a tree, the time of one turn. */
+  /** Maximum running time in seconds. For a tree, the time of one turn. */
   readonly seconds?: number;
 }
 
-/** Budgets of agents and of sessions. */
+/** Limits on what each agent (`agent`) and each session (`tree`: the primary agent and all its sub-agents) may use. An absent value means no limit. A sub-agent that exceeds its budget fails with `budget_exceeded`; a turn of the primary agent ends with `max_turn_requests`. */
 export interface BudgetsSettings {
+  /** The budget of each agent. */
   readonly agent?: BudgetSettings;
+  /** The budget of the primary agent and all its sub-agents together. */
   readonly tree?: BudgetSettings;
 }
 
@@ -327,115 +348,123 @@ export interface CancelledOutcome {
   readonly outcome: "cancelled";
 }
 
-/** Answered when everything below has stopped. */
+/** The result of a cancellation. It arrives when everything below has stopped. */
 export interface CancelledResult {
-  /** False when there was nothing left to cancel. */
+  /** False when there was nothing to cancel. */
   readonly cancelled: boolean;
 }
 
 /** `capabilities.experimental.deputy` of a client. */
 export interface ClientCapabilities {
+  /** Protocol version that the client supports. */
   readonly protocolVersion?: number;
-  /** It handles the notification `deputy/event`. */
+  /** The client handles the notification `deputy/event`. */
   readonly events?: boolean;
-  /** It answers the request `deputy/permission/request`. */
+  /** The client answers the request `deputy/permission/request`. */
   readonly permissions?: boolean;
-  /** It can show the old and new text of a preview itself. */
+  /** The client can show the old and new text of a preview as a diff. */
   readonly diffPreview?: boolean;
-  /** It answers the request `deputy/editor/diagnostics`. */
+  /** The client answers the request `deputy/editor/diagnostics`. */
   readonly diagnostics?: boolean;
-  /** It answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`. */
+  /** The client answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`. */
   readonly navigation?: boolean;
 }
 
-/** A prompt that is called as `/name arguments`. */
+/** A prompt that the user runs as `/name arguments`. */
 export interface CommandInfo {
   readonly name: string;
   readonly description: string;
+  /** Which arguments to write, for the user. */
   readonly argumentHint?: string;
   readonly uri: string;
 }
 
-/** A command to be run. */
+/** A command to run. */
 export interface CommandPreview {
   readonly type: "command";
   readonly command: string;
-  /** URI of its folder. */
+  /** URI of the folder in which it runs. */
   readonly cwd: string;
 }
 
-/** A prompt that is being written. */
+/** A prompt that the user is writing. */
 export interface CompleteParams {
   readonly sessionId: string;
   /** The prompt up to the cursor. */
   readonly text: string;
 }
 
-/** How the prompt can go on; nothing where it names nothing. */
+/** How the prompt can be continued. Empty where there is nothing to complete. */
 export interface CompleteResult {
-  /** The end of the text that a completion takes the place of. */
+  /** The end of the prompt, which a completion replaces. */
   readonly replace: string;
   readonly items: readonly Completion[];
 }
 
-/** One way to go on. */
+/** One way to continue the prompt. */
 export interface Completion {
-  /** What stands in the place of `replace`. */
+  /** The text to insert in place of `replace`. */
   readonly text: string;
   readonly kind: CompletionKind;
+  /** A short description, for the user. */
   readonly detail?: string;
 }
 
 /** What a completion names. */
 export type CompletionKind = "command" | "file" | "folder" | "context";
 
-/** What holds in a session now; of instructions the nearest stands last. */
+/** What applies in a session now. */
 export interface ContextListResult {
+  /** The file nearest to the session's folder comes last. */
   readonly instructions: readonly InstructionInfo[];
   readonly skills: readonly SkillInfo[];
   readonly commands: readonly CommandInfo[];
+  /** MCP servers. */
   readonly servers: readonly McpServerInfo[];
   readonly problems: readonly ContextProblem[];
 }
 
-/** A file that cannot be used, or not whole. */
+/** A file that cannot be used, or only in part. */
 export interface ContextProblem {
   readonly uri: string;
   readonly line: number;
+  /** What is wrong, for the user. */
   readonly reason: string;
 }
 
-/** A kind of agent. */
+/** An agent definition. */
 export interface DefinitionInfo {
   readonly name: string;
   readonly description: string;
+  /** A character to show in front of the name. */
   readonly icon?: string;
   readonly mode: DefinitionMode;
-  /** Names of the tools that it may be given. */
+  /** Names of the tools that the agent may use. */
   readonly tools: readonly string[];
+  /** Maximum number of model requests of one run. */
   readonly maxIterations: number;
-  /** That of the parent when absent. */
+  /** Default: the parent's model. */
   readonly model?: string;
-  /** `built-in`, or where it was found. */
+  /** `built-in`, or the path of the file. */
   readonly source: string;
 }
 
-/** All definitions. */
+/** All agent definitions. */
 export interface DefinitionListResult {
   readonly definitions: readonly DefinitionInfo[];
 }
 
-/** Who may be of a definition: the primary, a child, or both. */
+/** Where a definition can be used: for the primary agent, for sub-agents, or for both. */
 export type DefinitionMode = "primary" | "subagent" | "all";
 
-/** Agent definitions changed: ask for them again. It belongs to no session. */
+/** The agent definitions changed. Request them again. This event belongs to no session. */
 export interface DefinitionsChanged {
   readonly type: "definitions_changed";
   readonly time: string;
   readonly afterSeq: number;
 }
 
-/** A diagnostic as in LSP; further fields are ignored. */
+/** A diagnostic as in LSP. Further fields are ignored. */
 export interface Diagnostic {
   readonly range: Range;
   readonly message: string;
@@ -445,11 +474,11 @@ export interface Diagnostic {
   readonly source?: string;
 }
 
-/** Which files. */
+/** Which files to return diagnostics for. */
 export interface DiagnosticsParams {
-  /** All that the editor has diagnostics of when absent. */
+  /** When absent, all files for which the editor has diagnostics. */
   readonly uris?: readonly string[];
-  /** The files have just changed: seconds that the editor waits for diagnostics of their new text. It answers sooner when they are there, and at once when no language server looks at the files. */
+  /** Sent when the files have just changed: how many seconds the editor waits for diagnostics of their new text. It returns as soon as these arrive, and immediately when no language server handles the files. */
   readonly wait?: number;
 }
 
@@ -458,7 +487,7 @@ export interface DiagnosticsResult {
   readonly items: readonly FileDiagnostics[];
 }
 
-/** A change of a file, as whole texts. */
+/** A change of a file, as complete texts. */
 export interface DiffPreview {
   readonly type: "diff";
   readonly uri: string;
@@ -467,9 +496,9 @@ export interface DiffPreview {
   readonly newText: string;
 }
 
-/** What came of it. */
+/** Whether the finding was dismissed. */
 export interface DismissFindingResult {
-  /** False when it had gone before. */
+  /** False when the finding no longer existed. */
   readonly dismissed: boolean;
 }
 
@@ -481,119 +510,123 @@ export interface Empty {
 /** How a run ended. */
 export type EndStatus = "completed" | "failed" | "cancelled";
 
-/** One event, told apart by `type`. */
+/** One event. `type` identifies its shape. */
 export type EventParams = TurnStarted | TurnFinished | PromptQueue | AgentStarted | AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged | MessageDelta | ThoughtDelta | ToolOutputDelta | MessageAdded | ToolCallStarted | ToolCallUpdate | Plan | PermissionRequested | PermissionResolved | SessionStatus | SessionChanged | DefinitionsChanged;
 
-/** Form of an exported session. */
+/** Format of an exported session. */
 export type ExportFormat = "markdown" | "json";
 
-/** Why a run failed; the detail is free text beside it. */
+/** Why a run failed. Details are in a separate text field. */
 export type FailureReason = "tool_error" | "approval_denied" | "runtime_error" | "model_error" | "sub_agent_error" | "timed_out" | "budget_exceeded" | "interrupted_by_restart" | "unknown";
 
-/** The diagnostics of a file, from whatever source the editor has. */
+/** The diagnostics of one file, from any source in the editor. */
 export interface FileDiagnostics {
   readonly uri: string;
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** A finding of a review, as the data of its diagnostic names it. */
+/** A finding of a review. */
 export interface FindingArgument {
+  /** The id in the `data` of the diagnostic. */
   readonly findingId: string;
 }
 
-/** What a hook waits for. */
+/** When a hook runs. */
 export type HookEvent = "before_tool" | "after_tool" | "turn_end";
 
-/** A command of the user's, told by JSON on its input what happens. */
+/** A command that Deputy runs at a certain event. It receives a description of the event as JSON on standard input. */
 export interface HookSetting {
+  /** When the command runs. */
   readonly on: HookEvent;
-  /** A line of bash. */
+  /** A command line for bash. */
   readonly run: string;
-  /** Names of the tools that it is about, as in rules; all when empty. */
+  /** Names of the tools that the hook applies to, as in rules. Empty means all tools. */
   readonly tools?: readonly string[];
-  /** Seconds after which it is ended, which counts as a failure; 600 at most. */
+  /** Timeout in seconds, at most 600. A timeout counts as a failure. */
   readonly timeout?: number;
 }
 
-/** What the language servers say of a symbol. */
+/** What the language servers return for a symbol. */
 export interface HoverResult {
-  /** Markdown; absent when they say nothing. */
+  /** Markdown. Absent when there is no information. */
   readonly text?: string;
 }
 
-/** A picture. */
+/** An image. */
 export interface ImageBlock {
   readonly type: "image";
   readonly mimeType: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
-  /** Base64. */
+  /** The image in Base64. */
   readonly data: string;
 }
 
-/** A file that is part of every system prompt below its folder. */
+/** A file that is part of the system prompt of every agent that works below the file's folder. */
 export interface InstructionInfo {
   readonly uri: string;
-  /** Why it is read: where it stands, in words. */
+  /** Why the file is used, for the user. */
   readonly reason: string;
   readonly bytes: number;
-  /** Whether agents are told only its beginning. */
+  /** Whether only the beginning of the file is used. */
   readonly truncated: boolean;
 }
 
 /** `data` of error -32602. */
 export interface InvalidParamsData {
-  /** JSON path of the first field that does not validate, such as `prompt[0].uri`; empty for the whole. */
+  /** JSON path of the first invalid field, such as `prompt[0].uri`. Empty when the parameters as a whole are invalid. */
   readonly field: string;
+  /** What is wrong with it. */
   readonly reason: string;
 }
 
-/** Bounds of single steps. */
+/** Limits of single steps. */
 export interface LimitSettings {
-  /** Bytes of a sub-agent's result that its parent and its events get; the rest is in the transcript. */
+  /** Maximum size in bytes of a sub-agent's result in events and for its parent. The transcript has the full text. */
   readonly resultBytes?: number;
-  /** Bytes of all tasks and results of one `spawn_agents` call together; the longest are cut. */
+  /** Maximum size in bytes of all tasks and results of one `spawn_agents` call together. The longest ones are cut. */
   readonly aggregateBytes?: number;
-  /** Prompts that may wait for the turn of a session. */
+  /** Maximum number of queued prompts of a session. */
   readonly promptQueue?: number;
-  /** Model requests of one turn of the primary; those of a sub-agent are bounded by its definition. */
+  /** Maximum number of model requests in one turn of the primary agent. The limit of a sub-agent is in its agent definition. */
   readonly turnIterations?: number;
-  /** Seconds that a cancelled agent may take to stop before it is ended by force. */
+  /** Seconds that a cancelled agent has to stop before it is ended by force. */
   readonly cancelGrace?: number;
 }
 
-/** Whose agents. */
+/** Which agents to list. */
 export interface ListAgentsArgument {
-  /** Those of all sessions of this client when absent. */
+  /** When absent, the agents of all sessions of this client. */
   readonly sessionId?: string;
 }
 
-/** A file, or a part of it. */
+/** A file, or a part of a file. */
 export interface Location {
   readonly uri: string;
-  /** The whole file when absent. */
+  /** When absent, the whole file. */
   readonly range?: Range;
 }
 
-/** An MCP server, and what it has while it runs. */
+/** An MCP server, and what it offers while it runs. */
 export interface McpServerInfo {
   readonly name: string;
-  /** The file that names it; absent: the settings do. */
+  /** The file that defines it. Absent when the settings define it. */
   readonly uri?: string;
-  /** The command line or the address. */
+  /** Its command line or its address. */
   readonly starts: string;
   readonly state: McpServerState;
   /** Why it does not run. */
   readonly problem?: string;
-  /** By the names that agents use. */
+  /** Tool names, as agents use them. */
   readonly tools: readonly string[];
-  /** URIs. */
+  /** URIs of its resources. */
   readonly resources: readonly string[];
+  /** Names of its prompts. */
   readonly prompts: readonly string[];
 }
 
-/** How far an MCP server is. */
+/** State of an MCP server. */
 export type McpServerState = "new" | "asked" | "refused" | "starting" | "ready" | "failed";
 
-/** A whole message; a cancelled turn's has the text shown so far. */
+/** A complete message. In a cancelled turn it has the text shown so far. */
 export interface MessageAdded {
   readonly sessionId: string;
   readonly agentId: string;
@@ -606,7 +639,7 @@ export interface MessageAdded {
   readonly text: string;
   /** Passages that the text refers to. */
   readonly references?: readonly Reference[];
-  /** How many go with it; the pictures themselves are not sent back. */
+  /** Number of images in the message. The images themselves are not sent back. */
   readonly pictures?: number;
   readonly type: "message";
 }
@@ -625,7 +658,7 @@ export interface MessageDelta {
 
 /** A message. */
 export interface MessageEntry {
-  /** That of the event that opened it. */
+  /** `seq` of the event that created the entry. */
   readonly seq: number;
   readonly agentId: string;
   readonly run: number;
@@ -635,18 +668,18 @@ export interface MessageEntry {
   readonly text: string;
   /** Passages that the text refers to. */
   readonly references?: readonly Reference[];
-  /** How many go with it; the pictures themselves are not sent back. */
+  /** Number of images in the message. The images themselves are not sent back. */
   readonly pictures?: number;
   readonly type: "message";
 }
 
-/** Since the start of the process. */
+/** Everything since the process started. */
 export interface MetricsResult {
-  /** Events by name, such as `spawns` and `failures.timed_out`. */
+  /** Number of occurrences by name, such as `spawns` and `failures.timed_out`. */
   readonly counters: Readonly<Record<string, number>>;
-  /** Present values by name, such as `queue.depth`. */
+  /** Current values by name, such as `queue.depth`. */
   readonly gauges: Readonly<Record<string, number>>;
-  /** Distributions by name, such as `queue.wait`; times are in seconds. */
+  /** Distributions by name, such as `queue.wait`. Times are in seconds. */
   readonly percentiles: Readonly<Record<string, Percentiles>>;
 }
 
@@ -660,7 +693,7 @@ export interface ModelFailure {
   readonly action: string;
 }
 
-/** A model that the server offers. Any other name may be asked for as well. */
+/** A model that the server offers. Clients may also request any other model by name. */
 export interface ModelInfo {
   readonly id: string;
   readonly name: string;
@@ -671,90 +704,95 @@ export interface NoParams {
 
 }
 
-/** The document. */
+/** The document that was opened. */
 export interface OpenTranscriptResult {
   readonly uri: string;
 }
 
-/** What an option does. `always` adds a rule for the session, for all of its agents. */
+/** What an option does. The `always` kinds add a rule for all agents of the session. */
 export type OptionKind = "allow_once" | "allow_always" | "reject_once" | "reject_always";
 
 /** A distribution. */
 export interface Percentiles {
-  /** How many were measured. */
+  /** Number of measurements. */
   readonly count: number;
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
 }
 
-/** One answer to several questions, named one by one so that nothing unseen is approved. */
+/** One answer to several permission requests. Each is listed by id, so that nothing unseen is approved. */
 export interface PermissionAnswerManyParams {
   readonly requestIds: readonly string[];
   readonly outcome: SelectedOutcome | CancelledOutcome;
 }
 
-/** What became of the answers. */
+/** Which answers took effect. */
 export interface PermissionAnswerManyResult {
-  /** Ids of the questions that it settled. */
+  /** Ids of the requests that this answer settled. */
   readonly accepted: readonly string[];
 }
 
-/** An answer to one question. */
+/** An answer to one permission request. */
 export interface PermissionAnswerParams {
   readonly requestId: string;
   readonly outcome: SelectedOutcome | CancelledOutcome;
 }
 
-/** What became of the answer. */
+/** Whether the answer took effect. */
 export interface PermissionAnswerResult {
-  /** False when the question had been settled before. */
+  /** False when the request was already settled. */
   readonly accepted: boolean;
 }
 
-/** Which questions. */
+/** Which permission requests to list. */
 export interface PermissionListParams {
-  /** Those of all sessions when absent. */
+  /** When absent, the requests of all sessions. */
   readonly sessionId?: string;
 }
 
-/** The open questions. */
+/** The open permission requests. */
 export interface PermissionListResult {
   readonly requests: readonly PermissionRequest[];
 }
 
-/** How much is allowed without asking, in rising order. */
+/** What agents may do without approval, from least to most. */
 export type PermissionMode = "plan" | "default" | "accept_edits" | "bypass";
 
 /** A possible answer. */
 export interface PermissionOption {
   readonly optionId: string;
-  /** For the user; that of an `always` option spells out the rule that it adds. */
+  /** Label for the user. For an `always` option, it states the rule that is added. */
   readonly name: string;
   readonly kind: OptionKind;
 }
 
-/** A question to the user. */
+/** A request to the user to approve a tool call. */
 export interface PermissionRequest {
   readonly requestId: string;
   readonly sessionId: string;
   readonly batch: Batch;
   readonly toolCallId: string;
-  /** Who asks. */
+  /** The agent that makes the call. */
   readonly agent: AgentRef;
-  /** `tool(target)`; a child's has its label in front: `[research codebase] edit_file(src/lib.rs)`. */
+  /** `tool(target)`. For a sub-agent, its label comes first: `[research codebase] edit_file(src/lib.rs)`. */
   readonly title: string;
+  /** Name of the tool. */
   readonly tool: string;
   readonly kind: ToolKind;
+  /** Input of the tool call. */
   readonly input: Readonly<Record<string, unknown>>;
+  /** Files that the call is about. */
   readonly locations: readonly Location[];
+  /** What the call would do. */
   readonly preview?: DiffPreview | CommandPreview | TextPreview;
+  /** The possible answers. */
   readonly options: readonly PermissionOption[];
-  /** Why it has to be asked. */
+  /** Why approval is needed. */
   readonly reason?: string;
 }
 
-/** A question is open. It informs only: the question itself comes as a request. */
+/** A permission request is open. This event is for information; the request itself is sent as `deputy/permission/request`. */
 export interface PermissionRequested {
   readonly sessionId: string;
   readonly agentId: string;
@@ -765,22 +803,27 @@ export interface PermissionRequested {
   readonly requestId: string;
   readonly batch: Batch;
   readonly toolCallId: string;
-  /** Who asks. */
+  /** The agent that makes the call. */
   readonly agent: AgentRef;
-  /** `tool(target)`; a child's has its label in front: `[research codebase] edit_file(src/lib.rs)`. */
+  /** `tool(target)`. For a sub-agent, its label comes first: `[research codebase] edit_file(src/lib.rs)`. */
   readonly title: string;
+  /** Name of the tool. */
   readonly tool: string;
   readonly kind: ToolKind;
+  /** Input of the tool call. */
   readonly input: Readonly<Record<string, unknown>>;
+  /** Files that the call is about. */
   readonly locations: readonly Location[];
+  /** What the call would do. */
   readonly preview?: DiffPreview | CommandPreview | TextPreview;
+  /** The possible answers. */
   readonly options: readonly PermissionOption[];
-  /** Why it has to be asked. */
+  /** Why approval is needed. */
   readonly reason?: string;
   readonly type: "permission_requested";
 }
 
-/** A question is settled. */
+/** A permission request was settled. */
 export interface PermissionResolved {
   readonly sessionId: string;
   readonly agentId: string;
@@ -791,8 +834,9 @@ export interface PermissionResolved {
   readonly type: "permission_resolved";
   readonly requestId: string;
   readonly outcome: SelectedOutcome | CancelledOutcome;
+  /** How it was settled. */
   readonly by: ResolvedBy;
-  /** What the gate says, where a rule or the mode has settled it. */
+  /** Why, if a rule or the permission mode settled it. */
   readonly reason?: string;
 }
 
@@ -801,15 +845,15 @@ export interface PermissionResponse {
   readonly outcome: SelectedOutcome | CancelledOutcome;
 }
 
-/** Rules, and what holds while nobody can be asked. */
+/** Permission rules, and what happens while no user can be asked. */
 export interface PermissionSettings {
-  /** Rules for every agent, beside those of the workspace (`.deputy/settings.json`). Deny wins wherever it stands, then ask, then allow. */
+  /** Rules for all agents, in addition to those of the workspace (`.deputy/settings.json`). Any matching `deny` rule wins, then any `ask` rule, then any `allow` rule. */
   readonly rules?: readonly RuleSetting[];
-  /** Seconds that a question, and all that runs, waits for a client to come back over TCP and WebSocket; over stdio nothing waits. */
+  /** Seconds that permission requests and running agents wait for a disconnected client to reconnect over TCP or WebSocket. Over stdio nothing waits. */
   readonly reconnectGrace?: number;
 }
 
-/** An agent's plan; replaces the one before. */
+/** An agent's plan. Replaces the previous plan. */
 export interface Plan {
   readonly sessionId: string;
   readonly agentId: string;
@@ -828,7 +872,7 @@ export interface PlanEntry {
   readonly priority?: PlanPriority;
 }
 
-/** Weight of a step. */
+/** Priority of a step. */
 export type PlanPriority = "high" | "medium" | "low";
 
 /** State of a step. */
@@ -842,125 +886,130 @@ export interface Position {
   readonly character: number;
 }
 
-/** A background command. */
+/** A background process. */
 export interface ProcessInfo {
   readonly processId: string;
+  /** The agent that started it. */
   readonly agentId: string;
   readonly command: string;
-  /** URI of its folder. */
+  /** URI of the folder in which it runs. */
   readonly cwd: string;
   readonly status: ProcessStatus;
   readonly startedAt: string;
   readonly endedAt?: string;
-  /** Negative when a signal ended it; absent while it runs. */
+  /** Negative when a signal ended the process; absent while it runs. */
   readonly exitCode?: number;
 }
 
-/** Background commands of a session. */
+/** The background processes of a session. */
 export interface ProcessListResult {
   readonly processes: readonly ProcessInfo[];
 }
 
-/** State of a process. */
+/** State of a background process. */
 export type ProcessStatus = "running" | "exited";
 
-/** Which process. */
+/** The background process to stop. */
 export interface ProcessStopParams {
   readonly sessionId: string;
   readonly processId: string;
 }
 
-/** Answered when the process and its children are gone. */
+/** The result of stopping a process. It arrives when the process and its child processes have ended. */
 export interface ProcessStopResult {
-  /** False when it had ended before. */
+  /** False when the process had already ended. */
   readonly stopped: boolean;
 }
 
 /** What to ask. */
 export interface PromptArgument {
   readonly text: string;
-  /** This client's latest session of the folder when absent, else a new one. */
+  /** Default: this client's latest session in the folder, or a new session if there is none. */
   readonly sessionId?: string;
   /** A file that the prompt is about. */
   readonly uri?: string;
-  /** The part of that file. */
+  /** The part of that file that the prompt is about. */
   readonly range?: Range;
-  /** During a turn it waits for its end; else it is refused then. */
+  /** Queue the prompt if a turn is running. Otherwise the prompt is rejected in that case. */
   readonly queue?: boolean;
 }
 
-/** The prompts that wait, in order. */
+/** The queued prompts. */
 export interface PromptQueue {
   readonly sessionId: string;
   readonly time: string;
   readonly afterSeq: number;
   readonly type: "prompt_queue";
+  /** In the order in which they will run. */
   readonly entries: readonly PromptQueueEntry[];
 }
 
-/** A prompt that waits for the running turn. */
+/** A queued prompt. */
 export interface PromptQueueEntry {
   readonly promptId: string;
   readonly text: string;
-  /** How many go with it; the pictures themselves are not sent back. */
+  /** Number of images in the prompt. The images themselves are not sent back. */
   readonly pictures?: number;
 }
 
-/** A range in a document; `end` is not part of it. */
+/** A range in a document. */
 export interface Range {
   readonly start: Position;
+  /** The first position after the range. */
   readonly end: Position;
 }
 
-/** A passage that an answer refers to; it was checked against the text. */
+/** A passage that an answer refers to. Deputy has checked that it exists. */
 export interface Reference {
   readonly uri: string;
   readonly range: Range;
 }
 
-/** How a question was settled. `unreachable`: no client was able to ask. */
+/** How a permission request was settled. `unreachable` means that no client could ask the user. */
 export type ResolvedBy = "user" | "rule" | "cancelled" | "dismissed" | "unreachable";
 
-/** A file, or a part of it, that the prompt is about. */
+/** A file, or a part of a file, that the prompt is about. */
 export interface ResourceLink {
   readonly type: "resource_link";
   readonly uri: string;
+  /** Default: the whole file. */
   readonly range?: Range;
 }
 
-/** A file that was left alone. */
+/** A file that was not reverted. */
 export interface RevertConflict {
   readonly uri: string;
+  /** Why, for the user. */
   readonly reason: string;
 }
 
-/** Who speaks. */
+/** Author of a message. */
 export type Role = "user" | "assistant";
 
-/** A folder beside the workspace. */
+/** A folder in addition to the workspace. */
 export interface RootSetting {
-  /** An absolute path; `~` stands for the home folder. */
+  /** Absolute path of the folder; `~` is the home folder. */
   readonly path: string;
-  /** Whether files there may be changed, by the same questions as in the workspace. */
+  /** Allow changes to files in this folder, with the same approvals as in the workspace. */
   readonly writable?: boolean;
 }
 
 /** A rule in force. */
 export interface Rule {
   readonly ruleId: string;
-  /** Name of a tool, or `*`. */
+  /** Name of a tool, or `*` for all tools. */
   readonly tool: string;
-  /** Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when absent. */
+  /** Glob pattern for the target of the tool call: a path relative to its root, a command, a host, or the name of an agent definition. When absent, the rule matches every target. */
   readonly pattern?: string;
   readonly action: RuleAction;
-  /** Where it comes from: `session` (an answer), `settings`, or the path of a file. */
+  /** Origin of the rule: `session` (an answer of the user), `settings`, or the path of a file. */
   readonly source: string;
 }
 
-/** What a rule says. */
+/** What a rule decides. */
 export type RuleAction = "allow" | "ask" | "deny";
 
-/** Whose rules. */
+/** The session whose rules to list. */
 export interface RuleListParams {
   readonly sessionId: string;
 }
@@ -970,18 +1019,19 @@ export interface RuleListResult {
   readonly rules: readonly Rule[];
 }
 
-/** Which rule to drop. */
+/** The rule to remove. */
 export interface RuleRemoveParams {
   readonly sessionId: string;
   readonly ruleId: string;
 }
 
-/** A permission rule. A field of another name is refused: a pattern that is misspelt must not make it wider. */
+/** A permission rule. Unknown fields are rejected, because a misspelled `pattern` would make the rule match more than intended. */
 export interface RuleSetting {
-  /** Name of a tool, or `*`. */
+  /** Name of a tool, or `*` for all tools. */
   readonly tool: string;
-  /** Glob over what the tool is used on: a path relative to its root, a command, a host, a definition. Any when absent. */
+  /** Glob pattern for the target of the tool call: a path relative to its root, a command, a host, or the name of an agent definition. When absent, the rule matches every target. */
   readonly pattern?: string;
+  /** What the rule decides. */
   readonly action: RuleAction;
 }
 
@@ -989,29 +1039,32 @@ export interface RuleSetting {
 export interface SelectedOutcome {
   readonly outcome: "selected";
   readonly optionId: string;
-  /** Words of the user to the agent: quoted in a refusal, else told after the results of the turn. */
+  /** A message from the user to the agent. When the call is denied, the denial quotes it; otherwise the agent receives it after the turn's tool results. */
   readonly feedback?: string;
-  /** Replaces the proposed input of one question; it is validated and decided again, and the agent is told. */
+  /** Replaces the proposed input of this request. The new input is validated and goes through the permission check again, and the agent is notified of the change. */
   readonly input?: Readonly<Record<string, unknown>>;
 }
 
 /** `capabilities.experimental.deputy` of the server. */
 export interface ServerCapabilities {
+  /** Protocol version of the server. */
   readonly protocolVersion: number;
-  /** Names of the methods below `deputy/` that this server answers or sends. */
+  /** Names of the methods below `deputy/` that the server handles or sends. */
   readonly methods: readonly string[];
   /** Names of the agent definitions. */
   readonly definitions: readonly string[];
+  /** Models to offer to the user. */
   readonly models: readonly ModelInfo[];
 }
 
-/** Into the archive, or out of it. */
+/** Whether to archive the session. */
 export interface SessionArchiveParams {
   readonly sessionId: string;
+  /** False takes the session out of the archive. */
   readonly archived: boolean;
 }
 
-/** Title, model, permission mode, archiving or background commands changed: ask for them again. */
+/** The title, model, permission mode, archived state or background processes changed. Request them again. */
 export interface SessionChanged {
   readonly sessionId: string;
   readonly time: string;
@@ -1022,6 +1075,7 @@ export interface SessionChanged {
 /** What to export. */
 export interface SessionExportParams {
   readonly sessionId: string;
+  /** `markdown` is for reading; `json` has all data. */
   readonly format?: ExportFormat;
 }
 
@@ -1030,75 +1084,87 @@ export interface SessionExportResult {
   readonly text: string;
 }
 
-/** A session as lists show it. */
+/** A session as shown in lists. */
 export interface SessionInfo {
-  /** A child's is its agent id. */
+  /** For a sub-agent, its agent id. */
   readonly sessionId: string;
+  /** For a sub-agent, the session it belongs to. */
   readonly parentSessionId?: string;
   readonly title: string;
-  /** URI of its folder. */
+  /** URI of the session's folder. */
   readonly cwd: string;
   readonly createdAt: string;
+  /** When the session last changed. */
   readonly updatedAt: string;
+  /** Archived sessions are listed only on request. */
   readonly archived: boolean;
   readonly model: string;
-  /** Absent while nobody has set one: that of the settings holds. The answer to `deputy/session/load` always has the one in force, save of a session that is live in another server process. */
+  /** Absent until it is set for this session; until then the mode from the settings applies. The result of `deputy/session/load` always has the mode in force, except for a session that is live in another server process. */
   readonly permissionMode?: PermissionMode;
+  /** Number of agents, including ended ones. */
   readonly agentCount: number;
 }
 
-/** Which sessions. */
+/** Which sessions to list. */
 export interface SessionListParams {
-  /** URI of a folder; sessions of all folders when absent. */
+  /** URI of a folder. When absent, sessions of all folders. */
   readonly cwd?: string;
+  /** Include sub-agents. */
   readonly includeChildren?: boolean;
+  /** Include archived sessions. */
   readonly includeArchived?: boolean;
-  /** `nextCursor` of the part before. */
+  /** `nextCursor` of the previous page. */
   readonly cursor?: string;
+  /** Maximum number of sessions in this page. */
   readonly limit?: number;
 }
 
-/** A part of the list. */
+/** A page of the list. */
 export interface SessionListResult {
   /** Newest first. */
   readonly sessions: readonly SessionInfo[];
-  /** Absent at the end of the list. */
+  /** Absent on the last page. */
   readonly nextCursor?: string;
 }
 
-/** Everything that is needed to draw a session. Events with a greater `seq` follow the answer. */
+/** Everything needed to draw a session. Events with a greater `seq` follow the result. */
 export interface SessionLoadResult {
   readonly session: SessionInfo;
   readonly agents: readonly AgentNode[];
-  /** The primary's. */
+  /** Transcript of the primary agent. */
   readonly transcript: readonly (MessageEntry | ToolCallEntry | AgentEntry)[];
-  /** The open questions; they also come as requests. */
+  /** Open permission requests. They are also sent as requests. */
   readonly permissions: readonly PermissionRequest[];
-  /** Of the agents that have one. */
+  /** Plans of the agents that have one. */
   readonly plans: readonly AgentPlan[];
-  /** The prompts that wait, in order. */
+  /** Queued prompts, in the order in which they will run. */
   readonly promptQueue: readonly PromptQueueEntry[];
-  /** How the last turn ended; absent while one runs, and before the first. */
+  /** How the last turn ended. Absent while a turn runs, and before the first turn. */
   readonly lastTurn?: TurnOutcome;
-  /** Whether the session is live in another server process: no events follow, and what would change it is an error. */
+  /** True when the session is live in another server process. No events follow, and methods that would change the session return an error. */
   readonly snapshot?: boolean;
+  /** The session's last published `seq`. */
   readonly lastSeq: number;
 }
 
 /** How the session starts. */
 export interface SessionNewParams {
-  /** URI of its folder; the first workspace folder when absent. One outside of the workspace folders is a workspace of its own: the client is the user's, so its word is enough. */
+  /** URI of the session's folder. Default: the first workspace folder. A folder outside the workspace folders becomes a workspace of its own without further checks, because the client acts for the user. */
   readonly cwd?: string;
+  /** Default: a title made from the first prompt. */
   readonly title?: string;
+  /** Default: the model from the settings. */
   readonly model?: string;
+  /** Default: the permission mode from the settings. */
   readonly permissionMode?: PermissionMode;
-  /** Name of the definition of its own agent; `primary` when absent. */
+  /** Name of the agent definition for the primary agent. Default: `primary`. */
   readonly agent?: string;
 }
 
 /** The session and its primary agent. */
 export interface SessionNewResult {
   readonly sessionId: string;
+  /** Id of the primary agent. */
   readonly agentId: string;
 }
 
@@ -1110,10 +1176,11 @@ export interface SessionParams {
 /** A prompt. */
 export interface SessionPromptParams {
   readonly sessionId: string;
+  /** 1 to 1,000 blocks. */
   readonly prompt: readonly (TextBlock | ResourceLink | ImageBlock)[];
-  /** Wait when a turn runs. */
+  /** Queue the prompt if a turn is running. */
   readonly queue?: boolean;
-  /** Carries the primary's progress. */
+  /** Shows the progress of the primary agent. */
   readonly workDoneToken?: number | string;
 }
 
@@ -1142,7 +1209,7 @@ export interface SessionSetPermissionModeParams {
   readonly permissionMode: PermissionMode;
 }
 
-/** How many agents there are; all but `primary` count children. */
+/** How many agents the session has. All fields except `primary` count sub-agents. */
 export interface SessionStatus {
   readonly sessionId: string;
   readonly time: string;
@@ -1151,47 +1218,48 @@ export interface SessionStatus {
   readonly primary: number;
   readonly pending: number;
   readonly running: number;
-  /** A part of `running`. */
+  /** Included in `running`. */
   readonly awaitingPermission: number;
   readonly finished: number;
 }
 
-/** A prompt that waits. */
+/** A queued prompt. */
 export interface SessionUnqueueParams {
   readonly sessionId: string;
+  /** Id from the event `prompt_queue`. */
   readonly promptId: string;
 }
 
-/** Whether it was taken back. */
+/** Whether the prompt was removed from the queue. */
 export interface SessionUnqueueResult {
-  /** False for an id that does not wait. */
+  /** False when no queued prompt has this id. */
   readonly removed: boolean;
 }
 
-/** What becomes of sessions that are stored. */
+/** How long stored sessions are kept. */
 export interface SessionsSettings {
-  /** Days after which a session that was not used is deleted, with all that belongs to it; never when absent. It is looked for when Deputy starts, and once a day. */
+  /** Delete sessions that have not been used for this many days, with all their data. Deputy checks at startup and once a day. When absent, sessions are kept until you delete them. */
   readonly keepDays?: number;
 }
 
 /** All settings. */
 export interface Settings {
-  /** Name of the model of the primary; `offline` is built in and needs no key. When absent: `DEPUTY_MODEL`, else a model of the Messages API when a key is configured, else `offline`. */
+  /** Model of the primary agent. `offline` is built in and needs no key. When absent: `DEPUTY_MODEL` if set; otherwise a model of the Messages API if a key is configured; otherwise `offline`. */
   readonly model?: string;
-  /** Tokens of one answer of a model. */
+  /** Maximum number of tokens in one model response. */
   readonly maxTokens?: number;
-  /** Name of a cheaper model for definitions that ask for one; that of the primary when absent. */
+  /** A cheaper model for agent definitions that request one. When absent, the model of the primary agent. */
   readonly smallModel?: string;
-  /** Address of the Messages API, or of a local server that speaks it; `ANTHROPIC_BASE_URL` when absent. */
+  /** Address of the Messages API, or of a local server that implements it. When absent, `ANTHROPIC_BASE_URL`. */
   readonly baseUrl?: string;
   readonly api?: ApiSettings;
-  /** How much is allowed without asking in a new session. */
+  /** What agents of a new session may do without approval. */
   readonly permissionMode?: PermissionMode;
-  /** Whether the user trusts the workspace. In one that is not trusted nothing of the workspace configures an agent, and the permission mode is `plan`. Permission rules of the workspace that allow something count only where this is set to true by name. */
+  /** Whether the user trusts the workspace. In an untrusted workspace, no file in it configures agents, and the permission mode is `plan`. Workspace rules that allow something apply only if this is explicitly set to true. */
   readonly trusted?: boolean;
-  /** Further folders whose files agents of new sessions may read; in a workspace that is not trusted there are none. */
+  /** Additional folders whose files agents of new sessions may read. Ignored in an untrusted workspace. */
   readonly roots?: readonly RootSetting[];
-  /** The token that the server printed or was given; needed in `initializationOptions` over TCP. */
+  /** The server's token: printed by the server, or given to it. Required in `initializationOptions` over TCP. */
   readonly token?: string;
   readonly agents?: AgentSettings;
   readonly budgets?: BudgetsSettings;
@@ -1200,19 +1268,19 @@ export interface Settings {
   readonly permissions?: PermissionSettings;
   readonly shell?: ShellSettings;
   readonly sessions?: SessionsSettings;
-  /** Commands that run before and after tools and at the end of a turn, beside those of `~/.deputy/settings.json` and of `.deputy/settings.json` in a workspace that is trusted by name. */
+  /** Commands that run before and after tool calls and at the end of a turn, in addition to those in `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`. */
   readonly hooks?: readonly HookSetting[];
-  /** MCP servers by name, each with what `.mcp.json` says of one: `command`, `args` and `env`, or `url` and `headers`. They go before those of `~/.deputy/settings.json` and of the workspace; each is asked about before it is started. */
+  /** MCP servers by name, in the format of `.mcp.json`: `command`, `args` and `env`, or `url` and `headers`. They take precedence over those in `~/.deputy/settings.json` and in the workspace. Each needs approval before it starts. */
   readonly mcpServers?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-/** How commands are run: by bash, without a terminal, in an environment that holds no secrets. */
+/** How shell commands run: in bash, without a terminal, and without the secrets of your environment. */
 export interface ShellSettings {
-  /** Names of environment variables that commands get beside the usual ones (`PATH`, `HOME`, `LANG` and the like); `*` stands for any text, as in `CI_*`. */
+  /** Names of environment variables that commands get in addition to the usual ones (`PATH`, `HOME`, `LANG` and similar). `*` matches any text, as in `CI_*`. */
   readonly env?: readonly string[];
-  /** Seconds after which a command is ended that names no limit of its own. */
+  /** Timeout in seconds for commands that do not set their own. */
   readonly timeout?: number;
-  /** Whether commands run in a sandbox: no network, and no writing outside the workspace. Needs Linux and bubblewrap (`bwrap`); without it commands are refused. */
+  /** Run commands in a sandbox, without network access and without write access outside the workspace. Needs Linux and bubblewrap (`bwrap`); without it, commands are rejected. */
   readonly sandbox?: boolean;
 }
 
@@ -1223,19 +1291,19 @@ export interface SkillInfo {
   readonly uri: string;
 }
 
-/** A place that a language server has named; in any file, of the workspace or not. */
+/** A location that a language server returned. It may be outside the workspace. */
 export interface Spot {
   readonly uri: string;
   readonly range: Range;
 }
 
-/** A place in a file. The file need not be open. */
+/** A position in a file. The file does not have to be open. */
 export interface SpotParams {
   readonly uri: string;
   readonly position: Position;
 }
 
-/** The places, in the order of the language servers. */
+/** Locations, in the order in which the language servers returned them. */
 export interface SpotsResult {
   readonly items: readonly Spot[];
 }
@@ -1243,41 +1311,41 @@ export interface SpotsResult {
 /** Why a turn ended. */
 export type StopReason = "end_turn" | "max_tokens" | "max_turn_requests" | "refusal" | "cancelled";
 
-/** A symbol and where it is defined. */
+/** A symbol and its definition. */
 export interface Symbol {
   readonly uri: string;
   readonly range: Range;
   readonly name: string;
   /** LSP's `SymbolKind`. */
   readonly kind?: number;
-  /** The name of the symbol around it. */
+  /** Name of the enclosing symbol. */
   readonly container?: string;
 }
 
-/** Which symbols: those of a file, or those of the workspace that match a query. One of both is given. */
+/** Which symbols to return: those of a file (`uri`), or those of the workspace that match a query (`query`). Exactly one is given. */
 export interface SymbolsParams {
   readonly uri?: string;
   readonly query?: string;
 }
 
-/** The symbols; those of a file in its order, inner ones behind the one around them. */
+/** Symbols. Those of a file are in document order, each followed by the symbols inside it. */
 export interface SymbolsResult {
   readonly items: readonly Symbol[];
 }
 
-/** Words, as text or Markdown. */
+/** Plain text or Markdown. */
 export interface TextBlock {
   readonly type: "text";
   readonly text: string;
 }
 
-/** Anything else, in words. */
+/** Anything else, described as text. */
 export interface TextPreview {
   readonly type: "text";
   readonly text: string;
 }
 
-/** More of what a model thinks, for show; never part of a message. */
+/** More of a model's reasoning, for display only. It never becomes part of a message. */
 export interface ThoughtDelta {
   readonly sessionId: string;
   readonly agentId: string;
@@ -1291,25 +1359,27 @@ export interface ThoughtDelta {
 
 /** A tool call in its latest state. */
 export interface ToolCallEntry {
-  /** That of the event that opened it. */
+  /** `seq` of the event that created the entry. */
   readonly seq: number;
   readonly agentId: string;
   readonly run: number;
   readonly time: string;
   readonly toolCallId: string;
+  /** Name of the tool. */
   readonly tool: string;
-  /** `tool(target)`; a child's has its label in front: `[research codebase] edit_file(src/lib.rs)`. */
+  /** `tool(target)`. For a sub-agent, its label comes first: `[research codebase] edit_file(src/lib.rs)`. */
   readonly title: string;
   readonly kind: ToolKind;
   readonly status: ToolStatus;
   readonly input: Readonly<Record<string, unknown>>;
+  /** Files that the call is about. */
   readonly locations: readonly Location[];
-  /** Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.` */
+  /** Which rule allowed or denied the call, if one did. */
   readonly reason?: string;
   readonly type: "tool_call";
-  /** What people see of the result, bounded. */
+  /** The part of the result to show to the user. Limited in length. */
   readonly content?: string;
-  /** Whether `content` is a part of the output, and `deputy/agent/output` gives more of it. */
+  /** Whether `content` is only a part of the output. `deputy/agent/output` returns more of it. */
   readonly truncated?: boolean;
 }
 
@@ -1322,19 +1392,21 @@ export interface ToolCallStarted {
   readonly seq: number;
   readonly agentSeq: number;
   readonly toolCallId: string;
+  /** Name of the tool. */
   readonly tool: string;
-  /** `tool(target)`; a child's has its label in front: `[research codebase] edit_file(src/lib.rs)`. */
+  /** `tool(target)`. For a sub-agent, its label comes first: `[research codebase] edit_file(src/lib.rs)`. */
   readonly title: string;
   readonly kind: ToolKind;
   readonly status: ToolStatus;
   readonly input: Readonly<Record<string, unknown>>;
+  /** Files that the call is about. */
   readonly locations: readonly Location[];
-  /** Which rule has decided about it and how, where one has: `The rule shell(git status *) allows it.` */
+  /** Which rule allowed or denied the call, if one did. */
   readonly reason?: string;
   readonly type: "tool_call";
 }
 
-/** A tool call moved on. */
+/** The state of a tool call changed. */
 export interface ToolCallUpdate {
   readonly sessionId: string;
   readonly agentId: string;
@@ -1345,18 +1417,18 @@ export interface ToolCallUpdate {
   readonly type: "tool_call_update";
   readonly toolCallId: string;
   readonly status: ToolStatus;
-  /** What people see of the result, bounded. */
+  /** The part of the result to show to the user. Limited in length. */
   readonly content?: string;
-  /** Replace those of the call. */
+  /** Replaces the locations of the tool call. */
   readonly locations?: readonly Location[];
-  /** Whether `content` is a part of the output, and `deputy/agent/output` gives more of it. */
+  /** Whether `content` is only a part of the output. `deputy/agent/output` returns more of it. */
   readonly truncated?: boolean;
 }
 
-/** What a tool does to the world. */
+/** What kind of action a tool performs. */
 export type ToolKind = "read" | "search" | "edit" | "execute" | "fetch" | "think" | "other";
 
-/** More of what a tool call puts out while it runs, such as a command; of a flood only the latest part. The last `tool_call_update` has the output. */
+/** More output of a running tool call, such as a shell command. When there is too much output, only the latest part is sent. The last `tool_call_update` has the output. */
 export interface ToolOutputDelta {
   readonly sessionId: string;
   readonly agentId: string;
@@ -1371,11 +1443,12 @@ export interface ToolOutputDelta {
 /** State of a tool call. */
 export type ToolStatus = "pending" | "in_progress" | "completed" | "failed" | "cancelled";
 
-/** Why a turn ended: a stop reason as in the prompt's answer, or `error` where the prompt is answered by one. */
+/** Why a turn ended: a stop reason as in the prompt's result, or `error` if the prompt returned an error. */
 export type TurnEnd = "end_turn" | "max_tokens" | "max_turn_requests" | "refusal" | "cancelled" | "error";
 
-/** Why a turn failed, fit for the user. */
+/** Why a turn failed, for the user. */
 export interface TurnError {
+  /** Such as `rate_limited`, `authentication` or `connection`. */
   readonly kind: string;
   readonly message: string;
   /** Whether the same prompt may succeed later. */
@@ -1384,7 +1457,7 @@ export interface TurnError {
   readonly action: string;
 }
 
-/** The primary has ended its turn. */
+/** The primary agent has finished its turn. */
 export interface TurnFinished {
   readonly sessionId: string;
   readonly agentId: string;
@@ -1394,33 +1467,35 @@ export interface TurnFinished {
   readonly agentSeq: number;
   readonly turnId: string;
   readonly stopReason: TurnEnd;
+  /** Set when `stopReason` is `error`. */
   readonly error?: TurnError;
-  /** Whether it was the server's end that cancelled it: then a prompt can continue it. */
+  /** True when the turn was cancelled because the server stopped. A prompt can continue it. */
   readonly interrupted?: boolean;
-  /** With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it. */
+  /** With `max_turn_requests`: which limit was reached, and the setting that changes it. */
   readonly detail?: string;
-  /** With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`. */
+  /** With `max_turn_requests`: the name of that setting without the prefix `deputy.`, such as `budgets.tree.tokens`. */
   readonly setting?: string;
   readonly type: "turn_finished";
 }
 
-/** What began a turn: a prompt, the end of a background agent, or a command. */
+/** What started a turn: a prompt, the end of a background task, or a command. */
 export type TurnOrigin = "user" | "task_end" | "command";
 
 /** How a turn ended. */
 export interface TurnOutcome {
   readonly turnId: string;
   readonly stopReason: TurnEnd;
+  /** Set when `stopReason` is `error`. */
   readonly error?: TurnError;
-  /** Whether it was the server's end that cancelled it: then a prompt can continue it. */
+  /** True when the turn was cancelled because the server stopped. A prompt can continue it. */
   readonly interrupted?: boolean;
-  /** With `max_turn_requests`: the limit that was reached, in words, with the setting that sets it. */
+  /** With `max_turn_requests`: which limit was reached, and the setting that changes it. */
   readonly detail?: string;
-  /** With `max_turn_requests`: the name of that setting below `deputy.`, such as `budgets.tree.tokens`. */
+  /** With `max_turn_requests`: the name of that setting without the prefix `deputy.`, such as `budgets.tree.tokens`. */
   readonly setting?: string;
 }
 
-/** The primary begins a turn. */
+/** The primary agent starts a turn. */
 export interface TurnStarted {
   readonly sessionId: string;
   readonly agentId: string;
@@ -1435,15 +1510,16 @@ export interface TurnStarted {
 
 /** Tokens used so far. */
 export interface Usage {
+  /** Input tokens that were neither read from nor written to the provider's cache. */
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cacheReadTokens: number;
   readonly cacheWriteTokens: number;
-  /** US dollars, where a price is known. */
+  /** US dollars. Absent when the price of the model is unknown. */
   readonly cost?: number;
 }
 
-/** What an agent has used in total. */
+/** The total usage of an agent. */
 export interface UsageChanged {
   readonly sessionId: string;
   readonly agentId: string;
@@ -1455,120 +1531,120 @@ export interface UsageChanged {
   readonly usage: Usage;
 }
 
-/** What agents read beyond the workspace. */
+/** What agents may read on the web. */
 export interface WebSettings {
-  /** Whether agents are offered to read the web; each new site is asked about. */
+  /** Give agents tools that read the web. Every new site needs approval. */
   readonly enabled?: boolean;
-  /** Whether that includes this machine and private networks. */
+  /** Also allow this machine and private networks. */
   readonly allowPrivate?: boolean;
-  /** Whether agents may search the web by the web search of their model's provider, which may cost extra; when absent, where it is known to have one. It is asked about, too. */
+  /** Let agents search the web with the search of their model's provider, which may cost extra. Searches need approval. When absent, search is on if the provider is known to offer it. */
   readonly search?: boolean;
 }
 
-/** Requests of the client. */
+/** Requests sent by the client. */
 export interface ClientRequests {
   /** Opens a session and subscribes the client to it. */
   "deputy/session/new": { params: SessionNewParams; result: SessionNewResult };
-  /** Starts a turn and answers when it has ended; subscribes the client to the session. */
+  /** Starts a turn and returns when it has ended. Subscribes the client to the session. */
   "deputy/session/prompt": { params: SessionPromptParams; result: SessionPromptResult };
-  /** Takes a waiting prompt back, which then answers `cancelled`. */
+  /** Removes a queued prompt, which then returns `cancelled`. */
   "deputy/session/unqueue": { params: SessionUnqueueParams; result: SessionUnqueueResult };
-  /** Stops the turn, the waiting prompts and all agents below, background agents included. */
+  /** Stops the turn, all queued prompts, and all sub-agents, including background tasks. */
   "deputy/session/cancel": { params: SessionParams; result: CancelledResult };
-  /** Lists sessions, those of other servers on the same store included, newest first. */
+  /** Lists sessions, newest first, including those of other servers that use the same store. */
   "deputy/session/list": { params: SessionListParams; result: SessionListResult };
-  /** Gives all that is needed to draw a session, and subscribes the client to it. */
+  /** Returns everything needed to draw a session, and subscribes the client to it. */
   "deputy/session/load": { params: SessionParams; result: SessionLoadResult };
-  /** Ends the client's subscription; the session goes on. */
+  /** Ends the client's subscription. The session continues. */
   "deputy/session/unload": { params: SessionParams; result: Empty };
-  /** Changes a session's title. */
+  /** Changes the title of a session. */
   "deputy/session/rename": { params: SessionRenameParams; result: Empty };
-  /** Puts a session into the archive, or takes it out; lists leave archived ones out unless asked. */
+  /** Moves a session into or out of the archive. Lists omit archived sessions by default. */
   "deputy/session/archive": { params: SessionArchiveParams; result: Empty };
-  /** Cancels a session, then deletes it with its agents. */
+  /** Cancels a session, then deletes it and its agents. */
   "deputy/session/delete": { params: SessionParams; result: Empty };
-  /** Gives a whole session as text. */
+  /** Returns a complete session as text. */
   "deputy/session/export": { params: SessionExportParams; result: SessionExportResult };
-  /** Changes the permission mode; open questions are decided anew. */
+  /** Changes the permission mode and applies it to open permission requests. */
   "deputy/session/setPermissionMode": { params: SessionSetPermissionModeParams; result: Empty };
-  /** Changes the model of the next model requests. */
+  /** Changes the model for all following model requests. */
   "deputy/session/setModel": { params: SessionSetModelParams; result: Empty };
-  /** Lists all agents of a session, ended ones included. */
+  /** Lists all agents of a session, including ended ones. */
   "deputy/agent/list": { params: SessionParams; result: AgentListResult };
-  /** Gives the transcript of an agent, or a part of it. */
+  /** Returns the transcript of an agent, or a part of it. */
   "deputy/agent/transcript": { params: AgentTranscriptParams; result: AgentTranscriptResult };
-  /** Gives the output of a tool call, also the part that the transcript leaves out. */
+  /** Returns the output of a tool call, including parts that the transcript omits. */
   "deputy/agent/output": { params: AgentOutputParams; result: AgentOutputResult };
-  /** Stops an agent and everything below it, and answers when that has stopped. */
+  /** Stops an agent and everything below it, and returns when all of that has stopped. */
   "deputy/agent/cancel": { params: AgentParams; result: CancelledResult };
-  /** Says something to a running agent, which reads it before it goes on or ends; to an idle or ended one it is error -32003. What could not be read any more (cancelled, out of time) is shown as unread. */
+  /** Sends a message to a running agent, which reads it before it continues or ends. Returns error -32003 if the agent is idle or has ended. A message that the agent could no longer read, because it was cancelled or timed out, is shown as unread. */
   "deputy/agent/message": { params: AgentMessageParams; result: AgentMessageResult };
-  /** Takes the edits of an agent back, and leaves alone what was changed since; while it works it is error -32003. */
+  /** Reverts the edits of an agent, except where the text has changed since. Returns error -32003 while the agent works. */
   "deputy/agent/revert": { params: AgentRevertParams; result: AgentRevertResult };
-  /** Lists the open questions. */
+  /** Lists the open permission requests. */
   "deputy/permission/list": { params: PermissionListParams; result: PermissionListResult };
-  /** Answers an open question; needs no subscription. */
+  /** Answers an open permission request. Needs no subscription. */
   "deputy/permission/answer": { params: PermissionAnswerParams; result: PermissionAnswerResult };
-  /** Answers several open questions at once, or none where the answer does not fit all of them. */
+  /** Gives several open permission requests the same answer. If the answer does not fit all of them, none is answered. */
   "deputy/permission/answerMany": { params: PermissionAnswerManyParams; result: PermissionAnswerManyResult };
   /** Lists the permission rules of a session. */
   "deputy/rule/list": { params: RuleListParams; result: RuleListResult };
-  /** Drops a permission rule of a session, and gives those that are left; one of the settings still holds in others. */
+  /** Removes a permission rule from a session and returns the remaining rules. A rule from the settings stays in force in other sessions. */
   "deputy/rule/remove": { params: RuleRemoveParams; result: RuleListResult };
   /** Lists the agent definitions. */
   "deputy/definition/list": { params: NoParams; result: DefinitionListResult };
-  /** Lists the instructions, skills and commands that hold in a session, and why. */
+  /** Lists the instructions, skills, commands and MCP servers of a session, and why each applies. */
   "deputy/context/list": { params: SessionParams; result: ContextListResult };
-  /** Says how a prompt can go on: commands after `/`, files and folders after `@`. */
+  /** Completes a prompt: commands after `/`, files and folders after `@`. */
   "deputy/context/complete": { params: CompleteParams; result: CompleteResult };
-  /** Lists the commands that agents run in the background. */
+  /** Lists the background processes of a session. */
   "deputy/process/list": { params: SessionParams; result: ProcessListResult };
-  /** Stops a background command with all its children. */
+  /** Stops a background process and all its child processes. */
   "deputy/process/stop": { params: ProcessStopParams; result: ProcessStopResult };
-  /** Gives counters and percentiles of the server. */
+  /** Returns counters and percentiles of the server. */
   "deputy/metrics": { params: NoParams; result: MetricsResult };
 }
 
-/** Requests of the server. */
+/** Requests sent by the server. */
 export interface ServerRequests {
-  /** Asks the user whether an agent may do something. */
+  /** Asks the user to approve or deny a tool call. */
   "deputy/permission/request": { params: PermissionRequest; result: PermissionResponse };
-  /** Asks for the diagnostics that the editor shows; sent to clients that declared `diagnostics`. */
+  /** Requests the diagnostics shown in the editor. Sent to clients that declared `diagnostics`. */
   "deputy/editor/diagnostics": { params: DiagnosticsParams; result: DiagnosticsResult };
-  /** Asks the editor's language servers where a symbol is defined; sent to clients that declared `navigation`. */
+  /** Requests the definition of a symbol from the editor's language servers. Sent to clients that declared `navigation`. */
   "deputy/editor/definition": { params: SpotParams; result: SpotsResult };
-  /** Asks where a symbol is used, its definition included; sent to clients that declared `navigation`. */
+  /** Requests all uses of a symbol, including its definition. Sent to clients that declared `navigation`. */
   "deputy/editor/references": { params: SpotParams; result: SpotsResult };
-  /** Asks what a symbol is: its type, its documentation; sent to clients that declared `navigation`. */
+  /** Requests the type and documentation of a symbol. Sent to clients that declared `navigation`. */
   "deputy/editor/hover": { params: SpotParams; result: HoverResult };
-  /** Asks for the symbols of a file or of the workspace; sent to clients that declared `navigation`. */
+  /** Requests the symbols of a file or of the workspace. Sent to clients that declared `navigation`. */
   "deputy/editor/symbols": { params: SymbolsParams; result: SymbolsResult };
 }
 
-/** Notifications of the server. */
+/** Notifications sent by the server. */
 export interface ServerNotifications {
-  /** Tells what happened in a session. */
+  /** Notifies the client of an event in a session. */
   "deputy/event": { params: EventParams };
 }
 
 /** Commands of `workspace/executeCommand`. */
 export interface Commands {
-  /** Starts a turn and answers at once; the answer of the agent comes by events, else as a message. */
+  /** Starts a turn and returns immediately. The agent's answer arrives as events, or as a message if the client does not support them. */
   "deputy.prompt": { argument: PromptArgument; result: SessionNewResult };
-  /** Opens a session, as `deputy/session/new` does. */
+  /** Opens a session, like `deputy/session/new`. */
   "deputy.newSession": { argument: SessionNewParams; result: SessionNewResult };
-  /** Stops an agent, as `deputy/agent/cancel` does. */
+  /** Stops an agent, like `deputy/agent/cancel`. */
   "deputy.cancelAgent": { argument: AgentArgument; result: CancelledResult };
-  /** Stops a session, as `deputy/session/cancel` does. */
+  /** Stops a session, like `deputy/session/cancel`. */
   "deputy.cancelSession": { argument: SessionParams; result: CancelledResult };
-  /** Lists agents, as `deputy/agent/list` does. */
+  /** Lists agents, like `deputy/agent/list`. */
   "deputy.listAgents": { argument: ListAgentsArgument; result: AgentListResult };
-  /** Answers an open question by the id of an option. */
+  /** Answers an open permission request with the id of an option. */
   "deputy.answerPermission": { argument: AnswerPermissionArgument; result: PermissionAnswerResult };
-  /** Shows the transcript of an agent as a document that is kept up to date. */
+  /** Opens the transcript of an agent as a live-updating document. */
   "deputy.openTranscript": { argument: AgentArgument; result: OpenTranscriptResult };
-  /** Takes the edits of an agent back, as `deputy/agent/revert` does. */
+  /** Reverts the edits of an agent, like `deputy/agent/revert`. */
   "deputy.revertAgent": { argument: AgentArgument; result: AgentRevertResult };
-  /** Takes back the diagnostic of a finding of a review. */
+  /** Removes the diagnostic of a review finding. */
   "deputy.dismissFinding": { argument: FindingArgument; result: DismissFindingResult };
 }
