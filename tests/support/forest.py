@@ -150,7 +150,7 @@ class Forest:
         slots = self.core.runtime.slots
         assert (slots.running, slots.queued) == (0, 0)
         assert not slots._per_parent  # pyright: ignore[reportPrivateUsage]
-        assert not slots._lanes  # pyright: ignore[reportPrivateUsage]
+        assert not slots._writers  # pyright: ignore[reportPrivateUsage]
         assert not self._supervisor._children  # pyright: ignore[reportPrivateUsage]
         assert all(turn.outcome is not None for turn in self.turns)
         assert all(node.status.ended for node in self._nodes())

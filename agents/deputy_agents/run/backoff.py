@@ -1,29 +1,29 @@
-"""How long to wait before a model request is repeated, and how that is said."""
+"""The wait before a model request is retried, and the status text that announces it."""
 
 from collections.abc import Callable
 
 from deputy_agents.domain.errors import ModelErrorKind
 from deputy_agents.domain.settings import RetrySettings
 
-_WORDS = {
+_DESCRIPTIONS = {
     ModelErrorKind.SERVER: "service failed",
-    ModelErrorKind.CONNECTION: "service not reached",
+    ModelErrorKind.CONNECTION: "service unreachable",
     ModelErrorKind.TIMEOUT: "no answer in time",
     ModelErrorKind.CUT_STREAM: "answer cut off",
 }
-"""What went wrong, where the name of the kind does not say it."""
+"""Descriptions of the failures whose kind is not readable as it is."""
 
 
 def delay(settings: RetrySettings, attempt: int, retry_after: float | None, random: Callable[[], float]) -> float:
-    """Seconds before ``attempt`` (2 is the first repeat): what the server asked for, else exponential with full
-    jitter in its upper half. ``random`` gives numbers in [0, 1)."""
+    """Seconds to wait before ``attempt`` (2 is the first retry): the service's ``retry_after`` plus a small jitter, else
+    exponential back-off with jitter in the upper half. ``random`` returns numbers in [0, 1)."""
     if retry_after is not None:
         return retry_after + random() * settings.base
     ceiling = min(settings.cap, settings.base * 2.0 ** (attempt - 2))
     return ceiling * (0.5 + random() / 2)
 
 
-def announcement(kind: ModelErrorKind, seconds: float, attempt: int, attempts: int) -> str:
-    """``rate limited, retrying in 4 s (2/8)``."""
+def status_detail(kind: ModelErrorKind, seconds: float, attempt: int, attempts: int) -> str:
+    """For example ``rate limited, retrying in 4 s (2/8)``."""
     shown = f"{seconds:.0f}" if seconds >= 1 else f"{seconds:.1f}"
-    return f"{_WORDS.get(kind, kind.replace('_', ' '))}, retrying in {shown} s ({attempt}/{attempts})"
+    return f"{_DESCRIPTIONS.get(kind, kind.replace('_', ' '))}, retrying in {shown} s ({attempt}/{attempts})"

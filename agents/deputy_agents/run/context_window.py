@@ -1,11 +1,11 @@
-"""What of an agent's history its model is sent, as pure functions.
+"""What an agent's model receives of its history, as pure functions.
 
-The history itself only grows. When it gets too long for the model's window, its first part is replaced, in what is
-sent, by a text that keeps the task, the user's words, what was decided and the files that were touched. The cut never
-parts a tool call from its result.
+The history itself only grows. When it outgrows the context window of the model, compaction replaces its first part, in
+requests only, by a text with the task, the messages of the user, a summary and the files used. A cut never separates a
+tool call from its result.
 
-Reasoning is bound to all that stands before it: providers refuse a request that sends it back behind a prompt, tools or
-messages that have changed since. So it is left out of messages from before such a change.
+Thinking is bound to everything before it: providers reject a request that repeats it after the prompt, the tools or
+earlier messages have changed. So thinking from before such a change is left out.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,50 +17,52 @@ _BYTES_PER_TOKEN = 3.5
 _IMAGE_TOKENS = 1600
 _BLOCK_TOKENS = 10
 
-_TASK_LENGTH = 8_000
-_WORDS_LENGTH = 2_000
+_MAX_TASK = 8_000
+_MAX_USER_MESSAGE = 2_000
+_MAX_USER_MESSAGES = 20
 _MAX_FILES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """``summary`` stands for the messages before ``since``; reasoning before ``reasons_since`` is not sent.
-    ``tokens`` is the size of the last request with its answer, as the model counted, up to message ``counted``."""
+class ContextWindow:
+    """``summary`` replaces the messages before ``start``; thinking before ``thinking_start`` is left out. ``tokens`` is
+    the size of the last request with its reply, as the provider counted; it covers the messages before ``counted``."""
 
     summary: str = ""
-    since: int = 0
-    reasons_since: int = 0
+    start: int = 0
+    thinking_start: int = 0
     tokens: int = 0
     counted: int = 0
 
 
-def shown(history: Sequence[Message], memory: Memory) -> tuple[Message, ...]:
+def request_messages(history: Sequence[Message], window: ContextWindow) -> tuple[Message, ...]:
     """The messages of the next request."""
-    first = (Message("user", (Text(memory.summary),)),) if memory.summary else ()
-    old = map(_without_reasons, history[memory.since : memory.reasons_since])
-    return (*first, *old, *history[max(memory.since, memory.reasons_since) :])
+    summary = (Message("user", (Text(window.summary),)),) if window.summary else ()
+    old = map(_without_thinking, history[window.start : window.thinking_start])
+    return (*summary, *old, *history[max(window.start, window.thinking_start) :])
 
 
-def rebound(memory: Memory, length: int) -> Memory:
-    """What stands before the messages of a history of this length has changed."""
-    return replace(memory, reasons_since=length, tokens=0, counted=0)
+def without_earlier_thinking(window: ContextWindow, length: int) -> ContextWindow:
+    """The window after the prompt, the tools or the model have changed; the history has ``length`` messages."""
+    return replace(window, thinking_start=length, tokens=0, counted=0)
 
 
-def counted(memory: Memory, usage: Usage, length: int) -> Memory:
-    """A request was answered; with the answer, the history has ``length`` messages."""
+def with_usage(window: ContextWindow, usage: Usage, length: int) -> ContextWindow:
+    """The window after a reply, with which the history has ``length`` messages."""
     prompt = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    return replace(memory, tokens=prompt + usage.output_tokens, counted=length) if prompt else memory
+    return replace(window, tokens=prompt + usage.output_tokens, counted=length) if prompt else window
 
 
-def size(history: Sequence[Message], memory: Memory, fixed: Callable[[], int]) -> int:
-    """Tokens of the next request: what was counted and an estimate of the rest; ``fixed`` gives those of prompt
-    and tools."""
-    if memory.counted > memory.since:
-        return memory.tokens + estimate(history[memory.counted :])
-    return fixed() + estimate(shown(history, memory))
+def request_size(history: Sequence[Message], window: ContextWindow, frame_tokens: Callable[[], int]) -> int:
+    """Tokens of the next request: the provider's count, plus an estimate of what is new. ``frame_tokens`` returns those
+    of the prompt and the tools."""
+    if window.counted > window.start:
+        return window.tokens + estimate(history[window.counted :])
+    return frame_tokens() + estimate(request_messages(history, window))
 
 
 def estimate(messages: Sequence[Message]) -> int:
+    """Tokens of ``messages``."""
     return sum(_tokens(block) for message in messages for block in message.content)
 
 
@@ -68,59 +70,59 @@ def tokens_of(text: str) -> int:
     return int(len(text.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
 
 
-def cut(history: Sequence[Message], since: int, keep: int) -> int | None:
-    """Where the part to keep begins: the longest one of at most ``keep`` tokens, else the shortest there is; ``None``
-    when nothing can go."""
+def cut_index(history: Sequence[Message], start: int, keep: int) -> int | None:
+    """The index after ``start`` from which messages are kept: the lowest that keeps at most ``keep`` tokens, else the
+    highest possible. ``None`` when nothing can be cut."""
     found: int | None = None
     tokens = 0
-    for index in range(len(history) - 1, since, -1):
+    for index in range(len(history) - 1, start, -1):
         tokens += estimate(history[index : index + 1])
         if any(isinstance(block, ToolResult) for block in history[index].content):
-            continue  # its calls stand before it
+            continue  # its calls are in the message before
         if found is not None and tokens > keep:
             break
         found = index
     return found
 
 
-def compacted(history: Sequence[Message], at: int, told: str) -> Memory:
-    """Puts a text in place of the messages before ``at``: ``told`` is what the model says of them, and may be empty."""
+def compacted(history: Sequence[Message], at: int, summary: str) -> ContextWindow:
+    """The window in which a text replaces the messages before ``at``. ``summary`` is the model's, and may be empty."""
     parts = [
         _HEAD,
-        *_words(history[:at]),
-        *([f"## What was done and decided\n\n{told}"] if told else []),
+        *_user_messages(history[:at]),
+        *([f"## Work and decisions so far\n\n{summary}"] if summary else []),
         *_files(history[:at]),
     ]
-    return Memory("\n\n".join(parts), since=at, reasons_since=len(history))
+    return ContextWindow("\n\n".join(parts), start=at, thinking_start=len(history))
 
 
 SUMMARY_REQUEST = (
-    "This conversation is about to outgrow your context window. Write down, for yourself, what you need to go on "
+    "This conversation is about to exceed your context window. Write down, for yourself, what you need to continue "
     "without its earlier part: the goal, decisions and their reasons, what was changed and where, facts found with "
     "file and line, what failed, and what remains to be done. Be complete and brief. Call no tool; answer in text only."
 )
 
 _HEAD = (
-    "The earlier part of this conversation was taken out to make room. This is what is known of it; "
-    "the conversation goes on right behind it."
+    "The earlier part of this conversation was removed because the context window was nearly full. This is what is "
+    "known of it; the conversation continues right after it."
 )
 
 
-def _words(messages: Sequence[Message]) -> list[str]:
-    """The task in its own words, and what the user has said since."""
-    said = [text for message in messages if message.role == "user" and (text := message.text.strip())]
-    if not said:
+def _user_messages(messages: Sequence[Message]) -> list[str]:
+    """The task, and the latest of the user's later messages."""
+    texts = [text for message in messages if message.role == "user" and (text := message.text.strip())]
+    if not texts:
         return []
-    task, later = said[0], said[1:]
-    parts = [f"## The task, in the words in which it was given\n\n{_shortened(task, _TASK_LENGTH)}"]
+    task, later = texts[0], texts[1:]
+    parts = [f"## The task, as it was given\n\n{_shortened(task, _MAX_TASK)}"]
     if later:
-        words = "\n\n".join(f"> {_shortened(text, _WORDS_LENGTH)}" for text in later[-20:])
-        parts.append(f"## What was said since\n\n{words}")
+        quotes = "\n\n".join(f"> {_shortened(text, _MAX_USER_MESSAGE)}" for text in later[-_MAX_USER_MESSAGES:])
+        parts.append(f"## Later messages\n\n{quotes}")
     return parts
 
 
 def _files(messages: Sequence[Message]) -> list[str]:
-    """Files that were named in calls, the latest last."""
+    """The files named in calls, the latest last."""
     paths: dict[str, str] = {}
     for message in messages:
         for block in message.content:
@@ -130,14 +132,14 @@ def _files(messages: Sequence[Message]) -> list[str]:
     if not paths:
         return []
     lines = [f"- {path} ({tool})" for path, tool in list(paths.items())[-_MAX_FILES:]]
-    return ["## Files in work, with the last tool used on each\n\n" + "\n".join(lines)]
+    return ["## Files, with the last tool used on each\n\n" + "\n".join(lines)]
 
 
 def _shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[:length]} […]"
 
 
-def _without_reasons(message: Message) -> Message:
+def _without_thinking(message: Message) -> Message:
     content = tuple(block for block in message.content if not isinstance(block, Thinking))
     return message if len(content) == len(message.content) else replace(message, content=content)
 

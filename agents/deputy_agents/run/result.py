@@ -1,7 +1,8 @@
-"""How the outcomes of a door's children become its one tool result."""
+"""Builds tool results and notices from the outcomes of sub-agents."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from deputy_agents.definition.template import fill
 from deputy_agents.domain.event import CallStatus
@@ -9,12 +10,12 @@ from deputy_agents.domain.message import ToolResult
 from deputy_agents.domain.outcome import Cancelled, Completed, Ending, Failed, FailureReason, Outcome, cancel_sentence
 from deputy_agents.domain.result_style import Template
 from deputy_agents.run.state import Children, Done
-from deputy_agents.text import shortened, size_of
+from deputy_agents.text import bounded, clean, shortened, size_of
 
 
 def delegation_result(tool_use_id: str, children: Children, limit: int) -> Done:
-    """The result of a door all of whose children have ended, in the order in which they were asked for. ``limit``
-    bounds the texts of several children together, in bytes."""
+    """The result of a delegation call after its last child has ended, in the order of the tasks. ``limit`` bounds the
+    texts of several children together, in bytes."""
     by_id = {outcome.agent_id: outcome for outcome in children.completed}
     outcomes = [by_id[agent_id] for agent_id in children.order]
     if children.style == "aggregate":
@@ -26,7 +27,7 @@ def delegation_result(tool_use_id: str, children: Children, limit: int) -> Done:
 
 
 def bare(outcome: Outcome) -> tuple[str, CallStatus]:
-    """The answer and nothing else; of a failure its reason, then what was found until then."""
+    """The answer alone; for a failure its reason and error, then the partial result."""
     match outcome.ending:
         case Completed(result):
             return result, CallStatus.COMPLETED
@@ -43,7 +44,7 @@ CUT = "[cut: get_agent has all of it]"
 def aggregate(outcomes: Sequence[Outcome], limit: int) -> str:
     """``{"sub_agent_results": [{agent_id, task, outcome: {success: {result}} | {failure: {error, error_kind}}}]}``.
 
-    ``limit`` bounds the texts together, in bytes of UTF-8. When they are more, the longest are cut, to one length.
+    ``limit`` bounds all texts together, in bytes of UTF-8. Beyond it, the longest texts are cut to the same length.
     """
     texts = [text for outcome in outcomes for text in (outcome.task, _text(outcome))]
     length = fair_length([size_of(text) for text in texts], limit)
@@ -51,14 +52,14 @@ def aggregate(outcomes: Sequence[Outcome], limit: int) -> str:
 
 
 def fair_length(sizes: Sequence[int], limit: int) -> int:
-    """The greatest length to which all of ``sizes`` can be cut so that ``limit`` holds them; short ones leave what they
-    do not need to the long ones."""
-    room = limit
+    """The greatest length such that ``sizes``, each cut to it, add up to at most ``limit``. Smaller sizes leave their
+    unused share to the others."""
+    left = limit
     for done, size in enumerate(ordered := sorted(sizes)):
-        share = room // (len(ordered) - done)
+        share = left // (len(ordered) - done)
         if size > share:
             return share
-        room -= size
+        left -= size
     return max(sizes, default=0)
 
 
@@ -84,8 +85,8 @@ def _text(outcome: Outcome) -> str:
             return cancel_sentence(by)
 
 
-def told(ending: Ending) -> tuple[str, str | None, FailureReason | None]:
-    """Result, error and reason as the finishing event tells them."""
+def result_texts(ending: Ending) -> tuple[str, str | None, FailureReason | None]:
+    """Result, error and failure reason, as the event at the end of a run contains them."""
     match ending:
         case Completed(result):
             return result, None, None
@@ -95,9 +96,23 @@ def told(ending: Ending) -> tuple[str, str | None, FailureReason | None]:
             return partial, cancel_sentence(by), None
 
 
+def bounded_ending(ending: Ending, limit: int, how_to_read_on: str) -> tuple[Ending, bool]:
+    """Cleans the texts of ``ending`` and cuts each to ``limit`` bytes; also returns whether the result was cut."""
+    match ending:
+        case Completed(result):
+            text, cut = bounded(clean(result), limit, how_to_read_on)
+            return Completed(text), cut
+        case Failed(_, error, partial):
+            text, cut = bounded(clean(partial), limit, how_to_read_on)
+            return replace(ending, error=bounded(clean(error), limit, how_to_read_on)[0], partial=text), cut
+        case Cancelled(_, partial):
+            text, cut = bounded(clean(partial), limit, how_to_read_on)
+            return replace(ending, partial=text), cut
+
+
 def background_text(outcome: Outcome) -> str:
-    """How a parent is told of the end of a background child: ``{task_id, status, summary, error?}``."""
-    summary, error, reason = told(outcome.ending)
+    """The notice for the parent of a background child that ended: ``{task_id, status, summary, error?}``."""
+    summary, error, reason = result_texts(outcome.ending)
     fields = {"task_id": outcome.agent_id, "status": outcome.status.value, "summary": summary}
     if error is not None:
         fields["error"] = f"{reason.value}: {error}" if reason else error

@@ -1,9 +1,9 @@
-"""Who may run: slots as reservations, and the queue before them.
+"""Limits how many sub-agents run at the same time, with one queue for the others.
 
-One :class:`Slots` serves a process. A child asks once with :meth:`Slots.reserve` and gets a :class:`Slot`, which runs
-at once or waits in one queue, first in first out. While it only waits (for its own children, or for the user) it gives
-its place away and takes it back later, before any newcomer. Children that may write share one lane per parent, held
-from start to end: a writer that waits never holds back the readers behind it.
+A process has one :class:`Slots`. Each run of a child reserves a :class:`Slot` with :meth:`Slots.reserve`, which runs at
+once or waits in a first-in, first-out queue. A run that only waits (for its own children, or for the user) releases
+its slot and acquires it again later, before any queued run starts. Writers of one parent run one at a time, from start
+to end; a writer that waits for this never blocks readers behind it.
 """
 
 from collections import Counter
@@ -18,48 +18,48 @@ from deputy_agents.events.signal import Signal
 
 class _State(StrEnum):
     QUEUED = "queued"
-    HELD = "held"
-    GIVEN = "given away"
+    RUNNING = "running"
+    RELEASED = "released"
     RETURNING = "returning"
     CLOSED = "closed"
 
 
 class Slot:
-    """A reservation of one run of one child. Use it as a context manager: leaving it frees the place for ever."""
+    """The reservation of one run of one child. A context manager that closes the slot at the end of its block."""
 
     def __init__(
-        self, slots: "Slots", parent_id: str, writer: bool, started: Callable[[], None], shifted: Callable[[], None]
+        self, slots: "Slots", parent_id: str, writer: bool, on_start: Callable[[], None], on_shift: Callable[[], None]
     ) -> None:
         self.parent_id = parent_id
         self.writer = writer
-        self.started = started
-        self.shifted = shifted
+        self.on_start = on_start
+        self.on_shift = on_shift
         self._slots = slots
         self._state = _State.QUEUED
         self._changed = Signal()
 
     @property
     def queued(self) -> bool:
-        """True until the run may start for the first time."""
+        """Whether the run has not started yet."""
         return self._state is _State.QUEUED
 
     @property
     def closed(self) -> bool:
         return self._state is _State.CLOSED
 
-    async def hold(self) -> None:
-        """Waits until this slot may run, or is closed."""
-        while self._state not in (_State.HELD, _State.CLOSED):
-            if self._state is _State.GIVEN:
+    async def acquire(self) -> None:
+        """Waits until the run may start or continue, or the slot is closed."""
+        while self._state not in (_State.RUNNING, _State.CLOSED):
+            if self._state is _State.RELEASED:
                 self._state = _State.RETURNING
-                self._slots.wait_again(self)
+                self._slots.returned(self)
             else:
                 await self._changed.wait()
 
-    def give_away(self) -> None:
-        """Lets others run while this one only waits."""
-        if self._state in (_State.HELD, _State.RETURNING):
-            self._set(_State.GIVEN)
+    def release(self) -> None:
+        """Lets another run start while this one only waits."""
+        if self._state in (_State.RUNNING, _State.RETURNING):
+            self._leave(_State.RELEASED)
 
     def __enter__(self) -> Self:
         return self
@@ -68,17 +68,18 @@ class Slot:
         self.close()
 
     def close(self) -> None:
+        """Frees the slot for good."""
         if self._state is not _State.CLOSED:
-            self._set(_State.CLOSED)
-
-    def _set(self, state: _State) -> None:
-        before = self._state
-        self._enter(state)
-        self._slots.left(self, was_held=before is _State.HELD)
+            self._leave(_State.CLOSED)
 
     def start(self) -> None:
-        """For :class:`Slots` alone."""
-        self._enter(_State.HELD)
+        """Called only by :class:`Slots`."""
+        self._enter(_State.RUNNING)
+
+    def _leave(self, state: _State) -> None:
+        before = self._state
+        self._enter(state)
+        self._slots.left(self, was_running=before is _State.RUNNING)
 
     def _enter(self, state: _State) -> None:
         self._state = state
@@ -86,17 +87,18 @@ class Slot:
 
 
 class Slots:
-    """The places of one process: ``max_parallel`` in all, ``max_parallel_per_parent`` of one parent."""
+    """The slots of one process: ``max_parallel`` in total, ``max_parallel_per_parent`` for each parent."""
 
     def __init__(self, settings: AgentSettings) -> None:
         self._settings = settings
         self.running = 0
         self._per_parent: Counter[str] = Counter()
-        self._lanes: dict[str, Slot] = {}
-        # Both in order, and left from anywhere.
+        self._writers: dict[str, Slot] = {}
+        """The writer that has started, by parent."""
+        # Ordered sets: a slot may leave from anywhere.
         self._returning: dict[Slot, None] = {}
         self._queue: dict[Slot, None] = {}
-        self._shifted: Counter[Callable[[], None]] = Counter()
+        self._on_shift: Counter[Callable[[], None]] = Counter()
 
     @property
     def settings(self) -> AgentSettings:
@@ -104,57 +106,57 @@ class Slots:
 
     @settings.setter
     def settings(self, settings: AgentSettings) -> None:
-        """What runs goes on; a higher cap lets the next ones start."""
+        """Raised limits start queued runs; lowered limits never stop a run."""
         self._settings = settings
-        self._pump()
+        self._start_waiting()
 
     @property
     def queued(self) -> int:
         return len(self._queue)
 
-    def places(self) -> Mapping[Slot, int]:
-        """The slots that are queued, with their places counted from 1."""
-        return {slot: place for place, slot in enumerate(self._queue, 1)}
+    def positions(self) -> Mapping[Slot, int]:
+        """The queued slots, with their positions counted from 1."""
+        return {slot: position for position, slot in enumerate(self._queue, 1)}
 
     def reserve(
-        self, parent_id: str, *, writer: bool, started: Callable[[], None], shifted: Callable[[], None]
+        self, parent_id: str, *, writer: bool, on_start: Callable[[], None], on_shift: Callable[[], None]
     ) -> Slot:
-        """A slot that runs now, or is queued (``slot.queued``) behind all others. ``started`` is told when a queued one
-        starts to run; ``shifted``, which may be one for many slots, when places in the queue change.
+        """Returns a slot that runs now, or is queued (``slot.queued``) behind all others. ``on_start`` is called when a
+        queued slot starts to run, ``on_shift`` when positions in the queue change: once for all slots that share it.
 
         Raises:
-            Overloaded: it would have to wait, and the queue is full.
+            Overloaded: the slot would have to wait, and the queue is full.
         """
-        slot = Slot(self, parent_id, writer, started, shifted)
+        slot = Slot(self, parent_id, writer, on_start, on_shift)
         if self._may_start(slot):
             self._start(slot)
             return slot
         if len(self._queue) >= self.settings.queue:
             raise Overloaded(f"{self.running} sub-agents run and {len(self._queue)} wait; the queue is full")
         self._queue[slot] = None
-        self._shifted[shifted] += 1
+        self._on_shift[on_shift] += 1
         return slot
 
-    def wait_again(self, slot: Slot) -> None:
-        """For :class:`Slot` alone."""
+    def returned(self, slot: Slot) -> None:
+        """Called only by :class:`Slot`."""
         self._returning[slot] = None
-        self._pump()
+        self._start_waiting()
 
-    def left(self, slot: Slot, *, was_held: bool) -> None:
-        """For :class:`Slot` alone."""
+    def left(self, slot: Slot, *, was_running: bool) -> None:
+        """Called only by :class:`Slot`."""
         self._returning.pop(slot, None)
         self._unqueue(slot)
-        if was_held:
+        if was_running:
             self.running -= 1
             self._per_parent[slot.parent_id] -= 1
             self._per_parent += Counter()
-        had_lane = slot.closed and self._lanes.get(slot.parent_id) is slot
-        if had_lane:
-            del self._lanes[slot.parent_id]
-        if was_held or had_lane:
-            self._pump()
+        was_writer = slot.closed and self._writers.get(slot.parent_id) is slot
+        if was_writer:
+            del self._writers[slot.parent_id]
+        if was_running or was_writer:
+            self._start_waiting()
 
-    def _pump(self) -> None:
+    def _start_waiting(self) -> None:
         for slot in [*self._returning, *self._queue]:
             if self.running >= self.settings.max_parallel:
                 break
@@ -164,29 +166,29 @@ class Slots:
                 self._unqueue(slot)
                 self._start(slot)
                 if was_queued:
-                    slot.started()
+                    slot.on_start()
 
     def _unqueue(self, slot: Slot) -> None:
         if slot in self._queue:
             del self._queue[slot]
-            self._shifted[slot.shifted] -= 1
-            self._shifted += Counter()
-            for shifted in tuple(self._shifted):
-                shifted()
+            self._on_shift[slot.on_shift] -= 1
+            self._on_shift += Counter()
+            for on_shift in tuple(self._on_shift):
+                on_shift()
 
     def _may_start(self, slot: Slot) -> bool:
         return (
             self.running < self.settings.max_parallel
             and self._per_parent[slot.parent_id] < self.settings.max_parallel_per_parent
-            and (not self._needs_lane(slot) or self._lanes.get(slot.parent_id) in (None, slot))
+            and (not self._is_exclusive(slot) or self._writers.get(slot.parent_id) in (None, slot))
         )
 
-    def _needs_lane(self, slot: Slot) -> bool:
+    def _is_exclusive(self, slot: Slot) -> bool:
         return slot.writer and not self.settings.parallel_writers
 
     def _start(self, slot: Slot) -> None:
         self.running += 1
         self._per_parent[slot.parent_id] += 1
-        if self._needs_lane(slot):
-            self._lanes[slot.parent_id] = slot
+        if self._is_exclusive(slot):
+            self._writers[slot.parent_id] = slot
         slot.start()

@@ -1,4 +1,4 @@
-"""What has been shown of one model message, across repeats of its request."""
+"""The part of a model message that clients have seen, across retries of its request."""
 
 import re
 
@@ -11,45 +11,45 @@ _UNFINISHED = re.compile(r"(?:\r|\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)?)?\Z
 
 
 class Stream:
-    """The text of one message as it comes, cleaned for people. After a repeat the same message is told again from its
-    start, so nothing is shown until the new text passes what was shown before."""
+    """The cleaned text of one message while it is streamed. A retry streams the message from its start again, so
+    nothing is shown until the text is longer than what was shown before."""
 
     def __init__(self) -> None:
         self.message_id = new_id()
         self._pieces: list[str] = []
         self._length = 0
-        self._held = ""
-        self._shown = 0
+        self._pending = ""
+        self._shown_length = 0
         self._shown_text = ""
 
     def restart(self) -> None:
-        """The request is repeated."""
+        """Starts over for a retry of the request."""
         self._shown_text = self._longest()
         self._pieces = []
         self._length = 0
-        self._held = ""
+        self._pending = ""
 
     def add(self, piece: str) -> str:
-        """Takes the next piece; returns what of it is new to the user."""
-        piece = self._whole(piece)
+        """Adds the next piece, and returns the part of it that was not shown before."""
+        piece = self._complete_part(piece)
         self._pieces.append(piece)
         self._length += len(piece)
-        new = min(self._length - self._shown, len(piece))
+        new = min(self._length - self._shown_length, len(piece))
         if new <= 0:
             return ""
-        self._shown = self._length
+        self._shown_length = self._length
         return piece[-new:]
 
     def partial(self) -> Message | None:
-        """What was shown, as a message; ``None`` when nothing was."""
+        """The text shown so far as a message; ``None`` when there is none."""
         text = self._longest()
         return Message("assistant", (Text(text),), self.message_id) if text.strip() else None
 
-    def _whole(self, piece: str) -> str:
-        """``piece`` cleaned, with what was held back before it; its unfinished end is held back in turn."""
-        text = self._held + piece
+    def _complete_part(self, piece: str) -> str:
+        """Cleans the pending text and ``piece``, except for an unfinished end, which becomes the pending text."""
+        text = self._pending + piece
         end = unfinished.start() if (unfinished := _UNFINISHED.search(text)) else len(text)
-        self._held = text[end:]
+        self._pending = text[end:]
         return clean(text[:end])
 
     def _longest(self) -> str:

@@ -1,5 +1,5 @@
-"""The system prompt of an agent: its definition's text and where it works. It is the same for every request of a run,
-so that a provider's prompt cache holds."""
+"""The system prompt of an agent: the prompt of its definition, and the folders in which it works. It is the same for
+every request of a run, which keeps the provider's prompt cache valid."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,18 +10,24 @@ from deputy_agents.domain.settings import Root
 
 
 def system_prompt(
-    definition: Definition, cwd: Path, roots: Sequence[Path], further: Sequence[Root], access: Access, *, is_child: bool
+    definition: Definition,
+    cwd: Path,
+    roots: Sequence[Path],
+    additional: Sequence[Root],
+    access: Access,
+    *,
+    is_child: bool,
 ) -> str:
-    """Markdown."""
+    """Returns Markdown."""
     lines = [definition.prompt, "", "# Where you work", f"- Current folder: {cwd}"]
     lines += [f"- Workspace root: {root}" for root in roots]
-    lines += [f"- Further folder{'' if root.writable else ', to read only'}: {root.path}" for root in further]
+    lines += [f"- Additional folder{'' if root.writable else ' (read-only)'}: {root.path}" for root in additional]
     if is_child:
         lines.append(_ACCESS[access])
     return "\n".join(lines)
 
 
 _ACCESS = {
-    Access.READ_ONLY: "- You can search and read, and change nothing.",
-    Access.DEFAULT: "- You can search, read, and propose edits; the user decides about each.",
+    Access.READ_ONLY: "- You can search and read, but change nothing.",
+    Access.DEFAULT: "- You can search, read, and propose edits. The user approves or denies each edit.",
 }

@@ -1,10 +1,10 @@
-"""How long a failed request waits, and how that is said."""
+"""The wait before a retry, and its status text."""
 
 import pytest
 
 from deputy_agents.domain.errors import ModelErrorKind
 from deputy_agents.domain.settings import RetrySettings
-from deputy_agents.run.backoff import announcement, delay
+from deputy_agents.run.backoff import delay, status_detail
 
 SETTINGS = RetrySettings(base=0.5, cap=4)
 
@@ -15,11 +15,11 @@ def test_waits_double_up_to_the_cap_with_jitter_in_the_upper_half(attempt: int, 
     assert delay(SETTINGS, attempt, None, lambda: 0.999) == pytest.approx(ceiling, rel=0.01)
 
 
-def test_the_wait_that_the_server_asks_for_is_never_cut_short() -> None:
+def test_retry_after_is_never_shortened() -> None:
     assert delay(SETTINGS, 2, 30, lambda: 0.0) == 30
     assert 30 < delay(SETTINGS, 2, 30, lambda: 0.999) < 31
 
 
-def test_the_announcement_says_what_and_when_and_how_often() -> None:
-    assert announcement(ModelErrorKind.RATE_LIMITED, 4.2, 2, 8) == "rate limited, retrying in 4 s (2/8)"
-    assert announcement(ModelErrorKind.CUT_STREAM, 0.43, 3, 8) == "answer cut off, retrying in 0.4 s (3/8)"
+def test_the_status_names_the_failure_the_wait_and_the_attempt() -> None:
+    assert status_detail(ModelErrorKind.RATE_LIMITED, 4.2, 2, 8) == "rate limited, retrying in 4 s (2/8)"
+    assert status_detail(ModelErrorKind.CUT_STREAM, 0.43, 3, 8) == "answer cut off, retrying in 0.4 s (3/8)"

@@ -1,4 +1,4 @@
-"""Long conversations: what the model is sent when the history outgrows its window, and that the history stays whole."""
+"""Compaction: what the model receives when the history outgrows its context window, and that the history stays."""
 
 import logging
 from dataclasses import replace
@@ -17,7 +17,7 @@ from deputy_agents.model.error_mapping import model_error
 from deputy_agents.model.scripted import Scripted, call, say
 from deputy_agents.ports.model import ModelRequest
 from deputy_agents.run import context_window
-from deputy_agents.run.context_window import SUMMARY_REQUEST, Memory
+from deputy_agents.run.context_window import SUMMARY_REQUEST, ContextWindow
 from tests.support.core import Cast, Core, StillClock, core, delegate
 from tests.support.history_rules import broken_history_rules
 
@@ -52,14 +52,14 @@ def histories(draw: st.DrawFn) -> list[Message]:
 
 @pytest.mark.requirement("X19")
 @given(histories(), st.integers(0, 400), st.data())
-def test_whatever_is_cut_the_api_accepts_what_is_sent(history: list[Message], keep: int, data: st.DataObject) -> None:
-    made = Memory()
+def test_every_compacted_request_is_valid(history: list[Message], keep: int, data: st.DataObject) -> None:
+    window = ContextWindow()
     for _ in range(2):
-        at = context_window.cut(history, made.since, keep)
+        at = context_window.cut_index(history, window.start, keep)
         if at is None:
             break
-        made = context_window.compacted(history, at, data.draw(st.sampled_from(["", "We decided."])))
-        sent = context_window.shown(history, made)
+        window = context_window.compacted(history, at, data.draw(st.sampled_from(["", "We decided."])))
+        sent = context_window.request_messages(history, window)
         assert broken_history_rules(sent) == []
         assert "the task" in sent[0].text
         assert sent[-1] == history[-1] or not any(isinstance(block, Thinking) for block in sent[-1].content)
@@ -67,17 +67,17 @@ def test_whatever_is_cut_the_api_accepts_what_is_sent(history: list[Message], ke
 
 
 @given(histories(), st.integers(0, 14))
-def test_a_changed_frame_takes_reasoning_out_of_what_was_said_before_it_and_nothing_else(
-    history: list[Message], length: int
-) -> None:
-    sent = context_window.shown(history, context_window.rebound(Memory(), min(length, len(history))))
+def test_a_changed_frame_removes_earlier_thinking_and_nothing_else(history: list[Message], length: int) -> None:
+    sent = context_window.request_messages(
+        history, context_window.without_earlier_thinking(ContextWindow(), min(length, len(history)))
+    )
     assert broken_history_rules(sent) == []
     without = [replace(m, content=tuple(b for b in m.content if not isinstance(b, Thinking))) for m in history]
     assert list(sent[:length]) == without[:length]
     assert list(sent[length:]) == history[length:]
 
 
-def test_the_part_that_is_kept_is_as_long_as_it_may_be_and_never_parts_a_call_from_its_result() -> None:
+def test_the_kept_part_is_as_long_as_allowed_and_never_separates_a_call_from_its_result() -> None:
     history = [
         Message("user", (Text("a" * 350),)),
         Message("assistant", (ToolUse("t", "grep"),)),
@@ -85,15 +85,15 @@ def test_the_part_that_is_kept_is_as_long_as_it_may_be_and_never_parts_a_call_fr
         Message("assistant", (Text("c" * 350),)),
         Message("user", (Text("d" * 350),)),
     ]
-    assert context_window.cut(history, 0, 10_000) == 1
-    assert context_window.cut(history, 0, 250) == 3
-    assert context_window.cut(history, 0, 120) == 4
-    assert context_window.cut(history, 0, 0) == 4
-    assert context_window.cut(history, 4, 0) is None
-    assert context_window.cut(history[:1], 0, 0) is None
+    assert context_window.cut_index(history, 0, 10_000) == 1
+    assert context_window.cut_index(history, 0, 250) == 3
+    assert context_window.cut_index(history, 0, 120) == 4
+    assert context_window.cut_index(history, 0, 0) == 4
+    assert context_window.cut_index(history, 4, 0) is None
+    assert context_window.cut_index(history[:1], 0, 0) is None
 
 
-def test_what_replaces_the_first_part_holds_the_task_the_users_words_and_the_files() -> None:
+def test_the_replacement_contains_the_task_the_users_messages_and_the_files() -> None:
     history = [
         Message("user", (Text("Mend the retry loop."),)),
         Message("assistant", (ToolUse("a", "read_file", {"path": "src/a.py"}), ToolUse("b", "grep", {"pattern": "x"}))),
@@ -102,19 +102,19 @@ def test_what_replaces_the_first_part_holds_the_task_the_users_words_and_the_fil
         Message("user", (ToolResult("c", "Changed."),)),
         Message("assistant", (Text("Now the rest."),)),
     ]
-    told = context_window.compacted(history, 5, "We keep the cap at 8.").summary
+    summary = context_window.compacted(history, 5, "We keep the cap at 8.").summary
     for part in ("Mend the retry loop.", "Leave the tests alone.", "- src/a.py (edit_file)", "We keep the cap at 8."):
-        assert part in told
-    assert "text" not in told.replace("context", "")
+        assert part in summary
+    assert "text" not in summary.replace("context", "")
 
 
-def test_the_size_is_what_the_model_counted_and_an_estimate_of_what_came_since() -> None:
+def test_the_size_is_the_providers_count_plus_an_estimate_of_newer_messages() -> None:
     history = [Message("user", (Text("a" * 3500),)), Message("assistant", (Text("b" * 3500),))]
-    assert context_window.size(history, Memory(), lambda: 500) == 500 + 2 * 1010
-    made = context_window.counted(Memory(), Usage(4000, 100, 300, 200), 2)
-    assert context_window.size(history, made, lambda: 500) == 4600
-    assert context_window.size([*history, history[0]], made, lambda: 500) == 4600 + 1010
-    assert context_window.counted(made, Usage(), 3) == made
+    assert context_window.request_size(history, ContextWindow(), lambda: 500) == 500 + 2 * 1010
+    window = context_window.with_usage(ContextWindow(), Usage(4000, 100, 300, 200), 2)
+    assert context_window.request_size(history, window, lambda: 500) == 4600
+    assert context_window.request_size([*history, history[0]], window, lambda: 500) == 4600 + 1010
+    assert context_window.with_usage(window, Usage(), 3) == window
 
 
 # -- in a session --------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def is_summary(request: ModelRequest) -> bool:
 
 
 class Reader:
-    """Reads the same long file again and again, then answers; ``summary`` is what it says when asked to sum up."""
+    """Reads the same long file again and again, then answers. ``summary`` is its reply to the summary request."""
 
     def __init__(self, rounds: int, summary: Reply | Exception) -> None:
         self._left = rounds
@@ -155,7 +155,7 @@ def long_file(workspace: Path) -> Path:
 
 @pytest.mark.requirement("X19")
 @pytest.mark.asyncio
-async def test_a_long_session_sums_itself_up_goes_on_and_tells_the_user(long_file: Path) -> None:
+async def test_a_long_session_compacts_itself_continues_and_notifies_the_user(long_file: Path) -> None:
     script = Reader(9, say("We want all of the file; nothing is decided.", usage=Usage(1000, 100)))
     async with core(long_file, script, settings=SMALL) as c:
         assert (await c.turn("Read long.txt nine times.")).stop_reason == "end_turn"
@@ -168,9 +168,9 @@ async def test_a_long_session_sums_itself_up_goes_on_and_tells_the_user(long_fil
         assert "Read long.txt nine times." in after.messages[0].text
         assert "nothing is decided" in after.messages[0].text
         assert "- long.txt (read_file)" in after.messages[0].text
-        told = [body.text for body in c.bodies(MessageAdded) if "summed up for the model" in body.text]
-        assert len(told) == len(asked)
-        assert any("summing up" in (body.detail or "") for body in c.bodies(StatusChanged))
+        notices = [body.text for body in c.bodies(MessageAdded) if "The conversation was compacted" in body.text]
+        assert len(notices) == len(asked)
+        assert any("compacting" in (body.detail or "") for body in c.bodies(StatusChanged))
         cost = c.session.agents()[0].usage
         assert cost.input_tokens == 1000 * len(asked)
         whole = await c.store.history(c.session.id, c.session.primary_id)
@@ -180,7 +180,7 @@ async def test_a_long_session_sums_itself_up_goes_on_and_tells_the_user(long_fil
 
 @pytest.mark.requirement("X19")
 @pytest.mark.asyncio
-async def test_reasoning_from_before_the_cut_is_not_sent_and_that_from_after_it_is(long_file: Path) -> None:
+async def test_thinking_from_before_a_compaction_is_not_sent_and_later_thinking_is(long_file: Path) -> None:
     async with core(long_file, Reader(9, say("Summed up.")), settings=SMALL) as c:
         await c.turn()
         asked = summaries(c)
@@ -202,7 +202,7 @@ async def test_reasoning_from_before_the_cut_is_not_sent_and_that_from_after_it_
         call("read_file", path="long.txt"),
     ],
 )
-async def test_without_a_summary_of_the_models_what_is_known_is_kept(
+async def test_compaction_without_a_summary_of_the_model_keeps_the_task(
     long_file: Path, summary: Reply | Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
@@ -215,7 +215,7 @@ async def test_without_a_summary_of_the_models_what_is_known_is_kept(
 
 @pytest.mark.requirement("X19")
 @pytest.mark.asyncio
-async def test_a_summary_that_fails_for_now_is_tried_again_like_any_request(long_file: Path) -> None:
+async def test_a_summary_request_is_retried_like_any_request(long_file: Path) -> None:
     left = [model_error(ModelErrorKind.OVERLOADED), model_error(ModelErrorKind.CUT_STREAM)]
     reader = Reader(9, say("Summed up."))
 
@@ -232,7 +232,7 @@ async def test_a_summary_that_fails_for_now_is_tried_again_like_any_request(long
 
 @pytest.mark.requirement("X19")
 @pytest.mark.asyncio
-async def test_a_request_that_the_service_finds_too_long_is_cut_and_sent_again(workspace: Path) -> None:
+async def test_a_request_that_the_service_rejects_as_too_long_is_compacted_and_sent_again(workspace: Path) -> None:
     refused = [model_error(ModelErrorKind.CONTEXT_WINDOW)]
 
     def script(request: ModelRequest) -> Scripted:
@@ -250,7 +250,7 @@ async def test_a_request_that_the_service_finds_too_long_is_cut_and_sent_again(w
 
 
 @pytest.mark.asyncio
-async def test_a_conversation_that_cannot_be_cut_fails_as_the_service_said(workspace: Path) -> None:
+async def test_a_conversation_that_cannot_be_compacted_fails_with_the_error_of_the_service(workspace: Path) -> None:
     async with core(workspace, Cast([model_error(ModelErrorKind.CONTEXT_WINDOW)])) as c:
         outcome = await c.turn("A single prompt.")
         assert outcome.error is not None
@@ -260,7 +260,7 @@ async def test_a_conversation_that_cannot_be_cut_fails_as_the_service_said(works
 
 @pytest.mark.requirement("X19")
 @pytest.mark.asyncio
-async def test_a_child_sums_itself_up_too_and_its_parent_reads_only_its_answer(long_file: Path) -> None:
+async def test_a_child_is_compacted_too_and_its_parent_receives_only_its_answer(long_file: Path) -> None:
     reader = Reader(9, say("Summed up."))
     primary = iter([delegate("read"), say("ok")])
     async with core(long_file, lambda r: next(primary) if r.depth == 0 else reader(r), settings=SMALL) as c:
@@ -270,7 +270,7 @@ async def test_a_child_sums_itself_up_too_and_its_parent_reads_only_its_answer(l
 
 
 @pytest.mark.asyncio
-async def test_a_new_model_is_not_sent_the_reasoning_of_the_one_before(workspace: Path) -> None:
+async def test_a_new_model_is_not_sent_the_thinking_of_the_previous_one(workspace: Path) -> None:
     def thoughtful(text: str) -> Reply:
         content: tuple[Block, ...] = (Thinking("hm", "c2ln"), Text(text))
         return Reply(Message("assistant", content), StopReason.END_TURN)

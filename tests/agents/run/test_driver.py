@@ -144,8 +144,8 @@ def test_the_system_prompt_says_where_an_agent_works_and_what_it_may_touch(works
 
     assert prompt(Access.READ_ONLY).startswith(general.prompt)
     assert f"Workspace root: {workspace}" in prompt(Access.READ_ONLY)
-    assert f"Further folder, to read only: {workspace.parent}/library" in prompt(Access.READ_ONLY)
-    assert f"Further folder: {workspace.parent}/notes" in prompt(Access.READ_ONLY)
+    assert f"Additional folder (read-only): {workspace.parent}/library" in prompt(Access.READ_ONLY)
+    assert f"Additional folder: {workspace.parent}/notes" in prompt(Access.READ_ONLY)
     assert "change nothing" in prompt(Access.READ_ONLY)
     assert "propose edits" in prompt(Access.DEFAULT)
 

@@ -1,4 +1,4 @@
-"""The exact text that a door's children become."""
+"""The exact tool results that the outcomes of sub-agents become."""
 
 import json
 
@@ -13,16 +13,16 @@ from deputy_agents.domain.result_style import ResultStyle, Template
 from deputy_agents.run.result import CUT, aggregate, delegation_result, fair_length
 from deputy_agents.run.state import Children, Done
 
-ROOM = 1000
+LIMIT = 1000
 USER = Cancelled(CancelReason.USER, "so far")
 
 
 def bare(ending: Ending, style: ResultStyle = "bare") -> Done:
-    return delegation_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),), style), ROOM)
+    return delegation_result("call", Children(("a",), (), (Outcome("a", ending, "its task"),), style), LIMIT)
 
 
 @pytest.mark.requirement("C1")
-def test_a_bare_result_is_the_answer_and_nothing_else() -> None:
+def test_a_bare_result_is_the_answer_alone() -> None:
     assert bare(Completed("found\nit")) == Done(ToolResult("call", "found\nit"), CallStatus.COMPLETED)
 
 
@@ -32,43 +32,43 @@ def test_a_bare_failure_names_its_reason(reason: FailureReason) -> None:
     assert bare(Failed(reason, "it broke")) == Done(ToolResult("call", text, is_error=True), CallStatus.FAILED)
 
 
-def test_what_a_failed_child_had_found_follows_after_a_blank_line() -> None:
+def test_the_partial_result_of_a_failed_child_follows_after_a_blank_line() -> None:
     text = "Sub-agent failed (timed_out): too long\n\nso far"
     assert bare(Failed(FailureReason.TIMED_OUT, "too long", "so far")).result.content == text
 
 
 @pytest.mark.requirement("C5")
-def test_a_child_that_the_user_cancelled_answers_with_exactly_one_sentence() -> None:
+def test_the_result_of_a_child_that_the_user_cancelled_is_exactly_one_sentence() -> None:
     result = ToolResult("call", "Sub-agent cancelled by user.", is_error=True)
     assert bare(USER) == Done(result, CallStatus.CANCELLED)
 
 
 @pytest.mark.parametrize("by", [by for by in CancelReason if by is not CancelReason.USER])
-def test_a_child_that_stopped_with_its_parent_says_so(by: CancelReason) -> None:
+def test_the_result_of_a_child_cancelled_with_its_parent_names_the_parent(by: CancelReason) -> None:
     result = ToolResult("call", "Sub-agent cancelled: parent cancelled.", is_error=True)
     assert bare(Cancelled(by, "so far")) == Done(result, CallStatus.CANCELLED)
 
 
 @pytest.mark.requirement("B1")
-def test_a_template_holds_the_answer_where_it_says_so() -> None:
+def test_a_template_puts_the_answer_in_its_place() -> None:
     style = Template('{"by": "{agent_id}", "found": "{result}"}')
     text = '{"by": "a", "found": "all {result}s"}'
     assert bare(Completed("all {result}s"), style) == Done(ToolResult("call", text), CallStatus.COMPLETED)
 
 
 @pytest.mark.parametrize("ending", [USER, Failed(FailureReason.TIMED_OUT, "too long", "so far")])
-def test_a_template_does_not_dress_a_failure_up_as_an_answer(ending: Ending) -> None:
+def test_a_template_is_not_used_for_a_failure(ending: Ending) -> None:
     assert bare(ending, Template("Found: {result}")) == bare(ending)
 
 
-def test_an_aggregate_holds_every_child_in_the_order_of_the_tasks_with_a_typed_outcome() -> None:
+def test_an_aggregate_lists_every_child_in_the_order_of_the_tasks_with_a_typed_outcome() -> None:
     failed = Failed(FailureReason.SUB_AGENT_ERROR, "no such file", "so far")
     completed = (
         Outcome("c", USER, "third"),
         Outcome("a", Completed("gefunden ✓"), "first"),
         Outcome("b", failed, "second"),
     )
-    done = delegation_result("call", Children(("a", "b", "c"), (), completed, "aggregate"), ROOM)
+    done = delegation_result("call", Children(("a", "b", "c"), (), completed, "aggregate"), LIMIT)
     assert json.loads(done.result.content) == {
         "sub_agent_results": [
             {"agent_id": "a", "task": "first", "outcome": {"success": {"result": "gefunden ✓"}}},
@@ -87,12 +87,12 @@ def test_an_aggregate_holds_every_child_in_the_order_of_the_tasks_with_a_typed_o
     assert (done.result.tool_use_id, done.result.is_error, done.status) == ("call", False, CallStatus.COMPLETED)
 
 
-def test_an_aggregate_is_written_for_a_model_to_read() -> None:
+def test_an_aggregate_keeps_non_ascii_text_readable() -> None:
     text = '{"sub_agent_results": [{"agent_id": "a", "task": "süß", "outcome": {"success": {"result": "ja"}}}]}'
-    assert aggregate([Outcome("a", Completed("ja"), "süß")], ROOM) == text
+    assert aggregate([Outcome("a", Completed("ja"), "süß")], LIMIT) == text
 
 
-def test_an_aggregate_that_is_too_long_cuts_the_longest_texts_and_says_how_to_read_on() -> None:
+def test_an_aggregate_that_is_too_long_cuts_the_longest_texts_and_names_the_tool_to_read_on() -> None:
     outcomes = [
         Outcome("a", Completed("x" * 500), "its task"),
         Outcome("b", Failed(FailureReason.TIMED_OUT, "too long", "ß" * 200), "t" * 300),
@@ -107,10 +107,10 @@ def test_an_aggregate_that_is_too_long_cuts_the_longest_texts_and_says_how_to_re
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 200))
-def test_a_fair_length_fills_the_room_and_never_more(sizes: list[int], room: int) -> None:
+def test_a_fair_length_uses_the_limit_and_never_more(sizes: list[int], limit: int) -> None:
     def cut_to(length: int) -> int:
         return sum(min(size, length) for size in sizes)
 
-    length = fair_length(sizes, room)
-    assert cut_to(length) <= room or length == 0
-    assert cut_to(length) == sum(sizes) or cut_to(length + 1) > room
+    length = fair_length(sizes, limit)
+    assert cut_to(length) <= limit or length == 0
+    assert cut_to(length) == sum(sizes) or cut_to(length + 1) > limit

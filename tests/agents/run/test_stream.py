@@ -1,4 +1,4 @@
-"""What people see of one message while it comes, across repeats."""
+"""What clients see of one message while it is streamed, across retries."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def partial(stream: Stream) -> str:
     return message.text if isinstance(message, Message) else ""
 
 
-def test_a_repeat_shows_nothing_until_it_passes_what_was_shown() -> None:
+def test_a_retry_shows_nothing_until_it_is_longer_than_what_was_shown() -> None:
     stream = Stream()
     assert shown(stream, "Hello", ", wor") == "Hello, wor"
     stream.restart()
@@ -26,7 +26,7 @@ def test_a_repeat_shows_nothing_until_it_passes_what_was_shown() -> None:
     assert shown(stream, "world", "!") == "ld!"
 
 
-def test_the_longer_text_is_kept_when_a_repeat_breaks_off_earlier() -> None:
+def test_the_longer_text_is_kept_when_a_retry_breaks_off_earlier() -> None:
     stream = Stream()
     shown(stream, "Hello, wor")
     stream.restart()
@@ -39,7 +39,7 @@ def test_the_longer_text_is_kept_when_a_repeat_breaks_off_earlier() -> None:
 
 
 @pytest.mark.parametrize("nothing", [(), ("",), (" ", "\n")])
-def test_where_nothing_was_shown_there_is_no_partial_message(nothing: tuple[str, ...]) -> None:
+def test_without_shown_text_there_is_no_partial_message(nothing: tuple[str, ...]) -> None:
     stream = Stream()
     shown(stream, *nothing)
     assert stream.partial() is None
@@ -55,20 +55,20 @@ def test_escape_sequences_are_removed_wherever_the_text_was_cut(text: str) -> No
 
 @given(st.lists(st.text(alphabet="ab \n\r\x1b[]0;m\x07\\", max_size=6), max_size=12))
 def test_pieces_add_up_to_the_cleaned_text_except_for_an_unfinished_end(pieces: list[str]) -> None:
-    said = shown(Stream(), *pieces)
-    assert clean("".join(pieces)).startswith(said)
-    assert "\x1b" not in said
+    output = shown(Stream(), *pieces)
+    assert clean("".join(pieces)).startswith(output)
+    assert "\x1b" not in output
 
 
 @given(st.lists(st.lists(st.text("abc", max_size=3), max_size=6), min_size=1, max_size=5))
-def test_text_that_grows_from_try_to_try_is_shown_exactly_once(tries: list[list[str]]) -> None:
-    """Each try tells the same message again and breaks off somewhere."""
+def test_text_that_grows_with_each_retry_is_shown_exactly_once(tries: list[list[str]]) -> None:
+    """Each try streams the same message again and breaks off somewhere."""
     whole = "".join(piece for pieces in tries for piece in pieces)
-    stream, said = Stream(), ""
+    stream, output = Stream(), ""
     for count in range(1, len(tries) + 1):
         at = 0
         for piece in [piece for pieces in tries[:count] for piece in pieces]:
-            said += stream.add(whole[at : at + len(piece)])
+            output += stream.add(whole[at : at + len(piece)])
             at += len(piece)
         stream.restart()
-    assert said == whole
+    assert output == whole
