@@ -66,7 +66,7 @@ PASSING = {
     "overload": (failing(529, "overloaded_error"), "overloaded, retrying in"),
     "server error": (failing(500, "api_error"), "service failed, retrying in"),
     "bad gateway": (failing(502, ""), "service failed, retrying in"),
-    "cut before headers": (say("", fault=Fault.CLOSE_BEFORE_HEADERS), "service not reached, retrying in"),
+    "cut before headers": (say("", fault=Fault.CLOSE_BEFORE_HEADERS), "service unreachable, retrying in"),
     "error in mid-stream": (broken(Fault.ERROR_EVENT), "overloaded, retrying in"),
     "cut in mid-stream": (broken(Fault.CUT), "answer cut off, retrying in"),
     "reset in mid-stream": (broken(Fault.RESET), "answer cut off, retrying in"),
@@ -121,8 +121,8 @@ async def test_a_wait_for_the_next_try_can_be_cancelled_and_keeps_what_was_shown
 
 FINAL = {
     "wrong key": (failing(401, "authentication_error", "invalid x-api-key"), "authentication", "ANTHROPIC_API_KEY"),
-    "no right": (failing(403, "permission_error"), "permission", "rights of your key"),
-    "no credit": (failing(400, "billing_error", "your credit is too low"), "permission", "rights of your key"),
+    "no right": (failing(403, "permission_error"), "permission", "permissions of your key"),
+    "no credit": (failing(400, "billing_error", "your credit is too low"), "permission", "permissions of your key"),
     "unknown model": (failing(404, "not_found_error", "model: m"), "not_found", "`model`"),
     "refused as invalid": (failing(400, "invalid_request_error", "bad"), "invalid_request", "`model`"),
     "too large": (failing(413, "request_too_large"), "too_large", "attach less"),

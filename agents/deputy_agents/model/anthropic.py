@@ -1,8 +1,8 @@
 """The Anthropic Messages API, at any base URL, through the official SDK.
 
-The SDK takes about a second to import, so that happens at the first request, in a thread. Of the SDK, the client
-and its raw events are used: its own gathering of events fails on tool input that is no JSON, hides input that was
-cut, and costs twice the time. It never retries; that is the business of those who can show it.
+Importing the SDK takes about a second, so it happens in a thread at the first request. Only the SDK's client and raw
+events are used: its event accumulator fails on tool input that is not JSON, hides truncated input, and takes twice the
+time. The adapter never retries; ``run/`` retries, where the wait is visible.
 """
 
 import gc
@@ -30,132 +30,136 @@ if TYPE_CHECKING:
 _DRAIN_TIMEOUT = 1.0
 _SWITCH_INTERVAL = 0.001
 
-_loading = threading.Lock()
+_import_lock = threading.Lock()
 
 
 class AnthropicModel:
     """A :class:`deputy_agents.ports.model.Model` for all models of one endpoint. It holds connections, no conversation.
 
-    Close the iterator of :meth:`stream` (``contextlib.aclosing``) when leaving it early; a cancelled task need not.
+    Close the iterator of :meth:`stream` (``contextlib.aclosing``) to leave it early; cancelling the task also closes
+    it.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._keyed = endpoint
-        """The endpoint with the key that is in use."""
+        self._active_endpoint = endpoint
+        """The endpoint with the credential in use."""
         self._client: AsyncAnthropic | None = None
         self._clients: list[AsyncAnthropic] = []
-        self._connecting = anyio.Lock()
-        self._worked = False
+        self._connect_lock = anyio.Lock()
+        self._key_accepted = False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        answer = ReplyBuilder()
+        builder = ReplyBuilder()
         try:
             events = await self._open(request)
             async with events:
                 _check_stream(events.response.headers.get("content-type", ""))
-                self._worked = True
+                self._key_accepted = True
                 yield RequestAccepted()
                 raw = events.raw_events(events.response)
                 async for sent in raw:
-                    if (part := answer.take(_event(sent.data, self._keyed))) is not None:
+                    if (part := builder.add(_event(sent.data, self._active_endpoint))) is not None:
                         yield part
-                    if answer.stopped:
+                    if builder.complete:
                         break
-                # Only a body that was read to its end leaves a connection that can be used again.
+                # The connection can be reused only after the body was read to its end.
                 with suppress(Exception), anyio.move_on_after(_DRAIN_TIMEOUT):
                     async for _ in raw:
                         pass
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - the SDK and its HTTP client raise more than they declare
-            # Without the cause: the texts of some hold the key.
-            raise self._refreshed(_told(error, self._keyed)) from None
-        if (reply := answer.reply()) is None:
+            # Without the cause, because some error texts contain the key.
+            raise self._after_error(_to_model_error(error, self._active_endpoint)) from None
+        if (reply := builder.reply()) is None:
             raise model_error(ModelErrorKind.CUT_STREAM)
         yield reply
 
     async def aclose(self) -> None:
-        """Closes all connections; requests that still run fail."""
+        """Closes all connections; open requests fail."""
         self._client = None
         while self._clients:
             await self._clients.pop().close()
 
     async def _open(self, request: ModelRequest) -> "AsyncStream[object]":
-        client = await self._connected()
+        client = await self._connect()
         from anthropic import AsyncStream
 
         return await client.post(
             "/v1/messages", cast_to=object, body=to_params(request), stream=True, stream_cls=AsyncStream[object]
         )
 
-    async def _connected(self) -> "AsyncAnthropic":
-        async with self._connecting:
+    async def _connect(self) -> "AsyncAnthropic":
+        async with self._connect_lock:
             if self._client is None:
-                self._keyed = await resolve_credential(self._endpoint)
-                self._client = await anyio.to_thread.run_sync(_build, self._keyed, abandon_on_cancel=True)
+                self._active_endpoint = await resolve_credential(self._endpoint)
+                self._client = await anyio.to_thread.run_sync(
+                    _import_and_build, self._active_endpoint, abandon_on_cancel=True
+                )
                 self._clients.append(self._client)
             return self._client
 
-    def _refreshed(self, error: ModelError) -> ModelError:
-        """A key of a command or a keyring may have run out: it is asked for again, and if the old one was good before,
-        so is another try."""
-        kept_elsewhere = self._endpoint.key_command or self._endpoint.keyring
-        if error.kind is ModelErrorKind.AUTHENTICATION and kept_elsewhere:
-            error.retryable, self._worked = self._worked, False
-            self._client = None  # its streams go on
+    def _after_error(self, error: ModelError) -> ModelError:
+        """A key from a command or keyring may have expired: the next request reads it again, and the error is
+        retryable if the old key was accepted before."""
+        key_can_change = self._endpoint.key_command or self._endpoint.keyring
+        if error.kind is ModelErrorKind.AUTHENTICATION and key_can_change:
+            error.retryable, self._key_accepted = self._key_accepted, False
+            self._client = None  # open streams of the old client continue
         return error
 
 
-def _build(endpoint: Endpoint) -> "AsyncAnthropic":
-    """Imports the SDK and builds a client, in a thread. Collections and long slices of this thread would stall the
-    event loop, so the one is put off and the other cut short. What was imported stays: no later collection looks at it.
+def _import_and_build(endpoint: Endpoint) -> "AsyncAnthropic":
+    """Imports the SDK and builds a client, in a thread. To keep the event loop responsive, garbage collection is paused
+    and the thread switch interval is shortened. Imported objects stay alive, so later collections skip them.
     """
-    with _loading:
-        collects, interval = gc.isenabled(), sys.getswitchinterval()
+    with _import_lock:
+        gc_enabled, interval = gc.isenabled(), sys.getswitchinterval()
         gc.disable()
         sys.setswitchinterval(_SWITCH_INTERVAL)
         try:
-            return _client(endpoint)
+            return _build_client(endpoint)
         finally:
             sys.setswitchinterval(interval)
-            if collects:
+            if gc_enabled:
                 gc.freeze()
                 gc.enable()
 
 
-def _client(endpoint: Endpoint) -> "AsyncAnthropic":
+def _build_client(endpoint: Endpoint) -> "AsyncAnthropic":
     import anthropic
     import httpx2
 
     timeout = httpx2.Timeout(endpoint.idle_timeout, connect=endpoint.connect_timeout)
     client = anthropic.AsyncAnthropic(
         base_url=endpoint.base_url,
-        # An explicit credential also keeps the SDK from looking for profiles; it takes only one.
+        # An explicit credential keeps the SDK from searching for profiles. It accepts only one.
         api_key=endpoint.key or None,
         auth_token=None if endpoint.key else endpoint.token,
         max_retries=0,
         timeout=timeout,
         default_headers=dict(endpoint.headers),
-        http_client=_http(endpoint),
+        http_client=_http_client(endpoint),
     )
-    client.platform_headers()  # reads files, once
+    client.platform_headers()  # reads files on the first call
     return client
 
 
-def _http(endpoint: Endpoint) -> "DefaultAsyncHttpxClient | None":
-    """``None`` for the SDK's own, which follows the proxy of the environment."""
+def _http_client(endpoint: Endpoint) -> "DefaultAsyncHttpxClient | None":
+    """``None`` selects the SDK's default client, which uses the proxy of the environment."""
     from anthropic import DefaultAsyncHttpxClient
 
     if endpoint.is_loopback:
-        return DefaultAsyncHttpxClient(trust_env=False)  # no proxy reaches this machine's own servers
+        return DefaultAsyncHttpxClient(trust_env=False)  # a proxy cannot reach servers on this machine
     return DefaultAsyncHttpxClient(proxy=endpoint.proxy) if endpoint.proxy else None
 
 
 def _check_stream(content_type: str) -> None:
-    """A web page or a whole answer in place of a stream comes again however often one asks."""
+    """Raises a ModelError that is not retryable: a web page or a JSON body is not a transient failure."""
     if content_type.startswith(("text/html", "application/json")):
-        raise model_error(ModelErrorKind.NOT_FOUND, f"what answers is no stream of the Messages API but {content_type}")
+        detail = f"the response has the type {content_type} instead of an event stream of the Messages API"
+        raise model_error(ModelErrorKind.NOT_FOUND, detail)
 
 
 def _event(data: str, endpoint: Endpoint) -> Json:
@@ -166,8 +170,8 @@ def _event(data: str, endpoint: Endpoint) -> Json:
     return event
 
 
-def _told(error: Exception, endpoint: Endpoint) -> ModelError:
-    """What the SDK or its HTTP client raised, as a :class:`ModelError`."""
+def _to_model_error(error: Exception, endpoint: Endpoint) -> ModelError:
+    """Converts an exception of the SDK or its HTTP client."""
     import anthropic
     import httpx2
 

@@ -1,4 +1,4 @@
-"""Where and as whom a model service is asked."""
+"""The address and credentials of a model service."""
 
 import ipaddress
 import re
@@ -9,16 +9,17 @@ from urllib.parse import urlsplit
 _PUBLIC_URL = "https://api.anthropic.com"
 
 _MIN_SECRET = 4
-"""Local servers take any key: one of a letter or two is no secret, and stands everywhere."""
+"""Minimum length of a masked secret. Local servers accept any key, and masking one or two letters would garble
+texts."""
 
 _USER_INFO = re.compile(r"(?<=//)(?:[^/@:]*:)?([^/@]*)@")
 
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
-    """What the user has set; what is missing comes from the environment. ``key_command`` is a program with its
-    arguments that prints the key, and ``keyring`` asks the keyring of the operating system for it. ``headers`` go with
-    every request. Times are in seconds."""
+    """The user's settings; missing values come from the environment. ``key_command`` is a program with its arguments
+    that prints the key; ``keyring`` reads the key from the operating system's keyring. ``headers`` are added to every
+    request. Times are in seconds."""
 
     base_url: str | None = None
     key_command: tuple[str, ...] = ()
@@ -31,8 +32,8 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """``key`` and ``token`` are never shown; at most one of them is needed. ``idle_timeout`` bounds the silence of an
-    open answer, in seconds. The other fields are those of :class:`ApiSettings`."""
+    """A model service. ``key`` and ``token`` are never displayed; one of them is enough. ``idle_timeout`` is the
+    longest pause within a reply, in seconds. The other fields are those of :class:`ApiSettings`."""
 
     base_url: str = _PUBLIC_URL
     key: str | None = field(default=None, repr=False)
@@ -50,7 +51,7 @@ class Endpoint:
 
     @property
     def has_key(self) -> bool:
-        """There is a key, or a place to get one from."""
+        """There is a key or a configured source of one."""
         return bool(self.credential or self.key_command or self.keyring)
 
     @property
@@ -66,16 +67,16 @@ class Endpoint:
 
     @property
     def shown_url(self) -> str:
-        """``base_url`` without what may stand before its host: a name and a password."""
+        """``base_url`` without a user name and password."""
         return _USER_INFO.sub("", self.base_url)
 
     @property
     def searches(self) -> bool:
-        """The service is known to search the web."""
+        """The service supports web search."""
         return self.base_url.rstrip("/") == _PUBLIC_URL
 
     def safe(self, text: str) -> str:
-        """``text`` without what must not be shown."""
+        """``text`` with all secrets masked."""
         passwords = (found[1] for url in (self.base_url, self.proxy or "") if (found := _USER_INFO.search(url)))
         for secret in (self.key, self.token, self.proxy, *passwords, *(value for _, value in self.headers)):
             if secret and len(secret) >= _MIN_SECRET:
@@ -84,7 +85,7 @@ class Endpoint:
 
 
 def endpoint_of(environ: Mapping[str, str], api: ApiSettings | None = None) -> Endpoint:
-    """The endpoint that settings and the environment name. Blank values count as missing."""
+    """The endpoint configured by settings and environment. Blank values count as missing."""
     api = api or ApiSettings()
 
     def value(name: str) -> str | None:

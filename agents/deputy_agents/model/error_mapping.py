@@ -1,5 +1,5 @@
-"""What can go wrong with a model service, told as :class:`ModelError`: its kind, whether to try again and when, and
-what the user can do."""
+"""Failures of a model service as :class:`ModelError`: their kind, whether and when to retry, and what the user can
+do."""
 
 import math
 import re
@@ -24,16 +24,18 @@ class _Case:
 
 
 _CASES = {
-    ModelErrorKind.RATE_LIMITED: _Case("The model service limits the rate of requests", True),
+    ModelErrorKind.RATE_LIMITED: _Case("The model service limits the request rate", True),
     ModelErrorKind.OVERLOADED: _Case("The model service is overloaded", True),
     ModelErrorKind.SERVER: _Case("The model service failed", True),
     ModelErrorKind.CONNECTION: _Case("The model service cannot be reached", True, _CHECK_URL),
-    ModelErrorKind.TIMEOUT: _Case("The model service did not answer in time", True, _CHECK_URL),
-    ModelErrorKind.CUT_STREAM: _Case("The answer of the model was cut off", True),
-    ModelErrorKind.AUTHENTICATION: _Case("The model service refused the key", False, _CHECK_KEY),
-    ModelErrorKind.PERMISSION: _Case("The key does not allow this request", False, "Check the rights of your key."),
-    ModelErrorKind.NOT_FOUND: _Case("The model service does not know this model or address", False, _CHECK_MODEL),
-    ModelErrorKind.INVALID_REQUEST: _Case("The model service refused the request as invalid", False, _CHECK_MODEL),
+    ModelErrorKind.TIMEOUT: _Case("The model service did not respond in time", True, _CHECK_URL),
+    ModelErrorKind.CUT_STREAM: _Case("The model's reply was cut off", True),
+    ModelErrorKind.AUTHENTICATION: _Case("The model service rejected the key", False, _CHECK_KEY),
+    ModelErrorKind.PERMISSION: _Case(
+        "The key does not allow this request", False, "Check the permissions of your key."
+    ),
+    ModelErrorKind.NOT_FOUND: _Case("The model service has no such model or address", False, _CHECK_MODEL),
+    ModelErrorKind.INVALID_REQUEST: _Case("The model service rejected the request as invalid", False, _CHECK_MODEL),
     ModelErrorKind.CONTEXT_WINDOW: _Case(
         "The conversation is too long for the model", False, "Start a new session, or choose another model."
     ),
@@ -41,10 +43,10 @@ _CASES = {
     ModelErrorKind.NOT_CONFIGURED: _Case(
         "No key for the model service is set",
         False,
-        "Set ANTHROPIC_API_KEY (any value will do for a local server), or set the model to `offline`.",
+        "Set ANTHROPIC_API_KEY (any value works for a local server), or set the model to `offline`.",
     ),
-    ModelErrorKind.REFUSAL: _Case("The model declined to answer", False, "Ask in another way."),
-    ModelErrorKind.MAX_TOKENS: _Case("The answer reached its limit of tokens", False, "Ask for less at a time."),
+    ModelErrorKind.REFUSAL: _Case("The model declined to answer", False, "Rephrase the prompt."),
+    ModelErrorKind.MAX_TOKENS: _Case("The reply reached its token limit", False, "Ask for less at a time."),
     ModelErrorKind.UNKNOWN: _Case("The request to the model failed", False, _CHECK_URL),
 }
 
@@ -76,13 +78,13 @@ _BY_STATUS = {
     529: ModelErrorKind.OVERLOADED,
 }
 
-# The service has no code of its own for this; other servers that speak the API say it in other words.
+# The service has no error code for this; other servers use other wording.
 _TOO_LONG = re.compile(r"prompt is too long|context (window|length|limit|size)|maximum context", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 def model_error(kind: ModelErrorKind, detail: str = "", *, retry_after: float | None = None) -> ModelError:
-    """The error of a kind; ``detail`` is what the service or the network said, cleaned and bounded here."""
+    """The error of ``kind``. ``detail`` comes from the service or the network; it is cleaned and truncated here."""
     case = _CASES[kind]
     detail = _UNPRINTABLE.sub(" ", detail).strip()[:_DETAIL_LENGTH]
     message = f"{case.sentence}: {detail}" if detail else f"{case.sentence}."
@@ -92,11 +94,11 @@ def model_error(kind: ModelErrorKind, detail: str = "", *, retry_after: float | 
 def service_error(
     type_: str | None, detail: str, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> ModelError:
-    """The error of an answer of the service. ``type_`` is its own word for it and wins over the ``status``, as an
-    error in the middle of a stream comes with status 200."""
+    """The error for an error response. ``type_`` is the service's error type; it takes precedence over ``status``,
+    because an error in the middle of a stream has status 200."""
     headers = headers or {}
     error = model_error(_kind(type_, detail, status), detail, retry_after=retry_after(headers))
-    # The service knows best: a spent budget is a 429 that no waiting mends.
+    # The service decides: for an exhausted budget it sends a 429 that must not be retried.
     match headers.get("x-should-retry"):
         case "true":
             error.retryable = True
@@ -110,7 +112,7 @@ def service_error(
 def _kind(type_: str | None, detail: str, status: int) -> ModelErrorKind:
     fallback = ModelErrorKind.SERVER if status >= 500 else ModelErrorKind.UNKNOWN
     kind = _BY_TYPE.get(type_ or "") or _BY_STATUS.get(status, fallback)
-    # 413 and 529 come with types that say less than they do.
+    # The types sent with 413 and 529 are less specific than the status.
     if status in (413, 529):
         kind = _BY_STATUS[status]
     if kind in (ModelErrorKind.INVALID_REQUEST, ModelErrorKind.TOO_LARGE) and _TOO_LONG.search(detail):
@@ -119,8 +121,8 @@ def _kind(type_: str | None, detail: str, status: int) -> ModelErrorKind:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The wait that an answer asks for, in seconds: from ``retry-after-ms``, or ``retry-after`` as seconds or as an
-    HTTP date. ``None`` when it says nothing that can be used."""
+    """The requested wait in seconds: from ``retry-after-ms``, or ``retry-after`` as seconds or an HTTP date. ``None``
+    without a valid value."""
     if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
     value = headers.get("retry-after", "")

@@ -1,4 +1,4 @@
-"""Which model is used, and where its adapter comes from."""
+"""Selection of the model and creation of its adapter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from deputy_agents.model.offline.model import OFFLINE, OfflineModel
 from deputy_agents.ports.model import Model
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
-"""What is used when a key is set and no model is named; any name is accepted by the setting."""
+"""The model used if a key but no model is set. The setting accepts any name."""
 
 OFFLINE_NOTICE = (
-    "No model is configured, so Deputy uses its built-in offline model: it searches and edits by fixed rules and "
+    "No model is configured, so Deputy uses its built-in offline model, which searches and edits by fixed rules and "
     "understands only simple requests. Set ANTHROPIC_API_KEY, or the setting `model`, to use a language model."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The name of the model to use; ``notice`` is to be shown to the user once."""
+    """The name of the model to use, and a ``notice`` to show to the user once."""
 
     name: str
     notice: str | None = None
 
 
 def choose_model(setting: str | None, environ: Mapping[str, str], api: ApiSettings | None = None) -> ModelChoice:
-    """The setting, else ``DEPUTY_MODEL``, else a default when a key is set, else the offline model with a notice.
-    Blank values count as missing."""
+    """The setting, else ``DEPUTY_MODEL``, else the default model if there is a key, else the offline model with a
+    notice. Blank values count as missing."""
     if named := (setting or "").strip() or environ.get("DEPUTY_MODEL", "").strip():
         return ModelChoice(named)
     if endpoint_of(environ, api).has_key:
@@ -37,10 +37,10 @@ def choose_model(setting: str | None, environ: Mapping[str, str], api: ApiSettin
 
 
 class Models:
-    """The product's :class:`deputy_agents.ports.model.ModelFactory`.
+    """The :class:`deputy_agents.ports.model.ModelFactory` of Deputy.
 
-    All models of an endpoint share one adapter, and so one connection pool and one rate limiter. ``api`` may be
-    replaced when the settings change.
+    All models of an endpoint share one adapter, and so one connection pool and one queue. ``api`` can be replaced when
+    the settings change.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Models:
         self._models: dict[Endpoint, Model] = {}
 
     def __call__(self, name: str) -> Model:
-        """The model of that name. Nothing is imported, read or connected before its first request."""
+        """The model with ``name``. Imports, files and connections wait until its first request."""
         if name == OFFLINE:
             return self._offline
         endpoint = endpoint_of(self._environ, self.api)

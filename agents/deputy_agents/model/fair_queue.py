@@ -1,7 +1,7 @@
-"""Models behind one :class:`AdaptiveLimiter`: their requests wait for their turn, visibly and cancellably.
+"""A queue for the requests to one model service, with visible and cancellable waits.
 
-A request that waits here costs no attempt. Its agent keeps its slot, and its time limit goes on: that is the bound of
-this wait, as a place among the running ones would be of no use to an agent that needs the same service.
+A request that waits here uses no attempt. Its agent keeps its slot and its time limit keeps running. The time limit
+therefore bounds the wait; another agent could not use the slot, because it needs the same service.
 """
 
 import asyncio
@@ -14,101 +14,102 @@ import anyio
 
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.settings import RetrySettings
+from deputy_agents.events.signal import Signal
 from deputy_agents.model.adaptive_limiter import AdaptiveLimiter, QueueEntry
 from deputy_agents.ports.model import Model, ModelEvent, ModelRequest, RequestAccepted, RequestDelayed
 
-QUIET = 0.5
-"""Seconds that a wait may last before people are told of it."""
+REPORT_AFTER = 0.5
+"""Seconds a request waits before the wait is reported."""
 
 _BUSY = (ModelErrorKind.RATE_LIMITED, ModelErrorKind.OVERLOADED)
 
 
 class FairQueue:
-    """Hands out turns at one service, as its :class:`AdaptiveLimiter` says. Shared by all models of that service."""
+    """Starts requests to one service as its :class:`AdaptiveLimiter` allows. All models of that service share it."""
 
     def __init__(self, retry: RetrySettings | None = None) -> None:
         self._limiter = AdaptiveLimiter(random.random, retry)
         self._timer: asyncio.TimerHandle | None = None
-        self._news = anyio.Event()
+        self._changed = Signal()
 
     def join(self, request: ModelRequest) -> QueueEntry:
-        ticket = self._limiter.join(request.session_id, request.depth)
-        self._go_on()
-        return ticket
+        entry = self._limiter.join(request.session_id, request.depth)
+        self._start_waiting()
+        return entry
 
-    async def started(self, ticket: QueueEntry) -> None:
-        """Waits until its turn has come."""
-        while ticket.started is None:
-            await self._news.wait()
+    async def wait_for_start(self, entry: QueueEntry) -> None:
+        """Waits until the request may start."""
+        while entry.started_at is None:
+            await self._changed.wait()
 
-    async def changed(self, ticket: QueueEntry, pause_end: float) -> None:
-        """Waits until its turn has come, or a pause has begun or ended."""
-        while ticket.started is None and self.pause_end == pause_end:
-            await self._news.wait()
+    async def wait_for_change(self, entry: QueueEntry, pause_end: float) -> None:
+        """Waits until the request may start, or until :attr:`pause_end` is no longer ``pause_end``."""
+        while entry.started_at is None and self.pause_end == pause_end:
+            await self._changed.wait()
 
     @property
     def pause_end(self) -> float:
-        """When requests start again; 0 while they may."""
+        """When the current pause ends, by ``time.monotonic``; 0 without a pause."""
         return self._limiter.resume_at if self._limiter.pause(time.monotonic()) else 0.0
 
-    def take(self, ticket: QueueEntry) -> None:
-        self._limiter.take(ticket)
-        self._go_on()
+    def accept(self, entry: QueueEntry) -> None:
+        self._limiter.accept(entry)
+        self._start_waiting()
 
-    def refuse(self, ticket: QueueEntry, retry_after: float | None) -> float:
-        pause = self._limiter.refuse(ticket, time.monotonic(), retry_after)
-        self._go_on()
+    def reject(self, entry: QueueEntry, retry_after: float | None) -> float:
+        pause = self._limiter.reject(entry, time.monotonic(), retry_after)
+        self._start_waiting()
         return pause
 
-    def leave(self, ticket: QueueEntry) -> None:
-        self._limiter.leave(ticket)
-        self._go_on()
+    def leave(self, entry: QueueEntry) -> None:
+        self._limiter.leave(entry)
+        self._start_waiting()
 
-    def _go_on(self) -> None:
+    def _start_waiting(self) -> None:
+        """Starts the requests that may start now, and sets a timer for the end of a pause."""
         now = time.monotonic()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._limiter.start(now)
         if self._limiter.waiting and (pause := self._limiter.pause(now)):
-            self._timer = asyncio.get_running_loop().call_later(pause, self._go_on)
-        self._news.set()
-        self._news = anyio.Event()
+            self._timer = asyncio.get_running_loop().call_later(pause, self._start_waiting)
+        self._changed.notify()
 
 
 class QueuedModel:
-    """A :class:`deputy_agents.ports.model.Model` whose requests take ``turns``."""
+    """A :class:`deputy_agents.ports.model.Model` whose requests wait in ``queue``."""
 
-    def __init__(self, model: Model, turns: FairQueue) -> None:
+    def __init__(self, model: Model, queue: FairQueue) -> None:
         self._model = model
-        self._turns = turns
+        self._queue = queue
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        ticket = self._turns.join(request)
+        entry = self._queue.join(request)
         try:
-            with anyio.move_on_after(QUIET):
-                await self._turns.started(ticket)
-            if ticket.started is None:
-                while ticket.started is None:
-                    pause_end = self._turns.pause_end
-                    yield RequestDelayed(_why(pause_end))
-                    await self._turns.changed(ticket, pause_end)
+            with anyio.move_on_after(REPORT_AFTER):
+                await self._queue.wait_for_start(entry)
+            if entry.started_at is None:
+                while entry.started_at is None:
+                    pause_end = self._queue.pause_end
+                    yield RequestDelayed(_reason(pause_end))
+                    await self._queue.wait_for_change(entry, pause_end)
                 yield RequestDelayed(None)
             async with aclosing(self._model.stream(request)) as events:
                 async for event in events:
-                    if not ticket.taken:
-                        self._turns.take(ticket)
+                    if not entry.accepted:
+                        self._queue.accept(entry)
                     if not isinstance(event, RequestAccepted):
                         yield event
         except ModelError as error:
             if error.kind in _BUSY and error.retryable:
-                error.retry_after = max(self._turns.refuse(ticket, error.retry_after), error.retry_after or 0.0)
+                error.retry_after = max(self._queue.reject(entry, error.retry_after), error.retry_after or 0.0)
             raise
         finally:
-            self._turns.leave(ticket)
+            self._queue.leave(entry)
 
 
-def _why(pause_end: float) -> str:
+def _reason(pause_end: float) -> str:
     if not pause_end:
-        return "waiting for its turn at the model service"
+        return "waiting for other requests to the model service"
     return f"the model service is busy: all requests wait {max(1, round(pause_end - time.monotonic()))} s"

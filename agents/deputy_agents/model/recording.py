@@ -1,11 +1,11 @@
-"""Model traffic as a file: written while a session runs, and played again by a scripted model.
+"""Recordings of model traffic: written while a session runs, and replayed by a scripted model.
 
-A recording has one JSON object a line, one for each request in the order of their ends: who asked (``agent`` counts
-from 1, with its ``depth`` and first words), what was new in the request, and what came back. Secrets are taken out
-before anything is written. So a bug report is a file, and the file is a test.
+A recording has one JSON object per line and request, in the order in which the requests ended: the agent (``agent``
+counts from 1, with its ``depth`` and the start of its task), what was new in the request, and the reply. Secrets are
+removed before anything is written. A recording can be attached to a bug report and replayed as a test.
 
-A replay needs no key and no network. It follows the recording, not the requests: each agent gets the answers of the
-recorded one with the same depth and first words, in order.
+A replay needs no key and no network. It follows the recording, not the requests: each agent gets the replies of the
+recorded agent with the same depth and task, in order.
 """
 
 import os
@@ -26,7 +26,8 @@ from deputy_agents.model.scripted import ScriptedModel
 from deputy_agents.ports.model import Model, ModelEvent, ModelRequest, TextPart, ThinkingPart
 from deputy_agents.redact import Redactor
 
-_LENGTH_OF_FIRST_WORDS = 200
+_TASK_LENGTH = 200
+"""Characters of a task by which an agent is recognized."""
 
 
 class _Part(BaseModel):
@@ -43,8 +44,8 @@ class _Failure(BaseModel):
 
 
 class _Line(BaseModel):
-    """One request. ``messages`` are those behind the first ``known`` ones of the same agent's request before;
-    ``system`` and ``tools`` are told when they are new. Without ``reply`` and ``failure`` it was cancelled."""
+    """One request. ``messages`` follow the first ``known`` messages of the agent's previous request; ``system`` and
+    ``tools`` are present if they changed. A line without ``reply`` and ``failure`` was cancelled."""
 
     version: Literal[1] = 1
     agent: int
@@ -61,34 +62,34 @@ class _Line(BaseModel):
 
 
 class Recorder:
-    """Writes to a new file at ``path``, which only its owner can read.
+    """Writes to a new file at ``path``, readable only by its owner.
 
     Raises:
-        OSError: there is a file already, or none can be made.
+        OSError: the file exists or cannot be created.
     """
 
     def __init__(self, path: Path, redactor: Redactor) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._file = os.fdopen(descriptor, "a", encoding="utf-8")
         self._redactor = redactor
-        self._writing = anyio.Lock()
+        self._write_lock = anyio.Lock()
         self._agents: dict[str, int] = {}
-        self._told: dict[str, ModelRequest] = {}
+        self._last_requests: dict[str, ModelRequest] = {}
 
     def wrap(self, model: Model) -> Model:
-        """``model``, recorded."""
-        return _Recorded(model, self)
+        """``model`` with its traffic recorded."""
+        return _RecordedModel(model, self)
 
     def begin(self, request: ModelRequest) -> _Line:
-        """What is to be written of a request, before its answer."""
+        """The line of a request, without its reply."""
         number = self._agents.setdefault(request.agent_id, len(self._agents) + 1)
-        before = self._told.get(request.agent_id)
-        self._told[request.agent_id] = request
+        before = self._last_requests.get(request.agent_id)
+        self._last_requests[request.agent_id] = request
         known = len(before.messages) if before and request.messages[: len(before.messages)] == before.messages else 0
         line = _Line(
             agent=number,
             depth=request.depth,
-            task=_first_words(request),
+            task=_task(request),
             model=request.model,
             known=known,
             messages=list(request.messages[known:]),
@@ -99,21 +100,21 @@ class Recorder:
         return line
 
     async def write(self, line: _Line) -> None:
-        with anyio.CancelScope(shield=True):  # what was cancelled is recorded as well
-            async with self._writing:
+        with anyio.CancelScope(shield=True):  # a cancelled request is recorded too
+            async with self._write_lock:
                 await anyio.to_thread.run_sync(self._append, line)
 
     def _append(self, line: _Line) -> None:
         line.parts = _redacted(line.parts, self._redactor)
-        clean = _Line.model_validate(self._redactor.json(line.model_dump(mode="json")))
-        self._file.write(clean.model_dump_json(exclude_none=True) + "\n")
+        redacted = _Line.model_validate(self._redactor.json(line.model_dump(mode="json")))
+        self._file.write(redacted.model_dump_json(exclude_none=True) + "\n")
         self._file.flush()
 
     def close(self) -> None:
         self._file.close()
 
 
-class _Recorded:
+class _RecordedModel:
     def __init__(self, model: Model, recorder: Recorder) -> None:
         self._model = model
         self._recorder = recorder
@@ -147,26 +148,26 @@ class _Recorded:
 
 
 def _redacted(parts: list[_Part], redactor: Redactor) -> list[_Part]:
-    """A secret may be cut in two by the stream: where one is found in the whole, the pieces become one."""
-    kept: list[_Part] = []
+    """The stream may split a secret: if the joined text contains one, the parts are replaced by one redacted part."""
+    result: list[_Part] = []
     for kind in ("thinking", "text"):
         same = [part for part in parts if part.kind == kind]
         whole = "".join(part.text for part in same)
-        clean = redactor.text(whole)
-        kept += same if clean == whole else [_Part(kind=kind, text=clean)]
-    return kept
+        redacted = redactor.text(whole)
+        result += same if redacted == whole else [_Part(kind=kind, text=redacted)]
+    return result
 
 
-def _first_words(request: ModelRequest) -> str:
+def _task(request: ModelRequest) -> str:
     first = next(
         (block.text for message in request.messages for block in message.content if isinstance(block, Text)), ""
     )
-    return first[:_LENGTH_OF_FIRST_WORDS]
+    return first[:_TASK_LENGTH]
 
 
 @dataclass(slots=True)
 class _Role:
-    """A recorded agent: its lines that are not yet said."""
+    """A recorded agent and its lines that were not replayed yet."""
 
     depth: int
     task: str
@@ -174,34 +175,34 @@ class _Role:
 
 
 class Replay(ScriptedModel):
-    """A model that answers as a recording says; the same one for every model name."""
+    """A model that replays a recording; one instance serves all model names."""
 
     def __init__(self, lines: Sequence[_Line], redactor: Redactor) -> None:
         super().__init__(self.script)
         self.model = lines[0].model
-        """The model that was recorded first."""
+        """The name of the first recorded model."""
         self._redactor = redactor
         roles: dict[int, _Role] = {}
         for line in lines:
             roles.setdefault(line.agent, _Role(line.depth, line.task)).lines.append(line)
-        self._free: dict[tuple[int, str], deque[_Role]] = defaultdict(deque)
+        self._unassigned: dict[tuple[int, str], deque[_Role]] = defaultdict(deque)
         for _, role in sorted(roles.items()):
-            self._free[role.depth, role.task].append(role)
-        self._taken: dict[str, _Role] = {}
+            self._unassigned[role.depth, role.task].append(role)
+        self._roles: dict[str, _Role] = {}
 
     def __call__(self, name: str) -> Model:
         return self
 
     def script(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """The next answer that was recorded of the agent that asks."""
-        role = self._taken.get(request.agent_id)
+        """The next recorded reply for the agent."""
+        role = self._roles.get(request.agent_id)
         if role is None:
-            key = request.depth, self._redactor.text(_first_words(request))
-            if not self._free[key]:
-                raise _over(f"no recorded agent has the task {key[1][:60]!r}")
-            role = self._taken[request.agent_id] = self._free[key].popleft()
+            key = request.depth, self._redactor.text(_task(request))
+            if not self._unassigned[key]:
+                raise _no_reply(f"no recorded agent has the task {key[1][:60]!r}")
+            role = self._roles[request.agent_id] = self._unassigned[key].popleft()
         if not role.lines:
-            raise _over("this agent made no further request in it")
+            raise _no_reply("the recorded agent sent no more requests")
         return _play(role.lines.popleft())
 
 
@@ -217,29 +218,29 @@ async def _play(line: _Line) -> AsyncGenerator[ModelEvent]:
             action=failed.action,
         )
     if line.reply is None:
-        await anyio.sleep_forever()  # it was cancelled here
+        await anyio.sleep_forever()  # the recorded request was cancelled
     else:
         yield line.reply
 
 
-def _over(why: str) -> ModelError:
-    return ModelError(f"The recording does not go on: {why}.", action="Make the same prompts as in the recording.")
+def _no_reply(reason: str) -> ModelError:
+    return ModelError(f"The recording has no reply: {reason}.", action="Send the same prompts as in the recording.")
 
 
 def replay(path: Path, environ: Mapping[str, str]) -> Replay:
-    """The recording in a file.
+    """Loads a recording.
 
     Raises:
-        InvalidRequest: it is none, or has nothing in it; the message says where.
+        InvalidRequest: the file is not a recording or is empty.
     """
     try:
         lines = [_Line.model_validate_json(text) for text in path.read_text("utf-8").split("\n") if text.strip()]
     except ValidationError as error:
-        raise InvalidRequest(f"{path} is no recording of Deputy: {error.errors()[0]['msg']}", "replay") from None
+        raise InvalidRequest(f"{path} is not a Deputy recording: {error.errors()[0]['msg']}", "replay") from None
     except OSError as error:
         raise InvalidRequest(f"{path} cannot be read: {error.strerror}", "replay") from None
     except ValueError:
-        raise InvalidRequest(f"{path} is no recording of Deputy: it is no text", "replay") from None
+        raise InvalidRequest(f"{path} is not a Deputy recording: it is not a text file", "replay") from None
     if not lines:
-        raise InvalidRequest(f"{path} holds no request.", "replay")
+        raise InvalidRequest(f"{path} contains no requests.", "replay")
     return Replay(lines, Redactor(environ))

@@ -1,7 +1,7 @@
-"""The event stream of the Messages API, gathered into a :class:`Reply`.
+"""Builds a :class:`Reply` from the event stream of the Messages API.
 
-Events are plain dicts as they came. What is new or strange in them is passed over, never raised: a stream that
-makes no whole message is noticed by :meth:`ReplyBuilder.reply` alone.
+Events are plain dicts. Unknown or invalid parts are ignored and never raise; only :meth:`ReplyBuilder.reply` detects an
+incomplete stream.
 """
 
 import json
@@ -17,7 +17,7 @@ from deputy_agents.text import readable
 
 Json: TypeAlias = Mapping[str, object]
 
-_NONE: Json = {}
+_EMPTY: Json = {}
 _TOOL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 STOP_REASONS = {
@@ -40,7 +40,7 @@ _COUNTERS = {
 
 def as_json(value: object) -> Json:
     """``value`` if it is an object, else an empty one."""
-    return cast("Json", value) if isinstance(value, dict) else _NONE
+    return cast("Json", value) if isinstance(value, dict) else _EMPTY
 
 
 def as_text(value: object) -> str:
@@ -48,8 +48,8 @@ def as_text(value: object) -> str:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A content block that still grows: ``parts`` of its text or JSON, and what its opening event said."""
+class _OpenBlock:
+    """A content block in progress: ``parts`` of its text or JSON, and the data of its ``start`` event."""
 
     kind: str
     start: Json
@@ -62,22 +62,22 @@ class _Open:
 
 
 class ReplyBuilder:
-    """Gathers one answer. Feed every event to :meth:`take`, then ask for :meth:`reply`."""
+    """Builds one reply. Pass every event to :meth:`add`, then call :meth:`reply`."""
 
     def __init__(self) -> None:
-        self._blocks: dict[object, _Open] = {}
+        self._blocks: dict[object, _OpenBlock] = {}
         self._usage: dict[str, int] = {}
         self._searches = 0
         self._stop_reason = ""
         self._stopped = False
 
     @property
-    def stopped(self) -> bool:
-        """The answer is complete; nothing that follows counts."""
+    def complete(self) -> bool:
+        """The reply is complete; later events do not count."""
         return self._stopped
 
-    def take(self, event: Json) -> TextPart | ThinkingPart | UsageReported | None:
-        """Takes one event in; what can be told of it at once comes back."""
+    def add(self, event: Json) -> TextPart | ThinkingPart | UsageReported | None:
+        """Adds one event; returns the part of the reply that it contains, if any."""
         match event.get("type"):
             case "content_block_delta":
                 return self._delta(event.get("index"), as_json(event.get("delta")))
@@ -95,7 +95,7 @@ class ReplyBuilder:
         return None
 
     def reply(self) -> Reply | None:
-        """The whole answer, or ``None`` when the stream ended before it was complete."""
+        """The reply, or ``None`` if the stream ended before it was complete."""
         if not self._stopped:
             return None
         message = Message("assistant", tuple(self._content()))
@@ -103,18 +103,18 @@ class ReplyBuilder:
         return Reply(message, stop_reason, Usage(**self._usage), tuple(self._sources()), self._searches)
 
     def _start(self, index: object, block: Json) -> TextPart | ThinkingPart | None:
-        opened = self._blocks[index] = _Open(as_text(block.get("type")), block)
+        opened = self._blocks[index] = _OpenBlock(as_text(block.get("type")), block)
         opened.signature = as_text(block.get("signature"))
-        return self._grow(opened, as_text(block.get("text")) or as_text(block.get("thinking")))
+        return self._append(opened, as_text(block.get("text")) or as_text(block.get("thinking")))
 
     def _delta(self, index: object, delta: Json) -> TextPart | ThinkingPart | None:
         if (opened := self._blocks.get(index)) is None:
             return None
         match delta.get("type"):
             case "text_delta":
-                return self._grow(opened, as_text(delta.get("text")))
+                return self._append(opened, as_text(delta.get("text")))
             case "thinking_delta":
-                return self._grow(opened, as_text(delta.get("thinking")))
+                return self._append(opened, as_text(delta.get("thinking")))
             case "input_json_delta":
                 opened.parts.append(as_text(delta.get("partial_json")))
             case "signature_delta":
@@ -124,7 +124,7 @@ class ReplyBuilder:
         return None
 
     @staticmethod
-    def _grow(opened: _Open, text: str) -> TextPart | ThinkingPart | None:
+    def _append(opened: _OpenBlock, text: str) -> TextPart | ThinkingPart | None:
         if not text:
             return None
         opened.parts.append(text)
@@ -137,16 +137,16 @@ class ReplyBuilder:
                 return None
 
     def _count(self, usage: Json) -> UsageReported:
-        """Later figures are cumulative and replace earlier ones; a server may leave out what did not change."""
-        for theirs, ours in _COUNTERS.items():
-            if isinstance(count := usage.get(theirs), int):
-                self._usage[ours] = count
+        """Counts are cumulative, so later ones replace earlier ones; a server may omit unchanged counts."""
+        for wire_name, name in _COUNTERS.items():
+            if isinstance(count := usage.get(wire_name), int):
+                self._usage[name] = count
         if isinstance(searches := as_json(usage.get("server_tool_use")).get("web_search_requests"), int):
             self._searches = searches
         return UsageReported(Usage(**self._usage))
 
     def _sources(self) -> Iterator[Source]:
-        """What the service has found in the web, each page once."""
+        """The web pages found by the service, each once."""
         known: set[str] = set()
         for opened in self._blocks.values():
             found = opened.start.get("content") if opened.kind == "web_search_tool_result" else None
@@ -173,10 +173,10 @@ class ReplyBuilder:
         return content
 
 
-def _tool_use(opened: _Open, ids: set[str]) -> ToolUse:
+def _tool_use(opened: _OpenBlock, ids: set[str]) -> ToolUse:
     tool_id = as_text(opened.start.get("id"))
     if not _TOOL_ID.fullmatch(tool_id) or tool_id in ids:
-        # Some servers number carelessly; the history would be refused for it for ever after.
+        # Some servers send invalid or duplicate ids, for which the API would reject every later request.
         tool_id = f"toolu_{new_id()}"
     ids.add(tool_id)
     name = as_text(opened.start.get("name")) or "unnamed"
@@ -190,13 +190,13 @@ def _tool_use(opened: _Open, ids: set[str]) -> ToolUse:
 
 
 def _object(raw: str) -> dict[str, object]:
-    value: object = json.loads(raw, parse_constant=_refuse_constant)
+    value: object = json.loads(raw, parse_constant=_reject_constant)
     if not isinstance(value, dict):
         raise ValueError(f"got {type(value).__name__}")
-    # Half a character inside would make every later request impossible to encode.
+    # Half a surrogate pair could not be encoded in any later request.
     json.dumps(value, ensure_ascii=False).encode()
     return cast("dict[str, object]", value)
 
 
-def _refuse_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise ValueError(f"{name} is not allowed in JSON")

@@ -1,7 +1,7 @@
-"""A :class:`ModelRequest` as parameters of the Messages API.
+"""Converts a :class:`ModelRequest` to parameters of the Messages API.
 
-The conversion is a pure function of the request, down to the order of the keys: a later request of the same
-conversation begins with the same bytes, so that the provider's prompt cache hits.
+The conversion is a pure function of the request, including the order of keys. Later requests of a conversation start
+with the same bytes, which the provider's prompt cache requires.
 """
 
 import re
@@ -16,18 +16,18 @@ Param: TypeAlias = dict[str, object]
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LENGTH = 128
 _WEB_SEARCH: Param = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
-"""A tool that the service runs by itself."""
+"""A tool that the service runs."""
 
 _CACHED: Param = {"type": "ephemeral"}
 _NO_OUTPUT = "(no output)"
-"""The API refuses an empty error result, and models read nothing in an empty one."""
+"""Replaces an empty result: the API rejects an empty error result, and models misread empty results."""
 
 
 def to_params(request: ModelRequest) -> Param:
     """The body of ``POST /v1/messages``, streaming.
 
-    Cache breakpoints stand on the last tool, the system text, and the last block of the last two user messages:
-    one finds what the previous request wrote, one writes for the next.
+    The last tool, the system text and the last block of the last two user messages have cache breakpoints. Of the last
+    two, one reads what the previous request wrote and one writes for the next request.
     """
     params: Param = {"model": request.model, "max_tokens": request.max_tokens, "stream": True}
     if request.temperature is not None:
@@ -54,7 +54,7 @@ def _tools(request: ModelRequest) -> list[Param]:
 
 
 def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Param]]]:
-    """Roles alternate, no turn is empty, and results come first in theirs."""
+    """Messages as the API requires them: roles alternate, none is empty, and tool results come first."""
     turns: list[tuple[str, list[Param]]] = []
     for message in messages:
         blocks = [param for block in message.content for param in _block(block)]
@@ -67,18 +67,18 @@ def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Param]]]:
     for _, blocks in turns:
         blocks.sort(key=lambda block: block["type"] != "tool_result")
     if turns and turns[-1][0] == "assistant":
-        _end_in_words(turns[-1][1][-1])
+        _strip_end(turns[-1][1][-1])
     return turns
 
 
-def _end_in_words(block: Param) -> None:
-    """An answer that is to go on must not end in white space."""
+def _strip_end(block: Param) -> None:
+    """Removes trailing whitespace, which the API rejects in a reply that the model continues."""
     if isinstance(text := block.get("text"), str):
         block["text"] = text.rstrip()
 
 
 def _block(block: Block) -> Iterator[Param]:
-    """The block as the API takes it, or nothing when it would refuse it."""
+    """The block in the form of the API, or nothing if the API would reject it."""
     match block:
         case Text(text):
             if text.strip():
@@ -92,7 +92,7 @@ def _block(block: Block) -> Iterator[Param]:
         case Thinking():
             return
         case ToolUse():
-            name = _NOT_IN_NAMES.sub("_", block.name)[:_NAME_LENGTH]  # models make some up that no tool could have
+            name = _NOT_IN_NAMES.sub("_", block.name)[:_NAME_LENGTH]  # models invent invalid names
             yield {"type": "tool_use", "id": block.id, "name": name, "input": dict(block.input)}
         case ToolResult():
             yield _result(block)

@@ -1,4 +1,4 @@
-"""A model that says what a script tells it to, for tests and for trying things out.
+"""A model that replies as a script determines, for tests and experiments.
 
 ::
 
@@ -21,14 +21,15 @@ from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text
 from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart, ThinkingPart
 
 Scripted: TypeAlias = Reply | Sequence[ModelEvent] | AsyncIterator[ModelEvent]
-"""A whole reply, whose parts are then made from it; or all events, the last of them the reply."""
+"""A reply, from which the parts are derived; or all events, of which the last is the reply."""
 
 Script: TypeAlias = Callable[[ModelRequest], Scripted | Awaitable[Scripted]]
-"""What to answer; it may wait, and it may raise ModelError."""
+"""Returns the reply to a request; may wait or raise ModelError."""
 
 
 class ScriptedModel:
-    """A :class:`deputy_agents.ports.model.Model` that plays ``script``. ``requests`` keeps its requests, in order."""
+    """A :class:`deputy_agents.ports.model.Model` that runs ``script``. ``requests`` are all requests so far, in
+    order."""
 
     def __init__(self, script: Script) -> None:
         self.requests: list[ModelRequest] = []
@@ -49,28 +50,28 @@ class ScriptedModel:
 
 
 def say(text: str, stop_reason: StopReason = StopReason.END_TURN, usage: Usage = Usage()) -> Reply:  # noqa: B008 - frozen
-    """A reply of text alone."""
+    """A reply with only text."""
     return Reply(Message("assistant", (Text(text),) if text else ()), stop_reason, usage)
 
 
 def use(name: str, /, **input: object) -> ToolUse:
-    """One tool call with an id of its own, for :func:`calls`."""
+    """One tool call with a new id, for :func:`calls`."""
     return ToolUse(f"toolu_{new_id()}", name, input)
 
 
 def call(name: str, /, **input: object) -> Reply:
-    """A reply that calls one tool."""
+    """A reply with one tool call."""
     return calls([use(name, **input)])
 
 
 def calls(uses: Sequence[ToolUse], text: str = "") -> Reply:
-    """A reply that calls several tools at once, after some ``text``."""
+    """A reply with several tool calls, after an optional ``text``."""
     content: tuple[Block, ...] = (Text(text), *uses) if text else tuple(uses)
     return Reply(Message("assistant", content), StopReason.TOOL_USE)
 
 
 def tool_results(request: ModelRequest) -> tuple[ToolResult, ...]:
-    """The tool results in the last message of ``request``: empty when it is the user who spoke last."""
+    """The tool results in the last message of ``request``; empty if that is a prompt."""
     last = request.messages[-1] if request.messages else Message("user", ())
     return tuple(block for block in last.content if isinstance(block, ToolResult))
 

@@ -1,4 +1,4 @@
-"""The rules of the limiter, played in virtual time against services of every temper."""
+"""The rules of the limiter, simulated in virtual time against lenient and strict services."""
 
 import heapq
 import itertools
@@ -13,12 +13,12 @@ from deputy_agents.domain.settings import RetrySettings
 from deputy_agents.model.adaptive_limiter import FIRST_LIMIT, AdaptiveLimiter, QueueEntry
 
 LATENCY = 0.02
-"""Seconds in which a service refuses."""
+"""Seconds until the service rejects a request."""
 
 
 @dataclass
 class World:
-    """Agents that each make some requests one after the other, and a service that takes ``allowed`` at once."""
+    """Agents that each send some requests in sequence, and a service that accepts ``allowed`` at once."""
 
     allowed: int
     answer_time: float = 1.0
@@ -26,7 +26,7 @@ class World:
     limiter: AdaptiveLimiter = field(default_factory=lambda: AdaptiveLimiter(lambda: 0.5))
     now: float = 0.0
     requests: int = 0
-    refused: int = 0
+    rejected: int = 0
     finished: int = 0
     order: list[str] = field(default_factory=list[str])
     too_early: list[float] = field(default_factory=list[float])
@@ -42,41 +42,41 @@ class World:
         self._jobs[self.limiter.join(session, depth)] = session, rounds, depth
 
     def run(self) -> "World":
-        self._go_on()
+        self._start_requests()
         while self._events:
             self.now, _, do = heapq.heappop(self._events)
             do()
-            self._go_on()
+            self._start_requests()
         return self
 
-    def _go_on(self) -> None:
-        for ticket in self.limiter.start(self.now):
-            self._send(ticket)
+    def _start_requests(self) -> None:
+        for entry in self.limiter.start(self.now):
+            self._send(entry)
         if self.limiter.waiting and self.limiter.pause(self.now):
             self.at(self.limiter.resume_at, lambda: None)
 
-    def _send(self, ticket: QueueEntry) -> None:
+    def _send(self, entry: QueueEntry) -> None:
         if self.now < self.limiter.resume_at:
             self.too_early.append(self.now)
         self.requests += 1
-        self.order.append(self._jobs[ticket][0])
+        self.order.append(self._jobs[entry][0])
         if self._busy >= self.allowed:
-            self.refused += 1
-            self.at(self.now + LATENCY, lambda: self._refuse(ticket))
+            self.rejected += 1
+            self.at(self.now + LATENCY, lambda: self._reject(entry))
         else:
             self._busy += 1
-            self.at(self.now + self.answer_time / 2, lambda: self.limiter.take(ticket))
-            self.at(self.now + self.answer_time, lambda: self._answer(ticket))
+            self.at(self.now + self.answer_time / 2, lambda: self.limiter.accept(entry))
+            self.at(self.now + self.answer_time, lambda: self._answer(entry))
 
-    def _refuse(self, ticket: QueueEntry) -> None:
-        pause = self.limiter.refuse(ticket, self.now, self.retry_after)
-        job = self._jobs.pop(ticket)
+    def _reject(self, entry: QueueEntry) -> None:
+        pause = self.limiter.reject(entry, self.now, self.retry_after)
+        job = self._jobs.pop(entry)
         self.at(self.now + pause, lambda: self.agent(*job))
 
-    def _answer(self, ticket: QueueEntry) -> None:
+    def _answer(self, entry: QueueEntry) -> None:
         self._busy -= 1
-        self.limiter.leave(ticket)
-        session, rounds, depth = self._jobs.pop(ticket)
+        self.limiter.leave(entry)
+        session, rounds, depth = self._jobs.pop(entry)
         if rounds > 1:
             self.agent(session, rounds - 1, depth)
         else:
@@ -86,7 +86,7 @@ class World:
 @pytest.mark.requirement("X11")
 @pytest.mark.parametrize("rounds", [1, 2, 6])
 @pytest.mark.parametrize("retry_after", [None, 2.0])
-def test_32_children_at_a_service_that_takes_4_need_at_most_a_third_more_requests(
+def test_32_children_at_a_service_that_accepts_4_need_at_most_a_third_more_requests(
     rounds: int, retry_after: float | None
 ) -> None:
     world = World(allowed=4, retry_after=retry_after)
@@ -104,7 +104,7 @@ def test_32_children_at_a_service_that_takes_4_need_at_most_a_third_more_request
     st.lists(st.integers(1, 4), min_size=1, max_size=24),
     st.sampled_from([None, 0.0, 0.5, 30.0]),
 )
-def test_nobody_is_lost_and_nothing_is_sent_in_a_pause(
+def test_every_request_finishes_and_none_is_sent_during_a_pause(
     allowed: int, sessions: int, rounds: list[int], retry_after: float | None
 ) -> None:
     world = World(allowed=allowed, retry_after=retry_after)
@@ -113,15 +113,15 @@ def test_nobody_is_lost_and_nothing_is_sent_in_a_pause(
     world.run()
     assert world.finished == len(rounds)
     assert world.too_early == []
-    assert (world.limiter.under_way, world.limiter.waiting) == (0, ())
+    assert (world.limiter.running, world.limiter.waiting) == (0, ())
 
 
-def test_a_generous_service_is_used_to_the_full_after_two_round_trips() -> None:
+def test_a_lenient_service_is_fully_used_after_two_round_trips() -> None:
     world = World(allowed=1000)
     for _ in range(32):
         world.agent("s", 1)
     world.run()
-    assert world.refused == 0
+    assert world.rejected == 0
     assert world.now <= 3 * world.answer_time
 
 
@@ -129,56 +129,56 @@ def started(limiter: AdaptiveLimiter, now: float = 1.0) -> list[QueueEntry]:
     return limiter.start(now)
 
 
-def refused_all(
-    limiter: AdaptiveLimiter, tickets: list[QueueEntry], now: float, retry_after: float | None = None
+def rejected_all(
+    limiter: AdaptiveLimiter, entries: list[QueueEntry], now: float, retry_after: float | None = None
 ) -> float:
-    return [limiter.refuse(ticket, now, retry_after) for ticket in tickets][-1]
+    return [limiter.reject(entry, now, retry_after) for entry in entries][-1]
 
 
-def test_one_refusal_holds_everybody_for_as_long_as_the_service_asked() -> None:
+def test_one_rejection_pauses_all_requests_for_as_long_as_the_service_asked() -> None:
     limiter = AdaptiveLimiter(lambda: 0.5)
     first, second = limiter.join("a", 0), limiter.join("b", 0)
     assert started(limiter) == [first, second]
-    assert limiter.refuse(first, 2.0, 7.0) == 7.0
+    assert limiter.reject(first, 2.0, 7.0) == 7.0
     third = limiter.join("c", 0)
     assert started(limiter, 8.9) == []
     assert started(limiter, 9.0) == [third]
 
 
-def test_refusals_of_one_burst_count_once() -> None:
+def test_rejections_of_one_burst_count_once() -> None:
     limiter = AdaptiveLimiter(lambda: 0.5, RetrySettings(base=1, cap=60))
     burst = [limiter.join("a", 1) for _ in range(FIRST_LIMIT)]
     started(limiter)
-    assert refused_all(limiter, burst, 1.5) == pytest.approx(0.75)  # pyright: ignore[reportUnknownMemberType]
+    assert rejected_all(limiter, burst, 1.5) == pytest.approx(0.75)  # pyright: ignore[reportUnknownMemberType]
 
 
-def test_pauses_double_while_nothing_gets_through_and_begin_anew_when_something_does() -> None:
+def test_pauses_double_while_every_request_is_rejected_and_start_over_after_an_accepted_one() -> None:
     limiter = AdaptiveLimiter(lambda: 0.0, RetrySettings(base=1, cap=8))
     now, pauses = 1.0, list[float]()
     for _ in range(6):
-        ticket = limiter.join("a", 0)
+        entry = limiter.join("a", 0)
         started(limiter, now)
-        pauses.append(limiter.refuse(ticket, now + 0.1, None))
+        pauses.append(limiter.reject(entry, now + 0.1, None))
         now += 100
     assert pauses == [0.5, 1, 2, 4, 4, 4]
     limiter.join("a", 0)
     (through,) = started(limiter, now)
-    limiter.take(through)
+    limiter.accept(through)
     limiter.leave(through)
     limiter.join("a", 0)
     (last,) = started(limiter, now + 1)
-    assert limiter.refuse(last, now + 2, None) == 0.5
+    assert limiter.reject(last, now + 2, None) == 0.5
 
 
-def test_a_wait_beyond_the_cap_holds_nobody() -> None:
+def test_a_requested_wait_above_the_cap_pauses_no_request() -> None:
     limiter = AdaptiveLimiter(lambda: 0.5, RetrySettings(retry_after_cap=60))
-    ticket = limiter.join("a", 0)
+    entry = limiter.join("a", 0)
     started(limiter)
-    assert limiter.refuse(ticket, 2.0, 3600.0) == 0
+    assert limiter.reject(entry, 2.0, 3600.0) == 0
 
 
-def crowded() -> tuple[AdaptiveLimiter, list[QueueEntry]]:
-    """A limiter with one request under way, and room for no other."""
+def full_limiter() -> tuple[AdaptiveLimiter, list[QueueEntry]]:
+    """A limiter with one running request and a limit of one."""
     limiter = AdaptiveLimiter(lambda: 0.5)
     limiter.limit = 1.0
     limiter.join("a", 1)
@@ -186,37 +186,37 @@ def crowded() -> tuple[AdaptiveLimiter, list[QueueEntry]]:
 
 
 @pytest.mark.requirement("X11")
-def test_sessions_take_turns_however_many_requests_one_of_them_has() -> None:
-    limiter, under_way = crowded()
+def test_sessions_alternate_regardless_of_how_many_requests_one_has() -> None:
+    limiter, running = full_limiter()
     for _ in range(5):
         limiter.join("a", 1)
     for _ in range(2):
         limiter.join("b", 1)
     order: list[str] = []
-    while under_way:
-        limiter.leave(under_way.pop())
-        under_way = started(limiter)
-        order += [ticket.session_id for ticket in under_way]
+    while running:
+        limiter.leave(running.pop())
+        running = started(limiter)
+        order += [entry.session_id for entry in running]
     assert order == ["b", "a", "b", "a", "a", "a", "a"]
 
 
 @pytest.mark.requirement("X11")
-def test_the_primary_goes_before_its_children_and_each_depth_in_order() -> None:
-    limiter, under_way = crowded()
+def test_the_primary_agent_precedes_its_children_and_each_depth_is_first_in_first_out() -> None:
+    limiter, running = full_limiter()
     later, first, second = limiter.join("a", 2), limiter.join("a", 1), limiter.join("a", 1)
     primary = limiter.join("a", 0)
     order: list[QueueEntry] = []
-    while under_way:
-        limiter.leave(under_way.pop())
-        under_way = started(limiter)
-        order += under_way
+    while running:
+        limiter.leave(running.pop())
+        running = started(limiter)
+        order += running
     assert order == [primary, first, second, later]
 
 
-def test_who_leaves_the_line_holds_up_nobody() -> None:
-    limiter, (ahead,) = crowded()
-    gone, stays = limiter.join("a", 1), limiter.join("a", 1)
-    limiter.leave(gone)
-    limiter.leave(gone)
+def test_a_request_that_left_the_queue_does_not_block_others() -> None:
+    limiter, (ahead,) = full_limiter()
+    cancelled, waiting = limiter.join("a", 1), limiter.join("a", 1)
+    limiter.leave(cancelled)
+    limiter.leave(cancelled)
     limiter.leave(ahead)
-    assert started(limiter) == [stays]
+    assert started(limiter) == [waiting]

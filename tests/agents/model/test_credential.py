@@ -45,8 +45,8 @@ async def test_a_command_goes_before_the_environment_and_its_output_is_stripped(
     [
         (printing("import sys; print('sk-leaked'); print('sk-leaked', file=sys.stderr); sys.exit(3)"), "exit code 3"),
         (printing("pass"), "printed nothing"),
-        (("no-such-program-anywhere",), "cannot be run"),
-        (("",), "cannot be run"),
+        (("no-such-program-anywhere",), "cannot be started"),
+        (("",), "cannot be started"),
     ],
 )
 async def test_a_command_that_gives_no_key_says_why_and_shows_nothing_of_it(
@@ -62,7 +62,7 @@ async def test_a_command_that_gives_no_key_says_why_and_shows_nothing_of_it(
 @pytest.mark.asyncio
 async def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credential, "COMMAND_TIMEOUT", 0.1)
-    assert "did not end" in str(
+    assert "did not finish" in str(
         await refused(Endpoint(key_command=printing("import threading; threading.Event().wait()")))
     )
 
@@ -105,7 +105,7 @@ async def test_a_keyring_without_the_entry_or_that_fails_says_what_to_do(
     def locked(service: str, account: str) -> str:
         raise KeyringLocked("secret detail")
 
-    for answer, says in ((lambda *_: None, "holds no key"), (locked, "KeyringLocked")):
+    for answer, says in ((lambda *_: None, "has no key"), (locked, "KeyringLocked")):
         keep(answer)
         error = await refused(Endpoint(keyring=True))
         assert says in str(error)

@@ -1,4 +1,4 @@
-"""Requests that take turns: what the agent is told, what a cancel leaves, and a real crowd at a strict server."""
+"""Requests in the queue: reported waits, cancellation, and many agents at a strict server."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -38,12 +38,12 @@ async def events(model: QueuedModel) -> list[ModelEvent]:
 
 
 @pytest.fixture
-def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_queue, "QUIET", 0)
+def report_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair_queue, "REPORT_AFTER", 0)
 
 
 @pytest.mark.asyncio
-async def test_a_request_that_need_not_wait_is_passed_on_as_it_is() -> None:
+async def test_a_request_that_need_not_wait_passes_through_unchanged() -> None:
     async def stream(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
         yield RequestAccepted()
         yield TextPart("a")
@@ -55,8 +55,8 @@ async def test_a_request_that_need_not_wait_is_passed_on_as_it_is() -> None:
 
 @pytest.mark.requirement("X11")
 @pytest.mark.asyncio
-@pytest.mark.usefixtures("told_at_once")
-async def test_a_pause_is_shared_told_and_over_by_itself() -> None:
+@pytest.mark.usefixtures("report_immediately")
+async def test_a_pause_is_shared_reported_and_ends_automatically() -> None:
     failures = [model_error(ModelErrorKind.RATE_LIMITED, retry_after=0.05)]
     model = QueuedModel(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue(SOON))
     with pytest.raises(ModelError) as caught:
@@ -64,7 +64,7 @@ async def test_a_pause_is_shared_told_and_over_by_itself() -> None:
     assert caught.value.retry_after == pytest.approx(0.05, abs=0.01)  # pyright: ignore[reportUnknownMemberType]
     first, over, *answer = await events(model)
     assert isinstance(first, RequestDelayed)
-    assert (first.why or "").startswith("the model service is busy: all requests wait")
+    assert (first.reason or "").startswith("the model service is busy: all requests wait")
     assert over == RequestDelayed(None)
     assert isinstance(answer[-1], Reply)
 
@@ -74,7 +74,7 @@ def _raise(error: ModelError) -> Reply:
 
 
 @pytest.mark.asyncio
-async def test_other_failures_pause_nobody() -> None:
+async def test_other_failures_cause_no_pause() -> None:
     failures = [model_error(kind) for kind in ModelErrorKind if kind.value not in ("rate_limited", "overloaded")]
     model = QueuedModel(ScriptedModel(lambda _: _raise(failures.pop()) if failures else say("ok")), FairQueue())
     while failures:
@@ -85,35 +85,35 @@ async def test_other_failures_pause_nobody() -> None:
 
 @pytest.mark.requirement("X11")
 @pytest.mark.asyncio
-@pytest.mark.usefixtures("told_at_once")
-async def test_a_cancelled_wait_leaves_the_line_and_a_cancelled_request_makes_room() -> None:
-    gate, turns = asyncio.Event(), FairQueue()
-    turns._limiter.limit = 1.0  # pyright: ignore[reportPrivateUsage]
+@pytest.mark.usefixtures("report_immediately")
+async def test_a_cancelled_wait_leaves_the_queue_and_a_cancelled_request_frees_its_place() -> None:
+    gate, queue = asyncio.Event(), FairQueue()
+    queue._limiter.limit = 1.0  # pyright: ignore[reportPrivateUsage]
 
-    asked = asyncio.Event()
+    sent = asyncio.Event()
 
     async def stream(_: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        asked.set()
+        sent.set()
         await gate.wait()
         yield say("ok")
 
-    model = QueuedModel(ScriptedModel(stream), turns)
+    model = QueuedModel(ScriptedModel(stream), queue)
     async with asyncio.timeout(10):
-        under_way = asyncio.create_task(events(model))
-        await asked.wait()
+        running = asyncio.create_task(events(model))
+        await sent.wait()
         waits, last = asyncio.create_task(events(model)), asyncio.create_task(events(model))
         await asyncio.sleep(0)
         waits.cancel()
-        under_way.cancel()
+        running.cancel()
         gate.set()
         assert isinstance((await last)[-1], Reply)
-        assert {task.cancelled() for task in (waits, under_way) if task.done()} == {True}
-    assert turns._limiter.under_way == 0  # pyright: ignore[reportPrivateUsage]
-    assert turns._limiter.waiting == ()  # pyright: ignore[reportPrivateUsage]
+        assert {task.cancelled() for task in (waits, running) if task.done()} == {True}
+    assert queue._limiter.running == 0  # pyright: ignore[reportPrivateUsage]
+    assert queue._limiter.waiting == ()  # pyright: ignore[reportPrivateUsage]
 
 
 class Strict:
-    """A server's script that carries ``allowed`` children at once and refuses the rest."""
+    """A server's script that answers ``allowed`` sub-agents at once and rejects the others."""
 
     def __init__(self, allowed: int, children: int) -> None:
         self.busy = 0
@@ -135,7 +135,7 @@ class Strict:
         self.busy += 1
         self.peak = max(self.peak, self.busy)
         try:
-            await asyncio.sleep(0.01)  # an answer takes its time
+            await asyncio.sleep(0.01)  # the duration of an answer
         finally:
             self.busy -= 1
         return model_replies.say("I am done.")
@@ -143,7 +143,7 @@ class Strict:
 
 @pytest.mark.requirement("X11")
 @pytest.mark.asyncio
-async def test_32_children_at_a_server_that_takes_4_all_finish_without_a_storm(tmp_path: Path) -> None:
+async def test_32_children_at_a_server_that_accepts_4_all_finish_with_few_extra_requests(tmp_path: Path) -> None:
     script = Strict(4, 32)
     settings = Settings(model="m", agents=AgentSettings(max_parallel=32, max_parallel_per_parent=32))
     async with asyncio.timeout(50), messages_api(script) as api:
@@ -161,20 +161,20 @@ async def test_32_children_at_a_server_that_takes_4_all_finish_without_a_storm(t
 
 @pytest.mark.requirement("X11")
 @pytest.mark.asyncio
-@pytest.mark.usefixtures("told_at_once")
-async def test_an_agent_that_waits_in_a_pause_says_so_spends_no_attempt_and_can_be_cancelled(tmp_path: Path) -> None:
-    turns = FairQueue()
+@pytest.mark.usefixtures("report_immediately")
+async def test_an_agent_that_waits_in_a_pause_shows_it_uses_no_attempt_and_can_be_cancelled(tmp_path: Path) -> None:
+    queue = FairQueue()
     scripted = ScriptedModel(lambda _: say("never"))
-    fair_queue = QueuedModel(scripted, turns)
-    ahead = turns.join(request("other"))
-    turns.refuse(ahead, 100.0)
+    queued_model = QueuedModel(scripted, queue)
+    ahead = queue.join(request("other"))
+    queue.reject(ahead, 100.0)
     async with asyncio.timeout(20):
         settings, store = Settings(model="m"), MemoryStore()
-        async with Runtime(settings=settings, store=store, models=lambda _: fair_queue) as runtime:
+        async with Runtime(settings=settings, store=store, models=lambda _: queued_model) as runtime:
             session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
-            told = session.subscribe(0)
+            subscription = session.subscribe(0)
             turn = session.start_turn([Text("go")])
-            async for event in told:
+            async for event in subscription:
                 if isinstance(event.body, StatusChanged) and event.body.detail:
                     break
             assert event.body.detail == "the model service is busy: all requests wait 100 s"

@@ -57,7 +57,7 @@ async def test_a_session_with_children_plays_again_as_it_was(workspace: Path, tm
     async with core(workspace, again.script, clock=StillClock()) as c:
         after = await _watched(c)
     assert after == before
-    assert (await _over(again)).startswith("The recording does not go on")
+    assert (await _over(again)).startswith("The recording has no reply")
 
 
 async def _watched(c: Core) -> tuple[TurnResult, list[str], list[str], str]:

@@ -1,3 +1,3 @@
-"""The offline model: searches and edits by fixed rules, so that everything can be tried without a key and a network.
+"""The offline model: searches and edits by fixed rules, so that all features can be tried without a key or a network.
 
-It is a model like any other: it sees only the request, and answers with text and tool calls."""
+Like every model it sees only the request, and replies with text and tool calls."""

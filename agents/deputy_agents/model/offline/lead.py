@@ -1,4 +1,4 @@
-"""How the offline model leads: it hands the work to children and puts together what they found."""
+"""The offline model as a parent: delegates the work to sub-agents and combines their results."""
 
 import re
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from deputy_agents.domain.message import ToolUse
 from deputy_agents.model.offline.replace import edit_instructions
 from deputy_agents.model.offline.search import (
-    ASIDE,
     DEFINITIONS,
     DOCUMENTATION,
     ENTRY_POINTS,
     LAYOUT,
+    TESTS_AND_DOCS,
     USAGES,
     search_instructions,
 )
@@ -18,13 +18,13 @@ from deputy_agents.model.offline.turn import Call, Move, Turn, use
 from deputy_agents.model.offline.words import Replacement, keywords
 
 INTRODUCTION = (
-    "I am Deputy's offline model: I follow fixed rules and understand no language. Ask where or how something is done "
-    "in this workspace, and several sub-agents search for its words; or ask me to "
+    "I am Deputy's offline model: I follow fixed rules and do not understand language. Ask where or how something is "
+    "done in this workspace, and several sub-agents search for the words of your question; or ask me to "
     '`replace "old text" with "new text" in path`. For real answers, set ANTHROPIC_API_KEY or the setting `model`.'
 )
 
 _REFERENCE = re.compile(r"`[^`\s:]+:\d+(?:-\d+)?`")
-_BEYOND = re.compile(
+_NEEDS_LANGUAGE_MODEL = re.compile(
     r"\W*(please\s+|can you\s+|could you\s+)*(add|build|create|delete|fix|implement|improve|make|move|optimi[sz]e|"
     r"refactor|remove|run|update|write)\b",
     re.IGNORECASE,
@@ -38,11 +38,11 @@ _MAX_LINES = 12
 
 
 def lead_step(turn: Turn, wanted: Replacement | None) -> Move:
-    """Sends children off in one round, and answers from their results in the next."""
+    """Starts sub-agents in the first round, and answers from their results in the second."""
     if turn.rounds == 0:
         children = (_editor(wanted),) if wanted else _searchers(turn.task)
-        many = f"{len(children)} sub-agents look" if len(children) > 1 else "A sub-agent looks"
-        return Move(f"{many} into this, by fixed rules (offline model).", children)
+        subject = f"{len(children)} sub-agents look" if len(children) > 1 else "A sub-agent looks"
+        return Move(f"{subject} into this, by fixed rules (offline model).", children)
     results = turn.made("spawn_agent")
     if wanted:
         return Move(_edited(results))
@@ -56,19 +56,20 @@ def _editor(wanted: Replacement) -> ToolUse:
 def _searchers(request: str) -> tuple[ToolUse, ...]:
     words = keywords(request)
     if words:
-        angles = [DEFINITIONS, USAGES, ASIDE]
-        angles += [LAYOUT] if _OVERVIEW.search(request) else []
+        searches = [DEFINITIONS, USAGES, TESTS_AND_DOCS]
+        searches += [LAYOUT] if _OVERVIEW.search(request) else []
     else:
-        angles = [DOCUMENTATION, LAYOUT, ENTRY_POINTS]
+        searches = [DOCUMENTATION, LAYOUT, ENTRY_POINTS]
     short = request[:_MAX_QUESTION]
     return tuple(
-        use("spawn_agent", instructions=search_instructions(angle, words, short), mode="read_only") for angle in angles
+        use("spawn_agent", instructions=search_instructions(search, words, short), mode="read_only")
+        for search in searches
     )
 
 
 def _edited(results: Sequence[Call]) -> str:
     if not results:
-        return "The sub-agent gave no result, so I do not know whether anything was changed."
+        return "The sub-agent returned no result, so I do not know whether anything was changed."
     return "\n\n".join(
         f"The sub-agent did not finish: {call.result}" if call.is_error else call.result for call in results
     )
@@ -76,12 +77,12 @@ def _edited(results: Sequence[Call]) -> str:
 
 def _found(request: str, results: Sequence[Call]) -> str:
     if not results:
-        return f"No sub-agent gave a result. {INTRODUCTION}"
+        return f"No sub-agent returned a result. {INTRODUCTION}"
     words = ", ".join(f"`{word}`" for word in keywords(request))
-    looked = f"searched for {words}" if words else "looked around the workspace"
-    opening = f"I am rule-based (the offline model) and {looked}; I do not understand what I found."
-    if _BEYOND.match(request):
-        opening += " I can only search, and replace one text with another: this request needs a language model."
+    action = f"searched for {words}" if words else "looked around the workspace"
+    opening = f"I am rule-based (the offline model) and {action}; I do not understand what I found."
+    if _NEEDS_LANGUAGE_MODEL.match(request):
+        opening += " I can only search and replace text: this request needs a language model."
     sections = [_section(call) for call in results]
     return "\n\n".join([opening, *sections, *_advice(results)])
 
@@ -94,8 +95,8 @@ def _section(call: Call) -> str:
     bullets = [line for line in lines if line.startswith("- ")]
     if not bullets:
         return "\n".join([f"### {title}", *(lines[:_MAX_LINES] or ["No answer."])])
-    caution = lines[:1] if lines[0].startswith("Nothing") else []
-    return "\n".join([f"### {title}", *caution, *bullets[:_MAX_BULLETS]])
+    warning = lines[:1] if lines[0].startswith("Nothing") else []
+    return "\n".join([f"### {title}", *warning, *bullets[:_MAX_BULLETS]])
 
 
 def _advice(results: Sequence[Call]) -> list[str]:

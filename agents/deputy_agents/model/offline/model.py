@@ -13,23 +13,18 @@ from deputy_agents.model.offline.words import is_greeting, replacement
 from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart
 
 OFFLINE = "offline"
-"""The name that means this model."""
-
+"""The name of this model."""
 
 _MAX_ROUNDS = 8
-
-
 _MAX_PARTS = 150
-
-
 _PART_LENGTH = 12
 
 
 class OfflineModel:
     """A :class:`deputy_agents.ports.model.Model`.
 
-    ``think`` is the pause before an answer and ``pace`` that between its parts, in seconds: with them it looks alive
-    to a person; zero in tests.
+    ``think`` is the delay before a reply and ``pace`` the delay between its parts, in seconds. They make the output
+    look natural; tests set both to zero.
     """
 
     def __init__(self, *, think: float = 0.25, pace: float = 0.015) -> None:
@@ -48,7 +43,7 @@ class OfflineModel:
 
 def _next_move(turn: Turn) -> Move:
     if turn.rounds >= _MAX_ROUNDS:
-        return Move("I stop here: my rules lead no further with what the tools answered.")
+        return Move("I stop here: I have no rule for these tool results.")
     wanted = replacement(turn.task)
     if is_greeting(turn.task):
         return Move(INTRODUCTION)

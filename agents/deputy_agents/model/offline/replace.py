@@ -1,4 +1,4 @@
-"""How the offline model replaces one text with another: find, read, edit each file, report."""
+"""Replacing a text: search, read the files, edit each one, report."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,16 @@ _MAX_LINES = 8
 
 
 def edit_instructions(wanted: Replacement) -> str:
-    """What a child is told, in words that it understands."""
+    """The instructions for a sub-agent."""
     return (
         f"{wanted}.\n\nFind every occurrence, read the files, and edit each one. Report what was changed and what not."
     )
 
 
 def replace_step(turn: Turn, wanted: Replacement) -> Move:
-    """The next step; each is made once."""
+    """The next step of a replacement."""
     if "grep" not in turn.tools:
-        return Move("I have no tool to search with, so I cannot replace anything.")
+        return Move("I have no search tool, so I cannot replace anything.")
     if not (searches := turn.made("grep")):
         where = {"path": wanted.path} if wanted.path else {}
         return Move(f"Searching for `{wanted.old}`.", (use("grep", pattern=_pattern(wanted), **where),))
@@ -29,7 +29,7 @@ def replace_step(turn: Turn, wanted: Replacement) -> Move:
     if not hits:
         return Move(_nothing(searches[-1], wanted))
     if not {"read_file", "edit_file"} <= turn.tools:
-        return Move(_listed("I was given no tool to edit files. These places would change:", hits))
+        return Move(_listed("I have no tool to edit files. These places would change:", hits))
     if not (reads := turn.made("read_file")):
         return Move("Reading the files.", tuple(use("read_file", path=path) for path in list(hits)[:_MAX_FILES]))
     edits = turn.made("edit_file")
@@ -65,8 +65,8 @@ def _edits(reads: Sequence[Call], wanted: Replacement) -> Iterator[ToolUse]:
 
 
 def _block(text: str, wanted: Replacement) -> tuple[str, str]:
-    """The smallest run of whole lines that holds all whole words and occurs once, before and after: a replacement
-    of the bare word would also change the longer names that contain it."""
+    """The smallest block of lines that contains all whole words and occurs once, as old and new text. Replacing only
+    the word would also change longer names that contain it."""
     pattern = re.compile(_pattern(wanted))
     lines = text.split("\n")
     places = [index for index, line in enumerate(lines) if pattern.search(line)]
@@ -83,23 +83,23 @@ def _nothing(search: Call, wanted: Replacement) -> str:
     if search.is_error:
         return f"The search failed, nothing was changed: {search.result}"
     where = f" in `{wanted.path}`" if wanted.path else ""
-    return f"`{wanted.old}` occurs nowhere{where}, so there is nothing to change (rule-based search)."
+    return f"There is no `{wanted.old}`{where}, so there is nothing to change (rule-based search)."
 
 
 def _report(wanted: Replacement, hits: dict[str, list[Hit]], reads: Sequence[Call], edits: Sequence[Call]) -> str:
-    answers = {call.text("path"): call for call in (*reads, *edits)}
+    results = {call.text("path"): call for call in (*reads, *edits)}
     done = [call for call in edits if not call.is_error]
     lines = [f"{wanted}: {len(done)} of {len(hits)} files changed (by fixed rules, no language model).", ""]
     for path, places in hits.items():
-        lines.append(f"- {_reference(path, places)} — {_fate(answers.get(path))}")
+        lines.append(f"- {_reference(path, places)} — {_outcome(results.get(path))}")
     return "\n".join(lines)
 
 
-def _fate(call: Call | None) -> str:
+def _outcome(call: Call | None) -> str:
     if call is None:
-        return "left for another request, as there are many files"
+        return "not changed: there are too many files for one request"
     if not call.is_error:
-        return "changed" if call.name == "edit_file" else "not changed: its text could not be matched"
+        return "changed" if call.name == "edit_file" else "not changed: no exact match in its text"
     return f"not changed: {call.result.strip().partition(chr(10))[0]}"
 
 

@@ -1,4 +1,4 @@
-"""How the offline model answers a question itself: search, read around the best places, cite them."""
+"""Answering a question: search, read around the best hits, cite them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,9 +40,9 @@ _PROSE_LENGTH = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Angle:
-    """One way to look at a question: ``title`` opens the instructions, ``task`` says the rest, ``first`` makes the
-    first searches, and ``fits`` prefers some hits to others."""
+class SearchKind:
+    """A kind of search. Instructions start with ``title`` and continue with ``task``; ``first`` returns the first tool
+    calls, and hits for which ``fits`` is true are ranked first."""
 
     title: str
     task: str
@@ -107,60 +107,60 @@ def _starts(hit: Hit) -> bool:
     return _in_code(hit) and _STARTS.match(hit.text) is not None
 
 
-DEFINITIONS = Angle("Definitions", "Find where these are defined.", _definitions, _defines)
-USAGES = Angle("Usages", "Find where these are used or called.", _usages, _uses)
-ASIDE = Angle(
+DEFINITIONS = SearchKind("Definitions", "Find where these are defined.", _definitions, _defines)
+USAGES = SearchKind("Usages", "Find where these are used or called.", _usages, _uses)
+TESTS_AND_DOCS = SearchKind(
     "Tests and docs", "Find tests and documentation that mention these.", _tests_and_docs, lambda hit: not _in_code(hit)
 )
-LAYOUT = Angle("Layout", "List what the workspace is made of.", _layout)
-DOCUMENTATION = Angle("Documentation", "Find what the workspace says about itself.", _documentation, _in_readme)
-ENTRY_POINTS = Angle("Entry points", "Find where the program starts.", _entry_points, _starts)
-_GENERAL = Angle("Places", "", _anywhere, _in_code)
-_ANGLES = (DEFINITIONS, USAGES, ASIDE, LAYOUT, DOCUMENTATION, ENTRY_POINTS)
+LAYOUT = SearchKind("Layout", "List the contents of the workspace.", _layout)
+DOCUMENTATION = SearchKind("Documentation", "Find the documentation of the workspace.", _documentation, _in_readme)
+ENTRY_POINTS = SearchKind("Entry points", "Find where the program starts.", _entry_points, _starts)
+_GENERAL = SearchKind("Places", "", _anywhere, _in_code)
+_SEARCH_KINDS = (DEFINITIONS, USAGES, TESTS_AND_DOCS, LAYOUT, DOCUMENTATION, ENTRY_POINTS)
 
 
-def search_instructions(angle: Angle, words: Sequence[str], request: str) -> str:
-    """What a child is told, in words that :func:`search_step` understands."""
+def search_instructions(kind: SearchKind, words: Sequence[str], request: str) -> str:
+    """The instructions for a sub-agent, in a form that :func:`search_step` parses."""
     about = ", ".join(f'"{word}"' for word in words) or "the workspace"
-    return f"{angle.title} of {about}. {angle.task} Cite files with line ranges.\n\nThe question: {request}"
+    return f"{kind.title} of {about}. {kind.task} Cite files with line ranges.\n\nThe question: {request}"
 
 
 def search_step(turn: Turn) -> Move:
-    """The next step of a search; each is made once."""
-    angle, words = _aim(turn.task)
-    hits = _ranked(turn, angle, words)
+    """The next step of a search."""
+    kind, words = _parse_task(turn.task)
+    hits = _ranked(turn, kind, words)
     if turn.rounds == 0:
-        steps = _allowed(turn, angle.first(words))
-    elif turn.rounds == 1 and not hits and angle is not LAYOUT:
-        steps = _allowed(turn, _wider(words))
+        steps = _available(turn, kind.first(words))
+    elif turn.rounds == 1 and not hits and kind is not LAYOUT:
+        steps = _available(turn, _wider(words))
     elif not turn.made("read_file"):
-        steps = _allowed(turn, _reads(turn, hits))
+        steps = _available(turn, _reads(turn, hits))
     else:
         steps = ()
     if steps:
         return Move(_announcement(steps, words), steps)
-    return Move(_answer(turn, angle, words, hits))
+    return Move(_answer(turn, kind, words, hits))
 
 
-def _aim(task: str) -> tuple[Angle, tuple[str, ...]]:
-    """What to look for, and the words: those of another agent's rules, or of anybody."""
+def _parse_task(task: str) -> tuple[SearchKind, tuple[str, ...]]:
+    """The kind of search and its words, from :func:`search_instructions` or any other text."""
     line = task.partition("\n")[0]
-    for angle in _ANGLES:
-        if line.startswith(f"{angle.title} of "):
-            return angle, quoted(line)
+    for kind in _SEARCH_KINDS:
+        if line.startswith(f"{kind.title} of "):
+            return kind, quoted(line)
     words = keywords(task)
     return (_GENERAL if words else LAYOUT), words
 
 
-def _allowed(turn: Turn, steps: Iterable[ToolUse]) -> tuple[ToolUse, ...]:
+def _available(turn: Turn, steps: Iterable[ToolUse]) -> tuple[ToolUse, ...]:
     return tuple(step for step in steps if step.name in turn.tools)
 
 
 def _announcement(steps: Sequence[ToolUse], words: Sequence[str]) -> str:
     if steps[0].name == "read_file":
-        return "Reading the best places."
+        return "Reading the best matches."
     about = ", ".join(f"`{word}`" for word in words)
-    return f"Searching for {about}." if about else "Looking around."
+    return f"Searching for {about}." if about else "Listing the workspace."
 
 
 def _wider(words: Sequence[str]) -> Iterable[ToolUse]:
@@ -183,25 +183,25 @@ def _reads(turn: Turn, hits: Sequence[Hit]) -> Iterable[ToolUse]:
             yield use("read_file", path=path, offset=1, limit=_WINDOW)
 
 
-def _ranked(turn: Turn, angle: Angle, words: Sequence[str]) -> list[Hit]:
-    """All hits, the best first: one that fits the angle, in sources and the README before tests and documents, in a
-    file that speaks of more of the words, near the top of the tree."""
+def _ranked(turn: Turn, kind: SearchKind, words: Sequence[str]) -> list[Hit]:
+    """All hits, the best first: those that fit the kind of search, in sources and the README before tests and
+    documents, in files with more of the words, near the top of the tree."""
     hits = list(dict.fromkeys(hit for call in turn.made("grep") for hit in hits_of(call)))
-    spoken: dict[str, set[str]] = {}
+    words_in: dict[str, set[str]] = {}
     for hit in hits:
-        spoken.setdefault(hit.path, set()).update(_spoken(f"{hit.path} {hit.text}", words))
+        words_in.setdefault(hit.path, set()).update(_contained(f"{hit.path} {hit.text}", words))
 
     def rank(hit: Hit) -> tuple[bool | int, ...]:
         here = sum(re.search(rf"\b{re.escape(word)}\b", hit.text, re.IGNORECASE) is not None for word in words)
         aside = not (_in_code(hit) or _in_readme(hit))
         depth = hit.path.count("/")
         noise = _NOISE.search(hit.path) is not None
-        return noise, not angle.fits(hit), aside, -here, -len(spoken[hit.path]), depth
+        return noise, not kind.fits(hit), aside, -here, -len(words_in[hit.path]), depth
 
     return sorted(hits, key=rank)
 
 
-def _spoken(text: str, words: Sequence[str]) -> set[str]:
+def _contained(text: str, words: Sequence[str]) -> set[str]:
     text = text.casefold()
     return {word for word in words if word.casefold() in text}
 
@@ -209,20 +209,20 @@ def _spoken(text: str, words: Sequence[str]) -> set[str]:
 # -- the answer ----------------------------------------------------------------------------------------------------
 
 
-def _answer(turn: Turn, angle: Angle, words: Sequence[str], hits: Sequence[Hit]) -> str:
+def _answer(turn: Turn, kind: SearchKind, words: Sequence[str], hits: Sequence[Hit]) -> str:
     about = ", ".join(f"`{word}`" for word in words) or "the workspace"
     cited = _cited(turn, hits)
     listing = _listing(turn)
     if not turn.calls:
-        return "I have no tool to search with, so I cannot answer."
-    if angle is LAYOUT:
+        return "I have no search tool, so I cannot answer."
+    if kind is LAYOUT:
         return "\n".join([f"Layout of the workspace ({RULE_BASED}):", f"- {listing}", *cited])
     if cited:
-        opening = f"Nothing found for {about} itself, but for parts of it" if listing else f"{angle.title} for {about}"
+        opening = f"Nothing found for {about} itself, but for parts of it" if listing else f"{kind.title} for {about}"
         return "\n".join([f"{opening} ({RULE_BASED}):", "", *cited])
     failed = next((call.result.partition("\n")[0] for call in turn.made("grep") if call.is_error), "")
     reason = f" The search failed: {failed}" if failed else ""
-    return f"{angle.title} for {about}: nothing found ({RULE_BASED}).{reason} {listing}".rstrip()
+    return f"{kind.title} for {about}: nothing found ({RULE_BASED}).{reason} {listing}".rstrip()
 
 
 def _cited(turn: Turn, hits: Sequence[Hit]) -> list[str]:
@@ -246,7 +246,7 @@ def _cited(turn: Turn, hits: Sequence[Hit]) -> list[str]:
 
 
 def _below(text: Mapping[int, str], heading: int) -> str:
-    """The first paragraph below a heading, as a README tells by it what it is about."""
+    """The first paragraph below a heading: in a README, the description of the project."""
     after = [text[line].strip() for line in sorted(text) if line > heading]
     paragraph = " ".join(takewhile(bool, dropwhile(lambda line: not line, after)))
     prose = _cut(paragraph, _PROSE_LENGTH)
@@ -270,4 +270,4 @@ def _listing(turn: Turn) -> str:
     if not names:
         return "The workspace is empty."
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
-    return "At its top level are " + ", ".join(f"`{name}`" for name in names[:_MAX_LISTED]) + f"{more}."
+    return "The top level contains " + ", ".join(f"`{name}`" for name in names[:_MAX_LISTED]) + f"{more}."

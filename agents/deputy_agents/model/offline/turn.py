@@ -1,4 +1,4 @@
-"""What the offline model can see: the task of the turn, what it called for it, and what came back."""
+"""The turn as the offline model sees it: its task, the tool calls made for it, and their results."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """``rounds`` counts the answers that the model has already given in this turn."""
+    """``rounds`` is the number of replies that the model has already sent in this turn."""
 
     task: str
     tools: frozenset[str]
@@ -40,7 +40,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What to do next: say ``text`` and make ``calls``; a move without calls ends the turn."""
+    """The next reply: ``text`` and tool ``calls``. A move without calls ends the turn."""
 
     text: str
     calls: tuple[ToolUse, ...] = ()
@@ -51,9 +51,9 @@ def use(name: str, **input: object) -> ToolUse:
 
 
 def read_turn(request: ModelRequest) -> Turn:
-    """The turn that began with the last thing that the user said."""
+    """The turn that began with the user's last prompt."""
     messages = request.messages
-    start = max((index for index, message in enumerate(messages) if _says_task(message)), default=len(messages))
+    start = max((index for index, message in enumerate(messages) if _is_prompt(message)), default=len(messages))
     answers = messages[start + 1 :]
     return Turn(
         task=_task(messages[start]) if start < len(messages) else "",
@@ -63,8 +63,8 @@ def read_turn(request: ModelRequest) -> Turn:
     )
 
 
-def _says_task(message: Message) -> bool:
-    """Text beside tool results is news for the model, no new task."""
+def _is_prompt(message: Message) -> bool:
+    """Text beside tool results is additional information, not a new task."""
     return (
         message.role == "user"
         and bool(_task(message))
@@ -82,20 +82,20 @@ def _calls(messages: Sequence[Message]) -> list[Call]:
         block.tool_use_id: block for message in messages for block in message.content if isinstance(block, ToolResult)
     }
     return [
-        Call(asked.name, asked.input, result.content, result.is_error)
+        Call(use.name, use.input, result.content, result.is_error)
         for message in messages
         if message.role == "assistant"
-        for asked in tool_uses(message)
-        if (result := results.get(asked.id)) is not None
+        for use in tool_uses(message)
+        if (result := results.get(use.id)) is not None
     ]
 
 
-# -- what tools answer ---------------------------------------------------------------------------------------------
+# -- tool results --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A line that a search found; ``line`` counts from 1."""
+    """A matching line; ``line`` counts from 1."""
 
     path: str
     line: int
@@ -114,7 +114,7 @@ def hits_of(call: Call) -> list[Hit]:
 
 
 def numbered_lines(call: Call) -> dict[int, str]:
-    """The lines in the result of a ``read_file`` by their numbers."""
+    """The lines in the result of a ``read_file`` by line number."""
     if call.is_error:
         return {}
     return {int(match["line"]): match["text"] for match in _NUMBERED.finditer(call.result)}
@@ -125,5 +125,5 @@ def names_of(call: Call) -> list[str]:
     if call.is_error:
         return []
     lines = (line.strip() for line in call.result.splitlines())
-    # Remarks on what was left out are sentences in brackets or parentheses.
+    # Notes about omitted entries are sentences in brackets or parentheses.
     return [line for line in lines if line and line[0] not in "([" and not line.endswith((".", ":"))]

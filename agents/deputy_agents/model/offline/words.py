@@ -1,4 +1,4 @@
-"""Rules over the words of a request: what it is about, and whether it asks for a replacement."""
+"""Rules for the words of a request: its keywords, and whether it asks for a replacement."""
 
 import json
 import re
@@ -33,21 +33,21 @@ _GREETING = re.compile(
 
 
 def is_greeting(task: str) -> bool:
-    """Nothing is asked: a greeting, thanks, or a call for help."""
+    """Whether ``task`` is empty or only a greeting, thanks or a request for help."""
     return not task.strip() or _GREETING.fullmatch(task.strip()) is not None
 
 
 def keywords(task: str) -> tuple[str, ...]:
-    """What ``task`` is about, at most four words or quoted phrases, those that look like code first."""
-    plain = [word for word in _WORD.findall(_QUOTED.sub(" ", task)) if _tells(word)]
+    """At most four words or quoted phrases of ``task``, those that look like code first."""
+    plain = [word for word in _WORD.findall(_QUOTED.sub(" ", task)) if _is_specific(word)]
     ranked = sorted(plain, key=lambda word: (_CODE_LIKE.search(word) is None, -min(len(word), 8)))
     found = {word.casefold(): word for word in reversed([*quoted(task), *ranked])}
-    told = (word for key, word in reversed(found.items()) if not any(_inflects(key, other) for other in found))
-    return tuple(told)[:_MAX_WORDS]
+    distinct = (word for key, word in reversed(found.items()) if not any(_inflects(key, other) for other in found))
+    return tuple(distinct)[:_MAX_WORDS]
 
 
 def quoted(task: str) -> tuple[str, ...]:
-    """The words and phrases of ``task`` that stand in quotes."""
+    """The quoted words and phrases of ``task``."""
     return tuple(next(filter(None, match.groups())) for match in _QUOTED.finditer(task))[:_MAX_WORDS]
 
 
@@ -56,20 +56,20 @@ def _inflects(word: str, other: str) -> bool:
     return word != other and word.startswith(other) and len(word) - len(other) <= _ENDING
 
 
-def _tells(word: str) -> bool:
+def _is_specific(word: str) -> bool:
     return len(word) > 2 and word.casefold() not in _STOP_WORDS
 
 
 def loosened(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Parts and stems of ``words``, for when the words themselves are nowhere: ``parseConfigFiles`` gives
-    ``parse``, ``Config`` and ``File``."""
+    """Parts and stems of ``words``, for a second search: ``parseConfigFiles`` becomes ``parse``, ``Config`` and
+    ``File``."""
     parts = [part for word in words for part in re.split(r"[\W\d_]+|(?<=[a-z])(?=[A-Z])", word)]
     stems = (re.sub(r"(?<=\w{4})(ings?|ed|ers?|ions?|ies|es|s)$", "", part) for part in parts)
-    return tuple(dict.fromkeys(stem for stem in stems if _tells(stem)))[:6]
+    return tuple(dict.fromkeys(stem for stem in stems if _is_specific(stem)))[:6]
 
 
 def escaped(text: str) -> str:
-    """``text`` as a regular expression that matches it literally, for every common engine."""
+    """``text`` as a regular expression that matches it literally in all common engines."""
     return re.sub(r"([\\.+*?()|\[\]{}^$#&\-~])", r"\\\1", text)
 
 
@@ -78,8 +78,8 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Replace ``old`` with ``new`` in ``path`` (relative, or ``None`` for everywhere). ``whole_words``: a rename
-    leaves longer names alone that merely contain ``old``."""
+    """Replace ``old`` with ``new`` in ``path`` (relative, or ``None`` for everywhere). With ``whole_words``, longer
+    names that contain ``old`` stay unchanged."""
 
     old: str
     new: str
@@ -87,7 +87,7 @@ class Replacement:
     whole_words: bool = False
 
     def __str__(self) -> str:
-        """In words that :func:`replacement` understands."""
+        """A sentence that :func:`replacement` parses."""
         verb, joint = ("Rename", "to") if self.whole_words else ("Replace", "with")
         where = f" in {json.dumps(self.path, ensure_ascii=False)}" if self.path else ""
         old, new = (json.dumps(text, ensure_ascii=False) for text in (self.old, self.new))
@@ -129,7 +129,7 @@ _NO_PATH = frozenset({"all", "every", "the", "this", "my", "each", "any"})
 
 
 def replacement(task: str) -> Replacement | None:
-    """The replacement that ``task`` asks for, or ``None`` when it asks for something else."""
+    """The replacement that ``task`` asks for, or ``None``."""
     line = task.strip().partition("\n")[0][:_MAX_LINE]
     for form in _FORMS:
         if (match := form.fullmatch(line)) is None:
