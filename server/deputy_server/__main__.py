@@ -1,4 +1,4 @@
-"""The command ``deputy``. Serving is what editors wait for, so it starts without the command line's machinery."""
+"""The command ``deputy``. Editors wait for ``serve`` and ``acp`` to start, so these skip the full command line."""
 
 import os
 import sys
@@ -11,17 +11,17 @@ def main() -> None:
         from deputy_server.serve import main as serve
 
         sys.exit(serve(sys.argv[2:]))
-    if sys.argv[1:] == ["acp"]:  # the same; with options it is not as quick
+    if sys.argv[1:] == ["acp"]:  # only without options, which the full command line parses
         from deputy_server.acp.serve import main as serve_acp
 
         sys.exit(serve_acp())
-    for stream in (sys.stdout, sys.stderr):  # whatever letters the locale knows: what agents say has all of them
+    for stream in (sys.stdout, sys.stderr):  # output of agents may have characters that the locale cannot encode
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     from deputy_server.cli.app import app
 
     try:
         app()
-    except OSError as error:  # the disk that the output goes to is full, for example
+    except OSError as error:  # for example, the disk is full
         from deputy_server.terminal.output import discard
 
         discard(sys.stdout.fileno())
@@ -30,8 +30,8 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Opens what the caller has closed of the standard streams. The next file to be opened would get the number of one,
-    and what is printed would go into it."""
+    """Open the standard streams that the caller closed. Otherwise the next file to be opened would get the descriptor
+    of one, and output would be written to that file."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -43,7 +43,7 @@ def _open_streams() -> None:
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        # `python -m` looks for modules in the current folder first, which is the user's workspace: nothing that lies
-        # there may be imported later on in place of our own.
+        # `python -m` searches the current folder first. That is the user's workspace, and its modules must not be
+        # imported instead of ours.
         del sys.path[0]
     main()

@@ -1,17 +1,18 @@
-"""``deputy serve``: its own small command line, as importing the big one costs more than starting the server."""
+"""``deputy serve``. It has its own small command line, because importing the full one takes longer than starting the
+server."""
 
 import argparse
-import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from deputy_agents.collector import collector_paused
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_server.serve_options import Endpoint, Options, Transport
+from deputy_server.serve_options import Address, ServeOptions, Transport
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serves as told by ``arguments``; the exit code of the process."""
+    """Run the server until it ends. Return the exit code of the process."""
     parser = _parser()
     given = parser.parse_args(arguments)
     try:
@@ -20,53 +21,53 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(str(error))
     if problem := options.problem():
         parser.error(problem)
-    # Importing makes many objects and no garbage; collecting meanwhile costs a fifth of the start-up.
-    gc.disable()
-    import anyio
+    with collector_paused():  # a collection would take a fifth of the startup time
+        import anyio
 
-    from deputy_server.lsp import light
+        from deputy_server.lsp import fast_lsprotocol
 
-    light.load()
-    if options.endpoint is None:
-        from deputy_server.lsp.stdio import serve
-    else:
-        from deputy_server.lsp.sockets import serve
-
-    gc.freeze()
-    gc.enable()
+        fast_lsprotocol.load()
+        if options.address is None:
+            from deputy_server.lsp.stdio import serve
+        else:
+            from deputy_server.lsp.sockets import serve
     return anyio.run(serve, options)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="deputy serve", description="Serve language clients.")
-    carriers = parser.add_mutually_exclusive_group()
-    carriers.add_argument(
-        "--stdio", action="store_true", help="one client, over standard input and output (the default)"
+    parser = argparse.ArgumentParser(prog="deputy serve", description="Run the language server.")
+    transports = parser.add_mutually_exclusive_group()
+    transports.add_argument(
+        "--stdio", action="store_true", help="serve one client over standard input and output (default)"
     )
-    carriers.add_argument("--tcp", metavar="[HOST:]PORT", help="clients of this machine that connect by TCP")
-    carriers.add_argument("--ws", metavar="[HOST:]PORT", help="clients of this machine that connect by WebSocket")
+    transports.add_argument("--tcp", metavar="[HOST:]PORT", help="serve clients on this machine over TCP")
+    transports.add_argument("--ws", metavar="[HOST:]PORT", help="serve clients on this machine over WebSocket")
     parser.add_argument(
         "--token-file",
         metavar="FILE",
-        help="what clients of --tcp and --ws must know; else it is taken from DEPUTY_TOKEN, or made up and printed",
+        help="file with the token that clients of --tcp and --ws must send; "
+        "without it the token is DEPUTY_TOKEN, or is generated and printed",
     )
-    parser.add_argument("--record", metavar="FILE", help="write what is said to models and by them to a new file")
-    parser.add_argument("--replay", metavar="FILE", help="answer from such a file, in place of a model")
+    parser.add_argument("--record", metavar="FILE", help="record model requests and responses to a new file")
+    parser.add_argument("--replay", metavar="FILE", help="replay a recorded file instead of calling a model")
     return parser
 
 
-def _options(given: argparse.Namespace) -> Options:
-    """Raises InvalidRequest: they cannot be followed."""
+def _options(given: argparse.Namespace) -> ServeOptions:
+    """
+    Raises:
+        InvalidRequest: an option is invalid.
+    """
     record, replay = (Path(name) if name else None for name in (given.record, given.replay))
-    carried = {Transport.TCP: given.tcp, Transport.WEBSOCKET: given.ws}
-    endpoint = next((Endpoint.read(kind, text) for kind, text in carried.items() if text is not None), None)
-    if endpoint is None and given.token_file is not None:
-        raise InvalidRequest("--token-file is for --tcp and --ws")
-    if endpoint is None:
-        return Options(record, replay)
+    addresses = {Transport.TCP: given.tcp, Transport.WEBSOCKET: given.ws}
+    address = next((Address.read(kind, text) for kind, text in addresses.items() if text is not None), None)
+    if address is None and given.token_file is not None:
+        raise InvalidRequest("--token-file requires --tcp or --ws")
+    if address is None:
+        return ServeOptions(record, replay)
     if given.token_file is not None:
-        return Options(record, replay, endpoint, _read_token(given.token_file))
-    return Options(record, replay, endpoint, os.environ.get("DEPUTY_TOKEN", "").strip())
+        return ServeOptions(record, replay, address, _read_token(given.token_file))
+    return ServeOptions(record, replay, address, os.environ.get("DEPUTY_TOKEN", "").strip())
 
 
 def _read_token(name: str) -> str:
@@ -75,5 +76,5 @@ def _read_token(name: str) -> str:
     except (OSError, UnicodeDecodeError):
         raise InvalidRequest(f"--token-file: {name} cannot be read") from None
     if len(token.split()) != 1:
-        raise InvalidRequest(f"--token-file: {name} must hold one token, and nothing else")
+        raise InvalidRequest(f"--token-file: {name} must contain exactly one token")
     return token

@@ -1,4 +1,4 @@
-"""What the command line of ``deputy serve`` asks for."""
+"""The options of ``deputy serve``."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from typing import Self
 from deputy_agents.domain.errors import InvalidRequest
 
 MIN_TOKEN = 16
-"""Characters of a token; a shorter one can be guessed."""
+"""Minimum length of a token. A shorter one could be guessed."""
 
 
 class Transport(StrEnum):
-    """What carries the connections of clients."""
+    """How clients connect."""
 
     STDIO = "stdio"
     TCP = "tcp"
@@ -21,8 +21,8 @@ class Transport(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where clients connect. ``port`` 0 stands for any that is free."""
+class Address:
+    """Where clients connect. ``port`` 0 means any free port."""
 
     transport: Transport
     host: str
@@ -30,43 +30,47 @@ class Endpoint:
 
     @classmethod
     def read(cls, transport: Transport, text: str) -> Self:
-        """The endpoint that ``[HOST:]PORT`` names.
+        """Parse ``[HOST:]PORT``.
 
         Raises:
-            InvalidRequest: it names none on this machine.
+            InvalidRequest: the text is invalid, or the host is not this machine.
         """
         host, _, port = text.rpartition(":")
         host = host.strip("[]") or "127.0.0.1"
         if not port.isdecimal() or len(port) > 5 or int(port) > 65535:
-            raise InvalidRequest(f"--{transport}: {text} is no port; write PORT or HOST:PORT, and 0 for any free one")
+            raise InvalidRequest(
+                f"--{transport}: port {text} is not valid. Use PORT or HOST:PORT, with port 0 for any free port."
+            )
         if not _is_loopback(host):
             raise InvalidRequest(
-                f"--{transport}: {host} is not this machine; use 127.0.0.1, and a tunnel from elsewhere"
+                f"--{transport}: {host} is not this machine. Use 127.0.0.1, and a tunnel to connect from elsewhere."
             )
         return cls(transport, host, int(port))
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """``record`` is a new file for the model traffic; ``replay`` is one to answer from, in place of a model.
-    ``endpoint`` is where clients connect, when that is not standard input and output; they need ``token`` then, one
-    that is made up when it is empty."""
+class ServeOptions:
+    """``record`` is a new file for model requests and responses; ``replay`` is such a file to use instead of a model.
+    ``address`` is where clients connect, or ``None`` for standard input and output. At an address, clients must send
+    ``token``; an empty one is replaced by a generated token."""
 
     record: Path | None = None
     replay: Path | None = None
-    endpoint: Endpoint | None = None
+    address: Address | None = None
     token: str = ""
 
     def problem(self) -> str | None:
-        """What keeps them from being followed, told before anything starts."""
+        """Why these options cannot be used, or ``None``. Reads files."""
         if self.token and len(self.token) < MIN_TOKEN:
-            return f"the token is too short: it needs {MIN_TOKEN} characters, such as `openssl rand -hex 32` prints"
+            return (
+                f"The token is too short. Use at least {MIN_TOKEN} characters, for example from openssl rand -hex 32."
+            )
         if self.record is not None and self.record.exists():
-            return f"--record: {self.record} exists already; name a new file"
+            return f"--record: {self.record} already exists. Use a new file."
         if self.record is not None and not self.record.absolute().parent.is_dir():
-            return f"--record: there is no folder {self.record.absolute().parent}"
+            return f"--record: the folder {self.record.absolute().parent} does not exist."
         if self.replay is not None:
-            from deputy_agents.model.recording import replay  # only for those who look for a fault
+            from deputy_agents.model.recording import replay  # needed only for debugging
 
             try:
                 replay(self.replay, {})

@@ -266,11 +266,11 @@ async def test_a_token_that_was_given_is_not_printed(workspace: Path, tmp_path: 
     [
         (("--tcp", "0.0.0.0:0"), "is not this machine"),
         (("--ws", "example.com:80"), "is not this machine"),
-        (("--tcp", "70000"), "is no port"),
-        (("--tcp", "x"), "is no port"),
+        (("--tcp", "70000"), "port 70000 is not valid"),
+        (("--tcp", "x"), "port x is not valid"),
         (("--tcp", "0", "--ws", "0"), "not allowed with"),
         (("--tcp", "0", "--token-file", "none"), "cannot be read"),
-        (("--stdio", "--token-file", "none"), "--token-file is for --tcp and --ws"),
+        (("--stdio", "--token-file", "none"), "--token-file requires --tcp or --ws"),
         (("--replay", "/no/such"), "--replay: /no/such cannot be read: No such file or directory\n"),
     ],
 )

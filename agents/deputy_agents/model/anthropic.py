@@ -5,7 +5,6 @@ events are used: its event accumulator fails on tool input that is not JSON, hid
 time. The adapter never retries; ``run/`` retries, where the wait is visible.
 """
 
-import gc
 import json
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
+from deputy_agents.collector import collector_paused
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.model.credential import resolve_credential
 from deputy_agents.model.endpoint import Endpoint
@@ -112,19 +112,15 @@ class AnthropicModel:
 
 def _import_and_build(endpoint: Endpoint) -> "AsyncAnthropic":
     """Imports the SDK and builds a client, in a thread. To keep the event loop responsive, garbage collection is paused
-    and the thread switch interval is shortened. Imported objects stay alive, so later collections skip them.
+    and the thread switch interval is shortened.
     """
-    with _import_lock:
-        gc_enabled, interval = gc.isenabled(), sys.getswitchinterval()
-        gc.disable()
+    with _import_lock, collector_paused():
+        interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_INTERVAL)
         try:
             return _build_client(endpoint)
         finally:
             sys.setswitchinterval(interval)
-            if gc_enabled:
-                gc.freeze()
-                gc.enable()
 
 
 def _build_client(endpoint: Endpoint) -> "AsyncAnthropic":

@@ -34,9 +34,9 @@ def acp(
     Examples: `deputy acp` · `deputy acp --model offline` · `deputy acp --permission-mode plan`
     """
     from deputy_server.acp.serve import AcpOptions, main
-    from deputy_server.serve_options import Options
+    from deputy_server.serve_options import ServeOptions
 
-    traffic = Options(record, replay)
+    traffic = ServeOptions(record, replay)
     if problem := traffic.problem():
         raise typer.BadParameter(problem)
     chosen = None if settings is model is mode is None else _settings(settings, model, mode)
