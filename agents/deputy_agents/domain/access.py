@@ -1,10 +1,10 @@
-"""What an agent may touch."""
+"""The access of a sub-agent."""
 
 from enum import StrEnum
 
 
 class Access(StrEnum):
-    """What a child may touch. ``READ_ONLY`` offers no tool that changes anything."""
+    """Which tools a sub-agent gets. ``READ_ONLY`` leaves out every tool that changes anything."""
 
     READ_ONLY = "read_only"
     DEFAULT = "default"

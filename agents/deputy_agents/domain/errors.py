@@ -2,18 +2,18 @@
 
 ::
 
-    DeputyError                 message for the user: what is wrong and what to do
-    ├── InvalidTransition       an input that is illegal in the state it met (a fault of the program)
+    DeputyError                 the message is for the user: what is wrong and what to do
+    ├── InvalidTransition       an input that is illegal in the current state (a bug)
     ├── NotFound
     │   ├── UnknownSession
     │   └── UnknownAgent
-    ├── WrongState              legal elsewhere, not now: a prompt while a turn runs
-    ├── InvalidRequest          a value that does not fit, named by ``field``
+    ├── WrongState              valid at another time: a prompt while a turn runs
+    ├── InvalidRequest          an invalid value, named by ``field``
     ├── NotConfigured           no model, no key
-    ├── NotAllowed              trust, token
+    ├── NotAllowed              no trust, no valid token
     ├── Overloaded              a bounded queue is full
-    ├── StoreError              the store cannot keep or find something
-    ├── ToolError               told to the model as an error result
+    ├── StoreError              the session store failed
+    ├── ToolError               becomes the error result of a tool call
     │   └── OutsideRoots
     └── ModelError              ``kind``, ``retryable``, ``retry_after``, ``action``
 """
@@ -22,15 +22,15 @@ from enum import StrEnum
 
 
 class DeputyError(Exception):
-    """Base of all errors that Deputy raises on purpose; the text is fit for a user."""
+    """Base of all errors that Deputy raises on purpose. The message is written for the user."""
 
 
 class InvalidTransition(DeputyError):
-    """An input met a state in which it is illegal. Raised by ``run.transition`` alone."""
+    """An input is illegal in the current state. Raised only by ``run.transition``."""
 
 
 class NotFound(DeputyError):
-    """Something named by an id does not exist."""
+    """No object has the given id."""
 
 
 class UnknownSession(NotFound):
@@ -42,11 +42,11 @@ class UnknownAgent(NotFound):
 
 
 class WrongState(DeputyError):
-    """The request is right but not now, for instance a prompt during a turn."""
+    """The request is valid, but not in the current state: for example a prompt during a turn."""
 
 
 class InvalidRequest(DeputyError):
-    """A value does not fit; ``field`` names it."""
+    """A value is invalid; ``field`` names it."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -54,43 +54,47 @@ class InvalidRequest(DeputyError):
 
 
 MAX_TEXT = 8 * 2**20
-"""Characters of a prompt or a message, which no model could read at once."""
+"""The most characters of a prompt or message. No context window is larger."""
 
 
-def check_length(text: str, field: str, most: int = MAX_TEXT) -> None:
-    """Raises InvalidRequest: what a client gave as ``field`` is longer than ``most`` characters."""
-    if len(text) > most:
+def check_length(text: str, field: str, limit: int = MAX_TEXT) -> None:
+    """Validates the length of a text from a client.
+
+    Raises:
+        InvalidRequest: ``text`` has more than ``limit`` characters.
+    """
+    if len(text) > limit:
         raise InvalidRequest(
-            f"{field}: it has {len(text):,} characters, and may have {most:,}. Long texts belong into files.", field
+            f"{field}: {len(text):,} characters exceed the limit of {limit:,}. Put long texts into files.", field
         )
 
 
 class NotConfigured(DeputyError):
-    """A setting is missing; the message says which and how to set it."""
+    """A setting is missing. The message names it and describes how to set it."""
 
 
 class NotAllowed(DeputyError):
-    """Trust or a token is missing."""
+    """The workspace is not trusted, or the token is missing or invalid."""
 
 
 class Overloaded(DeputyError):
-    """A bounded queue is full; try again later."""
+    """A bounded queue is full. The request may succeed later."""
 
 
 class StoreError(DeputyError):
-    """The store cannot keep or find something."""
+    """The session store failed to read or write."""
 
 
 class ToolError(DeputyError):
-    """A tool cannot do what was asked; the text is the error result that the model reads."""
+    """A tool call failed. The message is the error result for the model."""
 
 
 class OutsideRoots(ToolError):
-    """A path leads out of the workspace roots."""
+    """A path is outside the workspace roots."""
 
 
 class ModelErrorKind(StrEnum):
-    """The closed set of ways in which a model request fails."""
+    """All the ways in which a model request can fail."""
 
     RATE_LIMITED = "rate_limited"
     OVERLOADED = "overloaded"
@@ -113,8 +117,8 @@ class ModelErrorKind(StrEnum):
 class ModelError(DeputyError):
     """A model request failed.
 
-    ``retryable`` says whether the same request may succeed later; ``retry_after`` is the wait that the server
-    asked for, in seconds; ``action`` tells the user what to do, for instance ``"Set ANTHROPIC_API_KEY."``.
+    ``retryable``: the same request may succeed later. ``retry_after`` is the wait that the service asked for, in
+    seconds. ``action`` is what the user can do, for example ``"Set ANTHROPIC_API_KEY."``.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
-"""What happens in a session, as facts.
+"""The events of a session.
 
 An :class:`Event` is an envelope around a body. Durable bodies are numbered (``seq`` per session, ``agent_seq`` per
-agent and run), committed by the store and then published; everything that a front end shows can be rebuilt from
-them by the fold in ``view``. Lossy bodies (deltas, activity) and derived ones (counts, the prompt queue) are
-never stored and carry only ``after_seq``, the last published number.
+agent and run), stored, and then published; the fold in ``events.view`` rebuilds from them everything that a client
+shows. Lossy bodies (deltas, activity) and derived bodies (counts, the prompt queue) are never stored. They carry only
+``after_seq``, the last published number.
 
-Times are seconds since the epoch, paths absolute strings, lines counted from 1.
+Times are in seconds since the epoch, paths are absolute strings, lines count from 1.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from deputy_agents.domain.outcome import AgentStatus, FailureReason
 
 
 class ToolKind(StrEnum):
-    """What a tool does to the world; editors choose icons by it, the gate its default."""
+    """What a tool does. Editors choose an icon by it, the gate its default decision."""
 
     READ = "read"
     SEARCH = "search"
@@ -40,7 +40,7 @@ class CallStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file: ``start`` and ``end`` are lines counted from 1, both included, or ``None`` for the whole."""
+    """A range of lines in a file, counted from 1, both ends included; the whole file when both are ``None``."""
 
     path: str
     start: int | None = None
@@ -52,7 +52,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class AgentInfo:
-    """What is fixed when a run of an agent is accepted."""
+    """The properties of an agent that are fixed when its run is accepted."""
 
     agent_id: str
     label: str
@@ -63,12 +63,12 @@ class AgentInfo:
     parent_id: str | None = None
     tool_call_id: str | None = None
     cwd: str = ""
-    """Where it works; the session's folder when empty."""
+    """The working folder; that of the session when empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRef:
-    """Who asks: an agent with its ancestry, root first, itself excluded."""
+    """The agent of a permission request, with its ancestors from the primary down to its parent."""
 
     agent_id: str
     label: str
@@ -79,12 +79,12 @@ class AgentRef:
     """Pairs of agent id and label."""
 
 
-# -- questions ---------------------------------------------------------------------------------------------------
+# -- permission requests -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class DiffPreview:
-    """Whole texts; ``old_text`` is ``None`` for a new file."""
+    """The complete texts of a file before and after an edit. ``old_text`` is ``None`` for a new file."""
 
     path: str
     old_text: str | None
@@ -128,7 +128,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Questions of one model response share ``id``; ``index`` counts from 0, ``size`` counts questions."""
+    """The permission requests of one model reply share an ``id``. ``index`` counts from 0 up to ``size``."""
 
     id: str
     index: int
@@ -137,7 +137,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequest:
-    """One permission request about one tool call."""
+    """A request for the user's permission to run one tool call."""
 
     request_id: str
     agent: AgentRef
@@ -154,7 +154,7 @@ class PermissionRequest:
 
 
 class ResolvedBy(StrEnum):
-    """How a question was settled. Only ``USER`` with an allowing option, or ``RULE``, lets the call run."""
+    """How a permission request was resolved. The call runs only after ``RULE``, or ``USER`` with an allowing option."""
 
     USER = "user"
     RULE = "rule"
@@ -174,7 +174,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TurnError:
-    """Why a turn failed, fit for the user: ``action`` says what to do."""
+    """Why a turn failed, in words for the user. ``action`` is what the user can do."""
 
     kind: str
     message: str
@@ -188,16 +188,16 @@ class TurnFinished:
     stop_reason: str
     error: TurnError | None = None
     interrupted: bool = False
-    """Its process ended, and nobody had stopped it."""
+    """The process ended during the turn; the user had not stopped it."""
     detail: str = ""
-    """The limit that it reached, in words, with the setting that sets it."""
+    """The limit that the turn reached, in words, with the name of its setting."""
     setting: str = ""
-    """That setting by itself: ``budgets.tree.tokens``."""
+    """The name of that setting alone, for example ``budgets.tree.tokens``."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStarted:
-    """Emitted at acceptance: ``PENDING`` when it waits for a slot, with its place in the queue counted from 1."""
+    """A run was accepted. ``PENDING`` while it waits for a slot, with its position in the queue counted from 1."""
 
     info: AgentInfo
     status: AgentStatus
@@ -218,7 +218,7 @@ class MessageAdded:
     text: str
     references: tuple[Location, ...] = ()
     pictures: int = 0
-    """How many go with it."""
+    """The number of attached images."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class ToolCallStarted:
     input: Mapping[str, object]
     locations: tuple[Location, ...] = ()
     reason: str | None = None
-    """Which rule has decided about it and how, where one has."""
+    """Which rule decided about the call and how, if one did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class ToolCallUpdated:
     content: str | None = None
     locations: tuple[Location, ...] | None = None
     truncated: bool = False
-    """``content`` is a part of the output; the store keeps more of it."""
+    """``content`` is only a part of the output; the store keeps more of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +251,8 @@ class PermissionRequested:
 
 @dataclass(frozen=True, slots=True)
 class PermissionResolved:
-    """``option_id`` is the chosen option, or ``None`` when nobody chose; ``reason`` is what the gate says, where that
-    has settled it."""
+    """``option_id`` is the option that the user chose, if any. ``reason`` is the gate's, if the gate resolved the
+    request."""
 
     request_id: str
     by: ResolvedBy
@@ -274,14 +274,14 @@ class PlanChanged:
 
 @dataclass(frozen=True, slots=True)
 class UsageChanged:
-    """Totals of the agent."""
+    """The totals of the agent."""
 
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFinished:
-    """The one result of a run. ``result`` is bounded; ``truncated`` says that the rest is in the transcript."""
+    """The end of a run. ``result`` is bounded; if ``truncated``, the rest is in the transcript."""
 
     status: AgentStatus
     result: str
@@ -326,7 +326,7 @@ class ThoughtDelta:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What an agent does now; the latest replaces the one before."""
+    """What an agent is doing. Replaces the previous activity."""
 
     text: str
     tool_call_count: int
@@ -334,7 +334,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutputDelta:
-    """More of what a call puts out while it runs; its whole output comes with its end."""
+    """Further output of a running call. The complete output follows when the call ends."""
 
     tool_call_id: str
     text: str
@@ -345,7 +345,8 @@ Lossy: TypeAlias = MessageDelta | ThoughtDelta | Activity | ToolOutputDelta
 
 @dataclass(frozen=True, slots=True)
 class SessionStatus:
-    """Counts of children save ``primary``; ``awaiting_permission`` is a part of ``running``."""
+    """The number of agents by status: ``primary`` counts the primary, the others sub-agents. ``running`` includes
+    ``awaiting_permission``."""
 
     primary: int
     pending: int
@@ -356,7 +357,7 @@ class SessionStatus:
 
 @dataclass(frozen=True, slots=True)
 class QueuedPrompt:
-    """A prompt that waits for the running turn, as people see it; ``pictures`` is how many go with it."""
+    """A prompt that waits for the running turn, as the user sees it. ``pictures`` is the number of attached images."""
 
     prompt_id: str
     text: str
@@ -372,12 +373,12 @@ class PromptQueue:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """Title, model, permission mode, rules or background commands changed: ask again."""
+    """The title, model, permission mode, rules or background processes have changed. Clients read them again."""
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionsChanged:
-    """Agent definitions were added, changed or removed: ask again."""
+    """Agent definitions were added, changed or removed. Clients list them again."""
 
 
 Derived: TypeAlias = SessionStatus | PromptQueue | SessionChanged | DefinitionsChanged
@@ -385,8 +386,8 @@ Derived: TypeAlias = SessionStatus | PromptQueue | SessionChanged | DefinitionsC
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What another version of Deputy has stored under a name that this one does not know, or in a form that it cannot
-    read. It holds its number's place, and folds to nothing."""
+    """A stored event that this version of Deputy cannot read, because of its name or its form. It keeps its number in
+    the sequence, and the fold ignores it."""
 
     type: str
 

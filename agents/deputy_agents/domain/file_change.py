@@ -1,12 +1,12 @@
-"""What agents have made of files, so that it can be taken back."""
+"""Changes that agents made to files, kept so that they can be reverted."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What one call of an agent did to a file: ``before`` and ``after`` are its whole text (``None``: there was no
-    file). ``path`` is absolute, without links; ``time`` in seconds since the epoch."""
+    """A change of one file by one tool call. ``before`` and ``after`` are the complete texts; ``before`` is ``None``
+    for a new file. ``path`` is absolute, with links resolved; ``time`` is in seconds since the epoch."""
 
     change_id: str
     agent_id: str
@@ -17,4 +17,4 @@ class FileChange:
     after: str
     time: float = 0.0
     withheld: bool = False
-    """The texts are not kept, as they hold a secret: both are empty."""
+    """Both texts are empty, because they contain a secret."""

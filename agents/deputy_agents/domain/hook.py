@@ -1,4 +1,4 @@
-"""Hooks as values: commands of the user that run before and after tools, and at the end of a turn."""
+"""Hooks: commands of the user that run before and after tool calls, and at the end of a turn."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,11 +7,11 @@ from typing import Final
 from deputy_agents.domain.rule import names_tool
 
 MAX_TIMEOUT: Final = 600.0
-"""Seconds."""
+"""In seconds."""
 
 
 class When(StrEnum):
-    """What a hook waits for."""
+    """The event that runs a hook."""
 
     BEFORE_TOOL = "before_tool"
     AFTER_TOOL = "after_tool"
@@ -20,8 +20,8 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """``command`` is a line of bash. ``tools`` names those that it is about, as rules do; empty: all. ``timeout`` is in
-    seconds. ``source`` is the path of the file that names it, or ``settings``."""
+    """``command`` is a line of bash. ``tools`` names the tools as rules do; empty means all. ``timeout`` is in seconds.
+    ``source`` is the path of the file that defines the hook, or ``settings``."""
 
     when: When
     command: str
@@ -29,5 +29,5 @@ class Hook:
     timeout: float = 60
     source: str = "settings"
 
-    def is_about(self, tool: str) -> bool:
+    def applies_to(self, tool: str) -> bool:
         return not self.tools or any(entry == "*" or names_tool(entry, tool) for entry in self.tools)

@@ -1,7 +1,7 @@
-"""What is said to a model and by it: messages made of content blocks.
+"""Messages to and from a model, made of content blocks.
 
-The vocabulary is that of chat models with tool use in general. Provider words (stop reasons of an API, content
-block types of a wire) stay in the adapters under ``model/``.
+The vocabulary is common to chat models with tool use. Words of one provider, such as its stop reasons and content block
+types, stay in the adapters in ``model/``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A reasoning block of the model. ``signature`` is opaque and must be sent back unchanged, as the model's
-    provider checks it; an unsigned block is never sent back. ``redacted`` holds opaque data instead of text."""
+    """A thinking block of the model. ``signature`` is opaque and must be sent back unchanged, because the provider
+    checks it; an unsigned block is never sent back. ``redacted`` holds opaque data instead of text."""
 
     thinking: str
     signature: str | None = None
@@ -31,7 +31,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: base64 ``data`` of a ``media_type`` such as ``image/png``."""
+    """An image: base64 ``data`` of a ``media_type`` such as ``image/png``."""
 
     media_type: str
     data: str
@@ -40,8 +40,8 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """The model asks for a tool. ``error`` is set when its input was no valid JSON object (the raw text is then
-    not kept in ``input``); such a call is answered with an error that the model can mend."""
+    """A tool call of the model. ``error`` is set when its input was not a valid JSON object; ``input`` is then empty,
+    and the result of the call is an error that the model can correct."""
 
     id: str
     name: str
@@ -52,7 +52,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The one answer to the :class:`ToolUse` with id ``tool_use_id``."""
+    """The result of the :class:`ToolUse` with id ``tool_use_id``. Each has exactly one."""
 
     tool_use_id: str
     content: str
@@ -66,7 +66,7 @@ Block: TypeAlias = Text | Thinking | Image | ToolUse | ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of one side. ``id`` names it in events: deltas and the whole carry the same one."""
+    """One message. ``id`` identifies it in events: its deltas and the complete message have the same one."""
 
     role: Literal["user", "assistant"]
     content: tuple[Block, ...]
@@ -74,12 +74,12 @@ class Message:
 
     @property
     def text(self) -> str:
-        """Its words, without thinking and tool use."""
+        """Its text blocks, joined by newlines."""
         return text_of(self.content)
 
 
 class StopReason(StrEnum):
-    """Why the model stopped; an adapter maps what its provider says, and ``OTHER`` holds all that is new."""
+    """Why the model stopped. Adapters map the stop reasons of their provider; unknown ones become ``OTHER``."""
 
     END_TURN = "end_turn"
     TOOL_USE = "tool_use"
@@ -112,7 +112,7 @@ class Usage:
         )
 
     def since(self, earlier: "Usage") -> "Usage":
-        """What has come to ``earlier``, of which this is the later total."""
+        """The difference to an earlier total."""
         return Usage(
             self.input_tokens - earlier.input_tokens,
             self.output_tokens - earlier.output_tokens,
@@ -124,7 +124,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A page that a model's provider has found."""
+    """A page that the web search of a provider found."""
 
     url: str
     title: str
@@ -132,8 +132,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer of the model. ``searches`` counts those of the provider's own web search, which has found
-    ``sources``."""
+    """A complete reply of the model. ``searches`` counts the searches of the provider's own web search, ``sources`` are
+    the pages it found."""
 
     message: Message
     stop_reason: StopReason
@@ -143,17 +143,17 @@ class Reply:
 
 
 def text_of(content: Sequence[Block]) -> str:
-    """The text blocks of a message or prompt joined by newlines; all else is left out."""
+    """The text blocks of a message or prompt, joined by newlines; other blocks are left out."""
     return "\n".join(block.text for block in content if isinstance(block, Text))
 
 
 def tool_uses(message: Message) -> tuple[ToolUse, ...]:
-    """The tool calls of ``message``, in the order in which the model made them."""
+    """The tool calls of ``message``, in the order of the model."""
     return tuple(block for block in message.content if isinstance(block, ToolUse))
 
 
 def final_text(messages: Sequence[Message]) -> str:
-    """The text of the last assistant message that has any: what a child that just stops has to say."""
+    """The text of the last assistant message that has any: the answer of a child that simply stops."""
     for message in reversed(messages):
         if message.role == "assistant" and (text := message.text.strip()):
             return text

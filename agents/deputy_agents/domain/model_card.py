@@ -1,4 +1,4 @@
-"""What is known of models beside their names: the size of their window, and what their tokens cost."""
+"""Properties of models: the size of the context window, and prices."""
 
 import re
 from dataclasses import dataclass, replace
@@ -6,32 +6,32 @@ from dataclasses import dataclass, replace
 from deputy_agents.domain.message import Usage
 
 DEFAULT_WINDOW = 200_000
-"""Tokens that an unknown model is believed to take, its answer included."""
+"""The assumed context window of an unknown model, in tokens, including the reply."""
 
 _PER = 1_000_000
 
 _VERSION = re.compile(r"[-@](?:\d{8}|latest)(?:-v\d+)?$|\[1m\]$")
-"""What providers add to a model's name without making another model of it."""
+"""Suffixes that providers add to the name of the same model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens of each kind."""
+    """US dollars per million tokens of each kind."""
 
     input: float
     output: float
     cache_read: float
     cache_write: float
 
-    def of(self, usage: Usage) -> float:
+    def cost_of(self, usage: Usage) -> float:
         cost = usage.input_tokens * self.input + usage.output_tokens * self.output
         return (cost + usage.cache_read_tokens * self.cache_read + usage.cache_write_tokens * self.cache_write) / _PER
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One model. ``long_price`` holds instead of ``price`` for a request whose prompt, cached parts included, has more
-    than ``long_above`` tokens."""
+    """One model. ``long_price`` replaces ``price`` for a request whose prompt, including cached parts, has more than
+    ``long_above`` tokens."""
 
     window: int = DEFAULT_WINDOW
     price: Price | None = None
@@ -45,7 +45,7 @@ class ModelCard:
 
 @dataclass(frozen=True, slots=True)
 class ModelCards:
-    """Cards by name, the user's own before those that come with Deputy. A name is also that of its dated versions."""
+    """Cards by name, those of the user before the built-in ones. A name also matches its dated versions."""
 
     cards: tuple[tuple[str, ModelCard], ...] = ()
 
@@ -54,9 +54,9 @@ class ModelCards:
         return next((card for name, card in self.cards if name in names), _UNKNOWN)
 
     def priced(self, model: str, usage: Usage) -> Usage:
-        """``usage`` of one request with its cost; without one when the price is not known."""
+        """The usage of one request with its cost, if the price is known."""
         price = self.card(model).price_of(usage)
-        return usage if price is None else replace(usage, cost=price.of(usage))
+        return usage if price is None else replace(usage, cost=price.cost_of(usage))
 
 
 _UNKNOWN = ModelCard()

@@ -1,4 +1,4 @@
-"""How a run of a child ends: completed, failed or cancelled, with what it had found."""
+"""The ending of a run of a sub-agent: completed, failed or cancelled, with its result so far."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +7,7 @@ from deputy_agents.domain.message import Usage
 
 
 class FailureReason(StrEnum):
-    """The closed set of reasons for a failure; detail is free text beside it."""
+    """All the reasons for a failure. Details are free text beside the reason."""
 
     TOOL_ERROR = "tool_error"
     APPROVAL_DENIED = "approval_denied"
@@ -21,7 +21,7 @@ class FailureReason(StrEnum):
 
 
 class CancelReason(StrEnum):
-    """Who or what ends an agent early. ``TIMEOUT`` and ``BUDGET`` end it as failed, the others as cancelled."""
+    """Why an agent is ended early. After ``TIMEOUT`` and ``BUDGET`` it has failed, else it is cancelled."""
 
     USER = "user"
     PARENT = "parent"
@@ -31,7 +31,7 @@ class CancelReason(StrEnum):
 
 
 class AgentStatus(StrEnum):
-    """State of an agent as people see it. ``IDLE`` is the primary's between turns."""
+    """The status of an agent as clients show it. ``IDLE`` is the primary between turns."""
 
     IDLE = "idle"
     PENDING = "pending"
@@ -47,25 +47,26 @@ class AgentStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The child answered."""
+    """The child completed its task with an answer."""
 
     result: str
 
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """A limit that is reached: in words, and the setting that sets it, if one alone does (``budgets.tree.tokens``)."""
+    """A limit that a turn or run reached: its description, and the name of its setting (``budgets.tree.tokens``), if
+    one setting alone determines it. As text: both."""
 
-    words: str
+    description: str
     setting: str = ""
 
     def __str__(self) -> str:
-        return f"{self.words} ({self.setting})" if self.setting else self.words
+        return f"{self.description} ({self.setting})" if self.setting else self.description
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The child could not finish. ``partial`` is what it had said until then."""
+    """The child failed. ``partial`` is its last text."""
 
     reason: FailureReason
     error: str
@@ -74,7 +75,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The child was stopped. ``by`` decides which sentence its parent reads."""
+    """The child was cancelled. ``by`` determines the sentence that its parent reads, ``partial`` is its last text."""
 
     by: CancelReason
     partial: str = ""
@@ -85,7 +86,7 @@ Ending = Completed | Failed | Cancelled
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The ending of one run of one child, with its counts."""
+    """The ending of one run of a child, with its task and counts."""
 
     agent_id: str
     ending: Ending
@@ -110,5 +111,5 @@ CANCELLED_WITH_PARENT = "Sub-agent cancelled: parent cancelled."
 
 
 def cancel_sentence(by: CancelReason) -> str:
-    """The one sentence that a parent reads of a cancelled child."""
+    """The result of a cancelled child, as its parent reads it."""
     return CANCELLED_BY_USER if by is CancelReason.USER else CANCELLED_WITH_PARENT

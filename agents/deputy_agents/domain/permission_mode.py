@@ -1,10 +1,10 @@
-"""How much runs without asking."""
+"""Permission modes."""
 
 from enum import StrEnum
 
 
 class PermissionMode(StrEnum):
-    """How much the gate allows without asking, in rising order. A child runs under the lower of its own and
+    """How much runs without the user's permission, in ascending order. The mode of a child is the lower of its own and
     its parent's."""
 
     PLAN = "plan"
@@ -16,6 +16,6 @@ class PermissionMode(StrEnum):
     def rank(self) -> int:
         return list(PermissionMode).index(self)
 
-    def met_with(self, other: "PermissionMode") -> "PermissionMode":
-        """The lower of the two."""
+    def lower_of(self, other: "PermissionMode") -> "PermissionMode":
+        """The lower of the two modes."""
         return min(self, other, key=lambda mode: mode.rank)

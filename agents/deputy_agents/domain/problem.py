@@ -1,12 +1,12 @@
-"""Problems in files that users write for agents."""
+"""Problems in the files that users write for agents."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a definition file, for the user. ``line`` counts from 1. A ``fatal`` one keeps the
-    definition from being loaded; with any other it was, without the part that the reason names."""
+    """A problem in a file, in words for the user. ``line`` counts from 1. After a ``fatal`` problem the file is not
+    loaded; otherwise it is, without the part that ``reason`` names."""
 
     file: str
     line: int

@@ -1,4 +1,4 @@
-"""How the outcomes of sub-agents become one tool result."""
+"""Forms of the tool result of a delegation call."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A text into which the answer of a child is put; see ``definition.template``."""
+    """A text with placeholders for the answer of a child; see ``definition.template``."""
 
     text: str
 
 
 ResultStyle: TypeAlias = Literal["bare", "aggregate"] | Template
-"""How the outcomes of a door's children become its tool result."""
+"""How the outcomes of the children become one tool result."""

@@ -1,4 +1,4 @@
-"""What is asked of the permission gate, and rules about it, as values."""
+"""Permission rules, and the requests that they decide."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,47 +6,47 @@ from fnmatch import fnmatchcase
 
 
 class Action(StrEnum):
-    """What a call would do, as the gate sees it."""
+    """What a tool call would do, in the categories of the gate."""
 
     SESSION = "session"
-    """Touches only the session: listing agents, submitting a result, the plan."""
+    """Affects only the session: lists agents, submits a result, changes the plan."""
     READ = "read"
-    """Reads a file inside the roots that is no secret, or searches."""
+    """Searches, or reads a file inside the roots that is not a secret."""
     READ_SECRET = "read_secret"
     EDIT = "edit"
     EDIT_PROTECTED = "edit_protected"
-    """Changes a file that other programs obey or run, such as a Git hook: as good as a command."""
+    """Changes a file that other programs run or follow, such as a Git hook: equivalent to a command."""
     OUTSIDE = "outside"
-    """A command reads or writes a file outside the roots, or one whose place is only known when it runs."""
+    """A command that reads or writes a file outside the roots, or one whose path is known only when it runs."""
     EXECUTE = "execute"
     FETCH = "fetch"
     CONNECT = "connect"
-    """Starts, or connects to, a program of others that gives agents tools."""
+    """Starts or connects to an MCP server."""
     CALL = "call"
-    """Uses a tool of such a program, which may do anything."""
+    """Calls a tool of an MCP server, which may do anything."""
     SPAWN = "spawn"
-    """Starts a child that may change things."""
+    """Starts a sub-agent that may change something."""
     SPAWN_READ_ONLY = "spawn_read_only"
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """One thing that a call needs. ``subject`` is what rule patterns match: a path relative to its root with
-    forward slashes, a simple command, a host, the name of a definition. Of a file that is not beneath the main root,
-    ``path`` is the whole path: patterns of settings match that as well, those of lasting answers that alone."""
+    """One permission that a tool call needs. Rule patterns match ``subject``: a path relative to its root with forward
+    slashes, a simple command, a host, or the name of an agent definition. For a file outside the main root, ``path`` is
+    the absolute path: patterns in settings match it too, and patterns of lasting answers match only it."""
 
     tool: str
     action: Action
     subject: str
     path: str = ""
     known: str | None = None
-    """The beginning of the subject that stands whatever the rest becomes when it runs; ``None``: all of it."""
+    """The part at the start of the subject that is known before the call runs. ``None``: all of it."""
     computed: bool = False
-    """It holds what is computed when it runs: no pattern covers that, unless it allows everything."""
+    """Part of the subject is computed when the call runs. No pattern covers it, except one that allows everything."""
     also: tuple[tuple[str, str | None], ...] = ()
-    """Other ways to write the same, each with what is known of it: rules that deny or ask are about those, too."""
+    """Equivalent subjects, each with its known part. Rules that deny or ask apply to them too."""
     lasting: str | None = None
-    """The pattern that a lasting permission gets; ``None``: that of exactly this subject."""
+    """The pattern of the rule for a lasting answer. ``None``: the pattern of exactly this subject."""
 
 
 class DecisionKind(StrEnum):
@@ -56,12 +56,12 @@ class DecisionKind(StrEnum):
 
 
 SESSION = "session"
-"""The source of rules that answers of the user have made."""
+"""The source of rules that the user added by a lasting answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``tool`` is a tool's name or ``*``; ``pattern`` a glob over the subject, or ``None`` for any."""
+    """``tool`` is the name of a tool or ``*``. ``pattern`` is a glob for the subject; ``None`` matches any."""
 
     rule_id: str
     tool: str
@@ -71,8 +71,8 @@ class Rule:
 
 
 def names_tool(entry: str, tool: str) -> bool:
-    """Whether ``entry`` means ``tool``. ``mcp__server`` stands for every tool of that server, and ``*`` in such a name
-    for any text."""
+    """Whether ``entry`` names ``tool``. ``mcp__server`` names every tool of that MCP server; ``*`` in such a name
+    matches any text."""
     if not entry.startswith("mcp__"):
         return entry == tool
     return fnmatchcase(tool, entry) or tool.startswith(f"{entry}__")

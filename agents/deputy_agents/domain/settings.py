@@ -1,6 +1,6 @@
-"""Settings of the core, as plain values; front ends validate what users wrote and build these.
+"""Settings of the core. Front ends validate the user's settings and build these values.
 
-Times are in seconds, sizes in bytes of UTF-8 unless said otherwise.
+Times are in seconds, and sizes in bytes of UTF-8, unless stated otherwise.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ from deputy_agents.domain.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Limits of sub-agents. ``enabled=False`` removes every tool that starts one."""
+    """Limits of sub-agents. ``enabled=False`` removes the delegation tools."""
 
     enabled: bool = True
     max_parallel: int = 16
@@ -31,8 +31,8 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What may be used up; ``None`` sets no limit. ``tokens`` counts input and output, ``cost`` is in US dollars and
-    counts where prices are known, ``replies`` are those of models, ``seconds`` is running time."""
+    """Limits of use; ``None`` means no limit. ``tokens`` counts input and output. ``cost`` is in US dollars, and counts
+    only models with a known price. ``replies`` counts replies of models. ``seconds`` is running time."""
 
     tokens: int | None = None
     cost: float | None = None
@@ -41,8 +41,7 @@ class Budget:
     replies: int | None = None
 
     def exceeded(self, usage: Usage, tool_calls: int, replies: int) -> LimitReached | None:
-        """The limit that is reached, with its unit, and its setting in the budget; ``None`` while there is something
-        left."""
+        """The first limit that is reached, described by number and unit, with its key in the budget; else ``None``."""
         tokens = usage.input_tokens + usage.output_tokens
         for used, limit, what, setting in (
             (tokens, self.tokens, "tokens", "tokens"),
@@ -57,8 +56,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """``agent`` bounds every agent by itself, ``tree`` a session's agents together; of ``tree``, ``seconds`` is the
-    time of one turn."""
+    """``agent`` limits each agent, ``tree`` all agents of a session together. In ``tree``, ``seconds`` limits one
+    turn."""
 
     agent: Budget = field(default_factory=Budget)
     tree: Budget = field(default_factory=Budget)
@@ -66,8 +65,8 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class PermissionSettings:
-    """``rules`` come from the user's and the workspace's settings. ``reconnect_grace`` is how long a question waits
-    for a client that can ask it, where clients may come back."""
+    """``rules`` come from the settings of the user and of the workspace. ``reconnect_grace`` is how long a permission
+    request waits for a client that can ask the user, where clients can reconnect."""
 
     rules: tuple[Rule, ...] = ()
     reconnect_grace: float = 60
@@ -75,7 +74,7 @@ class PermissionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder beneath which files may be read, and changed if it is ``writable``."""
+    """A folder whose files agents may read, and change if it is ``writable``."""
 
     path: Path
     writable: bool = False
@@ -83,8 +82,8 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
-    """``env`` are names of variables that commands get beside the usual ones, ``*`` in them for any text. ``timeout``
-    is that of a command that names none. ``sandbox`` confines commands by bubblewrap."""
+    """``env`` names environment variables that commands get in addition to the default ones; ``*`` matches any text.
+    ``timeout`` is the default timeout of a command. ``sandbox`` runs commands in bubblewrap."""
 
     env: tuple[str, ...] = ()
     timeout: float = 120
@@ -93,15 +92,15 @@ class ShellSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebSettings:
-    """``allow_private`` lets agents read addresses of this machine and of private networks, after asking as always;
-    ``search`` says that the provider of the model searches the web."""
+    """``allow_private`` lets agents read addresses of this machine and of private networks, which still needs
+    permission. ``search`` offers the web search of the model's provider."""
 
     enabled: bool = True
     allow_private: bool = False
     search: bool = False
 
     def missing(self, tools: Collection[str]) -> Collection[str]:
-        """Those of the web's tools that nobody is offered."""
+        """Those of the web ``tools`` that are not offered."""
         if not self.enabled:
             return tools
         return () if self.search else ("web_search",)
@@ -109,8 +108,9 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetrySettings:
-    """Repeats of a failed model request: at most ``attempts`` in all, waits from ``base`` doubling up to ``cap``.
-    ``total`` is the time after the first failure during which it is repeated at all."""
+    """Retries of a failed model request: at most ``attempts`` requests in total. The wait starts at ``base`` and
+    doubles up to ``cap``. ``retry_after_cap`` is the longest wait that a service may ask for, ``total`` the time after
+    the first failure in which retries start."""
 
     attempts: int = 8
     base: float = 0.5
@@ -121,15 +121,14 @@ class RetrySettings:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of what is passed on. What is cut says so, and how to read on."""
+    """Sizes and counts that are limited. Text that is cut ends in a note on how to read the rest."""
 
     result_bytes: int = 16 * 1024
     aggregate_bytes: int = 128 * 1024
-    tool_output_bytes: int = 64 * 1024
     prompt_queue: int = 32
     turn_iterations: int = 100
     cancel_grace: float = 3
-    """How long a cancelled agent may take to stop before it is ended by force."""
+    """How long a cancelled agent may take to stop before it is forced to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +138,10 @@ class Settings:
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     trusted: bool = True
     vouched: bool = False
-    """The user has said so, and it is not only taken for granted: rules of the workspace may allow something."""
+    """The user set ``trusted``, rather than Deputy by default. Only then, allow rules and hooks of the workspace
+    count."""
     roots: tuple[Root, ...] = ()
-    """Folders beside the workspace."""
+    """Folders in addition to the workspace."""
     max_tokens: int = 16_384
     cards: ModelCards = field(default_factory=ModelCards)
     agents: AgentSettings = field(default_factory=AgentSettings)
@@ -151,8 +151,8 @@ class Settings:
     web: WebSettings = field(default_factory=WebSettings)
     hooks: tuple[Hook, ...] = ()
     mcp_servers: Mapping[str, object] = field(default_factory=dict[str, object])
-    """MCP servers of the user's own, as they were written."""
+    """The user's MCP servers, as written in the settings."""
     retry: RetrySettings = field(default_factory=RetrySettings)
     limits: Limits = field(default_factory=Limits)
     keep_days: int | None = None
-    """Days after which a session that was not used is deleted; ``None`` keeps them."""
+    """Days after which an unused session is deleted; ``None`` keeps all sessions."""

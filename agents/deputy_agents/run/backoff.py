@@ -15,8 +15,8 @@ _DESCRIPTIONS = {
 
 
 def delay(settings: RetrySettings, attempt: int, retry_after: float | None, random: Callable[[], float]) -> float:
-    """Seconds to wait before ``attempt`` (2 is the first retry): the service's ``retry_after`` plus a small jitter, else
-    exponential back-off with jitter in the upper half. ``random`` returns numbers in [0, 1)."""
+    """Seconds to wait before ``attempt`` (2 is the first retry): ``retry_after`` with a small jitter, else exponential
+    back-off with jitter in the upper half. ``random`` returns numbers in [0, 1)."""
     if retry_after is not None:
         return retry_after + random() * settings.base
     ceiling = min(settings.cap, settings.base * 2.0 ** (attempt - 2))
