@@ -3,7 +3,7 @@
     pip install atheris
     python -m tests.fuzz tests/fuzz/corpus -max_total_time=600
 
-What it finds that is worth keeping goes into ``corpus``, which an ordinary test feeds again.
+Put inputs worth keeping into ``corpus``; an ordinary test feeds them again.
 """
 
 import logging

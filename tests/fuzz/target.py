@@ -1,4 +1,4 @@
-"""What the fuzzer feeds: a connection from its bytes to its answers, with nothing behind it that takes long."""
+"""The target of the fuzzer: a connection from its bytes to its responses, with no agents behind it."""
 
 import asyncio
 import json
@@ -7,17 +7,17 @@ from typing import cast
 
 import anyio
 
-from deputy_server.lazy_app import Host
-from deputy_server.lsp.connection_loop import messages_end
-from deputy_server.lsp.framing import Frames, new_reader
+from deputy_server.lazy_app import LazyApp
 from deputy_server.lsp.server import DeputyServer
-from deputy_server.rpc.writer import Outlet
+from deputy_server.rpc.framing import Frames, frame_with_header, new_reader
+from deputy_server.rpc.lifecycle import receive_messages
+from deputy_server.rpc.writer import OutputQueue
 
 _GRACE = 20
 
 
-class _Answers(Outlet):
-    """Takes what is written and counts the answers by their ids."""
+class _Responses(OutputQueue):
+    """Counts the responses by id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,50 +29,47 @@ class _Answers(Outlet):
             self.counted[repr(message["id"])] += 1
         return True
 
-    def _stir(self) -> None:
+    def _wake_sender(self) -> None:
         pass
 
 
-class _NoApp(Host):
-    """There is never anything behind the connection: requests wait until they are cancelled."""
+class _NoApp(LazyApp):
+    """Never has an App: requests wait until they are cancelled."""
 
-    async def app(self) -> object:  # type: ignore[override]
+    async def get(self) -> object:  # type: ignore[override]
         return await anyio.sleep_forever()
 
 
 async def feed(data: bytes) -> None:
-    """Has a connection take ``data`` and end. Whatever it is, each request is answered once, and nothing is raised.
+    """Have a connection receive ``data`` and end. Whatever the data, each request is answered once, and nothing raises.
 
-    Behind a ``!`` each line is the body of a message: what is changed in it keeps its proper length.
+    After a ``!`` each line is the body of a message: a mutation of the body keeps its header valid.
     """
     reader = new_reader()
-    reader.feed_data(b"".join(map(_framed, data[1:].split(b"\n"))) if data[:1] == b"!" else data)
+    reader.feed_data(b"".join(map(frame_with_header, data[1:].split(b"\n"))) if data[:1] == b"!" else data)
     reader.feed_eof()
     async with anyio.create_task_group() as tasks:
-        protocol = DeputyServer(cast(Host, _NoApp())).rpc
-        asked: Counter[str] = Counter()
-        receive = protocol.receive
+        protocol = DeputyServer(cast(LazyApp, _NoApp())).rpc
+        protocol.connect(out := _Responses(), tasks, framed=False)
+        endpoint = protocol.endpoint
+        receive = endpoint.receive
+        requested: Counter[str] = Counter()
 
         def counting(body: bytes) -> None:
-            asked.update(_request_in(body))
+            requested.update(_request_in(body))
             receive(body)
 
-        protocol.receive = counting  # type: ignore[method-assign]
-        protocol.connect(out := _Answers(), tasks, framed=False)
-        await messages_end(protocol, Frames(reader))
-        await protocol.settle(grace=_GRACE)
+        endpoint.receive = counting  # type: ignore[method-assign]
+        await receive_messages(endpoint, Frames(reader))
+        await endpoint.cancel_open_requests(grace=_GRACE)
         tasks.cancel_scope.cancel()
-    assert out.counted == asked, (out.counted - asked, asked - out.counted)
-
-
-def _framed(body: bytes) -> bytes:
-    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+    assert out.counted == requested, (out.counted - requested, requested - out.counted)
 
 
 def _request_in(body: bytes) -> list[str]:
-    """The id of the request that ``body`` is, or would like to be."""
+    """The id of the request in ``body``, valid or not, if it has one."""
     try:
-        message = json.loads(body, parse_constant=_no_number)
+        message = json.loads(body, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return []
     if not isinstance(message, dict) or "method" not in message:
@@ -81,12 +78,12 @@ def _request_in(body: bytes) -> list[str]:
     return [repr(number)] if isinstance(number, str | int) and not isinstance(number, bool) else []
 
 
-def _no_number(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise ValueError(name)
 
 
 class Runner:
-    """Runs :func:`feed` for callers that have no event loop, on one of its own."""
+    """Runs :func:`feed` on its own event loop, for callers that have none."""
 
     def __init__(self) -> None:
         self._loop = asyncio.Runner()

@@ -1,4 +1,4 @@
-"""What coverage-guided fuzzing has found to take ways of its own through a connection is fed to it again."""
+"""Inputs that the fuzzer found, fed to a connection again."""
 
 from pathlib import Path
 
@@ -11,5 +11,5 @@ CORPUS = {file.name: file.read_bytes() for file in sorted((Path(__file__).parent
 
 @pytest.mark.parametrize("name", CORPUS)
 @pytest.mark.asyncio
-async def test_each_request_is_answered_once_whatever_comes_around_it(name: str) -> None:
+async def test_each_request_is_answered_once_whatever_surrounds_it(name: str) -> None:
     await feed(CORPUS[name])

@@ -1,20 +1,36 @@
-"""Framing: what is taken, what is skipped, and where reading falls into step again."""
+"""Framing: what is accepted, what is skipped, and where reading is back in step."""
 
 import asyncio
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_server.lsp.framing import Fault, Frames, new_reader
+from deputy_server.rpc.framing import (
+    MAX_HEADER_LINE,
+    FrameError,
+    Frames,
+    Lines,
+    MessageReader,
+    frame_with_header,
+    new_reader,
+)
 
 
-def read_all(data: bytes, *, limit: int = 1000, cuts: list[int] | None = None) -> list[bytes | Fault]:
-    """Everything that is read of ``data``, which arrives in pieces."""
+def read_all(
+    data: bytes,
+    *,
+    limit: int = 1000,
+    cuts: list[int] | None = None,
+    messages: Callable[[asyncio.StreamReader], MessageReader] | None = None,
+    max_line: int = MAX_HEADER_LINE,
+) -> list[bytes | FrameError]:
+    """Everything that is read from ``data``, which arrives in pieces, by default as ``Frames``."""
 
-    async def run() -> list[bytes | Fault]:
-        reader = new_reader()
+    async def run() -> list[bytes | FrameError]:
+        reader = new_reader(max_line)
         edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts or []), len(data)]
 
         async def feed() -> None:
@@ -24,22 +40,19 @@ def read_all(data: bytes, *, limit: int = 1000, cuts: list[int] | None = None) -
             reader.feed_eof()
 
         feeding = asyncio.create_task(feed())
-        frames, got = Frames(reader, limit=limit), []
-        while (frame := await frames.read()) is not None:
-            got.append(frame)
+        source: MessageReader = Frames(reader, limit=limit) if messages is None else messages(reader)
+        found: list[bytes | FrameError] = []
+        while (message := await source.read()) is not None:
+            found.append(message)
         await feeding
-        return got
+        return found
 
     return asyncio.run(run())
 
 
-def frame(body: bytes) -> bytes:
-    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
 @given(bodies=st.lists(st.binary(max_size=50), max_size=5), cuts=st.lists(st.integers(min_value=0), max_size=10))
-def test_bodies_arrive_whole_and_in_order_however_the_bytes_are_cut(bodies: list[bytes], cuts: list[int]) -> None:
-    assert read_all(b"".join(map(frame, bodies)), cuts=cuts) == bodies
+def test_bodies_arrive_complete_and_in_order_however_the_stream_is_split(bodies: list[bytes], cuts: list[int]) -> None:
+    assert read_all(b"".join(map(frame_with_header, bodies)), cuts=cuts) == bodies
 
 
 @pytest.mark.parametrize(
@@ -53,12 +66,12 @@ def test_bodies_arrive_whole_and_in_order_however_the_bytes_are_cut(bodies: list
         b"\r\n\r\nContent-Length: 2\r\n\r\n",
     ],
 )
-def test_headers_are_taken_in_every_reasonable_form(header: bytes) -> None:
+def test_every_reasonable_form_of_header_is_accepted(header: bytes) -> None:
     assert read_all(header + b"{}") == [b"{}"]
 
 
 @pytest.mark.parametrize(
-    "rubbish",
+    "garbage",
     [
         b"Content-Length: -5\r\n\r\n",
         b"Content-Length: many\r\n\r\n",
@@ -68,18 +81,44 @@ def test_headers_are_taken_in_every_reasonable_form(header: bytes) -> None:
         b"x" * 200_000 + b"\r\n\r\n",
     ],
 )
-def test_a_bad_header_is_reported_once_and_the_next_frame_is_read(rubbish: bytes) -> None:
-    assert read_all(rubbish + frame(b"{}")) == [Fault.BAD_HEADER, b"{}"]
+def test_a_bad_header_is_reported_once_and_the_next_frame_is_read(garbage: bytes) -> None:
+    assert read_all(garbage + frame_with_header(b"{}")) == [FrameError.BAD_HEADER, b"{}"]
 
 
-def test_rubbish_in_front_of_a_proper_length_costs_nothing() -> None:
-    assert read_all(b"stray output\r\n" + frame(b"{}")) == [b"{}"]
+def test_garbage_before_a_valid_length_is_ignored() -> None:
+    assert read_all(b"stray output\r\n" + frame_with_header(b"{}")) == [b"{}"]
 
 
-def test_a_body_over_the_limit_is_skipped_without_being_kept() -> None:
-    assert read_all(frame(b"x" * 5000) + frame(b"{}"), limit=1000) == [Fault.TOO_LARGE, b"{}"]
+def test_a_body_over_the_limit_is_skipped() -> None:
+    assert read_all(frame_with_header(b"x" * 5000) + frame_with_header(b"{}"), limit=1000) == [
+        FrameError.TOO_LARGE,
+        b"{}",
+    ]
 
 
 @pytest.mark.parametrize("cut", [b"", b"Content-Le", b"Content-Length: 10\r\n", b"Content-Length: 10\r\n\r\n{}"])
-def test_a_stream_that_ends_inside_a_frame_has_ended(cut: bytes) -> None:
-    assert read_all(frame(b"{}") + cut) == [b"{}"]
+def test_an_unfinished_last_frame_is_dropped(cut: bytes) -> None:
+    assert read_all(frame_with_header(b"{}") + cut) == [b"{}"]
+
+
+@given(cuts=st.lists(st.integers(min_value=0), max_size=10))
+def test_an_overlong_header_line_is_an_error_however_the_stream_is_split(cuts: list[int]) -> None:
+    data = b"x" * 500 + b"\r\n\r\n" + frame_with_header(b"{}")
+    assert read_all(data, cuts=cuts, max_line=100) == [FrameError.BAD_HEADER, b"{}"]
+
+
+@given(cuts=st.lists(st.integers(min_value=0), max_size=10))
+def test_lines_are_read_one_by_one_without_blank_overlong_and_unfinished_ones(cuts: list[int]) -> None:
+    data = b"one\n\n  \r\n" + b"x" * 500 + b"\ntwo\r\nunfinished"
+    found = read_all(data, cuts=cuts, messages=Lines, max_line=100)
+    assert found == [b"one\n", FrameError.TOO_LARGE, b"two\r\n"]
+
+
+@pytest.mark.parametrize("messages", [Frames, Lines])
+def test_a_stream_that_breaks_has_ended(messages: Callable[[asyncio.StreamReader], MessageReader]) -> None:
+    async def run() -> object:
+        reader = new_reader()
+        reader.set_exception(ConnectionResetError())
+        return await messages(reader).read()
+
+    assert asyncio.run(run()) is None

@@ -1,4 +1,4 @@
-"""The writer: order, bounds, and a reader that does not read."""
+"""The writer: order, limits, and a reader that does not read."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ PIPE_HOLDS = 2**16
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
-    """The reading and the writing end; a writer owns the latter."""
+    """The reading and the writing end; a writer owns the writing end."""
     reading, writing = os.pipe()
     yield reading, writing
     with suppress(OSError):
@@ -30,14 +30,14 @@ def drain(fd: int) -> bytes:
 
 
 def drain_a_copy(fd: int) -> None:
-    """For a thread that outlives its test: closing ``fd`` meanwhile does not trouble it."""
+    """For a thread that outlives its test, which may close ``fd`` meanwhile."""
     copy = os.dup(fd)
     drain(copy)
     os.close(copy)
 
 
 @pytest.mark.asyncio
-async def test_what_is_written_arrives_in_order_and_closing_sends_the_rest(pipe: tuple[int, int]) -> None:
+async def test_data_arrives_in_order_and_close_writes_the_rest(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     writer = Writer(writing)
     reader = asyncio.create_task(asyncio.to_thread(drain, reading))
@@ -50,13 +50,13 @@ async def test_what_is_written_arrives_in_order_and_closing_sends_the_rest(pipe:
 
 
 @pytest.mark.asyncio
-async def test_a_reader_that_stops_makes_the_writer_congested_until_it_reads_on(pipe: tuple[int, int]) -> None:
+async def test_a_reader_that_stops_makes_the_writer_congested_until_it_continues(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     writer = Writer(writing, high_water=100_000)
     while not writer.congested:
         writer.write(b"x" * 10_000)
         await asyncio.sleep(0)
-    waiting = asyncio.create_task(writer.at_ease())
+    waiting = asyncio.create_task(writer.wait_uncongested())
     await asyncio.sleep(0)
     assert not waiting.done()
     thread = Thread(target=drain_a_copy, args=(reading,), daemon=True)
@@ -68,7 +68,7 @@ async def test_a_reader_that_stops_makes_the_writer_congested_until_it_reads_on(
 
 
 @pytest.mark.asyncio
-async def test_a_reader_that_never_reads_is_given_up_before_memory_is(pipe: tuple[int, int]) -> None:
+async def test_a_reader_that_never_reads_is_disconnected_at_the_hard_limit(pipe: tuple[int, int]) -> None:
     _, writing = pipe
     writer = Writer(writing, high_water=1_000, hard_limit=1_000_000)
     sent = 0
@@ -77,12 +77,12 @@ async def test_a_reader_that_never_reads_is_given_up_before_memory_is(pipe: tupl
     assert writer.closed
     assert sent * 10_000 <= 1_000_000 + PIPE_HOLDS + 20_000
     async with asyncio.timeout(10):
-        await writer.at_ease()
+        await writer.wait_uncongested()
         await writer.wait_closed()
 
 
 @pytest.mark.asyncio
-async def test_closing_waits_no_longer_than_its_grace(pipe: tuple[int, int]) -> None:
+async def test_close_waits_at_most_its_grace(pipe: tuple[int, int]) -> None:
     _, writing = pipe
     writer = Writer(writing)
     writer.write(b"x" * 1_000_000)
@@ -92,7 +92,7 @@ async def test_closing_waits_no_longer_than_its_grace(pipe: tuple[int, int]) -> 
 
 
 @pytest.mark.asyncio
-async def test_a_reader_that_is_gone_is_noticed(pipe: tuple[int, int]) -> None:
+async def test_a_reader_that_disconnects_closes_the_writer(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     writer = Writer(writing)
     os.close(reading)
@@ -103,7 +103,7 @@ async def test_a_reader_that_is_gone_is_noticed(pipe: tuple[int, int]) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_descriptor_that_does_not_block_is_waited_for(pipe: tuple[int, int]) -> None:
+async def test_a_non_blocking_descriptor_is_written_completely(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.set_blocking(writing, False)
     writer = Writer(writing)

@@ -1,4 +1,4 @@
-"""What a client says about itself in ``initialize``, read leniently: what is not there or not understood it cannot."""
+"""The client's capabilities from ``initialize``. A capability that is missing or invalid counts as unsupported."""
 
 from dataclasses import dataclass
 
@@ -7,23 +7,23 @@ from deputy_server.rpc.json import dig, is_object
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client's abilities."""
+    """A client's capabilities."""
 
     subagents: bool = False
-    """It shows children as sessions of their own."""
+    """It shows sub-agents as sessions."""
     notices: bool = False
-    """It shows what the user has to know beside the conversation."""
+    """It shows messages to the user outside the conversation."""
     reads_files: bool = False
-    """It gives files as the editor has them, unsaved text included."""
+    """It returns files as the editor has them, with unsaved changes."""
     writes_files: bool = False
 
 
 def read_client(params: object) -> Client:
-    """The client behind the parameters of ``initialize``."""
-    able = dig(params, "clientCapabilities")
+    """Read the parameters of ``initialize``."""
+    capabilities = dig(params, "clientCapabilities")
     return Client(
-        subagents=is_object(dig(able, "subagents")),
-        notices=is_object(dig(able, "session", "notices")),
-        reads_files=dig(able, "fs", "readTextFile") is True,
-        writes_files=dig(able, "fs", "writeTextFile") is True,
+        subagents=is_object(dig(capabilities, "subagents")),
+        notices=is_object(dig(capabilities, "session", "notices")),
+        reads_files=dig(capabilities, "fs", "readTextFile") is True,
+        writes_files=dig(capabilities, "fs", "writeTextFile") is True,
     )

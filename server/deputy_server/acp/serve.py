@@ -1,85 +1,101 @@
-"""``deputy acp``: serving one client over standard input and output, from the first line to the exit code.
+"""``deputy acp``: serve one client over standard input and output.
 
-``initialize`` is answered at once; what runs agents is loaded meanwhile. Whatever ends the connection (the end of
-input, a signal, a client that no longer reads), the end is the same: open requests are cancelled and answered,
-sessions are stopped, what is written is sent, each step with a bound.
+``initialize`` is answered at once, while the code that runs agents is imported. Whatever ends the connection (the end
+of input, a signal, a client that no longer reads), the same steps follow, each with a time limit: cancel and answer
+open requests, stop sessions, write out the output.
 """
 
-import asyncio
-import os
-import sys
+import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio.abc import TaskGroup
 
 from deputy_protocol.errors import ErrorCode
 from deputy_server.acp.client import Client, read_client
-from deputy_server.acp.peer import Handler, Listener, Peer, Response
-from deputy_server.lazy_app import Host
-from deputy_server.rpc.errors import RpcError
+from deputy_server.lazy_app import LazyApp
+from deputy_server.rpc.endpoint import Dialect, Endpoint, RequestHandler, unknown_method
+from deputy_server.rpc.errors import RpcError, to_rpc_error
+from deputy_server.rpc.framing import MAX_MESSAGE, Lines, frame_as_line
 from deputy_server.rpc.json import JsonObject
-from deputy_server.rpc.lines import TooLong, new_reader, read_line
-from deputy_server.rpc.logs import log_to
-from deputy_server.rpc.stdio import claim_stdio, end_by_force_after, first_of, open_input, signal_comes
-from deputy_server.rpc.writer import Writer
-from deputy_server.serve_options import Options
+from deputy_server.rpc.lifecycle import (
+    CANCEL_GRACE,
+    FORCE_AFTER,
+    first_of,
+    force_exit_after,
+    receive_messages,
+    wait_for_signal,
+    wait_output_closed,
+)
+from deputy_server.rpc.open_requests import RequestId
+from deputy_server.rpc.stdio import open_stdio
+from deputy_server.rpc.writer import OutputQueue
+from deputy_server.serve_options import ServeOptions
 from deputy_server.version import VERSION
 
 if TYPE_CHECKING:
     from deputy_protocol.settings import Settings
     from deputy_server.acp.agent import Agent
 
+log = logging.getLogger(__name__)
+
 PROTOCOL_VERSION = 1
 
-SETTLE_GRACE = 2
-"""Seconds in which open requests must be answered when the connection ends."""
+RESOURCE_NOT_FOUND = -32002
 
-FLUSH_GRACE = 1
-"""Seconds that a client may take to read what was written before the end."""
-
-FORCE_AFTER = 15
-"""Seconds after which an end that hangs is forced."""
-
-_BURST = 32
-"""Lines taken in one go before other tasks get their turn."""
+ACP = Dialect(
+    cancel_method="$/cancel_request",
+    cancel_field="requestId",
+    max_requests=256,
+    requires_version=False,
+    echoes_invalid_id=False,
+    error_codes={ErrorCode.UNKNOWN_SESSION: RESOURCE_NOT_FOUND},
+)
 
 
 @dataclass(frozen=True, slots=True)
 class AcpOptions:
-    """``definition`` names that of the sessions' own agents."""
+    """``definition`` is the name of the agent definition of primary agents."""
 
     settings: "Settings | None" = None
     definition: str | None = None
-    traffic: Options = field(default_factory=Options)
+    traffic: ServeOptions = field(default_factory=ServeOptions)
 
 
-class Front:
-    """What serves a client, whether it is loaded by now or not."""
+class AcpService:
+    """Serves a client, from ``initialize`` on. The other methods wait until their code is imported."""
 
-    def __init__(self, peer: Peer, host: Host, options: AcpOptions) -> None:
-        self._peer = peer
-        self._host = host
+    def __init__(self, out: OutputQueue, tasks: TaskGroup, lazy_app: LazyApp, options: AcpOptions) -> None:
+        self.endpoint = Endpoint(ACP, self, out, tasks, frame=frame_as_line)
+        self._lazy_app = lazy_app
         self._options = options
-        self._greeted = False
+        self._initialized = False
         self._agent: Agent | None = None
         self._loaded = anyio.Event()
-        peer.route, peer.hear = self._route, self._hear
 
-    def _route(self, method: str) -> Handler | None:
+    def check_request(self, method: str) -> RpcError | None:
+        return None
+
+    def accept_request(self, method: str, params: object) -> RequestHandler | None:
         if method == "initialize":
             return self._initialize
-        return partial(self._later, method) if self._agent is None else self._agent.methods.get(method)
+        return partial(self._run_when_loaded, method) if self._agent is None else self._agent.methods.get(method)
 
-    def _hear(self, method: str) -> Listener | None:
-        return None if self._agent is None else self._agent.listeners.get(method)
+    def accept_notification(self, method: str, params: object) -> None:
+        if self._agent is not None and (listener := self._agent.listeners.get(method)) is not None:
+            self.endpoint.tasks.start_soon(self._run_listener, method, listener, params)
+
+    def request_finished(self, method: str, request_id: RequestId, seconds: float) -> None:
+        pass
 
     async def _initialize(self, params: object) -> JsonObject:
-        if self._greeted:
-            raise RpcError(ErrorCode.INVALID_REQUEST, "The connection is initialized already.")
-        self._greeted = True
-        self._peer.tasks.start_soon(self._load, read_client(params))
+        if self._initialized:
+            raise RpcError(ErrorCode.INVALID_REQUEST, "The connection is already initialized.")
+        self._initialized = True
+        self.endpoint.tasks.start_soon(self._load, read_client(params))
         return {
             "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {
@@ -95,72 +111,46 @@ class Front:
         }
 
     async def _load(self, client: Client) -> None:
-        app = await self._host.app()
-        from deputy_server.acp.agent import Agent  # the host has loaded it, in its thread
+        app = await self._lazy_app.get()
+        from deputy_server.acp.agent import Agent  # already imported by the LazyApp, in its thread
 
         if self._options.settings is not None:
             app.configure(self._options.settings)
-        self._agent = Agent(app, self._peer, client, self._options.definition)
+        self._agent = Agent(app, self.endpoint, client, self._options.definition)
         self._loaded.set()
 
-    async def _later(self, method: str, params: object) -> Response | JsonObject:
-        if not self._greeted:
+    async def _run_when_loaded(self, method: str, params: object) -> object:
+        if not self._initialized:
             raise RpcError(ErrorCode.INVALID_REQUEST, "Send initialize first.")
         await self._loaded.wait()
-        if (handler := self._route(method)) is None:
-            raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"Unknown method {method[:100]}.")
+        if (handler := self.accept_request(method, params)) is None:
+            raise unknown_method(method)
         return await handler(params)
+
+    async def _run_listener(self, method: str, listener: Callable[[object], Awaitable[None]], params: object) -> None:
+        try:
+            await listener(params)
+        except Exception as error:  # noqa: BLE001 - a notification has no response, and must not end the connection
+            log.warning("%s failed: %s", method, to_rpc_error(error).message)
 
 
 def main(options: AcpOptions | None = None) -> int:
-    """``deputy acp``; the exit code of the process."""
+    """Run ``deputy acp``; return the exit code of the process."""
     return anyio.run(serve, options or AcpOptions())
 
 
 async def serve(options: AcpOptions) -> int:
-    """Serves until the connection ends; the exit code of the process."""
-    stdin, stdout = claim_stdio()
-    code = 1
-    out, errors = Writer(stdout), log_to(os.dup(2))
-    try:
-        async with anyio.create_task_group() as tasks:
-            host = Host(options.traffic, module="deputy_server.acp.agent")
-            tasks.start_soon(host.run)
-            peer = Peer(out, tasks)
-            Front(peer, host, options)
-            code = await _until_the_end(peer, await open_input(stdin, new_reader()))
-            end_by_force_after(FORCE_AFTER, code)
-            await peer.settle(SETTLE_GRACE)
-            peer.disconnect()
-            tasks.cancel_scope.cancel()
-    finally:
-        await out.close(FLUSH_GRACE)
-        await errors.close(FLUSH_GRACE)
+    """Serve until the connection ends; return the exit code of the process."""
+    async with open_stdio(MAX_MESSAGE) as stdio:
+        lazy_app = LazyApp(options.traffic, module="deputy_server.acp.agent")
+        stdio.tasks.start_soon(lazy_app.run)
+        endpoint = AcpService(stdio.out, stdio.tasks, lazy_app, options).endpoint
+        code = await first_of(
+            lambda: receive_messages(endpoint, Lines(stdio.reader)),
+            lambda: wait_output_closed(stdio.out),
+            wait_for_signal,
+        )
+        force_exit_after(FORCE_AFTER, code)
+        await endpoint.cancel_open_requests(grace=CANCEL_GRACE)
+        endpoint.disconnect()
     return code
-
-
-async def _until_the_end(peer: Peer, reader: asyncio.StreamReader) -> int:
-    """Runs the connection; the exit code is that of the first thing that ends it."""
-    ends = [lambda: _input_ends(peer, reader), lambda: _output_breaks(peer.out)]
-    if sys.platform != "win32":
-        ends.append(signal_comes)
-    return await first_of(*ends)
-
-
-async def _input_ends(peer: Peer, reader: asyncio.StreamReader) -> int:
-    taken = 0
-    while (line := await read_line(reader)) is not None:
-        if isinstance(line, TooLong):
-            peer.refuse(None, ErrorCode.INVALID_REQUEST, "The message is too large.")
-        else:
-            peer.receive(line)
-            await peer.room()
-        taken += 1
-        if taken % _BURST == 0:
-            await asyncio.sleep(0)
-    return 0
-
-
-async def _output_breaks(out: Writer) -> int:
-    await out.wait_closed()
-    return 0

@@ -1,8 +1,7 @@
-"""What a client says about itself in ``initialize``.
+"""The client's identity and capabilities from ``initialize``.
 
-Read by hand and leniently: a capability that is missing or of an unexpected shape counts as not there, and never
-costs the user the server. (It is also much faster than structuring all of LSP's capabilities, most of which no
-agent needs.)
+A capability that is missing or invalid counts as unsupported, and never fails the request. Reading only what Deputy
+uses is also much faster than structuring all of LSP's capabilities.
 """
 
 import os
@@ -22,7 +21,7 @@ _ENCODINGS = tuple(kind.value for kind in types.PositionEncodingKind)
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client's identity and abilities. ``process_id`` is the editor's, when it told."""
+    """A client's identity and capabilities. ``process_id`` is the editor's, if the client sent it."""
 
     name: str = ""
     process_id: int | None = None
@@ -32,40 +31,40 @@ class Client:
     apply_edit: bool = False
     document_changes: bool = False
     show_document: bool = False
-    """It opens documents that it is told of."""
+    """It opens documents on request."""
     lens_refresh: bool = False
-    """It asks for code lenses again when it is told to."""
+    """It reloads code lenses on request."""
     action_literals: bool = False
-    """It takes code actions that are more than commands."""
+    """It accepts code actions that are not plain commands."""
     delete_files: bool = False
-    """It deletes files as a part of an edit."""
+    """It deletes files as part of an edit."""
     change_annotations: bool = False
-    """It shows who makes an edit."""
+    """It shows the labels of edits."""
     events: bool = False
-    """It takes ``deputy/event``."""
+    """It accepts ``deputy/event``."""
     permissions: bool = False
     """It answers ``deputy/permission/request``."""
     diagnostics: bool = False
     """It answers ``deputy/editor/diagnostics``."""
     navigation: bool = False
-    """It answers ``deputy/editor/definition`` and its like."""
+    """It answers ``deputy/editor/definition`` and the other navigation requests."""
     trace: types.TraceValue = types.TraceValue.Off
-    """How much it wants to be told of what it asks."""
+    """The initial level of ``$/logTrace``."""
     options: object = None
-    """``initializationOptions`` as they came."""
+    """``initializationOptions`` as received."""
 
 
 def read_client(params: object) -> Client:
-    """The client behind the parameters of ``initialize``.
+    """Read the parameters of ``initialize``.
 
     Raises:
-        InvalidParams: they are no object, or ``capabilities`` is none.
+        InvalidParams: the parameters or their ``capabilities`` are not an object.
     """
     if not is_object(params):
-        raise InvalidParams([("", "an object is needed")])
+        raise InvalidParams([("", "must be an object")])
     capabilities = dig(params, "capabilities")
     if not is_object(capabilities):
-        raise InvalidParams([("capabilities", "an object is needed")])
+        raise InvalidParams([("capabilities", "must be an object")])
     deputy = dig(capabilities, "experimental", "deputy")
     edits = dig(capabilities, "workspace", "workspaceEdit")
     pid = dig(params, "processId")
@@ -93,7 +92,7 @@ def read_client(params: object) -> Client:
 
 
 def _encoding(offered: object) -> str:
-    """The first of the client's encodings that is known; LSP's default is UTF-16."""
+    """Return the first supported encoding that the client offers; LSP's default is UTF-16."""
     known = (name for name in items(offered) if isinstance(name, str) and name in _ENCODINGS)
     return next(known, types.PositionEncodingKind.Utf16.value)
 
@@ -103,7 +102,7 @@ def _trace(value: object) -> types.TraceValue:
 
 
 def _folders(params: object) -> tuple[types.WorkspaceFolder, ...]:
-    """The workspace folders; older clients name one root instead."""
+    """Return the workspace folders; older clients send one root instead."""
     listed = [dig(folder, "uri") for folder in items(dig(params, "workspaceFolders"))]
     uris = [uri for uri in listed or [_root(params)] if isinstance(uri, str)]
     return tuple(types.WorkspaceFolder(uri, uri.rsplit("/", 1)[-1]) for uri in uris)
@@ -115,6 +114,6 @@ def _root(params: object) -> object:
 
 
 def local_paths(uris: Sequence[str]) -> tuple[Path, ...]:
-    """The existing local folders among ``uris``, symlinks resolved, each once."""
+    """Return the existing local folders among ``uris``, with symlinks resolved and without duplicates."""
     paths = (path for uri in uris if (path := local_path(uri)) is not None)
     return tuple(dict.fromkeys(path for path in paths if os.path.isdir(path)))  # noqa: PTH112 - this one never raises

@@ -1,4 +1,4 @@
-"""Warnings of the server in the client's own log window: where people look when something does not work."""
+"""Server warnings in the client's own log window, where users look for the cause of a problem."""
 
 import asyncio
 import contextlib
@@ -9,12 +9,12 @@ from deputy_server.lsp.protocol import RpcProtocol
 
 _PACKAGES = ("deputy_server", "deputy_agents")
 _ERROR, _WARNING = 1, 2
-_LONGEST = 1000
-"""Characters of one line."""
+_MAX_TEXT = 1000
+"""Characters of one message."""
 
 
 class ClientLog(logging.Handler):
-    """Tells one client what the server warns of: the message alone, without what was raised, and without secrets."""
+    """Sends warnings and errors to one client: only the message, without exceptions and secrets."""
 
     def __init__(self, protocol: RpcProtocol, redact: Callable[[str], str]) -> None:
         super().__init__(logging.WARNING)
@@ -25,17 +25,17 @@ class ClientLog(logging.Handler):
             logging.getLogger(package).addHandler(self)
 
     def end(self) -> None:
-        """The client is told no more."""
+        """Stop sending."""
         for package in _PACKAGES:
             logging.getLogger(package).removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = _ERROR if record.levelno >= logging.ERROR else _WARNING
-        text = self._redact(record.getMessage())[:_LONGEST]
-        # Any thread may log. When the loop has ended, so has the client.
+        text = self._redact(record.getMessage())[:_MAX_TEXT]
+        # Any thread may log, also after the event loop has closed.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._tell, kind, text)
+            self._loop.call_soon_threadsafe(self._send, kind, text)
 
-    def _tell(self, kind: int, text: str) -> None:
+    def _send(self, kind: int, text: str) -> None:
         if not self._protocol.out.congested:
             self._protocol.notify("window/logMessage", {"type": kind, "message": text})

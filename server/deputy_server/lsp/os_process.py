@@ -5,7 +5,7 @@ import sys
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of that number runs. Always false on Windows, where asking would end it."""
+    """Whether a process with this id is running. Always false on Windows, where the check would terminate it."""
     if sys.platform == "win32":
         return False
     try:

@@ -1,8 +1,8 @@
-"""The language server: what pygls keeps of a client, and Deputy's own connection beside it."""
+"""The language server of one connection: ``initialize``, and the notifications that pygls handles."""
 
 import hmac
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,16 +17,19 @@ from pygls.server import JsonRPCServer
 from deputy_agents.domain.errors import NotAllowed
 from deputy_protocol import PROTOCOL_VERSION, methods
 from deputy_protocol.errors import InvalidParams
-from deputy_server.lazy_app import Host
+from deputy_server.lazy_app import LazyApp
 from deputy_server.lsp.client import Client, read_client
 from deputy_server.lsp.definition_names import definition_names
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.os_process import is_alive
-from deputy_server.lsp.protocol import Greeting, RequestHandler, RpcProtocol
+from deputy_server.lsp.protocol import Phase, RpcProtocol, Welcome
+from deputy_server.rpc.endpoint import RequestHandler
 from deputy_server.rpc.json import JsonObject, dig, is_object
+from deputy_server.rpc.lifecycle import CANCEL_GRACE
 from deputy_server.version import VERSION
 
 if TYPE_CHECKING:
+    from deputy_agents.session.session import Session
     from deputy_protocol.settings import Settings
     from deputy_server.lsp.connection import Connection
 
@@ -42,27 +45,27 @@ LSP_REQUESTS = (
 
 
 class DeputyProtocol(RpcProtocol):
-    """The protocol of one client, from ``initialize`` on. It answers that by itself; what serves the other requests
-    is loaded right after."""
+    """The protocol of one client. It answers ``initialize`` itself, and loads the handlers of other requests right
+    after."""
 
-    host: Host
+    lazy_app: LazyApp
     documents: Documents
     editor: int | None = None
-    """The editor's process, when it told one that is there."""
+    """The id of the editor's process, if the client sent that of a running process."""
     connection: "Connection | None" = None
     settings: "Settings | None" = None
     token: str | None = None
-    """What the client must know, where anyone on this machine can connect."""
+    """The token that the client must send, where any process of this machine can connect."""
 
     def __init__(self, server: JsonRPCServer, converter: Converter) -> None:
         super().__init__(server, converter)
         self._opened = anyio.Event()
 
-    def initialize(self, params: object) -> Greeting:
+    def initialize(self, params: object) -> Welcome:
         self._check_token(params)
         client = read_client(params)
         pid = client.process_id
-        # A number that means nothing here, as the editor's does inside a container, is not watched.
+        # The id of a process that does not run here, such as an editor outside this container, is not watched.
         self.editor = pid if pid is not None and is_alive(pid) else None
         if (options := _without_token(client.options)) is not None:
             self.settings = _settings(options, "initializationOptions")
@@ -71,18 +74,19 @@ class DeputyProtocol(RpcProtocol):
         served = (*(request.name for request in methods.REQUESTS), *LSP_REQUESTS)
         self.methods = {name: self._when_open(name) for name in served}
         self.tasks.start_soon(self._open, client)
-        return lambda: self._welcome(client)
+        return lambda: self._initialize_result(client)
 
     def _check_token(self, params: object) -> None:
-        """Raises NotAllowed: the client does not know the token; its connection ends then."""
+        """Raises NotAllowed, and ends the connection, if the client did not send the token."""
         given = dig(params, "initializationOptions", "token")
         if self.token is not None and not (isinstance(given, str) and is_token(given, self.token)):
-            self.exit_code = 1
+            self.endpoint.exit_code = 1
             raise NotAllowed(
-                "This server wants its token in initializationOptions.token: that it was given, or else printed."
+                "The token is missing or wrong. Send the token that the server was given, or that it printed at "
+                "startup, in initializationOptions.token."
             )
 
-    async def _welcome(self, client: Client) -> JsonObject:
+    async def _initialize_result(self, client: Client) -> JsonObject:
         trusted = self.settings is None or self.settings.trusted
         definitions = await definition_names([folder.uri for folder in client.folders], trusted=trusted)
         return {
@@ -92,12 +96,12 @@ class DeputyProtocol(RpcProtocol):
 
     async def _open(self, client: Client) -> None:
         await self.ready.wait()
-        app = await self.host.app()
+        app = await self.lazy_app.get()
         from deputy_protocol.settings import Settings
         from deputy_server.lsp.connection import Connection
         from deputy_server.lsp.routes import bind_all
 
-        # A client that says nothing takes the server as it is.
+        # Without settings of its own, a client uses the server's.
         if self.settings is not None or not app.configured:
             app.configure(self.settings or Settings())
         self.connection = Connection(app, self, client, self.documents, self.tasks)
@@ -112,11 +116,11 @@ class DeputyProtocol(RpcProtocol):
         return serve
 
     def configure(self, raw: object) -> None:
-        """Takes changed settings; those that do not validate change nothing, and the user is told."""
+        """Apply changed settings. Invalid settings change nothing, and the user is notified."""
         try:
             self.settings = _settings(raw, "deputy")
         except InvalidParams as error:
-            text = f"Deputy keeps its settings as they were: {error}"
+            text = f"Invalid Deputy settings; the previous settings stay in effect. {error}"
             self.notify(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Warning.value, "message": text})
         else:
             if self.connection is not None:
@@ -127,7 +131,7 @@ class DeputyProtocol(RpcProtocol):
         models = dict.fromkeys(name for name in (named, os.environ.get("DEPUTY_MODEL"), _OFFLINE) if name)
         deputy = {
             "protocolVersion": PROTOCOL_VERSION,
-            "methods": [method.name for method in methods.METHODS if not method.planned],
+            "methods": [method.name for method in methods.METHODS],
             "definitions": definitions,
             "models": [{"id": name, "name": name} for name in models],
         }
@@ -138,17 +142,31 @@ class DeputyProtocol(RpcProtocol):
             "codeActionProvider": {"codeActionKinds": ["quickfix", "refactor"]},
             "codeLensProvider": {},
             "documentLinkProvider": {},
-            "executeCommandProvider": {
-                "commands": [command.name for command in methods.COMMANDS if not command.planned]
-            },
+            "executeCommandProvider": {"commands": [command.name for command in methods.COMMANDS]},
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
             "experimental": {"deputy": deputy},
         }
 
+    async def close(self) -> None:
+        """Close the connection because the server stops: cancel and answer open requests, which ends their turns."""
+        self.phase = Phase.SHUT_DOWN
+        await self.endpoint.cancel_open_requests(grace=CANCEL_GRACE)
+        if self.connection is not None:
+            self.connection.close()
+        self.endpoint.disconnect()
+
+    async def client_disconnected(self) -> "Sequence[Session]":
+        """Release what belongs to the client. The turns that it started continue. Returns the sessions that it was
+        subscribed to."""
+        sessions: Sequence[Session] = () if self.connection is None else self.connection.leave()
+        self.endpoint.disconnect()
+        await self.endpoint.cancel_open_requests(grace=CANCEL_GRACE)
+        return sessions
+
     @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
     def lsp_text_document__did_change(
         self, params: types.DidChangeTextDocumentParams
-    ) -> Generator[Any, Any, None]:  # pygls' features are generators of further ones; here there are none
+    ) -> Generator[Any, Any, None]:  # pygls' features are generators of further features
         document = self.documents.change(params)
         if document is not None and self.connection is not None:
             self.connection.text_changed(document)
@@ -158,17 +176,17 @@ class DeputyProtocol(RpcProtocol):
 class DeputyServer(LanguageServer):
     """A pygls server of one connection."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, lazy_app: LazyApp) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             "deputy", VERSION, protocol_cls=DeputyProtocol, converter_factory=_converter
         )
         self.rpc = cast(DeputyProtocol, self.protocol)
-        self.rpc.host = host
+        self.rpc.lazy_app = lazy_app
         self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(_configure)
         self.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(_move)
-        self.feature(types.TEXT_DOCUMENT_DID_OPEN)(_find_document)
+        self.feature(types.TEXT_DOCUMENT_DID_OPEN)(_resolve_document)
         self.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_closed)
-        self.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(_find_notebook)
+        self.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(_resolve_notebook)
         self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(_cancel_progress)
 
 
@@ -183,47 +201,47 @@ def _move(ls: DeputyServer, _params: types.DidChangeWorkspaceFoldersParams) -> N
         ls.rpc.background(ls.rpc.connection.move)
 
 
-def _find_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams) -> None:
+def _resolve_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams) -> None:
     document = ls.rpc.documents.named(params.text_document.uri)
     if document is not None:
         ls.rpc.background(partial(_found, ls, document))
 
 
 async def _found(ls: DeputyServer, document: Document) -> None:
-    await document.find()
+    await document.resolve()
     if ls.rpc.connection is not None:
         ls.rpc.connection.text_changed(document)
 
 
 def _closed(ls: DeputyServer, _params: types.DidCloseTextDocumentParams) -> None:
-    """What was not saved is gone: findings are about the text on disk again."""
+    """Unsaved changes are discarded, so findings refer to the text on disk again."""
     if ls.rpc.connection is not None:
-        ls.rpc.connection.findings.look_again_soon(ls.rpc.tasks)
+        ls.rpc.connection.findings.recheck_soon()
 
 
-def _find_notebook(ls: DeputyServer, params: types.DidOpenNotebookDocumentParams) -> None:
-    ls.rpc.background(partial(ls.rpc.documents.find_notebook, params.notebook_document.uri))
+def _resolve_notebook(ls: DeputyServer, params: types.DidOpenNotebookDocumentParams) -> None:
+    ls.rpc.background(partial(ls.rpc.documents.resolve_notebook, params.notebook_document.uri))
 
 
 def _cancel_progress(ls: DeputyServer, params: types.WorkDoneProgressCancelParams) -> None:
     if ls.rpc.connection is not None:
-        ls.rpc.connection.tokens.cancelled(params.token)
+        ls.rpc.connection.subscriptions.tokens.cancel(params.token)
 
 
 def _without_token(options: object) -> object:
-    """The settings in ``initializationOptions``; ``None`` where there are none."""
+    """Return the settings in ``initializationOptions``, or ``None`` if there are none."""
     if is_object(options):
         return {name: value for name, value in options.items() if name != "token"} or None
     return options
 
 
 def is_token(given: str, token: str) -> bool:
-    """Whether they are the same; how long it takes tells nothing."""
+    """Whether both are equal. The time that the comparison takes reveals nothing."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 
 def _settings(raw: object, at: str) -> "Settings":
-    """Settings as a client sent them, validated. Their types are loaded when there are some."""
+    """Validate settings from a client. Their types are imported only when there are settings."""
     from deputy_protocol.settings import Settings
     from deputy_protocol.validate import parse
 
@@ -232,6 +250,6 @@ def _settings(raw: object, at: str) -> "Settings":
 
 @cache
 def _converter() -> Converter:
-    """lsprotocol's converter without its detailed reports of what does not fit: they double the time to the first
-    message, and such messages are dropped whatever the detail."""
+    """Create lsprotocol's converter without detailed validation errors: they double the time to the first message, and
+    invalid messages are dropped anyway."""
     return get_converter(Converter(detailed_validation=False))

@@ -1,4 +1,4 @@
-"""The open documents of all clients of a server, as the agents of one session see them."""
+"""The open documents of all clients of a server, for the agents of one session."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +11,11 @@ from deputy_agents.text import visible
 
 
 class SharedBuffers:
-    """Those of the client that prompts come ``first``, then those of the others in the order of their coming. An edit
-    goes to the client whose text was read, unless another one has unsaved changes in the same file."""
+    """The buffers of the client that sent the prompt are ``first``, then those of the others in order of connection. An
+    edit goes to the client whose text was read, unless another client has other unsaved changes in the same file."""
 
-    def __init__(self, everyone: Sequence[Buffers], first: Buffers) -> None:
-        self._everyone = everyone
+    def __init__(self, clients: Sequence[Buffers], first: Buffers) -> None:
+        self._clients = clients
         self.first = first
 
     async def get(self, path: Path) -> Buffer | None:
@@ -29,20 +29,22 @@ class SharedBuffers:
         return list(found.values())
 
     async def check(self, path: Path, new_text: str) -> None:
-        """Raises ToolError: its editor cannot, or another one has unsaved changes in it."""
-        await (await self._only_one(path)).check(path, new_text)
+        """Raises ToolError if the editor cannot write the file, or another editor has unsaved changes in it."""
+        await (await self._owner(path)).check(path, new_text)
 
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
-        """Raises ToolError: the document moved on, its editor refused, or another one has unsaved changes in it."""
-        buffers = await self._only_one(path)
+        """Raises ToolError if the document has changed, its editor rejects the edit, or another editor has unsaved
+        changes in it."""
+        buffers = await self._owner(path)
         await buffers.apply(path, new_text, version=version, label=label)
 
     async def delete(self, path: Path, *, version: int | None, label: str) -> None:
         """Raises ToolError, as :meth:`apply`."""
-        buffers = await self._only_one(path)
+        buffers = await self._owner(path)
         await buffers.delete(path, version=version, label=label)
 
-    async def _only_one(self, path: Path) -> Buffers:
+    async def _owner(self, path: Path) -> Buffers:
+        """Return the buffers that edits of the file go to."""
         found = await self._at(path)
         if not found:
             return self.first
@@ -51,20 +53,22 @@ class SharedBuffers:
             saved = await anyio.to_thread.run_sync(_saved, path)
             if any(other.text not in (mine.text, saved) for _, other in others):
                 name = visible(path.name)
-                raise ToolError(f"{name} has unsaved changes in another editor; the user must save or undo them there.")
+                raise ToolError(
+                    f"{name} has unsaved changes in another editor. Ask the user to save or undo them there."
+                )
         return owner
 
     async def _at(self, path: Path) -> list[tuple[Buffers, Buffer]]:
-        """Who has the file open, and with which text."""
-        asked = [(buffers, await buffers.get(path)) for buffers in self._in_order()]
-        return [(buffers, buffer) for buffers, buffer in asked if buffer is not None]
+        """Return the clients' buffers that have the file open, with its text."""
+        found = [(buffers, await buffers.get(path)) for buffers in self._in_order()]
+        return [(buffers, buffer) for buffers, buffer in found if buffer is not None]
 
     def _in_order(self) -> list[Buffers]:
-        return sorted(self._everyone, key=lambda buffers: buffers is not self.first)
+        return sorted(self._clients, key=lambda buffers: buffers is not self.first)
 
 
 def _saved(path: Path) -> str | None:
-    """The text on disk, as an editor that has just opened it has it."""
+    """Return the text on disk, decoded as an editor does when it opens the file."""
     try:
         return path.read_bytes().decode("utf-8", "replace")
     except OSError:

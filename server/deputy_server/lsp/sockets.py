@@ -1,8 +1,8 @@
-"""Serving many clients of this machine, over TCP or WebSocket.
+"""Serve many clients of this machine, over TCP or WebSocket.
 
-Each connection is a protocol of its own, with its own documents and abilities; sessions belong to the process, and all
-clients see the same. Whoever connects must know the token. A client that goes ends nothing: what it has begun goes on
-for as long as it may take to come back.
+Each connection has its own protocol, documents and capabilities. Sessions belong to the process, and all clients see
+the same sessions. Clients must send the token. When a client disconnects, its turns continue for as long as it may take
+to reconnect.
 """
 
 import asyncio
@@ -18,59 +18,57 @@ import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.outcome import CancelReason
-from deputy_agents.events.signal import Signal
 from deputy_agents.session.session import Session
-from deputy_server.lazy_app import Host
-from deputy_server.lsp.connection_loop import (
+from deputy_server.lazy_app import LazyApp
+from deputy_server.lsp.server import DeputyProtocol, DeputyServer
+from deputy_server.rpc.framing import MAX_HEADER_LINE, MAX_MESSAGE, Frames, MessageReader
+from deputy_server.rpc.lifecycle import (
     FLUSH_GRACE,
     FORCE_AFTER,
-    Incoming,
-    messages_end,
-    output_breaks,
-    part,
-    wind_up,
+    first_of,
+    force_exit_after,
+    receive_messages,
+    wait_for_signal,
+    wait_output_closed,
 )
-from deputy_server.lsp.framing import LINE_LIMIT, MAX_MESSAGE, Frames
-from deputy_server.lsp.server import DeputyProtocol, DeputyServer
 from deputy_server.rpc.logs import log_to
-from deputy_server.rpc.stdio import end_by_force_after, first_of, signal_comes
 from deputy_server.rpc.writer import HARD_LIMIT, LoopWriter
-from deputy_server.serve_options import Endpoint, Options, Transport
+from deputy_server.serve_options import Address, ServeOptions, Transport
 
 log = logging.getLogger(__name__)
 
 MAX_CLIENTS = 32
-"""Connections that may be open at once."""
+"""Maximum number of open connections."""
 
-STRANGER_GRACE = 10
-"""Seconds in which a client must have shown its token."""
+TOKEN_GRACE = 10
+"""Seconds in which a client must send the token."""
 
-STRANGER_LIMIT = 4 * 2**20
-"""Bytes of a message that a client may send, and leave unread, before it has shown its token."""
+UNTRUSTED_LIMIT = 4 * 2**20
+"""Maximum size of a message, and of unread output, in bytes, until a client has sent the token."""
 
 
-async def serve(options: Options) -> int:
-    """Serves until a signal comes; the exit code of the process."""
+async def serve(options: ServeOptions) -> int:
+    """Serve until a signal arrives; return the exit code of the process."""
     errors = log_to(os.dup(2))
-    # pygls logs whole messages, which hold the user's text.
+    # pygls logs whole messages, which contain the user's text.
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
-    made_up = not options.token
-    if made_up:
+    generated = not options.token
+    if generated:
         options = replace(options, token=secrets.token_urlsafe(32))
     code = 1
     try:
         async with anyio.create_task_group() as tasks:
-            host = Host(options)
-            tasks.start_soon(host.run)
-            clients = Clients(host, options.token, tasks)
+            lazy_app = LazyApp(options)
+            tasks.start_soon(lazy_app.run)
+            clients = Clients(lazy_app, options.token, tasks)
             try:
-                async with _listening(clients, options) as port:
-                    _tell(options, port, made_up)
-                    code = await signal_comes()
-                    end_by_force_after(FORCE_AFTER, code)
+                async with _listen(clients, options) as port:
+                    _print_address(options, port, with_token=generated)
+                    code = await wait_for_signal()
+                    force_exit_after(FORCE_AFTER, code)
                     await clients.close()
             except OSError as error:
-                log.error("nobody can connect: %s", error.strerror or error)
+                log.error("cannot listen: %s", error.strerror or error)
             tasks.cancel_scope.cancel()
     finally:
         await errors.close(FLUSH_GRACE)
@@ -78,82 +76,86 @@ async def serve(options: Options) -> int:
 
 
 class Clients:
-    """The connections of a server, and what becomes of sessions whose clients have gone."""
+    """The connections of a server, and the sessions whose clients have disconnected."""
 
-    def __init__(self, host: Host, token: str, tasks: TaskGroup) -> None:
+    def __init__(self, lazy_app: LazyApp, token: str, tasks: TaskGroup) -> None:
         self.token = token
-        self._host = host
+        self._lazy_app = lazy_app
         self._tasks = tasks
         self._open = 0
-        self._ending = anyio.Event()
-        self._left = Signal()
-        self._alone: dict[str, float] = {}
-        """Since when nobody has watched a session, by the clock of the loop."""
+        self._closing = anyio.Event()
+        self._disconnected = anyio.Event()
+        self._unwatched_since: dict[str, float] = {}
+        """When the last client of a session disconnected, by the clock of the event loop."""
 
-    async def visit(self, incoming: Incoming, out: LoopWriter, *, framed: bool, stranger: Frames | None = None) -> None:
-        """Serves one client until one side ends it. A ``stranger`` has yet to show the token."""
-        if self._ending.is_set() or self._open >= MAX_CLIENTS:
-            log.warning("a client was turned away: %s are connected", self._open)
+    async def serve(
+        self, reader: MessageReader, out: LoopWriter, *, framed: bool, untrusted: Frames | None = None
+    ) -> None:
+        """Serve one client until one side ends the connection. The client of ``untrusted`` has not sent the token
+        yet."""
+        if self._closing.is_set() or self._open >= MAX_CLIENTS:
+            log.warning("rejected a client: %s are connected", self._open)
             return
         self._open += 1
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(out.run)
-                protocol = DeputyServer(self._host).rpc
+                protocol = DeputyServer(self._lazy_app).rpc
                 protocol.connect(out, tasks, framed=framed)
                 ends: list[Callable[[], Awaitable[int]]] = [
-                    lambda: messages_end(protocol, incoming),
-                    lambda: output_breaks(out),
-                    self._end,
+                    lambda: receive_messages(protocol.endpoint, reader),
+                    lambda: wait_output_closed(out),
+                    self._wait_closing,
                 ]
-                if stranger is not None:
-                    protocol.token, out.hard_limit, stranger.limit = self.token, STRANGER_LIMIT, STRANGER_LIMIT
-                    ends.append(lambda: _stranger_stays_one(protocol, out, stranger))
+                if untrusted is not None:
+                    protocol.token, out.hard_limit, untrusted.limit = self.token, UNTRUSTED_LIMIT, UNTRUSTED_LIMIT
+                    ends.append(lambda: _wait_token_timeout(protocol, out, untrusted))
                 try:
                     await first_of(*ends)
                 finally:
-                    # However the connection ended: what it has begun outlives it.
-                    await self._part(protocol)
+                    # Even if the connection failed, its turns continue.
+                    await self._end_connection(protocol)
                 await out.close(FLUSH_GRACE)
                 tasks.cancel_scope.cancel()
         except Exception:
-            log.exception("a connection broke down")
+            log.exception("a connection failed")
         finally:
             self._open -= 1
-            self._left.notify()
+            self._disconnected.set()
 
     async def close(self) -> None:
-        """The server ends: every client is told how its requests ended. Returns when they have gone."""
-        self._ending.set()
+        """End all connections, because the server stops, and wait until their requests are answered."""
+        self._closing.set()
         while self._open:
-            await self._left.wait()
+            self._disconnected = anyio.Event()
+            await self._disconnected.wait()
 
-    async def _end(self) -> int:
-        await self._ending.wait()
+    async def _wait_closing(self) -> int:
+        await self._closing.wait()
         return 0
 
-    async def _part(self, protocol: DeputyProtocol) -> None:
-        if self._ending.is_set():
-            await wind_up(protocol)
+    async def _end_connection(self, protocol: DeputyProtocol) -> None:
+        if self._closing.is_set():
+            await protocol.close()
             return
-        for session in await part(protocol):
-            if not session.watched:
-                self._alone[session.id] = since = anyio.current_time()
-                self._tasks.start_soon(self._end_unless_watched, session, since)
+        for session in await protocol.client_disconnected():
+            if not session.log.has_subscribers:
+                self._unwatched_since[session.id] = since = anyio.current_time()
+                self._tasks.start_soon(self._unload_unless_watched, session, since)
 
-    async def _end_unless_watched(self, session: Session, since: float) -> None:
-        """Nobody has come back in time: what runs would run for nobody."""
-        await anyio.sleep(session.settings.permissions.reconnect_grace)
-        if self._alone.get(session.id) == since:
-            del self._alone[session.id]
-            if not session.watched:
+    async def _unload_unless_watched(self, session: Session, since: float) -> None:
+        """End and unload a session if no client reconnects in time."""
+        await anyio.sleep(session.host.settings.permissions.reconnect_grace)
+        if self._unwatched_since.get(session.id) == since:
+            del self._unwatched_since[session.id]
+            if not session.log.has_subscribers:
                 await session.cancel(CancelReason.SHUTDOWN)
-                await (await self._host.app()).runtime.unload(session.id)
+                await (await self._lazy_app.get()).runtime.unload(session.id)
 
 
-async def _stranger_stays_one(protocol: DeputyProtocol, out: LoopWriter, frames: Frames) -> int:
-    """Ends when the client has not shown the token in time; one that has may do what clients may."""
-    with anyio.move_on_after(STRANGER_GRACE):
+async def _wait_token_timeout(protocol: DeputyProtocol, out: LoopWriter, frames: Frames) -> int:
+    """Return if the client does not send the token in time; otherwise lift its limits and wait forever."""
+    with anyio.move_on_after(TOKEN_GRACE):
         await protocol.ready.wait()
         out.hard_limit, frames.limit = HARD_LIMIT, MAX_MESSAGE
     if protocol.ready.is_set():
@@ -161,39 +163,39 @@ async def _stranger_stays_one(protocol: DeputyProtocol, out: LoopWriter, frames:
     return 1
 
 
-def _tell(options: Options, port: int, made_up: bool) -> None:
-    """Says, in one line of JSON, where clients connect. A token that was given is known to those who gave it."""
-    if options.endpoint is not None:
-        where = {"transport": str(options.endpoint.transport), "host": options.endpoint.host, "port": port}
-        line = where | {"token": options.token} if made_up else where
+def _print_address(options: ServeOptions, port: int, *, with_token: bool) -> None:
+    """Print, as one line of JSON, where clients connect."""
+    if options.address is not None:
+        where = {"transport": str(options.address.transport), "host": options.address.host, "port": port}
+        line = where | {"token": options.token} if with_token else where
         os.write(1, f"{json.dumps(line)}\n".encode())
 
 
-# -- transports ----------------------------------------------------------------------------------------------------
+# -- transports --------------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def _listening(clients: Clients, options: Options) -> AsyncGenerator[int]:
-    """Takes clients while the block runs; gives the port."""
-    if (endpoint := options.endpoint) is None:
-        raise AssertionError("a server of sockets has an endpoint")
-    listen = _tcp if endpoint.transport is Transport.TCP else _websocket
-    async with listen(clients, endpoint) as port:
+async def _listen(clients: Clients, options: ServeOptions) -> AsyncGenerator[int]:
+    """Accept clients while the block runs; yield the port."""
+    if (address := options.address) is None:
+        raise AssertionError("a socket server needs an address")
+    listen = _listen_tcp if address.transport is Transport.TCP else _listen_websocket
+    async with listen(clients, address) as port:
         yield port
 
 
 @asynccontextmanager
-async def _tcp(clients: Clients, endpoint: Endpoint) -> AsyncGenerator[int]:
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _listen_tcp(clients: Clients, address: Address) -> AsyncGenerator[int]:
+    async def serve_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async def send(data: bytes) -> None:
             writer.write(data)
             await writer.drain()
 
         frames = Frames(reader)
-        await clients.visit(frames, LoopWriter(send), framed=True, stranger=frames)
+        await clients.serve(frames, LoopWriter(send), framed=True, untrusted=frames)
         writer.transport.abort()
 
-    server = await asyncio.start_server(connected, endpoint.host, endpoint.port, limit=LINE_LIMIT)
+    server = await asyncio.start_server(serve_client, address.host, address.port, limit=MAX_HEADER_LINE)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -201,8 +203,8 @@ async def _tcp(clients: Clients, endpoint: Endpoint) -> AsyncGenerator[int]:
 
 
 @asynccontextmanager
-async def _websocket(clients: Clients, endpoint: Endpoint) -> AsyncGenerator[int]:
-    from deputy_server.lsp.websocket import websocket_server  # only for those who want it
+async def _listen_websocket(clients: Clients, address: Address) -> AsyncGenerator[int]:
+    from deputy_server.lsp.websocket import listen  # imported only when used
 
-    async with websocket_server(clients.visit, clients.token, endpoint) as port:
+    async with listen(clients.serve, clients.token, address) as port:
         yield port

@@ -1,67 +1,57 @@
-"""Serving one client over standard input and output, from the first byte to the exit code.
+"""Serve one client over standard input and output.
 
-Whatever ends the connection (``exit``, the end of input, a signal, an editor that is gone or no longer reads), the
-end is the same: open requests are cancelled and answered, sessions are stopped, what is written is sent, each step
-with a bound.
+Whatever ends the connection (``exit``, the end of input, a signal, an editor that exits or no longer reads), the same
+steps follow, each with a time limit: cancel and answer open requests, stop sessions, write out the output.
 """
 
-import asyncio
 import logging
-import os
-import sys
 
 import anyio
 
-from deputy_server.lazy_app import Host
-from deputy_server.lsp.connection_loop import FLUSH_GRACE, FORCE_AFTER, messages_end, output_breaks, wind_up
-from deputy_server.lsp.framing import Frames, new_reader
+from deputy_server.lazy_app import LazyApp
 from deputy_server.lsp.os_process import is_alive
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
-from deputy_server.rpc.logs import log_to
-from deputy_server.rpc.stdio import claim_stdio, end_by_force_after, first_of, open_input, signal_comes
-from deputy_server.rpc.writer import Writer
-from deputy_server.serve_options import Options
+from deputy_server.rpc.framing import MAX_HEADER_LINE, Frames
+from deputy_server.rpc.lifecycle import (
+    FORCE_AFTER,
+    first_of,
+    force_exit_after,
+    receive_messages,
+    wait_for_signal,
+    wait_output_closed,
+)
+from deputy_server.rpc.stdio import open_stdio
+from deputy_server.serve_options import ServeOptions
 
 WATCH_INTERVAL = 2
-"""Seconds between two looks at whether the editor's process is still there."""
+"""Seconds between checks that the editor's process is still running."""
 
 
-async def serve(options: Options | None = None) -> int:
-    """Serves until the connection ends; the exit code of the process."""
-    stdin, stdout = claim_stdio()
-    code = 1
-    out, errors = Writer(stdout), log_to(os.dup(2))
-    # pygls logs whole messages, which hold the user's text.
+async def serve(options: ServeOptions | None = None) -> int:
+    """Serve until the connection ends; return the exit code of the process."""
+    # pygls logs whole messages, which contain the user's text.
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
-    try:
-        async with anyio.create_task_group() as tasks:
-            host = Host(options)
-            tasks.start_soon(host.run)
-            protocol = DeputyServer(host).rpc
-            protocol.connect(out, tasks)
-            code = await _until_the_end(protocol, await open_input(stdin, new_reader()), out)
-            end_by_force_after(FORCE_AFTER, code)
-            await wind_up(protocol)
-            tasks.cancel_scope.cancel()
-    finally:
-        await out.close(FLUSH_GRACE)
-        await errors.close(FLUSH_GRACE)
+    async with open_stdio(MAX_HEADER_LINE) as stdio:
+        lazy_app = LazyApp(options)
+        stdio.tasks.start_soon(lazy_app.run)
+        protocol = DeputyServer(lazy_app).rpc
+        protocol.connect(stdio.out, stdio.tasks)
+        code = await first_of(
+            lambda: receive_messages(protocol.endpoint, Frames(stdio.reader)),
+            lambda: wait_output_closed(stdio.out),
+            wait_for_signal,
+            lambda: _wait_editor_exit(protocol),
+        )
+        force_exit_after(FORCE_AFTER, code)
+        await protocol.close()
     return code
 
 
-async def _until_the_end(protocol: DeputyProtocol, reader: asyncio.StreamReader, out: Writer) -> int:
-    """Runs the connection; the exit code is that of the first thing that ends it."""
-    ends = [lambda: messages_end(protocol, Frames(reader)), lambda: output_breaks(out)]
-    if sys.platform != "win32":
-        ends += [signal_comes, lambda: _editor_dies(protocol)]
-    return await first_of(*ends)
-
-
-async def _editor_dies(protocol: DeputyProtocol) -> int:
+async def _wait_editor_exit(protocol: DeputyProtocol) -> int:
     await protocol.ready.wait()
     if protocol.editor is None:
         await anyio.sleep_forever()
     else:
-        while is_alive(protocol.editor):  # noqa: ASYNC110 - a process that is no child tells nobody of its end
+        while is_alive(protocol.editor):  # noqa: ASYNC110 - there is no event for the exit of a foreign process
             await anyio.sleep(WATCH_INTERVAL)
     return 0

@@ -1,4 +1,4 @@
-"""WebSocket as a carrier of messages: one in each text frame, without headers."""
+"""WebSocket as a transport: one message per text frame, without headers."""
 
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
@@ -9,36 +9,36 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from deputy_server.lsp.connection_loop import Incoming
-from deputy_server.lsp.framing import MAX_MESSAGE
 from deputy_server.lsp.server import is_token
+from deputy_server.rpc.framing import MAX_MESSAGE, MessageReader
 from deputy_server.rpc.writer import LoopWriter
-from deputy_server.serve_options import Endpoint
+from deputy_server.serve_options import Address
 
 CLOSE_GRACE = 1
-"""Seconds that a client may take to say goodbye."""
+"""Seconds that a client may take for the closing handshake."""
 
 
-class Visit(Protocol):
-    """Serves one client until one side ends it."""
+class ServeClient(Protocol):
+    """Serves one client until one side ends the connection."""
 
-    def __call__(self, incoming: Incoming, out: LoopWriter, *, framed: bool) -> Awaitable[None]: ...
+    def __call__(self, reader: MessageReader, out: LoopWriter, *, framed: bool) -> Awaitable[None]: ...
 
 
 @asynccontextmanager
-async def websocket_server(visit: Visit, token: str, endpoint: Endpoint) -> AsyncGenerator[int]:
-    """Has each client that shows ``token`` visit, while the block runs; gives the port.
+async def listen(serve_client: ServeClient, token: str, address: Address) -> AsyncGenerator[int]:
+    """Serve each client that sends ``token``, while the block runs; yield the port.
 
     Raises:
-        OSError: the endpoint cannot be had.
+        OSError: the address is not available.
     """
 
-    def refuse(connection: ServerConnection, request: Request) -> Response | None:
-        if any(_is_bearer(shown, token) for shown in request.headers.get_all("Authorization")):
+    def check_token(connection: ServerConnection, request: Request) -> Response | None:
+        if any(_is_bearer(given, token) for given in request.headers.get_all("Authorization")):
             return None
-        answer = connection.respond(HTTPStatus.UNAUTHORIZED, "Deputy wants its token: Authorization: Bearer <token>\n")
-        answer.headers["WWW-Authenticate"] = "Bearer"
-        return answer
+        text = "The token is missing or wrong. Send the header Authorization: Bearer <token>\n"
+        response = connection.respond(HTTPStatus.UNAUTHORIZED, text)
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response
 
     async def connected(connection: ServerConnection) -> None:
         async def send(data: bytes) -> None:
@@ -47,14 +47,14 @@ async def websocket_server(visit: Visit, token: str, endpoint: Endpoint) -> Asyn
             except ConnectionClosed as error:
                 raise BrokenPipeError from error
 
-        await visit(_Messages(connection), LoopWriter(send), framed=False)
+        await serve_client(_Messages(connection), LoopWriter(send), framed=False)
 
     async with serve(
         connected,
-        endpoint.host,
-        endpoint.port,
-        process_request=refuse,
-        origins=[None],  # a page in a browser says where it comes from: none has any business here
+        address.host,
+        address.port,
+        process_request=check_token,
+        origins=[None],  # browsers send the origin of a page; pages must not connect
         max_size=MAX_MESSAGE,
         close_timeout=CLOSE_GRACE,
         compression=None,
@@ -62,8 +62,8 @@ async def websocket_server(visit: Visit, token: str, endpoint: Endpoint) -> Asyn
         yield next(iter(server.sockets)).getsockname()[1]
 
 
-def _is_bearer(shown: str, token: str) -> bool:
-    scheme, _, given = shown.partition(" ")
+def _is_bearer(value: str, token: str) -> bool:
+    scheme, _, given = value.partition(" ")
     return scheme.lower() == "bearer" and is_token(given.strip(), token)
 
 
@@ -72,7 +72,7 @@ class _Messages:
         self._connection = connection
 
     async def read(self) -> bytes | None:
-        """The next message; ``None`` when the client has gone."""
+        """Return the next message, or ``None`` when the client has disconnected."""
         try:
             return await self._connection.recv(decode=False)
         except ConnectionClosed:

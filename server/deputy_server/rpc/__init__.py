@@ -1,2 +1,2 @@
-"""JSON-RPC over streams, shared by the front ends: reading, validation, errors, open requests, writing. It knows no
-methods."""
+"""JSON-RPC over byte streams, shared by the front ends: framing, parsing, dispatch, errors, and output. Methods, and
+everything that only LSP or only ACP defines, belong to the front ends."""

@@ -1,11 +1,11 @@
-"""From exceptions to JSON-RPC errors: the one place where codes are chosen.
+"""Exceptions as JSON-RPC errors. Error codes are chosen only here.
 
 ::
 
     Exception
-    ├── RpcError            an answer to the client, with its code
-    ├── ClientError         the client answered a request of ours with an error
-    └── ConnectionLost      the client is gone; nothing can be asked of it
+    ├── RpcError            an error response to the client, with its code
+    ├── ClientError         the client answered a request with an error
+    └── ConnectionLost      the client has disconnected
 """
 
 import logging
@@ -31,7 +31,7 @@ _CODES: tuple[tuple[type[Exception], ErrorCode], ...] = (
 
 
 class RpcError(Exception):
-    """What a client is told instead of a result. ``message`` is fit for a user and free of local paths."""
+    """An error response. ``message`` is shown to users and contains no local paths."""
 
     def __init__(self, code: ErrorCode, message: str, data: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class RpcError(Exception):
 
 
 class ClientError(Exception):
-    """The client answered with an error; the code says which."""
+    """The client answered a request with an error of this code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -53,12 +53,12 @@ class ClientError(Exception):
 
 
 class ConnectionLost(Exception):
-    """The client is gone."""
+    """The client has disconnected."""
 
 
 def to_rpc_error(error: Exception) -> RpcError:
-    """The answer for ``error``. What was not raised on purpose is logged, and told without detail: its text may
-    hold paths or data that are nobody's business."""
+    """Map ``error`` to an error response. An unexpected exception is logged, and the response omits its text, which may
+    contain paths or private data."""
     if isinstance(error, RpcError):
         return error
     if isinstance(error, errors.ModelError) and error.kind is errors.ModelErrorKind.NOT_CONFIGURED:
@@ -66,8 +66,8 @@ def to_rpc_error(error: Exception) -> RpcError:
     for kind, code in _CODES:
         if isinstance(error, kind):
             return RpcError(code, str(error), _data_of(error))
-    log.error("a request failed in an unexpected way", exc_info=error)
-    return RpcError(ErrorCode.INTERNAL_ERROR, "Internal error; the server's log has the details.")
+    log.error("a request failed unexpectedly", exc_info=error)
+    return RpcError(ErrorCode.INTERNAL_ERROR, "Internal error. See the server log for details.")
 
 
 def _data_of(error: Exception) -> Mapping[str, object] | None:

@@ -1,4 +1,4 @@
-"""Logging that never blocks the event loop: a client that does not read standard error loses log lines, no more."""
+"""Logging that never blocks the event loop: when standard error is not read, log lines are dropped."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ class _LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         data = (self.format(record) + "\n").encode("utf-8", "replace")
-        # Any thread may log. When the loop has ended, so has the log.
+        # Any thread may log, also after the event loop has closed.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._write, data)
 
@@ -27,7 +27,7 @@ class _LogHandler(logging.Handler):
 
 
 def log_to(fd: int) -> Writer:
-    """Sends warnings and errors of the process to ``fd``, which the returned writer owns."""
+    """Send warnings and errors of the process to ``fd``, which the returned writer owns."""
     out = Writer(fd, high_water=2**16)
     handler = _LogHandler(out)
     handler.setFormatter(logging.Formatter(_FORMAT))

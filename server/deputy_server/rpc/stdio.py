@@ -1,52 +1,54 @@
-"""Standard input and output as a connection, and how a process that serves one ends."""
+"""Standard input and output as a connection."""
 
 import asyncio
 import contextlib
 import os
-import signal
 import stat
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from io import RawIOBase
 
 import anyio
+from anyio.abc import TaskGroup
+
+from deputy_server.rpc.framing import new_reader
+from deputy_server.rpc.lifecycle import FLUSH_GRACE
+from deputy_server.rpc.logs import log_to
+from deputy_server.rpc.writer import Writer
 
 _CHUNK = 2**16
 
 
-async def first_of(*ends: Callable[[], Awaitable[int]]) -> int:
-    """What the first of ``ends`` to return gives; the others are cancelled."""
-    codes: list[int] = []
-    async with anyio.create_task_group() as watchers:
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    """An open connection. ``tasks`` owns its tasks."""
 
-        async def watch(wait: Callable[[], Awaitable[int]]) -> None:
-            codes.append(await wait())
-            watchers.cancel_scope.cancel()
-
-        for wait in ends:
-            watchers.start_soon(watch, wait)
-    return codes[0]
+    reader: asyncio.StreamReader
+    out: Writer
+    tasks: TaskGroup
 
 
-async def signal_comes() -> int:
-    """Waits for a signal to end; the exit code is what a shell expects of a process that one has ended."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async for number in signals:
-            return 128 + number
-    return 0
+@asynccontextmanager
+async def open_stdio(max_line: int) -> AsyncGenerator[Stdio]:
+    """Open standard input and output, with a limit on the length of an input line, and send logs to standard error. On
+    exit, cancel the tasks and write out the remaining output."""
+    stdin, stdout = _claim_stdio()
+    out, errors = Writer(stdout), log_to(os.dup(2))
+    try:
+        async with anyio.create_task_group() as tasks:
+            yield Stdio(await _open_input(stdin, new_reader(max_line)), out, tasks)
+            tasks.cancel_scope.cancel()
+    finally:
+        await out.close(FLUSH_GRACE)
+        await errors.close(FLUSH_GRACE)
 
 
-def end_by_force_after(seconds: float, code: int) -> None:
-    """A thread that hangs (in a file system that is gone, say) must not keep the process."""
-    timer = threading.Timer(seconds, os._exit, (code,))
-    timer.daemon = True
-    timer.start()
-
-
-def claim_stdio() -> tuple[int, int]:
-    """Takes standard input and output for the protocol alone: from now on what anything else prints goes to standard
-    error, and child processes inherit neither. Their new file descriptors are returned."""
+def _claim_stdio() -> tuple[int, int]:
+    """Reserve standard input and output for the protocol and return their new file descriptors. From now on, anything
+    else that prints writes to standard error, and child processes inherit neither."""
     stdin, stdout = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -55,9 +57,8 @@ def claim_stdio() -> tuple[int, int]:
     return stdin, stdout
 
 
-async def open_input(fd: int, reader: asyncio.StreamReader) -> asyncio.StreamReader:
-    """Feeds ``reader`` from ``fd``. What the event loop cannot watch, a regular file for instance, is read by a
-    thread."""
+async def _open_input(fd: int, reader: asyncio.StreamReader) -> asyncio.StreamReader:
+    """Feed ``reader`` from ``fd``, by a thread if the event loop cannot watch it (a regular file, for example)."""
     loop = asyncio.get_running_loop()
     pipe = os.fdopen(fd, "rb", 0)
     if _can_be_watched(fd):
@@ -68,14 +69,14 @@ async def open_input(fd: int, reader: asyncio.StreamReader) -> asyncio.StreamRea
 
 
 def _can_be_watched(fd: int) -> bool:
-    """Pipes, sockets and terminals can. Of other devices asyncio believes so too, and finds out in a callback that
-    nobody hears."""
+    """Whether ``fd`` is a pipe, socket or terminal. asyncio accepts other devices too, and then fails in a callback
+    whose exception is lost."""
     mode = os.fstat(fd).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd))
 
 
 def _feed(pipe: RawIOBase, reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
-    # The loop may end first; then nobody reads any more.
+    # The event loop may close first; then there is nothing left to feed.
     with contextlib.suppress(RuntimeError):
         try:
             while data := pipe.read(_CHUNK):

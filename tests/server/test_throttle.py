@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from deputy_server.lsp.pace import Pace
+from deputy_server.lsp.throttle import Throttle
 
 pytestmark = pytest.mark.asyncio
 
@@ -22,25 +22,25 @@ async def test_the_first_is_sent_at_once_and_what_follows_is_merged_by_key_and_s
         if len(sent) == 3:
             arrived.set()
 
-    pace = Pace(0.02, send, joined)
-    pace.add("a", "1")
+    throttle = Throttle(0.02, send, joined)
+    throttle.add("a", "1")
     assert sent == ["1"]
     for key, item in [("a", "2"), ("b", "x"), ("a", "3")]:
-        pace.add(key, item)
+        throttle.add(key, item)
     assert sent == ["1"]
     async with asyncio.timeout(10):
         await arrived.wait()
     assert sent == ["1", "23", "x"]
 
 
-async def test_a_flush_sends_now_and_a_closed_pace_sends_nothing_more() -> None:
+async def test_a_flush_sends_now_and_a_closed_throttle_sends_nothing_more() -> None:
     sent: list[str] = []
-    pace = Pace(1000, sent.append, joined)
+    throttle = Throttle(1000, sent.append, joined)
     for item in "abc":
-        pace.add(None, item)
-    pace.flush()
+        throttle.add(None, item)
+    throttle.flush()
     assert sent == ["a", "bc"]
-    pace.add(None, "d")
-    pace.close()
-    pace.flush()
+    throttle.add(None, "d")
+    throttle.close()
+    throttle.flush()
     assert sent == ["a", "bc"]
