@@ -13,9 +13,9 @@ import psutil
 from deputy_agents.domain.event import Event, MessageAdded
 from deputy_protocol.methods import EVENT
 from deputy_server.convert.event import event_to_wire
-from deputy_server.lazy_app import Host
+from deputy_server.lazy_app import LazyApp
 from deputy_server.lsp.server import DeputyServer
-from deputy_server.rpc.writer import Outlet
+from deputy_server.rpc.writer import OutputQueue
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import say
 from tests.support.rpc import SERVE, running, serving
@@ -53,18 +53,18 @@ async def _requests_in(command: Sequence[str], folder: Path) -> float:
         return REQUESTS / (time.perf_counter() - began)
 
 
-class _Nowhere(Outlet):
+class _Nowhere(OutputQueue):
     def write(self, data: bytes) -> bool:
         return True
 
-    def _stir(self) -> None:
+    def _wake_sender(self) -> None:
         pass
 
 
 async def _events_out() -> float:
     """Events that one core makes ready to be written in a second."""
     async with anyio.create_task_group() as tasks:
-        protocol = DeputyServer(cast(Host, None)).rpc
+        protocol = DeputyServer(cast(LazyApp, None)).rpc
         protocol.connect(_Nowhere(), tasks)
         happened = Event("session", time.time(), MessageAdded("message", "assistant", "word " * 40), "agent", 1, 7, 7)
         began = time.perf_counter()
