@@ -1,4 +1,4 @@
-"""How a prompt that is being written can go on: commands after a ``/``, files and folders after an ``@``."""
+"""Completion of prompts: commands after ``/``, files and folders after ``@``."""
 
 import re
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from deputy_agents.tool.search import Glob
 MAX_ITEMS = 50
 _COMMAND = re.compile(r"\s*(/[\w:.-]*)")
 _PATH = re.compile(r'(?<![\w@./-])@(?P<path>"[^"\n]*|[^\s@"]*)$')
-_NO_NAME = ("[cut here: ", "No files match.")
+_NOTE_PREFIXES = ("[cut here: ", "No files match.")
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """``text`` stands in the place of what is replaced."""
+    """One item; ``text`` is the text to insert."""
 
     text: str
     kind: Literal["command", "file", "folder", "context"]
@@ -31,78 +31,78 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """``replace`` is the end of the prompt that an item takes the place of."""
+    """``replace`` is the end of the prompt that an item replaces."""
 
     replace: str
     items: tuple[Completion, ...] = ()
 
 
 async def complete(text: str, commands: Mapping[str, SlashCommand], context: ToolContext) -> Completions:
-    """What ``text``, a prompt up to the cursor, can become."""
+    """The completions of ``text``, a prompt up to the cursor."""
     if (call := _COMMAND.fullmatch(text)) is not None:
-        begun = call[1]
+        prefix = call[1]
         items = [
-            Completion(f"/{command.name}", "command", _told(command))
+            Completion(f"/{command.name}", "command", _detail(command))
             for command in commands.values()
-            if command.name.lower().startswith(begun[1:].lower())
+            if command.name.lower().startswith(prefix[1:].lower())
         ]
-        return Completions(begun, tuple(items[:MAX_ITEMS]))
+        return Completions(prefix, tuple(items[:MAX_ITEMS]))
     if (mention := _PATH.search(text)) is not None:
-        begun = mention["path"].lstrip('"')
-        return Completions(mention[0], (*_of_editor(begun, context), *await _paths(begun, context)))
+        prefix = mention["path"].lstrip('"')
+        return Completions(mention[0], (*_context_items(prefix, context), *await _paths(prefix, context)))
     return Completions("")
 
 
-def _of_editor(begun: str, context: ToolContext) -> tuple[Completion, ...]:
-    if not (DIAGNOSTICS.startswith(begun.lower()) and context.editors.can(Ability.DIAGNOSTICS)):
+def _context_items(prefix: str, context: ToolContext) -> tuple[Completion, ...]:
+    if not (DIAGNOSTICS.startswith(prefix.lower()) and context.editors.supports(Ability.DIAGNOSTICS)):
         return ()
-    return (Completion(f"@{DIAGNOSTICS}", "context", "problems that the editor shows"),)
+    return (Completion(f"@{DIAGNOSTICS}", "context", "problems shown in the editor"),)
 
 
-async def _paths(begun: str, context: ToolContext) -> tuple[Completion, ...]:
-    """Files and folders below the current one whose name holds the last part of ``begun``, those that begin with it
-    first."""
+async def _paths(prefix: str, context: ToolContext) -> tuple[Completion, ...]:
+    """Files and folders below the working directory whose name contains the last part of ``prefix``; names that begin
+    with it come first."""
     glob = Glob()
-    above, slash, name = begun.rpartition("/")
+    folder, slash, name = prefix.rpartition("/")
     try:
-        args = glob.parse({"pattern": f"{above}{slash}**/*{_either_case(name)}*"})
+        args = glob.parse({"pattern": f"{folder}{slash}**/*{_either_case(name)}*"})
         await glob.prepare(args, context)
         found = (await glob.run(args, context)).content.splitlines()
     except ToolError:
         return ()
-    # A backslash may stand for a character that cannot be shown: nobody knows which name is meant.
-    files = [path for path in found if "\\" not in path and not path.startswith(_NO_NAME)]
+    # A backslash may be an escaped control character, so the name is ambiguous.
+    files = [path for path in found if "\\" not in path and not path.startswith(_NOTE_PREFIXES)]
     folders = {f"{folder}/" for path in files for folder in map(str, PurePosixPath(path).parents) if folder != "."}
 
-    def own(path: str) -> str:
+    def base_name(path: str) -> str:
         return path.rstrip("/").rpartition("/")[2].lower()
 
     def rank(path: str) -> tuple[bool, int, str]:
-        return not own(path).startswith(name.lower()), path.count("/"), path
+        return not base_name(path).startswith(name.lower()), path.count("/"), path
 
-    names = sorted((path for path in (*folders, *files) if name.lower() in own(path)), key=rank)
+    paths = sorted((path for path in (*folders, *files) if name.lower() in base_name(path)), key=rank)
     items = (
-        Completion(written, "folder" if path.endswith("/") else "file")
-        for path in names
-        if (written := _written(path)) is not None
+        Completion(mention, "folder" if path.endswith("/") else "file")
+        for path in paths
+        if (mention := _mention_of(path)) is not None
     )
     return tuple(islice(items, MAX_ITEMS))
 
 
-def _written(path: str) -> str | None:
-    """How a prompt mentions ``path`` so that it is read back as that; ``None``: it cannot."""
-    for written in (f"@{path}", f'@"{path}"'):
-        if list(mentions(written)) == [Mention(path)]:
-            return written
+def _mention_of(path: str) -> str | None:
+    """The text that mentions ``path`` in a prompt; ``None`` if no text does."""
+    for text in (f"@{path}", f'@"{path}"'):
+        if list(mentions(text)) == [Mention(path)]:
+            return text
     return None
 
 
-def _told(command: SlashCommand) -> str:
+def _detail(command: SlashCommand) -> str:
     return " ".join(filter(None, (command.argument_hint, command.description)))
 
 
 def _either_case(text: str) -> str:
-    """A glob for ``text`` in upper or lower case."""
+    """A case-insensitive glob for ``text``."""
     return "".join(
         f"[{char.lower()}{char.upper()}]" if char.isalpha() else f"\\{char}" if char in "*?[{" else char
         for char in text

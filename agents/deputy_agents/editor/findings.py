@@ -1,7 +1,7 @@
-"""Findings of a review, read from its answer, each at the place that it names.
+"""Parses the findings of a review from its answer, each with its location.
 
-An item of a finding says how severe it is, and where: ``- **major** `src/a.py:12-14`: what goes wrong``. Models keep
-to that more or less, so it is read leniently; what names no severity or no real place is no finding.
+A finding is a list item with a severity and a location: ``- **major** `src/a.py:12-14`: what goes wrong``. Parsing is
+lenient because models vary the format; text without a severity or without an existing location is not a finding.
 """
 
 import re
@@ -24,8 +24,8 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A finding as the answer tells it."""
+class ReportedFinding:
+    """A finding as written in the answer; its location may not exist."""
 
     severity: Severity
     at: Reference
@@ -34,7 +34,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding at a real place: ``path`` is absolute, ``start`` counts from 1, ``lines`` are what it is about."""
+    """A finding with an existing location: ``path`` is absolute, ``start`` counts from 1, ``lines`` is the text
+    there."""
 
     severity: Severity
     path: Path
@@ -45,65 +46,65 @@ class Finding:
 
 _SEVERITY = re.compile(r"\b(critical|major|minor)\b", re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+|\s*#{1,6}\s|\s*\*\*")
-"""How the line begins that a finding, or a group of them, begins with."""
+"""The beginning of the first line of a finding or of a group of findings."""
 _LEAD = re.compile(r"^[\s\-*+#\d.):,;–—|`\[\]()]*(?:(?:critical|major|minor)\b)?[\s*:.,;–—|`\[\]()-]*", re.IGNORECASE)
 
 
-def claims(text: str) -> Iterator[Claim]:
-    """The findings that ``text`` tells, in order."""
-    of_group: Severity | None = None
-    found: Claim | None = None
+def reported_findings(text: str) -> Iterator[ReportedFinding]:
+    """The findings in ``text``, in order."""
+    group_severity: Severity | None = None
+    found: ReportedFinding | None = None
     gap = False
     for line in text.splitlines():
         if not _ITEM.match(line):
-            # What follows after a blank line belongs to a finding only where it is indented.
+            # After a blank line, only indented text belongs to the finding.
             if found is not None and line.strip() and (line[0].isspace() or not gap):
                 found = replace(found, text=f"{found.text} {_plain(line)}".strip())
             gap = not line.strip()
             continue
         named = _SEVERITY.search(line[:80])
-        severity = Severity(named[1].lower()) if named else of_group
+        severity = Severity(named[1].lower()) if named else group_severity
         at = next(references(line), None)
         if at is None:
-            # A heading for those that follow, or a further point about the one before.
+            # A heading for the following findings, or a further point about the previous one.
             if named:
-                of_group = severity
+                group_severity = severity
             elif found is not None:
                 found = replace(found, text=f"{found.text} {_plain(line)}".strip())
         elif severity is not None:
             if found is not None:
                 yield found
-            found = Claim(severity, at, _message(line, at))
+            found = ReportedFinding(severity, at, _message(line, at))
     if found is not None:
         yield found
 
 
 async def findings(text: str, workspace: Workspace, cwd: Path) -> list[Finding]:
-    """Those of ``text`` whose places there are, unsaved buffers first."""
+    """The findings in ``text`` whose locations exist; unsaved text takes precedence over the file on disk."""
     found: list[Finding] = []
-    for claim in islice(claims(text), MAX_REFERENCES):
+    for reported in islice(reported_findings(text), MAX_REFERENCES):
         try:
-            place = await workspace.locate(claim.at.path, cwd)
+            place = await workspace.locate(reported.at.path, cwd)
             file = None if place.secret else await workspace.read(place)
         except ToolError:
             continue
-        first, last = claim.at.start, claim.at.end or claim.at.start
+        first, last = reported.at.start, reported.at.end or reported.at.start
         lines = tuple(lines_of(file.text)[first - 1 : last]) if file and first >= 1 else ()
         if lines and len(lines) == last - first + 1:
-            found.append(Finding(claim.severity, place.path, first, lines, claim.text))
+            found.append(Finding(reported.severity, place.path, first, lines, reported.text))
     return found
 
 
 def _message(line: str, at: Reference) -> str:
-    """What the line says beside the severity and the place."""
+    """The line without the severity and the location."""
     _, _, after = line.partition(at.path)
     after = re.sub(r"^(?::|#L)\d+(?:-L?\d+)?", "", after)
     return _plain(after) or _plain(line)
 
 
 def _plain(text: str) -> str:
-    """``text`` without what marks it up at its beginning, and without emphasis."""
+    """``text`` without leading markup and without emphasis."""
     rest = _LEAD.sub("", text)
-    if rest.count("`") % 2:  # the first one began a piece of code
+    if rest.count("`") % 2:  # the removed one opened a code span
         rest = f"`{rest}"
     return rest.replace("**", "").strip()

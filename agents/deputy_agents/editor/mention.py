@@ -1,9 +1,9 @@
-"""Mentions in a prompt: ``@src/a.py``, ``@src/a.py#L3-L9``, ``@src/``, ``@Name``, ``@diagnostics``, and what each
+"""Mentions in a prompt (``@src/a.py``, ``@src/a.py#L3-L9``, ``@src/``, ``@Name``, ``@diagnostics``) and what each
 attaches.
 
-A mention is read as the agent itself would read it, by the same tools and under the same gate: unsaved text counts, an
-attached file counts as read, and one that would have to be asked about is left to the agent. An ``@`` that names
-nothing is text.
+A mention is read with the same tools and under the same gate as if the agent read it: unsaved text takes precedence,
+an attached file counts as read, and a file that needs approval is not attached. An ``@`` that names nothing is plain
+text.
 """
 
 import re
@@ -22,10 +22,10 @@ from deputy_agents.tool.search import Grep
 
 MAX_MENTIONS = 20
 MAX_CHARS = 120_000
-"""Of all that is attached to one prompt; what is beyond is left to the agent."""
+"""Limit of all attachments of one prompt; the agent can read the rest itself."""
 
 DIAGNOSTICS = "diagnostics"
-"""``@diagnostics``: what the editor shows, ``@diagnostics:src`` only below there."""
+"""``@diagnostics`` attaches all problems that the editor shows, ``@diagnostics:src`` only those below ``src``."""
 
 _MENTION = re.compile(r'(?<![\w@./-])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s@"\'`<>()\[\]{},;]+))')
 _LINES = re.compile(r"(?:#L?|:)(?P<first>\d+)(?:-L?(?P<last>\d+))?$")
@@ -38,7 +38,7 @@ _DEFINES = (
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """``name`` as it was written, without the lines; ``first`` and ``last`` count from 1."""
+    """``name`` as written, without the lines; ``first`` and ``last`` count from 1."""
 
     name: str
     first: int | None = None
@@ -46,7 +46,7 @@ class Mention:
 
 
 def mentions(text: str) -> Iterator[Mention]:
-    """What ``text`` mentions, each once."""
+    """The mentions in ``text``, without duplicates."""
     seen: set[Mention] = set()
     for found in _MENTION.finditer(text):
         name = found["quoted"] or found["plain"].rstrip(".:!?")
@@ -61,56 +61,56 @@ def mentions(text: str) -> Iterator[Mention]:
             yield mention
 
 
-async def attached(text: str, context: ToolContext, allowed: Callable[[AccessRequest], bool]) -> tuple[Block, ...]:
-    """What the mentions in ``text`` stand for, in their order. ``allowed`` is what the gate says."""
+async def attachments(text: str, context: ToolContext, allowed: Callable[[AccessRequest], bool]) -> tuple[Block, ...]:
+    """The content of the mentions in ``text``, in order. ``allowed`` is the decision of the gate."""
     blocks: list[Block] = []
     room = MAX_CHARS
     for index, mention in enumerate(mentions(text)):
         if index >= MAX_MENTIONS or room <= 0:
             break
-        for block in await _attached(mention, context, allowed):
+        for block in await _attachment(mention, context, allowed):
             room -= len(block.text) if isinstance(block, Text) else 0
             if room > 0:
                 blocks.append(block)
     return tuple(blocks)
 
 
-async def _attached(
+async def _attachment(
     mention: Mention, context: ToolContext, allowed: Callable[[AccessRequest], bool]
 ) -> tuple[Block, ...]:
     why = ""
-    for tool, input in _readings(mention):
+    for tool, input in _candidates(mention):
         try:
             args = tool.parse(input)
             prepared = await tool.prepare(args, context)
             if not all(map(allowed, prepared.access)):
-                return _unattached(mention, "reading it has to be asked for")
+                return _not_attached(mention, "reading it needs approval")
             output = await tool.run(args, context)
         except ToolError as error:
             if isinstance(tool, ReadFile) and await _is_file(mention, context):
-                return _unattached(mention, error)
+                return _not_attached(mention, error)
             why = str(error) if isinstance(tool, Diagnostics) else why
             continue
         if isinstance(tool, Grep) and not output.locations:
             continue
         heading = f"[@{mention.name}] {tool.spec.name}({prepared.target})"
         return (Text(f"{heading}\n{output.content}"), *output.images)
-    return _unattached(mention, why) if why else ()
+    return _not_attached(mention, why) if why else ()
 
 
-def _unattached(mention: Mention, why: object) -> tuple[Block, ...]:
+def _not_attached(mention: Mention, why: object) -> tuple[Block, ...]:
     return (Text(f"[@{mention.name} is not attached: {why}]"),)
 
 
 async def _is_file(mention: Mention, context: ToolContext) -> bool:
-    """Whether there is a file of that name, for which nothing else can be meant."""
+    """Whether a file with that name exists, so that the mention cannot mean anything else."""
     with suppress(ToolError):
         return (await context.workspace.locate(mention.name, context.cwd)).kind is PathKind.FILE
     return False
 
 
-def _readings(mention: Mention) -> Iterator[tuple[Tool, dict[str, object]]]:
-    """The ways in which a mention may be meant, the likeliest first."""
+def _candidates(mention: Mention) -> Iterator[tuple[Tool, dict[str, object]]]:
+    """The possible meanings of a mention as tool calls, the most likely first."""
     what, _, path = mention.name.partition(":")
     if what == DIAGNOSTICS:
         yield Diagnostics(), {"path": path or "."}

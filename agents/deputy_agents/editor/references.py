@@ -1,4 +1,4 @@
-"""File references in answers: found, checked against the real text, and turned into locations.
+"""File references in answers: finds them, checks them against the files, and converts them to locations.
 
 A reference is ``path:line``, ``path:start-end`` or ``path#Lstart-Lend``, with a path inside the workspace.
 """
@@ -15,18 +15,18 @@ from deputy_agents.files.workspace import Workspace
 from deputy_agents.tool.read import lines_of
 
 MAX_REFERENCES = 100
-"""References of one answer that are looked at; the rest is left alone."""
+"""References of one answer that are checked; the rest is ignored."""
 
 _PATH, _LINE = r"[^\s`'\"()\[\]{}<>|,;:*]", r"\d{1,9}"
 _REFERENCE = re.compile(
-    rf"(?<!{_PATH})(?P<path>{_PATH}+)"  # whole words alone: looking again at each letter of a long one takes for ever
+    rf"(?<!{_PATH})(?P<path>{_PATH}+)"  # whole words only: a retry at each character of a long word would take too long
     rf"(?::(?P<start>{_LINE})(?:-(?P<end>{_LINE}))?|#L(?P<hash>{_LINE})(?:-L?(?P<hash_end>{_LINE}))?)(?!\d)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """As it stands in the text; ``end`` is ``None`` for a single line."""
+    """A reference as written; ``end`` is ``None`` for a single line."""
 
     path: str
     start: int
@@ -37,15 +37,16 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What the references of a text came to: real ``locations``, and a sentence for each one that is not."""
+class CheckedReferences:
+    """The references of a text after the check: ``locations`` that exist, and one text in ``problems`` for each
+    reference that does not."""
 
     locations: tuple[Location, ...]
     problems: tuple[str, ...]
 
 
 def references_at(text: str) -> Iterator[tuple[Reference, int, int]]:
-    """The references in ``text``, in order, each with where it begins and ends."""
+    """The references in ``text``, in order, each with its start and end offset."""
     for found in _REFERENCE.finditer(text):
         start, end = found["start"] or found["hash"], found["end"] or found["hash_end"]
         if "//" not in found["path"]:
@@ -53,18 +54,18 @@ def references_at(text: str) -> Iterator[tuple[Reference, int, int]]:
 
 
 def references(text: str) -> Iterator[Reference]:
-    """The references in ``text``, in order, each once."""
+    """The references in ``text``, in order, without duplicates."""
     yield from dict.fromkeys(reference for reference, _, _ in references_at(text))
 
 
-async def check(text: str, workspace: Workspace, cwd: Path) -> Checked:
-    """Looks every reference of ``text`` up in the workspace, unsaved buffers first."""
+async def check(text: str, workspace: Workspace, cwd: Path) -> CheckedReferences:
+    """Check every reference of ``text`` against the workspace; unsaved text takes precedence over the file on disk."""
     locations: list[Location] = []
     problems: list[str] = []
     files: dict[str, tuple[str, int] | str] = {}
     for reference in islice(references(text), MAX_REFERENCES):
         if reference.path not in files:
-            files[reference.path] = await _look(reference.path, workspace, cwd)
+            files[reference.path] = await _file_length(reference.path, workspace, cwd)
         match files[reference.path]:
             case str(problem):
                 problems.append(f"{reference}: {problem}")
@@ -72,34 +73,34 @@ async def check(text: str, workspace: Workspace, cwd: Path) -> Checked:
                 locations.append(Location(path, reference.start, reference.end or reference.start))
             case _, length:
                 problems.append(f"{reference}: the file has {length} lines")
-    return Checked(tuple(locations), tuple(problems))
+    return CheckedReferences(tuple(locations), tuple(problems))
 
 
-async def _look(path: str, workspace: Workspace, cwd: Path) -> tuple[str, int] | str:
-    """The absolute path and the number of lines of a file, or why there is none."""
+async def _file_length(path: str, workspace: Workspace, cwd: Path) -> tuple[str, int] | str:
+    """The absolute path and the number of lines of a file, or the reason why it cannot be read."""
     try:
         place = await workspace.locate(path, cwd)
         if place.secret:
-            return "it is not looked at, as it may hold secrets"
+            return "the file may hold secrets and is not read"
         text = await workspace.read(place)
     except ToolError as error:
         return str(error)
-    return "there is no such file" if text is None else (str(place.path), len(lines_of(text.text)))
+    return "the file does not exist" if text is None else (str(place.path), len(lines_of(text.text)))
 
 
-def correction(checked: Checked) -> str:
-    """What a child is told whose answer names no real place."""
-    return f"Your answer has no valid file reference. {_wanted(checked)} Give the whole answer again."
+def correction(checked: CheckedReferences) -> str:
+    """The message to a child whose answer has no valid reference."""
+    return f"Your answer has no valid file reference. {_instruction(checked)} Send the complete answer again."
 
 
-def warning(checked: Checked) -> str:
-    """What goes with an answer that never named one."""
-    return f"[warning: the answer has no valid file reference{_found(checked)}]"
+def warning(checked: CheckedReferences) -> str:
+    """The text appended to an answer that has no valid reference after all corrections."""
+    return f"[warning: the answer has no valid file reference{_problems_text(checked)}]"
 
 
-def _wanted(checked: Checked) -> str:
-    return f"Name places as `path:start-end` with lines that exist{_found(checked)}."
+def _instruction(checked: CheckedReferences) -> str:
+    return f"Cite code as `path:start-end` with lines that exist{_problems_text(checked)}."
 
 
-def _found(checked: Checked) -> str:
+def _problems_text(checked: CheckedReferences) -> str:
     return f" ({'; '.join(checked.problems[:10])})" if checked.problems else ""

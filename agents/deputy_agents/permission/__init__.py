@@ -1,2 +1,2 @@
-"""The permission gate: rules, the one function that decides, and the inbox of open permission requests. How a tool
-call is described to the gate belongs to ``run/gate.py`` and to each tool."""
+"""The permission gate: matching of rules, the function that decides, and the inbox of open permission requests. How a
+tool call is described to the gate belongs to ``run/gate.py`` and to each tool."""

@@ -1,7 +1,8 @@
-"""The one gate: ``decide(policy, request)`` is pure and answers allow, ask or deny for every agent and tool.
+"""The permission gate: ``decide(policy, request)`` is pure and returns allow, ask or deny, for every agent and tool.
 
-A denial wins wherever it stands, in a rule or in the mode; then ask rules, then allow rules; where no rule speaks, the
-permission mode decides. A child's policy is its own met with its parent's: it is never allowed more than its parent.
+Order of precedence: a denial by a rule or by the mode, then ask rules, then allow rules; if no rule matches, the
+permission mode decides. The policy of a child is combined with that of its parent, so that a child is never allowed
+more than its parent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,16 +16,17 @@ from deputy_agents.text import visible
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What an agent may do. ``above`` bounds it: nothing is allowed that ``above`` does not allow."""
+    """What an agent may do. Nothing is allowed that ``parent``, the policy of the parent agent, does not allow."""
 
     mode: PermissionMode
     rules: Sequence[Rule] = ()
-    above: "Policy | None" = None
+    parent: "Policy | None" = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``rule`` is the one that decided, if one did; ``reason`` is a sentence for the user and the model."""
+    """The result of the gate. ``reason`` is a sentence for the user and the model; ``rule`` is the rule that decided,
+    if any."""
 
     kind: DecisionKind
     reason: str
@@ -50,72 +52,77 @@ _BY_MODE: Mapping[Action, tuple[DecisionKind, DecisionKind, DecisionKind, Decisi
     Action.SPAWN_READ_ONLY: (_ALLOW, _ALLOW, _ALLOW, _ALLOW),
 }  # fmt: skip
 
-_DOES = {
-    Action.SESSION: "touches only the session",
+_DESCRIPTIONS = {
+    Action.SESSION: "affects only the session",
     Action.READ: "reads inside the workspace",
     Action.READ_SECRET: "reads a file that may hold secrets",
     Action.EDIT: "changes a file",
-    Action.EDIT_PROTECTED: "changes a file that other programs obey",
-    Action.OUTSIDE: "uses a file outside the workspace, or one that is only known when the command runs",
+    Action.EDIT_PROTECTED: "changes a file that configures other programs",
+    Action.OUTSIDE: "uses a file outside the workspace or one that is known only when the command runs",
     Action.EXECUTE: "runs a command",
     Action.FETCH: "reads from the web",
-    Action.CONNECT: "starts a program that gives agents tools",
-    Action.CALL: "is a tool of an MCP server and may do anything",
-    Action.SPAWN: "starts a child that may change things",
-    Action.SPAWN_READ_ONLY: "starts a child that only reads",
+    Action.CONNECT: "starts a program that provides tools to agents",
+    Action.CALL: "is a tool of an MCP server and can do anything",
+    Action.SPAWN: "starts a sub-agent that can make changes",
+    Action.SPAWN_READ_ONLY: "starts a read-only sub-agent",
 }
-_GRAVITY = (Action.READ_SECRET, Action.OUTSIDE, Action.EDIT_PROTECTED)
-"""What a user who is asked about several things at once is to be told first."""
-_BY_RULE = {_ALLOW: "allows it", _ASK: "asks about it", _DENY: "denies it"}
-_IN_MODE = {_ALLOW: "the mode {} allows that", _ASK: "that needs a yes in this mode", _DENY: "the mode {} denies that"}
-"""Where a mode asks it is not named: people know it by the name that their editor gives it."""
+_GRAVEST_FIRST = (Action.READ_SECRET, Action.OUTSIDE, Action.EDIT_PROTECTED)
+"""The actions that decide the reason of a permission request about several actions."""
+_BY_RULE = {_ALLOW: "allows it", _ASK: "requires approval", _DENY: "denies it"}
+_BY_MODE_TEXT = {
+    _ALLOW: "which the mode {} allows",
+    _ASK: "which needs approval in this mode",
+    _DENY: "which the mode {} denies",
+}
+"""A permission request does not name the mode, because editors show it under other names."""
 
 
 def decide(policy: Policy, request: AccessRequest) -> Decision:
-    """Whether an agent under ``policy`` may do what ``request`` says."""
+    """Whether an agent with ``policy`` may do what is described by ``request``."""
     if request.action is Action.SESSION:
         return _by_mode(policy.mode, request)
-    own = _by_itself(policy, request)
-    return own if policy.above is None else _strictest((own, decide(policy.above, request)))
+    own = _by_own_policy(policy, request)
+    return own if policy.parent is None else _strictest((own, decide(policy.parent, request)))
 
 
 def decide_all(policy: Policy, requests: Iterable[AccessRequest]) -> Decision:
-    """The strictest decision about ``requests``; of several the gravest, then the first. Asking for nothing is denied:
-    a call that does not say what it needs has not been decided about."""
-    decisions = [decide(policy, request) for request in sorted(requests, key=_gravity)]
-    return _strictest(decisions) if decisions else Decision(_DENY, "The call does not say what it needs.")
+    """The strictest decision about ``requests``; among equally strict ones that of the gravest action, then the first.
+    Without requests the decision is deny: a call that does not declare its access cannot be decided about."""
+    decisions = [decide(policy, request) for request in sorted(requests, key=_gravity_rank)]
+    return _strictest(decisions) if decisions else Decision(_DENY, "The call does not declare the access it needs.")
 
 
-def _gravity(request: AccessRequest) -> int:
-    return _GRAVITY.index(request.action) if request.action in _GRAVITY else len(_GRAVITY)
+def _gravity_rank(request: AccessRequest) -> int:
+    return _GRAVEST_FIRST.index(request.action) if request.action in _GRAVEST_FIRST else len(_GRAVEST_FIRST)
 
 
-def meet(child: Policy, parent: Policy) -> Policy:
-    """The policy of a child: the lower mode, the rules of both (an answer remembered above counts below), and never
-    more than ``parent`` allows."""
-    return Policy(child.mode.met_with(parent.mode), (*parent.rules, *child.rules), parent)
+def child_policy(child: Policy, parent: Policy) -> Policy:
+    """The policy of a child: the stricter mode, the rules of both (a lasting answer given for the parent applies to the
+    child), and never more than ``parent`` allows."""
+    return Policy(child.mode.lower_of(parent.mode), (*parent.rules, *child.rules), parent)
 
 
-def _by_itself(policy: Policy, request: AccessRequest) -> Decision:
+def _by_own_policy(policy: Policy, request: AccessRequest) -> Decision:
     by_mode = _by_mode(policy.mode, request)
     if by_mode.kind is _DENY:
         return by_mode
-    spoken = [said for rule in policy.rules if (said := _by_rule(rule, request))]
-    return _strictest(spoken) if spoken else by_mode
+    by_rules = [decision for rule in policy.rules if (decision := _by_rule(rule, request))]
+    return _strictest(by_rules) if by_rules else by_mode
 
 
 def _by_mode(mode: PermissionMode, request: AccessRequest) -> Decision:
-    effect = _BY_MODE[request.action][mode.rank]
-    return Decision(effect, f"{request.tool} {_DOES[request.action]}; {_IN_MODE[effect].format(mode.value)}.")
+    kind = _BY_MODE[request.action][mode.rank]
+    description = f"{request.tool} {_DESCRIPTIONS[request.action]}"
+    return Decision(kind, f"{description}, {_BY_MODE_TEXT[kind].format(mode.value)}.")
 
 
 def _by_rule(rule: Rule, request: AccessRequest) -> Decision | None:
-    named = f"The rule {visible(rule_text(rule))}"
+    subject = f"The rule {visible(rule_text(rule))}"
     match matches(rule, request):
         case Match.YES:
-            return Decision(rule.decision, f"{named} {_BY_RULE[rule.decision]}.", rule)
+            return Decision(rule.decision, f"{subject} {_BY_RULE[rule.decision]}.", rule)
         case Match.MAYBE:
-            return Decision(_ASK, f"{named} may be about what it becomes when it runs.", rule)
+            return Decision(_ASK, f"{subject} may apply when the command runs.", rule)
         case Match.NO:
             return None
 

@@ -1,8 +1,9 @@
-"""The session's open questions to the user.
+"""The open permission requests of a session.
 
-The inbox belongs to the session, not to a view: each question has one future, is put to every client that can ask a
-person, and is settled exactly once, by the first explicit answer. Everything else (a closed prompt, null, an error,
-garbage) only takes that client out of the matter; when no client that was asked remains, the call is refused.
+The inbox belongs to the session, not to a client. Each request is sent to every client that can ask the user and is
+settled exactly once, by the first explicit answer. Any other response of a client (a closed prompt, null, an error,
+invalid data) only removes that client from the request; when no client remains, the request is settled without an
+answer and the call does not run.
 """
 
 import asyncio
@@ -21,62 +22,67 @@ from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Permissi
 
 logger = logging.getLogger(__name__)
 
-REMEMBERED = 1000
-"""Settled questions that are told from those that never were."""
+MAX_SETTLED = 1000
+"""Settled requests that are remembered, to distinguish late answers from answers to unknown requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionOutcome:
-    """How a question was settled. ``option`` is set when someone chose; ``allowed`` when a rule lets the call run."""
+    """How a permission request was settled. ``option`` is set if the user chose one; ``allowed`` if a rule now allows
+    the call."""
 
     by: ResolvedBy
     option: Option | None = None
     feedback: str | None = None
     input: Mapping[str, object] | None = None
     allowed: bool = False
-    decision: str = ""
-    """What a rule says, as a sentence."""
+    reason: str = ""
+    """The reason of the decision by a rule, as a sentence."""
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenRequest:
     request: PermissionRequest
     run: int
-    review: "Callable[[], PermissionOutcome | None]"
+    decide_by_rules: "Callable[[], PermissionOutcome | None]"
     future: "asyncio.Future[PermissionOutcome]"
     asked: dict[PermissionClient, anyio.CancelScope] = field(default_factory=dict[PermissionClient, anyio.CancelScope])
     waits: int = 0
-    """How often it began to wait for a client."""
+    """Number of times that it started to wait for a client."""
     dismissed: bool = False
-    """Some client showed it, and it was closed there."""
+    """A client showed it and the user closed it without an answer."""
 
 
 class Inbox:
-    """Questions in the order of asking. ``grace`` is how long a question waits for a client that can ask, in
-    seconds; 0 where no client can come back."""
+    """The open permission requests, oldest first. ``grace`` is how long a request waits for a client that can ask the
+    user, in seconds; 0 if clients cannot reconnect."""
 
     def __init__(self, log: EventLog, tasks: TaskGroup, grace: float = 0) -> None:
         self._log = log
         self._tasks = tasks
         self.grace = grace
         self._clients: list[PermissionClient] = []
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenRequest] = {}
         self._settled: OrderedDict[str, tuple[Option, ...]] = OrderedDict()
-        """The options of questions that are settled, for those who answer late."""
+        """The options of settled requests, to validate late answers."""
 
     def permission_requests(self) -> Sequence[PermissionRequest]:
         return [entry.request for entry in self._open.values()]
 
+    def has(self, request_id: str) -> bool:
+        """Whether this request is open here, or was settled here lately."""
+        return request_id in self._open or request_id in self._settled
+
     def attach(self, client: PermissionClient) -> None:
-        """``client`` is asked everything that is open, and all that follows; once, however often it is attached."""
+        """Send all open and future requests to ``client``. Does nothing if it is attached already."""
         if client in self._clients:
             return
         self._clients.append(client)
         for entry in tuple(self._open.values()):
-            self._put(entry, client)
+            self._send(entry, client)
 
     def detach(self, client: PermissionClient) -> None:
-        """``client`` is gone; what only it was asked is refused when the grace is over."""
+        """Remove ``client``. Requests that no other client shows are settled as unreachable when the grace ends."""
         if client not in self._clients:
             return
         self._clients.remove(client)
@@ -86,15 +92,15 @@ class Inbox:
                 self._check_reachable(entry)
 
     async def ask(
-        self, request: PermissionRequest, run: int, review: Callable[[], PermissionOutcome | None]
+        self, request: PermissionRequest, run: int, decide_by_rules: Callable[[], PermissionOutcome | None]
     ) -> PermissionOutcome:
-        """Waits for the answer as long as it takes. Cancelling the wait withdraws the question everywhere.
-        ``review`` is called when rules change, and says whether they answer it now."""
-        entry = _Open(request, run, review, asyncio.get_running_loop().create_future())
+        """Wait for the answer, without a time limit. Cancelling the wait withdraws the request from all clients.
+        ``decide_by_rules`` is called when rules change and returns the outcome if they now decide the request."""
+        entry = _OpenRequest(request, run, decide_by_rules, asyncio.get_running_loop().create_future())
         self._open[request.request_id] = entry
         self._log.emit(PermissionRequested(request), request.agent.agent_id, run)
         for client in self._clients:
-            self._put(entry, client)
+            self._send(entry, client)
         self._check_reachable(entry)
         try:
             return await entry.future
@@ -102,50 +108,49 @@ class Inbox:
             self._settle(entry, PermissionOutcome(ResolvedBy.CANCELLED))
 
     def answer(self, request_id: str, answer: PermissionAnswer) -> bool:
-        """Settles a question from anywhere; ``False`` when it was settled before.
+        """Settle a request on behalf of any client; ``False`` if it was already settled.
 
         Raises:
-            InvalidRequest: no such question, or no such option of it.
+            InvalidRequest: the request or the option does not exist.
         """
-        resolution = self.resolution(request_id, answer)
+        outcome = self.outcome_of(request_id, answer)
         entry = self._open.get(request_id)
-        return entry is not None and self._settle(entry, resolution)
+        return entry is not None and self._settle(entry, outcome)
 
-    def resolution(self, request_id: str, answer: PermissionAnswer) -> PermissionOutcome:
-        """What ``answer`` would mean. Changes nothing.
+    def outcome_of(self, request_id: str, answer: PermissionAnswer) -> PermissionOutcome:
+        """The outcome that ``answer`` would have. Changes nothing.
 
         Raises:
-            InvalidRequest: no such question, or no such option of it.
+            InvalidRequest: the request or the option does not exist.
         """
         entry = self._open.get(request_id)
         options = entry.request.options if entry else self._settled.get(request_id)
         if options is None:
-            raise InvalidRequest(f"There is no question {request_id}.", "requestId")
+            raise InvalidRequest(f"There is no permission request {request_id}.", "requestId")
         match answer:
             case Selected(option_id, feedback, input):
                 option = _option(options, option_id)
                 if option is None:
                     known = ", ".join(option.option_id for option in options)
                     raise InvalidRequest(
-                        f"Question {request_id} has no option {option_id!r}; use {known}.", "outcome.optionId"
+                        f"Permission request {request_id} has no option {option_id!r}. Use one of: {known}.",
+                        "outcome.optionId",
                     )
                 return PermissionOutcome(ResolvedBy.USER, option, feedback, input)
             case Dismissed(by):
                 return PermissionOutcome(by)
 
-    def review(self) -> None:
-        """The rules have changed: what they answer now is no longer asked."""
+    def recheck(self) -> None:
+        """Settle the requests that the rules decide after a change of the rules."""
         for entry in tuple(self._open.values()):
-            if (resolution := entry.review()) is not None:
-                self._settle(entry, resolution)
+            if (outcome := entry.decide_by_rules()) is not None:
+                self._settle(entry, outcome)
 
-    # -- inside ----------------------------------------------------------------------------------------------------
-
-    def _put(self, entry: _Open, client: PermissionClient) -> None:
+    def _send(self, entry: _OpenRequest, client: PermissionClient) -> None:
         scope = entry.asked[client] = anyio.CancelScope()
-        self._tasks.start_soon(self._ask_one, entry, client, scope)
+        self._tasks.start_soon(self._ask_client, entry, client, scope)
 
-    async def _ask_one(self, entry: _Open, client: PermissionClient, scope: anyio.CancelScope) -> None:
+    async def _ask_client(self, entry: _OpenRequest, client: PermissionClient, scope: anyio.CancelScope) -> None:
         answer: PermissionAnswer = Dismissed()
         with scope:
             try:
@@ -153,7 +158,7 @@ class Inbox:
             except (Exception, asyncio.CancelledError) as error:
                 if isinstance(error, asyncio.CancelledError) and not is_stray_cancel():
                     raise
-                logger.exception("a client failed to ask question %s", entry.request.request_id)
+                logger.exception("a client failed to ask permission request %s", entry.request.request_id)
         if entry.asked.pop(client, None) is None or scope.cancelled_caught:
             return
         match answer:
@@ -165,7 +170,7 @@ class Inbox:
                 entry.dismissed = True
                 self._check_reachable(entry)
 
-    def _check_reachable(self, entry: _Open) -> None:
+    def _check_reachable(self, entry: _OpenRequest) -> None:
         if entry.asked or entry.future.done():
             return
         if entry.dismissed:
@@ -176,31 +181,31 @@ class Inbox:
         else:
             self._settle(entry, PermissionOutcome(ResolvedBy.UNREACHABLE))
 
-    async def _wait_for_client(self, entry: _Open, wait: int) -> None:
+    async def _wait_for_client(self, entry: _OpenRequest, wait: int) -> None:
         with anyio.move_on_after(self.grace):
             await asyncio.wait([entry.future])
         if not entry.asked and entry.waits == wait:
             self._settle(entry, PermissionOutcome(ResolvedBy.UNREACHABLE))
 
-    def _settle(self, entry: _Open, resolution: PermissionOutcome) -> bool:
-        """Once and for all; the other clients that show the question are told to put it away."""
+    def _settle(self, entry: _OpenRequest, outcome: PermissionOutcome) -> bool:
+        """Settle a request unless it is settled; the other clients stop showing it."""
         request_id = entry.request.request_id
         if self._open.pop(request_id, None) is None:
             return False
         self._settled[request_id] = entry.request.options
-        if len(self._settled) > REMEMBERED:
+        if len(self._settled) > MAX_SETTLED:
             self._settled.popitem(last=False)
         for scope in entry.asked.values():
             scope.cancel()
         entry.asked.clear()
-        option_id = resolution.option.option_id if resolution.option else None
+        option_id = outcome.option.option_id if outcome.option else None
         self._log.emit(
-            PermissionResolved(request_id, resolution.by, option_id, resolution.decision or None),
+            PermissionResolved(request_id, outcome.by, option_id, outcome.reason or None),
             entry.request.agent.agent_id,
             entry.run,
         )
         if not entry.future.done():
-            entry.future.set_result(resolution)
+            entry.future.set_result(outcome)
         return True
 
 
@@ -209,7 +214,7 @@ def _option(options: Sequence[Option], option_id: str) -> Option | None:
 
 
 def is_stray_cancel() -> bool:
-    """In a handler of ``CancelledError``: whether nobody cancelled this task, and only what it awaited was (the future
-    of a client that went away, say). Raised on, it would end the tasks around in silence."""
+    """In a handler of ``CancelledError``: whether this task was not cancelled itself but only what it awaited (such as
+    the future of a client that disconnected). If re-raised, the error would silently end the surrounding tasks."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() == 0

@@ -1,14 +1,15 @@
-"""What is asked of the gate, and rules about it: a tool, a pattern over what it touches, and an effect.
+"""Permission rules as text, and matching of rules to access requests.
 
-As text a rule is ``edit_file(src/**)``, ``shell`` or ``*``.
+A rule has a tool, an optional pattern for the subject, and a decision. As text it is ``edit_file(src/**)``, ``shell``
+or ``*``.
 
-A pattern matches the whole subject, from the root on: ``**/.env`` is a ``.env`` at any depth, ``.env`` the one at the
-top. In paths ``*`` and ``?`` stop at a slash, ``**`` crosses it and ``**/`` may stand for nothing; in other subjects
-(commands, hosts, names) ``*`` matches anything, and `` *`` at the end nothing as well: ``git status *`` is
-``git status`` with any further words or none. A backslash takes the next character as it is.
+A pattern matches the complete subject, paths from the root: ``**/.env`` is a ``.env`` at any depth, ``.env`` the one in
+the root. In paths, ``*`` and ``?`` do not match a slash, ``**`` does, and ``**/`` also matches nothing. In other
+subjects (commands, hosts, names), ``*`` matches anything, and `` *`` at the end also matches nothing: ``git status *``
+is ``git status`` with any further words or none. A backslash escapes the next character.
 
-A command may hold what is only known when it runs: ``rm *.py``, ``echo $HOME``. A rule that allows counts only if it
-covers whatever that becomes; one that denies or asks is reason to ask as soon as it may apply.
+A command can contain parts that are only known when it runs: ``rm *.py``, ``echo $HOME``. An allow rule matches only if
+it covers every possible value; a deny or ask rule leads to a permission request as soon as it may apply.
 """
 
 import re
@@ -21,11 +22,11 @@ from deputy_agents.domain.rule import SESSION, AccessRequest, Action, DecisionKi
 
 
 class Match(Enum):
-    """Whether a rule is about a request."""
+    """Whether a rule applies to a request."""
 
     NO = auto()
     MAYBE = auto()
-    """It depends on what the subject becomes when it runs."""
+    """It depends on the value of the subject when the command runs."""
     YES = auto()
 
 
@@ -42,15 +43,15 @@ _FURTHER_WORDS = " *"
 
 
 def matches(rule: Rule, request: AccessRequest) -> Match:
-    """Whether ``rule`` is about ``request``. Its subject as written always counts for a rule that denies or asks, and
-    for one that allows if the pattern is that very text."""
+    """Whether ``rule`` applies to ``request``. Deny and ask rules always apply to the subject as written. If parts of
+    the subject are only known when the command runs, an allow rule does so only if its pattern is exactly that text."""
     if rule.tool != "*" and not names_tool(rule.tool, request.tool):
         return Match.NO
     in_paths = request.action in _PATHS
     if rule.pattern is None or rule.pattern == ("**" if in_paths else "*"):
         return Match.YES
     pattern = _compiled(rule.pattern, in_paths)
-    as_written = any(pattern.fullmatch(name) for name in _names(rule, request))
+    as_written = any(pattern.fullmatch(name) for name in _subjects(rule, request))
     if rule.decision is not DecisionKind.ALLOW and any(pattern.fullmatch(name) for name, _ in request.also):
         return Match.YES
     if request.known is None:
@@ -61,53 +62,56 @@ def matches(rule: Rule, request: AccessRequest) -> Match:
         return Match.YES if covers or (as_written and not rest) else Match.NO
     if as_written:
         return Match.YES
-    begun = (request.known, *(known for _, known in request.also if known is not None))
-    return Match.MAYBE if any(stem.startswith(known) or known.startswith(stem) for known in begun) else Match.NO
+    beginnings = (request.known, *(known for _, known in request.also if known is not None))
+    return Match.MAYBE if any(stem.startswith(known) or known.startswith(stem) for known in beginnings) else Match.NO
 
 
-def _names(rule: Rule, request: AccessRequest) -> tuple[str, ...]:
+def _subjects(rule: Rule, request: AccessRequest) -> tuple[str, ...]:
     if not request.path:
         return (request.subject,)
     return (request.path,) if rule.source == SESSION else (request.subject, request.path)
 
 
-def escaped(subject: str) -> str:
-    """The pattern that matches ``subject`` and nothing else."""
+def escape_pattern(subject: str) -> str:
+    """The pattern that matches only ``subject``."""
     return _SPECIAL.sub(r"\\\g<0>", subject)
 
 
 def rule_text(rule: Rule) -> str:
-    """The rule as people write it; :func:`parse_rule` reads it back."""
+    """The rule as users write it; :func:`parse_rule` is the inverse."""
     return rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})"
 
 
-def parse_rule(text: str, effect: DecisionKind, source: str = SESSION) -> Rule:
-    """The rule that ``text`` describes, under a fresh id.
+def parse_rule(text: str, decision: DecisionKind, source: str = SESSION) -> Rule:
+    """The rule that ``text`` describes, with a new id.
 
     Raises:
-        InvalidRequest: ``text`` is neither a tool's name nor ``tool(pattern)``.
+        InvalidRequest: ``text`` is neither a tool name nor ``tool(pattern)``.
     """
     found = _RULE.fullmatch(text.strip())
     if found is None or found["pattern"] == "":
-        raise InvalidRequest(f"{text!r} is no rule; write tool or tool(pattern), as in edit_file(src/**).", "rules")
-    return Rule(new_id(), found["tool"], effect, found["pattern"], source)
+        raise InvalidRequest(
+            f"{text!r} is not a valid rule. Use tool or tool(pattern), such as edit_file(src/**).", "rules"
+        )
+    return Rule(new_id(), found["tool"], decision, found["pattern"], source)
 
 
-def lasting_rule(request: AccessRequest, effect: DecisionKind, source: str = SESSION) -> Rule:
-    """The rule that remembers an answer about this tool and subject: exactly this one, or what ``lasting`` says where
-    that is allowed; of a tool of others, every call. A command that is denied stays so with further words behind it."""
+def lasting_rule(request: AccessRequest, decision: DecisionKind, source: str = SESSION) -> Rule:
+    """The rule for a lasting answer to ``request``. It applies to exactly this subject, with three exceptions: an
+    allowed request with a pattern ``lasting`` uses that pattern, a denied command stays denied with further words
+    after it, and a rule for a tool of an MCP server applies to every call of the tool."""
     if request.action is Action.CALL:
-        return Rule(new_id(), request.tool, effect, None, source)
-    pattern = escaped(request.path or request.subject)
-    if effect is DecisionKind.ALLOW:
+        return Rule(new_id(), request.tool, decision, None, source)
+    pattern = escape_pattern(request.path or request.subject)
+    if decision is DecisionKind.ALLOW:
         pattern = request.lasting or pattern
     elif request.action is Action.EXECUTE:
         pattern += _FURTHER_WORDS
-    return Rule(new_id(), request.tool, effect, pattern, source)
+    return Rule(new_id(), request.tool, decision, pattern, source)
 
 
 def _stem(pattern: str) -> tuple[str, str]:
-    """What every match begins with, and the rest of the pattern from its first wildcard on."""
+    """The literal beginning of a pattern, and the rest from its first wildcard on."""
     stem = ""
     for token in _TOKEN.finditer(pattern):
         if (char := token["literal"] or token["plain"]) is None:

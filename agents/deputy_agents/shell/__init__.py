@@ -1,2 +1,2 @@
-"""Shell commands: what a line of bash would run (``parse``, ``inner``, ``access``), and running it so that no process
-is left behind (``guard``, ``process``, ``background``). The tool that agents call is in ``tool/``."""
+"""Shell commands: analysis of a line of bash (``parse``, ``inner``, ``access``), and execution that leaves no process
+behind (``guard``, ``process``, ``background``). The tool that agents call is in ``tool/``."""

@@ -1,4 +1,4 @@
-"""Commands that run in the background of a session: its own, listed and stopped by it, and gone with it."""
+"""Background processes of a session; they end with the session at the latest."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,22 +11,23 @@ from anyio.abc import TaskGroup, TaskStatus
 from deputy_agents.domain.errors import InvalidRequest, ToolError
 from deputy_agents.domain.ids import new_id
 from deputy_agents.ports.clock import Clock
-from deputy_agents.shell.output import Output
-from deputy_agents.shell.process import Guarded, Launch, guarded
+from deputy_agents.shell.output import BoundedOutput
+from deputy_agents.shell.process import GuardedProcess, Launch, guarded_command
 
 logger = logging.getLogger(__name__)
 
-MOST = 16
-"""Commands of a session that may run at once."""
-KEPT = 64
-"""Commands that are remembered, those that have ended among them."""
-OUTPUT = 64 * 1024
-"""Bytes of output that are kept of each end."""
+MAX_RUNNING = 16
+"""Processes of a session that can run at the same time."""
+MAX_REMEMBERED = 64
+"""Processes that are remembered, including those that have ended."""
+OUTPUT_HALF = 64 * 1024
+"""Bytes of each end of the output that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundProcess:
-    """``code`` is ``None`` while it runs; negative, it is the signal that ended it."""
+    """A shell command started with ``background``. ``code`` is ``None`` while it runs; a negative value is the signal
+    that ended it."""
 
     process_id: str
     agent_id: str
@@ -39,14 +40,14 @@ class BackgroundProcess:
 
 @dataclass(slots=True)
 class _Entry:
-    command: BackgroundProcess
+    process: BackgroundProcess
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    gone: anyio.Event = field(default_factory=anyio.Event)
-    output: Output = field(default_factory=lambda: Output(OUTPUT))
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    output: BoundedOutput = field(default_factory=lambda: BoundedOutput(OUTPUT_HALF))
 
 
-class Background:
-    """The background commands of one session; they run in its ``tasks``. ``changed`` is called when one starts or
+class BackgroundProcesses:
+    """The background processes of one session; they run in its ``tasks``. ``changed`` is called when one starts or
     ends."""
 
     def __init__(self, tasks: TaskGroup, clock: Clock, changed: Callable[[], None]) -> None:
@@ -56,68 +57,68 @@ class Background:
         self._entries: dict[str, _Entry] = {}
 
     def list(self, agent_id: str | None = None) -> Sequence[BackgroundProcess]:
-        """In the order of their starts; of one agent, or of all."""
-        return [e.command for e in self._entries.values() if agent_id in (None, e.command.agent_id)]
+        """The processes of one agent or of all, ordered by start."""
+        return [e.process for e in self._entries.values() if agent_id in (None, e.process.agent_id)]
 
     def get(self, process_id: str) -> BackgroundProcess:
-        """The state of one.
+        """The state of one process.
 
         Raises:
-            InvalidRequest: there is no such command.
+            InvalidRequest: there is no such process.
         """
-        return self._entry(process_id).command
+        return self._entry(process_id).process
 
     def output(self, process_id: str, half: int) -> str:
-        """What it has printed, at most ``half`` bytes from each end.
+        """The output of one process, at most ``half`` bytes from each end.
 
         Raises:
-            InvalidRequest: there is no such command.
+            InvalidRequest: there is no such process.
         """
         return self._entry(process_id).output.text(half)
 
     async def start(self, agent_id: str, launch: Launch, timeout: float | None = None) -> BackgroundProcess:
-        """Starts a command, and returns when it runs. It may take ``timeout`` seconds.
+        """Start a command and return as soon as it runs. It is ended after ``timeout`` seconds.
 
         Raises:
-            ToolError: it cannot be started, or too many run already.
+            ToolError: it cannot be started, or too many are running.
         """
-        if sum(1 for entry in self._entries.values() if entry.command.code is None) >= MOST:
-            raise ToolError(f"{MOST} background commands run already; stop one of them first.")
+        if sum(1 for entry in self._entries.values() if entry.process.code is None) >= MAX_RUNNING:
+            raise ToolError(f"{MAX_RUNNING} background processes are already running. Stop one of them first.")
         entry = _Entry(BackgroundProcess(new_id(), agent_id, launch.text, launch.shown_cwd, self._clock.time()))
         failed = await self._tasks.start(self._run, entry, launch, timeout)
         if failed is not None:
             raise failed
-        return entry.command
+        return entry.process
 
     async def stop(self, process_id: str) -> bool:
-        """Ends a command and all that it has started; ``False`` when it had ended before.
+        """End a process and everything that it has started; ``False`` if it had already ended.
 
         Raises:
-            InvalidRequest: there is no such command.
+            InvalidRequest: there is no such process.
         """
         return await self._stop(self._entry(process_id))
 
     async def stop_all(self, agent_id: str | None = None) -> None:
-        """Ends those of one agent, or all."""
+        """End the processes of one agent, or all."""
         async with anyio.create_task_group() as stopping:
             for entry in tuple(self._entries.values()):
-                if agent_id in (None, entry.command.agent_id):
+                if agent_id in (None, entry.process.agent_id):
                     stopping.start_soon(self._stop, entry)
 
     async def _stop(self, entry: _Entry) -> bool:
-        if entry.gone.is_set():
+        if entry.ended.is_set():
             return False
         entry.scope.cancel()
-        await entry.gone.wait()
+        await entry.ended.wait()
         return True
 
     async def _run(
         self, entry: _Entry, launch: Launch, timeout: float | None, *, task_status: TaskStatus[ToolError | None]
     ) -> None:
-        running: Guarded | None = None
+        running: GuardedProcess | None = None
         try:
             with entry.scope, anyio.move_on_after(timeout):
-                async with guarded(launch) as running:
+                async with guarded_command(launch) as running:
                     self._remember(entry)
                     task_status.started(None)
                     async for chunk in running.output:
@@ -126,28 +127,28 @@ class Background:
         except ToolError as error:
             task_status.started(error)
         except Exception as error:
-            logger.exception("background command %s broke", entry.command.process_id)
+            logger.exception("background process %s failed", entry.process.process_id)
             if running is None:
                 task_status.started(ToolError(f"The command could not be started: {error}"))
         finally:
             if running is not None:
-                self._ended(entry, running)
+                self._on_end(entry, running)
 
     def _remember(self, entry: _Entry) -> None:
-        self._entries[entry.command.process_id] = entry
-        ended = [key for key, kept in self._entries.items() if kept.gone.is_set()]
-        for old in ended[: max(0, len(self._entries) - KEPT)]:
-            del self._entries[old]
+        self._entries[entry.process.process_id] = entry
+        ended = [process_id for process_id, one in self._entries.items() if one.ended.is_set()]
+        for process_id in ended[: max(0, len(self._entries) - MAX_REMEMBERED)]:
+            del self._entries[process_id]
         self._changed()
 
-    def _ended(self, entry: _Entry, running: Guarded) -> None:
+    def _on_end(self, entry: _Entry, running: GuardedProcess) -> None:
         code = running.ended.code if running.ended else -SIGKILL
-        entry.command = replace(entry.command, ended_at=self._clock.time(), code=code)
-        entry.gone.set()
+        entry.process = replace(entry.process, ended_at=self._clock.time(), code=code)
+        entry.ended.set()
         self._changed()
 
     def _entry(self, process_id: str) -> _Entry:
         entry = self._entries.get(process_id)
         if entry is None:
-            raise InvalidRequest(f"There is no background command {process_id}.", "processId")
+            raise InvalidRequest(f"There is no background process {process_id}.", "processId")
         return entry

@@ -1,4 +1,4 @@
-"""The environment of commands: what they need to work, and no secret."""
+"""The environment variables of commands: what they need to work, without secrets."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 MARK: Final = "DEPUTY_COMMAND"
-"""The variable by which the processes of a command are known."""
+"""The variable that identifies the processes of a command."""
 
 _PASSED: Final = (
     *(
@@ -34,12 +34,12 @@ _FIXED: Final = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_EDITOR": "false",
 }
-"""Nobody sits at a terminal: nothing pages, asks or opens an editor."""
+"""Commands have no terminal, so nothing must page, prompt or open an editor."""
 
 
 def environment(also: Iterable[str], cwd: str, mark: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a command in ``cwd`` gets of ``environ``: a fixed list, and the names that the user has added; both may have
-    ``*`` in them. ``mark`` names its processes."""
+    """The environment of a command in ``cwd``: from ``environ`` a fixed list of names and those in ``also``, which the
+    user has added. Names can contain ``*``. ``mark`` identifies the processes of the command."""
     names = (*_PASSED, *also)
     passed = {name: environ[name] for name in environ if any(fnmatchcase(name, pattern) for pattern in names)}
     return _FIXED | passed | {"PWD": cwd, MARK: mark}

@@ -1,13 +1,15 @@
-"""Runs one command, and ends everything that it has started: on its end, on a word of the owner, and with the owner.
+"""Runs one command and ends every process that it has started: when it ends, when the owner requests it, and when the
+owner dies.
 
-A script of its own, run as ``python -I -S guard.py GRACE WORD COMMAND...`` with pipes: the end of the one of number
-WORD is the word to end; its output is that of the command; on its error output it reports one line (see
-:func:`_report`). A killed owner closes the pipe as well as a living one. Where WORD is its input (0), the command has
-no input and prints its errors with its output; else it has the input, and its errors stand before the report.
+A standalone script, run as ``python -I -S guard.py GRACE CONTROL COMMAND...``. CONTROL is the number of a file
+descriptor, the reading end of a pipe; closing the pipe is the request to end, and the death of the owner closes it too.
+The output of the guard is that of the command. On its error output, the guard writes one line (see :func:`_report`). If
+CONTROL is the input (0), the command has no input and its errors go to its output; otherwise the command has the input,
+and its errors precede the report.
 
-On Linux the guard is the reaper of whatever its command starts: a process that forks away, starts a session of its own
-or is disowned becomes the guard's child, and no child is left when the guard ends. Elsewhere only the process group of
-the command is ended, which is the best that there is.
+On Linux the guard is the reaper of all processes that its command starts: a process that forks away, starts its own
+session or is disowned becomes a child of the guard, and no child is left when the guard ends. On other systems only the
+process group of the command is ended, because nothing better is available.
 """
 
 import os
@@ -18,55 +20,55 @@ import time
 
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
-_LIMIT = 3.0
-"""Seconds that the processes may take to be gone once they were killed."""
-_STEP = 0.01
+_KILL_TIMEOUT = 3.0
+"""Seconds that killed processes get to disappear."""
+_POLL_INTERVAL = 0.01
 _LINUX = sys.platform == "linux"
 
 
 def main(arguments: list[str]) -> None:
-    """Returns when nothing of the command is left."""
-    grace, word, command = float(arguments[0]), int(arguments[1]), arguments[2:]
-    report, woken = os.dup(2), _wake_on_signals()
+    """Run the command; returns when none of its processes is left."""
+    grace, control, command = float(arguments[0]), int(arguments[1]), arguments[2:]
+    report, wakeup = os.dup(2), _wake_on_signals()
     if _LINUX:
         _prctl(_SET_CHILD_SUBREAPER)
-    child = _start(command, word)
-    _let_go(word)
-    code = _wait(child, woken, word)
-    left = 0 if code is None else len(_living(child))
+    child = _start(command, control)
+    _release_streams(control)
+    code = _wait(child, wakeup, control)
+    left = 0 if code is None else len(_running(child))
     if not _all_gone(child):
         ended = _end_all(child, grace)
         code = ended if code is None else code
-    survivors = 0 if _all_gone(child) else max(1, len(_living(child)))
+    survivors = 0 if _all_gone(child) else max(1, len(_running(child)))
     _report(report, -signal.SIGKILL if code is None else code, left, survivors)
 
 
 def _report(to: int, code: int, left: int, survivors: int) -> None:
-    """Tells, on a line of its own, the exit code (negative: the signal that ended it), how many processes it left
-    behind, and how many of all could not be ended."""
+    """Write a line with the exit code (negative: the signal that ended the command), the number of processes that it
+    left behind, and the number of processes that could not be ended."""
     try:
         os.write(to, f"\n{code} {left} {survivors}\n".encode())
     except OSError:
-        return  # nobody is there any more who wants to know
+        return  # the owner is gone
 
 
 def _wake_on_signals() -> int:
-    """A pipe that is readable after the end of a child, or after a signal that means the guard."""
+    """A pipe that becomes readable when a child ends or when the guard receives a signal to end."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _heard)
+        signal.signal(number, _ignore)
     return reading
 
 
-def _heard(number: int, frame: object) -> None:
-    """The pipe has told of it already."""
+def _ignore(number: int, frame: object) -> None:
+    """The wakeup pipe reports the signal; the handler has nothing to do."""
 
 
-def _start(command: list[str], word: int) -> int:
-    """Forks the command into a session of its own. One that cannot be started ends with 127, and says why."""
+def _start(command: list[str], control: int) -> int:
+    """Fork the command into its own session. If it cannot be started, it prints the reason and exits with 127."""
     guard = os.getpid()
     child = os.fork()
     if child:
@@ -80,38 +82,38 @@ def _start(command: list[str], word: int) -> int:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        if word == 0:
+        if control == 0:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(1, 2)
         else:
-            os.close(word)
-        os.execvp(command[0], command)  # noqa: S606 - that is what it is for
+            os.close(control)
+        os.execvp(command[0], command)  # noqa: S606 - the purpose of the guard
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     finally:
         os._exit(127)
 
 
-def _let_go(word: int) -> None:
-    """The owner reads to the end of the output, and writes to the end of the input: only the command must hold them
-    open."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    if word != 0:
-        os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+def _release_streams(control: int) -> None:
+    """Close the guard's copies of the standard streams. The owner reads the output until its end, so only the command
+    must hold the streams open."""
+    null = os.open(os.devnull, os.O_RDWR)
+    if control != 0:
+        os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
 
 
-def _wait(child: int, woken: int, word: int) -> int | None:
-    """The exit code of the command; ``None`` when it is to be ended before."""
+def _wait(child: int, wakeup: int, control: int) -> int | None:
+    """The exit code of the command; ``None`` if it must be ended first."""
     poll = select.poll()
-    poll.register(word, select.POLLIN | select.POLLHUP)
-    poll.register(woken, select.POLLIN)
+    poll.register(control, select.POLLIN | select.POLLHUP)
+    poll.register(wakeup, select.POLLIN)
     while True:
         ready = dict(poll.poll())
-        if word in ready:
+        if control in ready:
             return None
-        signals = os.read(woken, 4096)
+        signals = os.read(wakeup, 4096)
         code = _reap(child)
         if code is not None:
             return code
@@ -120,7 +122,7 @@ def _wait(child: int, woken: int, word: int) -> int | None:
 
 
 def _reap(child: int) -> int | None:
-    """Takes leave of every child that has ended; the exit code of ``child`` if it is among them."""
+    """Reap every child that has ended; returns the exit code of ``child`` if it is among them."""
     code = None
     while True:
         try:
@@ -134,8 +136,8 @@ def _reap(child: int) -> int | None:
 
 
 def _all_gone(child: int) -> bool:
-    """Whether nothing is left. On Linux the kernel knows: what lives below a reaper hangs on one of its children,
-    while a look at one process after the other can miss one whose parent ends meanwhile."""
+    """Whether no process is left. On Linux the kernel answers this reliably: every process below a reaper descends from
+    one of its children, whereas a scan of ``/proc`` can miss a process whose parent ends meanwhile."""
     if not _LINUX:
         return not _group(child)
     try:
@@ -146,26 +148,27 @@ def _all_gone(child: int) -> bool:
 
 
 def _end_all(child: int, grace: float) -> int | None:
-    """Asks all to end, and kills those that have not within ``grace`` seconds. The exit code of ``child``."""
+    """Terminate all processes, and kill those that have not ended after ``grace`` seconds. Returns the exit code of
+    ``child``."""
     code: int | None = None
-    for pid in _living(child):
+    for pid in _running(child):
         _send(pid, signal.SIGTERM)
         _send(pid, signal.SIGCONT)
-    for deadline, kill in ((time.monotonic() + grace, False), (time.monotonic() + grace + _LIMIT, True)):
+    for deadline, kill in ((time.monotonic() + grace, False), (time.monotonic() + grace + _KILL_TIMEOUT, True)):
         while time.monotonic() < deadline:
             code = ended if (ended := _reap(child)) is not None else code
             if _all_gone(child):
                 return code
             if kill:
                 _kill_all(child)
-            time.sleep(_STEP)
+            time.sleep(_POLL_INTERVAL)
     return code
 
 
 def _kill_all(child: int) -> None:
-    """Stops all before it kills any: what is stopped starts no more."""
+    """Stop all processes before killing any, because a stopped process cannot start others."""
     stopped: set[int] = set()
-    while new := [pid for pid in _living(child) if pid not in stopped]:
+    while new := [pid for pid in _running(child) if pid not in stopped]:
         for pid in new:
             _send(pid, signal.SIGSTOP)
         stopped.update(new)
@@ -177,12 +180,12 @@ def _send(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        return  # it is gone, or it runs as someone else and is reported as a survivor
+        return  # it has ended, or it belongs to another user and will be reported as a survivor
 
 
-def _living(child: int) -> list[int]:
-    """What is left of the command: all processes below the guard; where that cannot be seen, the group of the command,
-    as ``kill`` names it."""
+def _running(child: int) -> list[int]:
+    """The remaining processes of the command: on Linux all below the guard, elsewhere its process group, as the
+    negative number that ``kill`` takes."""
     return _below(os.getpid()) if _LINUX else _group(child)
 
 
@@ -198,9 +201,9 @@ def _below(guard: int) -> list[int]:
 
 
 def _parent(pid: str) -> int | None:
-    """``None`` for a process that has ended."""
+    """The parent of a process; ``None`` if the process has ended."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib would double the start-up of the guard
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib would double the start-up time of the guard
             state, parent = file.read().rsplit(b")", 1)[1].split()[:2]
     except (OSError, IndexError, ValueError):
         return None
@@ -216,7 +219,7 @@ def _group(child: int) -> list[int]:
 
 
 def _prctl(option: int, value: int = 1) -> None:
-    import ctypes  # for Linux alone
+    import ctypes  # needed on Linux only
 
     if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")

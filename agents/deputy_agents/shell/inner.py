@@ -1,4 +1,4 @@
-"""Commands that run other commands: ``timeout 5 rm x`` is ``rm x``, too."""
+"""Commands that run other commands: ``timeout 5 rm x`` also runs ``rm x``."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +11,10 @@ from deputy_agents.shell.word import Word
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """How a program finds the command that it runs. ``flags`` are options that stand alone, ``valued`` those with a
-    value of their own, ``operands`` the words that it takes for itself. ``settings`` are assignments that may follow;
-    ``appends`` says that it adds words; ``script`` is an option behind the operands whose value is a line of shell."""
+    """The syntax of a program that runs another command. ``flags`` are options without a value, ``valued`` options with
+    one, ``operands`` the number of words before the command. ``settings`` matches assignments that can precede the
+    command. ``appends``: the program adds words to it. ``script`` is an option after the operands whose value is a line
+    of shell."""
 
     flags: frozenset[str] = frozenset()
     valued: frozenset[str] = frozenset()
@@ -60,47 +61,47 @@ _WRAPPERS: Final[Mapping[str, _Wrapper]] = {
 }
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh"})
 _FIND_RUNS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_UNKNOWN: Final = frozenset(
+_UNANALYZED: Final = frozenset(
     """
     coproc parallel watch strace ltrace gdb unshare nsenter chroot proot fakeroot bwrap firejail script expect entr
     su runuser setpriv systemd-run at batch fish csh tcsh pwsh
-    """.split()  # noqa: SIM905 - a list of them would fill a page
+    """.split()  # noqa: SIM905 - as a list it would fill a page
 )
-"""Programs that run a command in ways that are not taken apart here."""
-_CALLING_BACK: Final = frozenset({"mapfile", "readarray", "compgen", "complete"})
+"""Programs that run a command in ways that are not analyzed here."""
+_CALLBACK_BUILTINS: Final = frozenset({"mapfile", "readarray", "compgen", "complete"})
 """Builtins that run the value of ``-C``."""
-_NO_FILES: Final = ("/dev/", "/proc/")
-"""Where a script that is named is what was sent, and not a file."""
+_NOT_FILES: Final = ("/dev/", "/proc/")
+"""Folders whose entries are not regular files: a script there may be the input of the command."""
 
 
 def inner(command: Command) -> tuple[Part, ...]:
-    """What ``command`` runs beside itself, at every depth."""
-    return tuple(_all(command))
+    """Everything that ``command`` runs in addition to itself, at every depth."""
+    return tuple(_all_inner(command))
 
 
-def _all(command: Command) -> Iterator[Part]:
-    for part in _next(command):
+def _all_inner(command: Command) -> Iterator[Part]:
+    for part in _direct_inner(command):
         yield part
         if isinstance(part, Command):
-            yield from _all(part)
+            yield from _all_inner(part)
 
 
-def _next(command: Command) -> Iterator[Part]:
+def _direct_inner(command: Command) -> Iterator[Part]:
     words = command.words
     name = words[0].text.rsplit("/", 1)[-1] if words and words[0].plain else ""
     if name in _WRAPPERS:
-        yield from _wrapped(_WRAPPERS[name], command)
+        yield from _from_wrapper(_WRAPPERS[name], command)
     elif name == "eval":
-        yield from _script(_operands(words))
+        yield from _from_script(_operands(words))
     elif name in _SHELLS:
-        yield from _of_shell(words, command)
+        yield from _from_shell(words, command)
     elif name == "trap" and len(_operands(words)) > 1:
-        yield from _script(_operands(words)[:1])
+        yield from _from_script(_operands(words)[:1])
     elif name == "alias":
-        yield from _of_alias(words)
+        yield from _from_alias(words)
     elif name == "find":
-        yield from _of_find(words)
-    elif name in _UNKNOWN or _runs_what_it_is_sent(name, words):
+        yield from _from_find(words)
+    elif name in _UNANALYZED or _runs_its_input(name, words):
         yield _opaque(words)
 
 
@@ -112,13 +113,13 @@ def _operands(words: Sequence[Word]) -> Sequence[Word]:
     return words[2:] if len(words) > 1 and words[1].text == "--" else words[1:]
 
 
-def _runs_what_it_is_sent(name: str, words: Sequence[Word]) -> bool:
+def _runs_its_input(name: str, words: Sequence[Word]) -> bool:
     if name in ("source", "."):
-        return not words[1:] or not words[1].plain or words[1].text.startswith(_NO_FILES)
-    return name in _CALLING_BACK and any(word.text.startswith("-C") or not word.plain for word in words)
+        return not words[1:] or not words[1].plain or words[1].text.startswith(_NOT_FILES)
+    return name in _CALLBACK_BUILTINS and any(word.text.startswith("-C") or not word.plain for word in words)
 
 
-def _of_alias(words: Sequence[Word]) -> Iterator[Part]:
+def _from_alias(words: Sequence[Word]) -> Iterator[Part]:
     for word in words[1:]:
         _, equals, text = word.text.partition("=")
         if not word.plain:
@@ -127,19 +128,19 @@ def _of_alias(words: Sequence[Word]) -> Iterator[Part]:
             yield from parse(text)
 
 
-def _wrapped(wrapper: _Wrapper, command: Command) -> Iterator[Part]:
+def _from_wrapper(wrapper: _Wrapper, command: Command) -> Iterator[Part]:
     words = list(command.words[1:])
     while words and words[0].text.startswith("-"):
         option = words.pop(0)
         if option.text == "--":
             break
-        if not option.plain or not _takes(wrapper, option.text, words):
+        if not option.plain or not _consume_option(wrapper, option.text, words):
             yield _opaque(command.words)
             return
     taken = words[: wrapper.operands]
     words = words[wrapper.operands :]
     if wrapper.script and words and words[0].text == wrapper.script:
-        yield from _script(words[1:2])
+        yield from _from_script(words[1:2])
         return
     settings: list[str] = []
     while wrapper.settings and words and wrapper.settings.match(words[0].text):
@@ -152,8 +153,8 @@ def _wrapped(wrapper: _Wrapper, command: Command) -> Iterator[Part]:
         yield _opaque(command.words)
 
 
-def _takes(wrapper: _Wrapper, option: str, following: list[Word]) -> bool:
-    """Whether the option is known; its value, if any, is taken off ``following``."""
+def _consume_option(wrapper: _Wrapper, option: str, following: list[Word]) -> bool:
+    """Whether the option is known; removes its value, if any, from ``following``."""
     if option in wrapper.flags:
         return True
     if option in wrapper.valued:
@@ -161,13 +162,13 @@ def _takes(wrapper: _Wrapper, option: str, following: list[Word]) -> bool:
     name, equals, _ = option.partition("=")
     if equals:
         return name in wrapper.valued
-    # -n5: a value that sticks to its option.
+    # -n5: a value attached to its option.
     return not option.startswith("--") and option[:2] in wrapper.valued
 
 
-def _of_shell(words: Sequence[Word], command: Command) -> Iterator[Part]:
-    """``bash -c '...'`` runs a text, ``bash file`` a file, which is a command like any other; a shell without either
-    runs what it is sent."""
+def _from_shell(words: Sequence[Word], command: Command) -> Iterator[Part]:
+    """``bash -c '...'`` runs a text; ``bash file`` runs a file, which is a command like any other; a shell with neither
+    runs its input."""
     rest = list(words[1:])
     runs_text = False
     while rest and rest[0].text.startswith(("-", "+")):
@@ -179,12 +180,12 @@ def _of_shell(words: Sequence[Word], command: Command) -> Iterator[Part]:
             return
         runs_text = runs_text or (option.text.startswith("-") and "c" in option.text)
     if rest and runs_text:
-        yield from _script(rest[:1])
-    elif not rest or command.appended or not rest[0].plain or rest[0].text.startswith(_NO_FILES):
+        yield from _from_script(rest[:1])
+    elif not rest or command.appended or not rest[0].plain or rest[0].text.startswith(_NOT_FILES):
         yield _opaque(words)
 
 
-def _of_find(words: Sequence[Word]) -> Iterator[Part]:
+def _from_find(words: Sequence[Word]) -> Iterator[Part]:
     for index, word in enumerate(words):
         if not word.plain:
             if word.computed:
@@ -194,20 +195,20 @@ def _of_find(words: Sequence[Word]) -> Iterator[Part]:
             for following in words[index + 1 :]:
                 if following.text in (";", "+"):
                     break
-                run.append(_filled(following))
+                run.append(_with_placeholder(following))
             if run:
                 yield Command(tuple(run))
 
 
-def _filled(word: Word) -> Word:
-    """``find`` puts the names that it finds in place of ``{}``."""
+def _with_placeholder(word: Word) -> Word:
+    """``find`` replaces ``{}`` with the names that it finds."""
     if "{}" not in word.text:
         return word
     return replace(word, fixed=word.text.split("{}")[0], globs=True)
 
 
-def _script(words: Sequence[Word]) -> Iterator[Part]:
-    """What a text runs that is a command line of its own."""
+def _from_script(words: Sequence[Word]) -> Iterator[Part]:
+    """What is run by ``words`` as a command line."""
     text = " ".join(word.text for word in words)
     if all(word.plain for word in words):
         yield from parse(text)

@@ -1,14 +1,14 @@
-"""What a command prints, bounded: its beginning and its end are kept."""
+"""The output of a command, limited to its beginning and its end."""
 
 from deputy_agents.text import clean
 
 
-class Output:
-    """Takes any amount of bytes and keeps the first and the last ``half`` of them."""
+class BoundedOutput:
+    """Accepts any amount of data and keeps the first and the last ``half`` bytes."""
 
     def __init__(self, half: int) -> None:
         self.size = 0
-        """All bytes so far."""
+        """Bytes received so far."""
         self._half = half
         self._head = bytearray()
         self._tail = bytearray()
@@ -22,14 +22,14 @@ class Output:
             del self._tail[: -self._half]
 
     def text(self, half: int | None = None) -> str:
-        """As text without control characters; at most ``half`` bytes from each end, with a line about what is left out
-        between them."""
+        """The output as text without control characters: at most ``half`` bytes from each end, with a line about the
+        omitted part between them."""
         half = self._half if half is None else min(half, self._half)
         kept = bytes(self._head + self._tail)
         if self.size <= 2 * half:
             return _text(kept)
-        missing = f"[{self.size - 2 * half:,} bytes are left out here]"
-        return "\n".join((_text(kept[:half]), missing, _text(kept[-half:])))
+        omission = f"[{self.size - 2 * half:,} bytes omitted]"
+        return "\n".join((_text(kept[:half]), omission, _text(kept[-half:])))
 
 
 def _text(data: bytes) -> str:

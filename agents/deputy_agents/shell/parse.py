@@ -1,7 +1,7 @@
-"""What a line of bash would run: every simple command in it, and every file that it redirects.
+"""Parses a line of bash into the simple commands that it would run and the files that it redirects.
 
-tree-sitter finds the structure. What it does not understand, what it is known to read in another way than bash, and
-every kind of node that is not named here becomes :class:`Opaque`: a reader that guesses wrong lets something through.
+tree-sitter provides the structure. Syntax that it does not understand or is known to read differently from bash, and
+every node type not listed here, becomes :class:`Opaque`: a wrong guess would let a command bypass the gate.
 """
 
 import re
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A simple command with the ``assignments`` before it, as written. ``appended`` says that further words come in
-    when it runs."""
+    """A simple command with the ``assignments`` before it, as written. ``appended``: further words are added when it
+    runs."""
 
     words: tuple[Word, ...]
     assignments: tuple[str, ...] = ()
@@ -28,8 +28,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What bash does itself: a test, a declaration, an assignment. ``fixed`` is the beginning of ``text`` before the
-    first thing that is only known when it runs."""
+    """Something that bash executes itself: a test, a declaration, an assignment. ``fixed`` is the beginning of ``text``
+    before the first part that is only known when it runs."""
 
     text: str
     fixed: str
@@ -37,7 +37,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A file that is opened for a command; ``target`` is ``None`` when the word is not understood."""
+    """A file that is opened for a command; ``target`` is ``None`` if the word is not understood."""
 
     target: Word | None
     writes: bool
@@ -45,7 +45,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Something that is not understood."""
+    """Syntax that is not understood."""
 
     text: str
 
@@ -53,14 +53,14 @@ class Opaque:
 Part: TypeAlias = Command | Statement | Redirect | Opaque
 
 _BLANK: Final = re.compile(rb"(?:[ \t]|\\\n)*")
-_BETWEEN: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
-_STRANGE: Final = re.compile(r"[^\t\n\x20-\x7e\x80-\U0010ffff]")
-_JOINED: Final = re.compile(r"(?<![ \t])\\\n")
-"""A line end that bash takes out of the middle of a word; the tree takes it for a space."""
+_WHITESPACE: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_UNSUPPORTED_CHARACTER: Final = re.compile(r"[^\t\n\x20-\x7e\x80-\U0010ffff]")
+_LINE_CONTINUATION: Final = re.compile(r"(?<![ \t])\\\n")
+"""A line continuation inside a word: bash removes it, tree-sitter reads it as a space."""
 _CONTAINERS: Final = frozenset(
     """program list pipeline subshell compound_statement negated_command do_group if_statement elif_clause else_clause
     while_statement for_statement case_statement case_item function_definition redirected_statement
-    command_substitution process_substitution""".split()  # noqa: SIM905 - words of a grammar, read as words
+    command_substitution process_substitution""".split()  # noqa: SIM905 - words of a grammar
 )
 _TOKENS: Final = frozenset(
     """; ;; ;& ;;& && || | |& & ( ) { } ! $( <( >( ` if then else elif fi while until do done for in case esac
@@ -73,21 +73,21 @@ _WORDS: Final = frozenset(
     parenthesized_expression subscript array variable_assignment file_descriptor heredoc_body heredoc_content
     heredoc_start heredoc_end""".split()  # noqa: SIM905
 )
-_BY_TEXT: Final = frozenset({"declaration_command", "unset_command", "test_command"})
-_WRITING: Final = frozenset({">", ">>", ">|", "&>", "&>>", "<>"})
-_COPYING: Final = frozenset({">&", "<&", ">&-", "<&-"})
+_STATEMENTS: Final = frozenset({"declaration_command", "unset_command", "test_command"})
+_WRITING_OPERATORS: Final = frozenset({">", ">>", ">|", "&>", "&>>", "<>"})
+_DUPLICATING_OPERATORS: Final = frozenset({">&", "<&", ">&-", "<&-"})
 RESERVED: Final = frozenset(
     "! { } [[ ]] case coproc do done elif else esac fi for function if in select then until while".split()  # noqa: SIM905
 )
-"""Where the tree takes one of these for the name of a command, it is wrong."""
+"""Words that tree-sitter wrongly reads as command names in some cases."""
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[\w+\])?\+?=")
 _ARITHMETIC: Final = re.compile(r"\$\(\((?:[\w\s+*/%<>=!&|^~?:,.-]|\$(?!\()|(?<!\$)[()])*\)\)")
 _HEREDOC: Final = re.compile(rb"<<-?")
 
 
 def parse(text: str) -> tuple[Part, ...]:
-    """The parts of ``text``, in the order in which they stand. Takes milliseconds, and at first reads a library."""
-    if _STRANGE.search(text) or _JOINED.search(text):
+    """The parts of ``text``, in order. Takes milliseconds; the first call loads a native library."""
+    if _UNSUPPORTED_CHARACTER.search(text) or _LINE_CONTINUATION.search(text):
         return (Opaque(text),)
     source = text.encode()
     root = _parser().parse(source).root_node
@@ -95,14 +95,14 @@ def parse(text: str) -> tuple[Part, ...]:
         found = tuple(_Reader(source).read(root))
     except RecursionError:
         return (Opaque(text),)
-    whole_is_read = not root.has_error and _BETWEEN.fullmatch(source[: root.start_byte] + source[root.end_byte :])
-    return found if whole_is_read else (*found, Opaque(text))
+    complete = not root.has_error and _WHITESPACE.fullmatch(source[: root.start_byte] + source[root.end_byte :])
+    return found if complete else (*found, Opaque(text))
 
 
 @cache
 def _parser() -> "Parser":
     import tree_sitter_bash
-    from tree_sitter import Language, Parser  # a native library: only for those who run commands
+    from tree_sitter import Language, Parser  # a native library, loaded only if commands are run
 
     return Parser(Language(tree_sitter_bash.language()))
 
@@ -123,23 +123,23 @@ class _Reader:
             yield from self._redirect(node)
         elif kind == "heredoc_redirect":
             yield from self._heredoc(node)
-        elif kind in _BY_TEXT or kind in ("variable_assignment", "variable_assignments"):
-            yield from self._by_text(node)
+        elif kind in _STATEMENTS or kind in ("variable_assignment", "variable_assignments"):
+            yield from self._statement(node)
         elif kind in _CONTAINERS and not self._is_arithmetic(node):
             yield from self._container(node)
         elif kind in _WORDS:
-            yield from self._inside(node)
+            yield from self._substitutions(node)
         else:
             yield self._opaque(node)
 
     def _container(self, node: "Node") -> Iterator[Part]:
         at = node.start_byte
         for child in node.children:
-            if not _BETWEEN.fullmatch(self._source, at, child.start_byte) or self._is_glued_brace(child):
+            if not _WHITESPACE.fullmatch(self._source, at, child.start_byte) or self._is_glued_brace(child):
                 yield self._opaque(node)
             yield from self.read(child)
             at = max(at, child.end_byte)
-        if not _BETWEEN.fullmatch(self._source, at, node.end_byte):
+        if not _WHITESPACE.fullmatch(self._source, at, node.end_byte):
             yield self._opaque(node)
 
     def _command(self, node: "Node") -> Iterator[Part]:
@@ -155,7 +155,7 @@ class _Reader:
             if child.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
                 yield from self.read(child)
                 continue
-            yield from self._inside(child)
+            yield from self._substitutions(child)
             if child.type == "variable_assignment" and not words and ASSIGNMENT.match(self._text(child)):
                 assignments.append(self._text(child))
             elif child.type == "process_substitution":
@@ -169,49 +169,55 @@ class _Reader:
             yield self._opaque(node)
         yield Command(tuple(words), tuple(assignments))
 
-    def _by_text(self, node: "Node") -> Iterator[Part]:
+    def _statement(self, node: "Node") -> Iterator[Part]:
         text = self._text(node)
         if node.type.startswith("variable_assignment") and not all(map(ASSIGNMENT.match, text.split())):
             yield self._opaque(node)
         yield Statement(text, re.split(r"[$`]", text, maxsplit=1)[0])
-        yield from self._inside(node)
+        yield from self._substitutions(node)
 
     def _redirect(self, node: "Node") -> Iterator[Part]:
-        yield from self._inside(node)
+        yield from self._substitutions(node)
         descriptor = _child(node, "file_descriptor")
         operator, target = next((child.type for child in node.children if not child.is_named), ""), node.children[-1]
-        # bash takes one word; any others belong to the command.
-        told = re.escape(operator.removesuffix("-")) + r"(-|[ \t]*[^\s].*)"
-        written = self._text(node).removeprefix(self._text(descriptor) if descriptor else "")
+        # bash takes one word as the target; further words belong to the command.
+        expected = re.escape(operator.removesuffix("-")) + r"(-|[ \t]*[^\s].*)"
+        text = self._text(node).removeprefix(self._text(descriptor) if descriptor else "")
         word = read_word(self._text(target))
-        strange = descriptor is not None and not re.fullmatch(r"\d+", self._text(descriptor))
-        if strange or len(node.children) - (descriptor is not None) > 2 or not re.fullmatch(told, written, re.DOTALL):
+        named_descriptor = descriptor is not None and not re.fullmatch(r"\d+", self._text(descriptor))
+        if (
+            named_descriptor
+            or len(node.children) - (descriptor is not None) > 2
+            or not re.fullmatch(expected, text, re.DOTALL)
+        ):
             yield self._opaque(node)
         if operator == "<<<":
             if word is None:
                 yield self._opaque(node)
             return
-        if operator in _COPYING and (operator.endswith("-") or (word and re.fullmatch(r"\d+-?|-", word.text))):
+        if operator in _DUPLICATING_OPERATORS and (
+            operator.endswith("-") or (word and re.fullmatch(r"\d+-?|-", word.text))
+        ):
             return
-        yield Redirect(word if target.is_named else None, operator in _WRITING or operator == ">&")
+        yield Redirect(word if target.is_named else None, operator in _WRITING_OPERATORS or operator == ">&")
 
     def _heredoc(self, node: "Node") -> Iterator[Part]:
-        """A text for a command; what else stands on its first line is inside its node, too."""
+        """A heredoc. Its node also contains the rest of its first line."""
         start, end = _child(node, "heredoc_start"), _child(node, "heredoc_end")
-        if start is None or end is None or not self._ends_there(node, start, end):
+        if start is None or end is None or not self._ends_like_bash(node, start, end):
             yield self._opaque(node)
             return
         for child in node.children:
             if child.is_named and child.type not in ("heredoc_start", "heredoc_end", "heredoc_body"):
                 yield from self.read(child)
             elif child.type == "heredoc_body":
-                yield from self._inside(child)
+                yield from self._substitutions(child)
         body = self._source[self._line_after(start) : end.start_byte]
         if not re.search(rb"['\"\\]", self._source[start.start_byte : start.end_byte]) and re.search(rb"[$`]", body):
             yield self._opaque(node)
 
-    def _ends_there(self, node: "Node", start: "Node", end: "Node") -> bool:
-        """Whether bash ends the text where the tree does, and no other text begins on that line."""
+    def _ends_like_bash(self, node: "Node", start: "Node", end: "Node") -> bool:
+        """Whether bash ends the heredoc at the same place as tree-sitter, and it is the only one."""
         delimiter = read_word(self._text(start))
         first = self._source[node.start_byte : self._line_after(start)]
         if delimiter is None or len(_HEREDOC.findall(self._source)) != 1:
@@ -229,20 +235,20 @@ class _Reader:
         found = self._source.find(b"\n", node.end_byte)
         return len(self._source) if found < 0 else found + 1
 
-    def _inside(self, node: "Node") -> Iterator[Part]:
-        """The commands that are run to make a word."""
+    def _substitutions(self, node: "Node") -> Iterator[Part]:
+        """The commands that are run by substitutions in a word."""
         if node.type in ("command_substitution", "process_substitution"):
             yield from self._container(node)
             if self._source.startswith(b"`", node.start_byte) and "\\" in self._text(node):
-                yield self._opaque(node)  # there a backslash means something else, such as a substitution inside
+                yield self._opaque(node)  # a backslash has another meaning there, such as a nested substitution
         elif node.type == "arithmetic_expansion" and not _ARITHMETIC.fullmatch(self._text(node)):
-            yield self._opaque(node)  # bash may take its parentheses for those of commands
+            yield self._opaque(node)  # bash may read its parentheses as those of commands
         else:
             for child in node.children:
-                yield from self._inside(child)
+                yield from self._substitutions(child)
 
     def _is_glued_brace(self, node: "Node") -> bool:
-        """``{a,b}`` is no block but two words."""
+        """``{a,b}`` is not a block but expands to two words."""
         return node.type == "{" and self._source[node.end_byte : node.end_byte + 1] not in (b" ", b"\t", b"\n")
 
     def _is_arithmetic(self, node: "Node") -> bool:

@@ -1,4 +1,4 @@
-"""A command under its guard: started without a terminal, read, and ended with all that it has started."""
+"""Runs a command under a guard: without a terminal, and ending with every process that it has started."""
 
 import os
 import re
@@ -20,19 +20,19 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.ids import new_id
 from deputy_agents.shell.environment import MARK, environment
-from deputy_agents.shell.sandbox import boxed
+from deputy_agents.shell.sandbox import sandboxed
 
 GRACE: Final = 0.5
-"""Seconds between the word to end and the end by force."""
+"""Seconds between the request to end and the kill."""
 
 EXIT_GRACE: Final = 1.0
-"""Seconds that a served program gets to end by itself when its input is closed."""
+"""Seconds that a program with an open input gets to end by itself after its input is closed."""
 
-_TOLD: Final = 4096
-"""Bytes of what stands on the error output that are kept, the last ones."""
+_ERRORS_KEPT: Final = 4096
+"""Last bytes of the error output that are kept."""
 
-_BOUND: Final = 5.0
-"""Seconds that a guard gets to end everything; then it is taken for lost."""
+_END_TIMEOUT: Final = 5.0
+"""Seconds that a guard gets to end all processes before it is considered lost and killed."""
 _SET_DUMPABLE: Final = 4
 _REPORT: Final = re.compile(rb"\n-?\d+ \d+ \d+\n\Z")
 _GUARD: Final = Path(__file__).with_name("guard.py")
@@ -40,9 +40,9 @@ _GUARD: Final = Path(__file__).with_name("guard.py")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What is to be run: ``text`` is a line of bash, ``cwd`` a folder as the guard is to find it and ``shown_cwd`` its
-    path. ``variables`` are names of the environment that are passed on; ``writable`` are the folders that may be
-    written in a sandbox (``None``: there is none)."""
+    """A command to run. ``text`` is a line of bash, ``cwd`` the working directory as the guard opens it, and
+    ``shown_cwd`` its path. ``variables`` are names of environment variables that are passed on. ``writable`` are the
+    folders that a sandboxed command may write (``None``: no sandbox)."""
 
     text: str
     cwd: str
@@ -52,104 +52,105 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended. ``code`` is negative for a signal; ``left`` counts the processes that it left behind, which
-    were ended, ``survivors`` those that could not be."""
+class ExitStatus:
+    """How a command ended. ``code`` is negative for a signal. ``left`` is the number of processes that it left behind
+    and that were ended, ``survivors`` the number of those that could not be ended."""
 
     code: int
     left: int = 0
     survivors: int = 0
 
 
-class Guarded:
-    """A running command. Made by :func:`guarded`, or by :func:`served` with the pipe whose end is the word to end."""
+class GuardedProcess:
+    """A running command, created by :func:`guarded_command`, or by :func:`guarded_program` with the descriptor of its
+    control pipe, whose closing ends the program."""
 
-    def __init__(self, process: Process, mark: str, word: int | None = None) -> None:
+    def __init__(self, process: Process, mark: str, control: int | None = None) -> None:
         self._process = process
         self._mark = mark
-        self._word = word
-        self._told = bytearray()
-        self.ended: Ended | None = None
-        """How it ended, as soon as that is known."""
+        self._control = control
+        self._errors = bytearray()
+        self.ended: ExitStatus | None = None
+        """How it ended; ``None`` until that is known."""
 
     @property
     def output(self) -> ByteReceiveStream:
-        """What the command prints, error output included, to its end."""
+        """The output of the command, including its error output if it was started by :func:`guarded_command`."""
         assert self._process.stdout is not None
         return self._process.stdout
 
     @property
     def input(self) -> ByteSendStream:
-        """What a served program reads."""
+        """The input of a program started by :func:`guarded_program`."""
         assert self._process.stdin is not None
         return self._process.stdin
 
     @property
     def errors(self) -> str:
-        """The last of what a served program has printed as errors."""
-        return self._told.decode(errors="replace")
+        """The last part of the error output of a program started by :func:`guarded_program`."""
+        return self._errors.decode(errors="replace")
 
-    async def wait(self) -> Ended:
-        """Returns when the command and all that it started are gone."""
+    async def wait(self) -> ExitStatus:
+        """Wait until the command and every process that it started have ended."""
         if self.ended is None:
             assert self._process.stderr is not None
             async for chunk in self._process.stderr:
-                self._told += chunk
-                del self._told[:-_TOLD]
-            self.ended, report = _read(bytes(self._told))
-            del self._told[-report:]
+                self._errors += chunk
+                del self._errors[:-_ERRORS_KEPT]
+            self.ended, report = _parse_report(bytes(self._errors))
+            del self._errors[-report:]
             await self._process.wait()
             if self.ended.survivors or not report:
-                await to_thread.run_sync(_sweep, self._mark)
+                await to_thread.run_sync(_kill_marked, self._mark)
         return self.ended
 
-    async def end(self) -> Ended:
-        """Ends everything, by force if need be; bounded."""
+    async def end(self) -> ExitStatus:
+        """End the command and every process that it started, by force if necessary, within a bounded time."""
         assert self._process.stdin is not None
         with suppress(OSError, anyio.BrokenResourceError):
             await self._process.stdin.aclose()
-        if self._word is not None:
+        if self._control is not None:
             with anyio.move_on_after(EXIT_GRACE):
                 await self.wait()
-            os.close(self._word)
-            self._word = None
-        with anyio.move_on_after(_BOUND):
+            os.close(self._control)
+            self._control = None
+        with anyio.move_on_after(_END_TIMEOUT):
             return await self.wait()
         with suppress(ProcessLookupError):
             self._process.kill()
-        await to_thread.run_sync(_sweep, self._mark)
-        return self.ended or Ended(-SIGKILL)
+        await to_thread.run_sync(_kill_marked, self._mark)
+        return self.ended or ExitStatus(-SIGKILL)
 
 
 @asynccontextmanager
-async def guarded(launch: Launch) -> AsyncGenerator[Guarded]:
-    """Runs a command for the time of the context; leaving it ends whatever still runs.
+async def guarded_command(launch: Launch) -> AsyncGenerator[GuardedProcess]:
+    """Run a command while the context is open; leaving the context ends all remaining processes.
 
     Raises:
-        ToolError: this machine has not what it takes.
+        ToolError: this machine does not meet the requirements.
     """
     mark = new_id()
     command = await to_thread.run_sync(_command, launch)
     env = environment(launch.variables, launch.shown_cwd, mark)
     process = await _start(0, command, launch.cwd, env)
-    async with _ending(Guarded(process, mark), process) as running:
+    async with _ending(GuardedProcess(process, mark), process) as running:
         yield running
 
 
 @asynccontextmanager
-async def served(
+async def guarded_program(
     command: Sequence[str], cwd: str, env: Mapping[str, str], variables: Sequence[str] = ()
-) -> AsyncGenerator[Guarded]:
-    """Runs a program that is spoken with by its input and output, for the time of the context. ``env`` is added to what
-    commands get, and so are the ``variables`` of the environment. Somebody has to be in :meth:`Guarded.wait`
-    meanwhile: it takes what the program prints as errors.
+) -> AsyncGenerator[GuardedProcess]:
+    """Run a program that communicates over its input and output while the context is open. Its environment is that of
+    commands plus the named ``variables`` and ``env``. The caller must keep a task in :meth:`GuardedProcess.wait`, which
+    reads the error output.
 
     Raises:
-        ToolError: this machine has not what it takes.
+        ToolError: this machine does not meet the requirements.
     """
     _hide_memory()
     if os.name != "posix":
-        raise ToolError("Programs are run on Linux and macOS alone; on Windows, run Deputy in WSL.")
+        raise ToolError("Running programs needs Linux or macOS. On Windows, run Deputy in WSL.")
     mark = new_id()
     reading, writing = os.pipe()
     try:
@@ -159,26 +160,26 @@ async def served(
         raise
     finally:
         os.close(reading)
-    async with _ending(Guarded(process, mark, writing), process) as running:
+    async with _ending(GuardedProcess(process, mark, writing), process) as running:
         yield running
 
 
-async def _start(word: int, command: Sequence[str], cwd: str, env: Mapping[str, str]) -> Process:
-    """A guard with its command; the end of the pipe ``word`` is its word to end."""
+async def _start(control: int, command: Sequence[str], cwd: str, env: Mapping[str, str]) -> Process:
+    """Start a guard with its command; ``control`` is the reading end of its control pipe."""
     return await anyio.open_process(
-        [sys.executable, "-I", "-S", str(_GUARD), str(GRACE), str(word), *command],
+        [sys.executable, "-I", "-S", str(_GUARD), str(GRACE), str(control), *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=cwd,
         env=env,
         start_new_session=True,
-        pass_fds=(word,) if word else (),
+        pass_fds=(control,) if control else (),
     )
 
 
 @asynccontextmanager
-async def _ending(running: Guarded, process: Process) -> AsyncGenerator[Guarded]:
+async def _ending(running: GuardedProcess, process: Process) -> AsyncGenerator[GuardedProcess]:
     try:
         yield running
     finally:
@@ -190,37 +191,37 @@ async def _ending(running: Guarded, process: Process) -> AsyncGenerator[Guarded]
 def _command(launch: Launch) -> Sequence[str]:
     _hide_memory()
     if os.name != "posix":
-        raise ToolError("The shell tool needs Linux or macOS; on Windows, run Deputy in WSL.")
+        raise ToolError("The shell tool needs Linux or macOS. On Windows, run Deputy in WSL.")
     bash = shutil.which("bash")
     if bash is None:
-        raise ToolError("The shell tool needs bash, and there is none on the PATH of the server.")
+        raise ToolError("The shell tool needs bash, which is not on the PATH of Deputy's server.")
     command = [bash, "--noprofile", "--norc", "-c", launch.text]
-    return command if launch.writable is None else boxed(command, launch.writable, launch.shown_cwd)
+    return command if launch.writable is None else sandboxed(command, launch.writable, launch.shown_cwd)
 
 
 @cache
 def _hide_memory() -> None:
-    """Keeps other processes of the same user, so every command, from reading the memory of this one and the environment
-    that it was started with: both hold keys."""
+    """Prevent other processes of the same user, and so every command, from reading the memory of this process and its
+    initial environment, because both contain keys."""
     if sys.platform == "linux":
-        import ctypes  # for Linux alone
+        import ctypes  # needed on Linux only
 
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def _read(told: bytes) -> tuple[Ended, int]:
-    """The guard's report, which is the last line, and how many bytes it has; without one it was killed, and everything
-    that it had started at once with it."""
-    report = _REPORT.search(told)
+def _parse_report(errors: bytes) -> tuple[ExitStatus, int]:
+    """The report of the guard, which is the last line, and its length in bytes. Without a report, the guard was killed,
+    and its direct child with it."""
+    report = _REPORT.search(errors)
     if report is None:
-        return Ended(-SIGKILL), 0
-    return Ended(*map(int, report[0].split())), len(report[0])
+        return ExitStatus(-SIGKILL), 0
+    return ExitStatus(*map(int, report[0].split())), len(report[0])
 
 
-def _sweep(mark: str) -> None:
-    """Kills what the guard has lost, as far as the environment of processes can be seen."""
-    wanted = f"{MARK}={mark}".encode()
-    for place in Path("/proc").glob("[0-9]*"):
+def _kill_marked(mark: str) -> None:
+    """Kill the processes that escaped the guard, as far as the environment of processes is readable."""
+    variable = f"{MARK}={mark}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if wanted in (place / "environ").read_bytes().split(b"\0"):
-                os.kill(int(place.name), SIGKILL)
+            if variable in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), SIGKILL)

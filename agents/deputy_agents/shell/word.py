@@ -1,4 +1,4 @@
-"""One word of a shell command: its value, as far as that is known before it runs."""
+"""One word of a shell command: its value as far as it is known before the command runs."""
 
 import re
 import shlex
@@ -8,9 +8,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """``text`` is the value, with what is only known when it runs as it was written. ``fixed`` is the beginning that
-    holds in any case, all of it if neither flag is set: ``globs`` says that names of files or a home folder may come
-    in, ``computed`` that a variable, a command or braces do."""
+    """``text`` is the value; parts that are only known when the command runs are as written. ``fixed`` is the known
+    beginning, which is the complete value if neither flag is set. ``globs``: file names or a home folder may be
+    inserted. ``computed``: the word contains a variable, a substitution or braces."""
 
     text: str
     fixed: str
@@ -19,12 +19,12 @@ class Word:
 
     @property
     def plain(self) -> bool:
-        """The value is known."""
+        """Whether the value is known."""
         return not (self.globs or self.computed)
 
     @property
     def shown(self) -> str:
-        """The word as subjects of rules have it: quoted only where it would not be one word otherwise."""
+        """The word as in subjects of rules: quoted only if it would not be one word otherwise."""
         if self.computed or (self.text and not _NEEDS_QUOTES.search(self.text)):
             return self.text
         return shlex.quote(self.text)
@@ -46,7 +46,7 @@ _IN_QUOTES: Final = re.compile(r'\\([$`"\\])|\\\n', re.DOTALL)
 
 
 def read_word(source: str) -> Word | None:
-    """The word that ``source`` is; ``None`` when it is not one word of a kind that is understood."""
+    """Parse ``source`` as one word; ``None`` if that is not possible."""
     value, fixed, at = "", None, 0
     if source.startswith("~"):
         fixed = ""

@@ -1,2 +1,2 @@
-"""The tools that agents can call, and the registry that offers them. A tool states what it needs; whether it may run
-is decided by ``run/gate.py``."""
+"""The tools that agents can call, and the registry that selects them. A tool declares the access it needs;
+``run/gate.py`` decides whether a call may run."""

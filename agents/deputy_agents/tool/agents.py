@@ -1,4 +1,4 @@
-"""Tools that look at the session itself: ``list_agents``, ``get_agent`` and the plan (``todo``)."""
+"""Tools for the session itself: ``list_agents``, ``get_agent`` and the plan (``todo``)."""
 
 import json
 from typing import Annotated, Literal
@@ -13,13 +13,13 @@ from deputy_agents.text import cut, label_of
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 
-PAGE = 16_000
+DEFAULT_PAGE = 16_000
 MAX_PAGE = 48_000
 MAX_PLAN = 100
 MAX_LISTED = 100
-"""Agents that are listed: all that live, and of the others the last ones."""
+"""Agents in one list: every agent that has not ended, and the latest of those that have."""
 MAX_ERROR = 300
-"""Characters of an error in the list; get_agent gives all of it."""
+"""Characters of an error in the list; ``get_agent`` returns the full error."""
 
 
 class ListAgentsArgs(Args):
@@ -27,107 +27,107 @@ class ListAgentsArgs(Args):
 
 
 class GetAgentArgs(Args):
-    agent_id: Annotated[str, Field(min_length=1, description="Id of the agent, as list_agents or a result names it.")]
+    agent_id: Annotated[str, Field(min_length=1, description="Id of the agent, from list_agents or a result.")]
     offset: Annotated[int, Field(ge=0, description="First character of the result to return.")] = 0
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many characters of the result.")] = PAGE
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE, description="Maximum number of characters.")] = DEFAULT_PAGE
     messages: Annotated[bool, Field(description="Return the agent's messages instead of its result.")] = False
 
 
 class PlanEntryArgs(Args):
-    content: Annotated[str, Field(min_length=1, max_length=500, description="One step, as the user will read it.")]
+    content: Annotated[str, Field(min_length=1, max_length=500, description="One step, worded for the user.")]
     status: Literal["pending", "in_progress", "completed"] = "pending"
     priority: Literal["high", "medium", "low"] | None = None
 
 
 class TodoArgs(Args):
     entries: Annotated[
-        list[PlanEntryArgs], Field(max_length=MAX_PLAN, description="The whole plan, in order; it replaces the last.")
+        list[PlanEntryArgs],
+        Field(max_length=MAX_PLAN, description="The complete plan, in order; it replaces the previous one."),
     ]
 
 
 class ListAgents(ArgsTool[ListAgentsArgs]):
-    """All agents of the session, finished ones included."""
-
     def __init__(self) -> None:
         super().__init__(
             "list_agents",
             ToolKind.OTHER,
             ListAgentsArgs,
-            "List all agents of this session with their state, finished ones included.",
+            "List all agents of this session with their state, including agents that have ended.",
         )
 
     async def prepare(self, args: ListAgentsArgs, context: ToolContext) -> Prepared:
         del args, context
-        return _harmless(self.name, "")
+        return _prepared(self.name, "")
 
     async def run(self, args: ListAgentsArgs, context: ToolContext) -> ToolOutput:
         del args
         nodes = await context.session.nodes()
         ended = [node.info.agent_id for node in nodes if node.status.ended]
-        left_out = set(ended[: max(0, len(nodes) - MAX_LISTED)])
-        found: dict[str, object] = {
-            "agents": [_summary(node, MAX_ERROR) for node in nodes if node.info.agent_id not in left_out]
+        omitted = set(ended[: max(0, len(nodes) - MAX_LISTED)])
+        result: dict[str, object] = {
+            "agents": [_summary(node, MAX_ERROR) for node in nodes if node.info.agent_id not in omitted]
         }
-        if left_out:
-            found["left_out"] = f"the first {len(left_out)} that have ended"
-        return ToolOutput(json.dumps(found, ensure_ascii=False))
+        if omitted:
+            result["left_out"] = f"the first {len(omitted)} that have ended"
+        return ToolOutput(json.dumps(result, ensure_ascii=False))
 
 
 class GetAgent(ArgsTool[GetAgentArgs]):
-    """One agent: its state, and its result page by page."""
+    """The state of one agent, and its result in pages."""
 
     def __init__(self) -> None:
         super().__init__(
             "get_agent",
             ToolKind.OTHER,
             GetAgentArgs,
-            "Get the state and the result of an agent. A long result comes in pages: next_offset says where to go on.",
+            "Get the state and the result of an agent. A long result is returned in pages: next_offset is the offset "
+            "of the next page.",
         )
 
     async def prepare(self, args: GetAgentArgs, context: ToolContext) -> Prepared:
         del context
-        return _harmless(self.name, args.agent_id)
+        return _prepared(self.name, args.agent_id)
 
     async def run(self, args: GetAgentArgs, context: ToolContext) -> ToolOutput:
         node = next((node for node in await context.session.nodes() if node.info.agent_id == args.agent_id), None)
         if node is None:
-            raise ToolError(f"There is no agent {args.agent_id} in this session; list_agents names those that exist.")
+            raise ToolError(f"There is no agent {args.agent_id} in this session; list_agents lists all agents.")
         text = context.session.messages_of(args.agent_id) if args.messages else context.session.result_of(args.agent_id)
         page = text[args.offset : args.offset + args.limit]
         end = args.offset + len(page)
-        found = {**_summary(node), "messages" if args.messages else "result": page}
+        result = {**_summary(node), "messages" if args.messages else "result": page}
         if end < len(text):
-            found |= {"next_offset": end, "length": len(text)}
-        return ToolOutput(json.dumps(found, ensure_ascii=False))
+            result |= {"next_offset": end, "length": len(text)}
+        return ToolOutput(json.dumps(result, ensure_ascii=False))
 
 
 class Todo(ArgsTool[TodoArgs]):
-    """The agent's plan, which the user sees live."""
+    """Sets the plan of the agent; the user sees it live."""
 
     def __init__(self) -> None:
         super().__init__(
             "todo",
             ToolKind.THINK,
             TodoArgs,
-            "Keep a plan that the user sees. Send the whole list each time; at most one entry is in_progress.",
+            "Maintain a plan that the user sees. Send the complete list each time; at most one entry is in_progress.",
         )
 
     async def prepare(self, args: TodoArgs, context: ToolContext) -> Prepared:
         del context
         done = sum(entry.status == "completed" for entry in args.entries)
-        return _harmless(self.name, f"{done} of {len(args.entries)} done")
+        return _prepared(self.name, f"{done} of {len(args.entries)} done")
 
     async def run(self, args: TodoArgs, context: ToolContext) -> ToolOutput:
         context.session.set_plan([PlanEntry(entry.content, entry.status, entry.priority) for entry in args.entries])
         return ToolOutput(f"The plan has {len(args.entries)} entries.")
 
 
-def _harmless(tool: str, target: str) -> Prepared:
+def _prepared(tool: str, target: str) -> Prepared:
     return Prepared(label_of(target), (AccessRequest(tool, Action.SESSION, target),))
 
 
 def _summary(node: AgentNode, error_length: int | None = None) -> dict[str, object]:
-    """What one agent needs to know of another; absent values are left out."""
+    """The state of an agent as shown to other agents; absent values are omitted."""
     fields: dict[str, object] = {
         "agent_id": node.info.agent_id,
         "parent_agent_id": node.info.parent_id,

@@ -1,8 +1,8 @@
-"""What a tool is to the runtime.
+"""The interface between tools and the runtime.
 
-A call passes three steps. ``parse`` validates the model's input. ``prepare`` looks, without changing anything, at
-what the call would do: its title, places, preview, and what the gate must decide about. ``run`` does it, and
-checks again what may have changed since.
+A call has three steps. ``parse`` validates the model's input. ``prepare`` determines, without changing anything, what
+the call would do: its title, locations, preview, and the access that the gate must decide about. ``run`` executes the
+call and checks again whatever may have changed in between.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,71 +20,71 @@ from deputy_agents.events.view import AgentNode
 from deputy_agents.files.workspace import PathKind, Place, Workspace, digest
 from deputy_agents.ports.editor import Editors
 from deputy_agents.ports.model import ToolSpec
-from deputy_agents.shell.background import Background
+from deputy_agents.shell.background import BackgroundProcesses
 
 
 @dataclass(slots=True)
 class ReadMarks:
-    """Which files one agent has read, with the text that it saw. An existing file can be changed only by an agent
-    that has read it, and only while it still is as it was read."""
+    """The files that one agent has read, and their text at that time. An agent can change an existing file only if it
+    has read the file and the file has not changed since."""
 
     seen: dict[Path, str] = field(default_factory=dict[Path, str])
-    """Absolute path to a digest of the text."""
+    """Absolute path to the digest of the text."""
     on_disk: set[Path] = field(default_factory=set[Path])
-    """Those that were files on disk then, and not only open in an editor."""
+    """The paths that existed on disk when they were read, and were not just open in an editor."""
 
-    def see(self, place: Place, text: str) -> None:
+    def record(self, place: Place, text: str) -> None:
         self.seen[place.path] = digest(text)
         if place.kind is PathKind.FILE:
             self.on_disk.add(place.path)
 
-    def is_gone(self, place: Place) -> bool:
-        """Whether the file was deleted or moved since it was read, whatever an editor still shows."""
+    def is_deleted(self, place: Place) -> bool:
+        """Whether the file was deleted or moved since it was read, even if it is still open in an editor."""
         return place.kind is PathKind.MISSING and place.path in self.on_disk
 
 
 class SessionView(Protocol):
-    """The session as its own agents may look at it."""
+    """The part of the session that its agents can see, from the view of one of them (the calling agent)."""
 
     async def nodes(self) -> Sequence[AgentNode]:
-        """All agents in their present state, ordered by start."""
+        """All agents in their current state, ordered by start."""
         ...
 
     def result_of(self, agent_id: str) -> str:
-        """The whole result of the last run of an agent; empty while it has none."""
+        """The full result of an agent's last run; empty if there is none."""
         ...
 
     def messages_of(self, agent_id: str) -> str:
-        """What an agent was told and said, as Markdown.
+        """The messages of an agent, as Markdown.
 
         Raises:
-            ToolError: it is not below the agent that calls.
+            ToolError: the agent is not a descendant of the calling agent.
         """
         ...
 
     def set_plan(self, entries: Sequence[PlanEntry]) -> None:
-        """Replaces the plan of the agent that calls."""
+        """Replace the plan of the calling agent."""
         ...
 
 
-async def _no_search(_: str) -> Reply:
-    raise ToolError("There is no web search here.")
+async def _no_web_search(_: str) -> Reply:
+    raise ToolError("Web search is not available.")
 
 
 @dataclass(frozen=True, slots=True)
-class Commands:
-    """How an agent runs commands: its id, what the settings say, and where those in the background are."""
+class CommandContext:
+    """What an agent needs to run commands."""
 
     agent_id: str
     settings: ShellSettings
-    background: Background
+    background_processes: BackgroundProcesses
     all_agents: bool = False
-    """It may look at the background commands of other agents, too."""
+    """Whether the agent may also see and stop the background processes of other agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a call may use. ``label`` names the agent in edits that the user sees."""
+    """The services available to a tool call. ``label`` names the agent in the edits that the user sees."""
 
     workspace: Workspace
     cwd: Path
@@ -92,27 +92,27 @@ class ToolContext:
     marks: ReadMarks
     session: SessionView
     proposed: Mapping[Path, str] = field(default_factory=dict[Path, str])
-    """Texts that earlier calls of the same model response propose: a preview assumes them."""
-    changing: Callable[[Path, str | None, str], AbstractAsyncContextManager[None]] = lambda path, before, after: (
+    """File texts proposed by earlier calls of the same model response; previews build on them."""
+    record_change: Callable[[Path, str | None, str], AbstractAsyncContextManager[None]] = lambda path, before, after: (
         nullcontext()
     )
-    """Around a change of a file: keeps its whole text before (``None`` for none) and after it, to be taken back. Inside
-    it, a ToolError says that nothing was changed."""
-    search: Callable[[str], Awaitable[Reply]] = _no_search
-    """Searches the web by the provider of the agent's model. Raises DeputyError."""
+    """Surrounds a change of a file and records its full text before (``None``: no file) and after, so that the change
+    can be reverted. A ToolError raised inside means that nothing was changed."""
+    search_web: Callable[[str], Awaitable[Reply]] = _no_web_search
+    """Searches the web with the provider of the agent's model. Raises DeputyError."""
     may_read: Callable[[AccessRequest], bool] = lambda _: True
-    """Whether the gate lets the agent read a file unasked: a search leaves the others out."""
-    commands: Commands | None = None
-    """How commands are run, where they can be."""
+    """Whether the gate allows the agent to read a file without asking; searches omit other files."""
+    commands: CommandContext | None = None
+    """``None`` if the agent cannot run commands."""
     editors: Editors = field(default_factory=Editors)
-    """Whom to ask about the code."""
-    show: Callable[[str], None] = lambda _: None
-    """Shows people more of what the call puts out while it runs."""
+    """The connected editors, as a source of code intelligence."""
+    show_output: Callable[[str], None] = lambda _: None
+    """Shows the user further output of the call while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a call would do. ``target`` is the part in the parentheses of ``tool(target)``."""
+    """What a call would do. ``target`` is the text in the parentheses of the title ``tool(target)``."""
 
     target: str
     access: Sequence[AccessRequest]
@@ -122,19 +122,19 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """The result that the model reads; ``content`` is already bounded. ``shown`` is what people see in its place, and
-    ``whole`` what is kept for those who ask for all of it, where that is more."""
+    """The result of a call. The model reads ``content``, whose size is already bounded. If they differ from it,
+    ``shown`` is what the user sees instead, and ``full`` is what is stored for reading the complete output."""
 
     content: str
     is_error: bool = False
     images: tuple[Image, ...] = ()
     locations: tuple[Location, ...] | None = None
     shown: str | None = None
-    whole: str | None = None
+    full: str | None = None
 
 
 class Tool(Protocol):
-    """One tool. ``args`` is what ``parse`` returned; nothing else looks into it."""
+    """One tool. ``args`` is the return value of ``parse`` and is opaque to everything else."""
 
     @property
     def spec(self) -> ToolSpec: ...
@@ -143,13 +143,13 @@ class Tool(Protocol):
     def kind(self) -> ToolKind: ...
 
     def parse(self, input: Mapping[str, object]) -> Any:
-        """Raises ToolError, naming the field, when the input does not fit."""
+        """Validate the input. Raises ToolError, naming the field, if it is invalid."""
         ...
 
     async def prepare(self, args: Any, context: ToolContext) -> Prepared:
-        """Raises ToolError when the call cannot work (no such file, text not found, not read before)."""
+        """Raises ToolError if the call cannot succeed (no such file, text not found, file not read before)."""
         ...
 
     async def run(self, args: Any, context: ToolContext) -> ToolOutput:
-        """Raises ToolError when it cannot do what was asked."""
+        """Raises ToolError if the call fails."""
         ...

@@ -1,4 +1,5 @@
-"""Asking the editor's own language servers: ``diagnostics`` and ``lookup``. Offered only while an editor can answer."""
+"""Tools that query the language servers of the editor: ``diagnostics`` and ``lookup``. They are offered only while a
+connected editor supports them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +17,11 @@ from deputy_agents.ports.editor import Ability, Diagnostic, Spot, Symbol
 from deputy_agents.text import clean, cut, readable, shortened, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
-from deputy_agents.tool.feedback import told
+from deputy_agents.tool.feedback import describe
 from deputy_agents.tool.read import folder_request, lines_of, read_request
 
-NEEDS: Final[Mapping[str, Ability]] = {"diagnostics": Ability.DIAGNOSTICS, "lookup": Ability.NAVIGATION}
-"""What an editor must be able to tell for a tool to be offered."""
+REQUIRED_ABILITIES: Final[Mapping[str, Ability]] = {"diagnostics": Ability.DIAGNOSTICS, "lookup": Ability.NAVIGATION}
+"""The editor ability that each tool requires."""
 
 MAX_PROBLEMS = 200
 MAX_SPOTS = 100
@@ -29,38 +30,39 @@ MAX_HOVER = 8 * 1024
 MAX_LINE = 300
 MAX_CHARS = 40_000
 MAX_FILES = 40
-"""Files whose lines are shown beside the places in them."""
+"""Files whose lines are included next to the locations in them."""
 MAX_LOCATIONS = 50
+_NONE_FOUND = "The editor found none."
 
 
 class DiagnosticsArgs(PathArgs):
-    path: Annotated[str, Field(description="File or folder to look at.")] = "."
+    path: Annotated[str, Field(description="File or folder to report on.")] = "."
 
 
 class Diagnostics(ArgsTool[DiagnosticsArgs]):
-    """The problems that the editor shows."""
+    """Lists the problems that the editor shows."""
 
     def __init__(self) -> None:
         super().__init__(
             "diagnostics",
             ToolKind.READ,
             DiagnosticsArgs,
-            "Lists the errors and warnings that the user's editor shows now, by its language servers and linters, as "
-            "path:line: severity: message, the worst first. Most editors know only of files that are open.",
+            "Lists the errors and warnings that the user's editor currently shows (from its language servers and "
+            "linters) as path:line: severity: message, most severe first. Most editors report only on open files.",
         )
 
     async def prepare(self, args: DiagnosticsArgs, context: ToolContext) -> Prepared:
-        context.editors.able(Ability.DIAGNOSTICS)
-        place = await args.look(context)
+        context.editors.editor_for(Ability.DIAGNOSTICS)
+        place = await args.locate(context)
         return _prepared(self.name, place, context.workspace.shown(place, context.cwd))
 
     async def run(self, args: DiagnosticsArgs, context: ToolContext) -> ToolOutput:
-        place = await args.bound(context)
-        wanted = [place.path] if place.kind is PathKind.FILE else None
-        found = await context.editors.able(Ability.DIAGNOSTICS).diagnostics(wanted)
+        place = await args.located(context)
+        paths = [place.path] if place.kind is PathKind.FILE else None
+        found = await context.editors.editor_for(Ability.DIAGNOSTICS).diagnostics(paths)
         names = _names(await _readable((problem.path for problem in found), place, context), context)
         here = sorted((problem for problem in found if problem.path in names), key=_order)
-        lines = [f"{names[problem.path]}:{problem.line}: {told(problem)}" for problem in here]
+        lines = [f"{names[problem.path]}:{problem.line}: {describe(problem)}" for problem in here]
         where = "" if place.path == context.cwd else f" in {context.workspace.shown(place, context.cwd)}"
         return ToolOutput(
             _listing(lines, MAX_PROBLEMS, "problems") or f"The editor shows no problems{where}.",
@@ -74,54 +76,54 @@ class LookupArgs(PathArgs):
         Field(description="definition, references or hover of a symbol in a file; or the symbols of a file."),
     ]
     path: Annotated[
-        str, Field(description="The file in which the symbol stands; for symbols also a folder, to search all.")
+        str, Field(description="File that contains the symbol; for symbols also a folder, to search the workspace.")
     ] = "."
     symbol: Annotated[
-        str, Field(max_length=500, description="The symbol as it is written there; for symbols of a folder, a query.")
+        str, Field(max_length=500, description="The symbol as written in the file; for symbols of a folder, a query.")
     ] = ""
-    line: Annotated[int | None, Field(ge=1, description="The line on which it stands, counted from 1.")] = None
+    line: Annotated[int | None, Field(ge=1, description="Line of the symbol, counted from 1.")] = None
 
 
 class Lookup(ArgsTool[LookupArgs]):
-    """Definitions, references, types and symbols."""
+    """Finds definitions, references, types and symbols."""
 
     def __init__(self) -> None:
         super().__init__(
             "lookup",
             ToolKind.SEARCH,
             LookupArgs,
-            "Asks the language servers of the user's editor about code: where a symbol is defined, where it is used, "
-            "what it is (hover: type and documentation), or which symbols a file or the workspace has. It knows "
-            "where grep guesses; use grep where it knows nothing.",
+            "Queries the language servers of the user's editor about code: where a symbol is defined, where it is "
+            "used, what it is (hover: type and documentation), or which symbols a file or the workspace has. It is "
+            "exact where grep is approximate; use grep if it finds nothing.",
         )
 
     async def prepare(self, args: LookupArgs, context: ToolContext) -> Prepared:
-        context.editors.able(Ability.NAVIGATION)
-        place = await args.look(context)
+        context.editors.editor_for(Ability.NAVIGATION)
+        place = await args.locate(context)
         shown = context.workspace.shown(place, context.cwd)
         if not await context.workspace.has(place):
-            raise ToolError(f"path: there is no {shown}.")
+            raise ToolError(f"path: {shown} does not exist.")
         if place.kind is PathKind.FOLDER and args.find != "symbols":
-            raise ToolError(f"path: {args.find} needs the file in which the symbol stands, and {shown} is a folder.")
+            raise ToolError(f"path: {args.find} needs the file that contains the symbol, but {shown} is a folder.")
         if not args.symbol.strip() and (place.kind is PathKind.FOLDER or args.find != "symbols"):
-            raise ToolError("symbol: it is needed here.")
+            raise ToolError("symbol: required here.")
         where = shown if args.line is None else f"{shown}:{args.line}"
         symbol = f"{cut(visible(args.symbol), 100)} in " if args.symbol else ""
         return _prepared(self.name, place, f"{args.find} of {symbol}{where}")
 
     async def run(self, args: LookupArgs, context: ToolContext) -> ToolOutput:
-        editor = context.editors.able(Ability.NAVIGATION)
-        place = await args.bound(context)
+        editor = context.editors.editor_for(Ability.NAVIGATION)
+        place = await args.located(context)
         if place.kind is PathKind.FOLDER:
-            return await _symbols(await editor.workspace_symbols(args.symbol), context)
+            return await _symbols_output(await editor.workspace_symbols(args.symbol), context)
         if args.find == "symbols":
             return _outline(await editor.symbols(place.path), args.symbol)
         spot = await _spot(args, place, context)
         if args.find == "hover":
             text = clean(await editor.hover(spot)).strip()
-            return ToolOutput(shortened(text, MAX_HOVER, "\n[cut]") or "The editor knows nothing about it.")
+            return ToolOutput(shortened(text, MAX_HOVER, "\n[cut]") or "The editor has no information about it.")
         found = await (editor.definition(spot) if args.find == "definition" else editor.references(spot))
-        return await _spots(found, context)
+        return await _locations_output(found, context)
 
 
 def _prepared(tool: str, place: Place, target: str) -> Prepared:
@@ -130,7 +132,7 @@ def _prepared(tool: str, place: Place, target: str) -> Prepared:
 
 
 async def _spot(args: LookupArgs, place: Place, context: ToolContext) -> Spot:
-    """Where the symbol stands; of ``a.b`` the editor is asked about ``b``."""
+    """The position of the symbol; for ``a.b``, the position of ``b``."""
     shown = context.workspace.shown(place, context.cwd)
     file = await context.workspace.read(place)
     lines = lines_of(file.text) if file else []
@@ -141,68 +143,69 @@ async def _spot(args: LookupArgs, place: Place, context: ToolContext) -> Spot:
             start = match.start() + max(args.symbol.rfind("."), args.symbol.rfind(":")) + 1
             return Spot(place.path, number, lines[number - 1][:start])
     where = f"on line {args.line} of {shown}" if args.line else f"in {shown}"
-    raise ToolError(f"symbol: {cut(visible(args.symbol), 100)} does not stand {where}.")
+    raise ToolError(f"symbol: {cut(visible(args.symbol), 100)} does not occur {where}.")
 
 
-async def _spots(found: Sequence[Location], context: ToolContext) -> ToolOutput:
-    """Places with their lines, as ``path:line: text``."""
-    places = list(dict.fromkeys(found))
-    if not places:
-        return ToolOutput("The editor knows of none.")
-    known = await _readable((Path(one.path) for one in places), None, context)
-    names = _names(known, context)
-    texts = await _texts(known, context)
+async def _locations_output(found: Sequence[Location], context: ToolContext) -> ToolOutput:
+    """Locations with their lines, as ``path:line: text``."""
+    locations = list(dict.fromkeys(found))
+    if not locations:
+        return ToolOutput(_NONE_FOUND)
+    readable_places = await _readable((Path(one.path) for one in locations), None, context)
+    names = _names(readable_places, context)
+    texts = await _texts(readable_places, context)
     lines: list[str] = []
-    for one in places:
+    for one in locations:
         path = Path(one.path)
         text = _line(texts.get(path, ()), one.start or 1)
-        lines.append(f"{names.get(path) or _outside(path)}:{one.start}:{f' {text}' if text else ''}")
-    inside = tuple(one for one in places if Path(one.path) in names)
+        lines.append(f"{names.get(path) or visible(str(path))}:{one.start}:{f' {text}' if text else ''}")
+    inside = tuple(one for one in locations if Path(one.path) in names)
     return ToolOutput(_listing(lines, MAX_SPOTS, "places"), locations=inside[:MAX_LOCATIONS])
 
 
-async def _symbols(found: Sequence[Symbol], context: ToolContext) -> ToolOutput:
+async def _symbols_output(found: Sequence[Symbol], context: ToolContext) -> ToolOutput:
     names = _names(await _readable((Path(one.location.path) for one in found), None, context), context)
     lines = [
-        f"{names.get(path) or _outside(path)}:{one.location.start}: {_named(one)}"
+        f"{names.get(path) or visible(str(path))}:{one.location.start}: {_symbol_text(one)}"
         for one in found
         if (path := Path(one.location.path))
     ]
-    return ToolOutput(_listing(lines, MAX_SYMBOLS, "symbols") or "The editor knows of none.")
+    return ToolOutput(_listing(lines, MAX_SYMBOLS, "symbols") or _NONE_FOUND)
 
 
 def _outline(found: Sequence[Symbol], symbol: str) -> ToolOutput:
-    lines = [f"{one.location.start}: {_named(one)}" for one in found if symbol.lower() in one.name.lower()]
-    return ToolOutput(_listing(lines, MAX_SYMBOLS, "symbols") or "The editor knows of none.")
+    lines = [f"{one.location.start}: {_symbol_text(one)}" for one in found if symbol.lower() in one.name.lower()]
+    return ToolOutput(_listing(lines, MAX_SYMBOLS, "symbols") or _NONE_FOUND)
 
 
-def _named(symbol: Symbol) -> str:
+def _symbol_text(symbol: Symbol) -> str:
     container = f" (in {cut(visible(symbol.container), 100)})" if symbol.container else ""
     return f"{symbol.kind} {cut(visible(symbol.name), 200)}{container}".strip()
 
 
 async def _readable(paths: Iterable[Path], below: Place | None, context: ToolContext) -> Mapping[Path, Place]:
-    """Where those of ``paths`` are that the agent may read unasked, beneath ``below`` or anywhere in the roots."""
+    """The places of those ``paths`` that the agent may read without asking, below ``below`` or anywhere in the
+    roots."""
     found: dict[Path, Place] = {}
     for path in dict.fromkeys(paths):
         try:
             place = await context.workspace.locate(str(path), context.cwd)
         except ToolError:
             continue
-        wanted = below is None or place.path == below.path or below.path in place.path.parents
-        asked_for = below is not None and place.path == below.path
-        if wanted and (asked_for or context.may_read(read_request("read_file", place))):
+        in_scope = below is None or place.path == below.path or below.path in place.path.parents
+        requested = below is not None and place.path == below.path
+        if in_scope and (requested or context.may_read(read_request("read_file", place))):
             found[path] = place
     return found
 
 
 def _names(places: Mapping[Path, Place], context: ToolContext) -> Mapping[Path, str]:
-    """What the model calls them."""
+    """The paths as shown to the model."""
     return {path: context.workspace.shown(place, context.cwd) for path, place in places.items()}
 
 
 async def _texts(places: Mapping[Path, Place], context: ToolContext) -> Mapping[Path, Sequence[str]]:
-    """The lines of the first of them."""
+    """The lines of the first ``MAX_FILES`` files."""
     texts: dict[Path, Sequence[str]] = {}
     for path, place in islice(places.items(), MAX_FILES):
         with suppress(ToolError):
@@ -215,22 +218,18 @@ def _line(lines: Sequence[str], number: int) -> str:
     return cut(lines[number - 1].strip(), MAX_LINE) if number <= len(lines) else ""
 
 
-def _outside(path: Path) -> str:
-    return visible(str(path))
-
-
 def _order(problem: Diagnostic) -> tuple[int, Path, int]:
     return problem.severity, problem.path, problem.line
 
 
 def _listing(lines: Sequence[str], limit: int, what: str) -> str:
-    """At most ``limit`` lines, as many as there is room for, and how many are missing."""
-    kept: list[str] = []
+    """At most ``limit`` lines and ``MAX_CHARS`` characters, and the number of omitted lines."""
+    listed: list[str] = []
     room = MAX_CHARS
     for line in lines[:limit]:
         room -= len(line) + 1
         if room < 0:
             break
-        kept.append(line)
-    more = [f"[{len(lines) - len(kept)} more {what}]"] if len(kept) < len(lines) else []
-    return "\n".join([*kept, *more])
+        listed.append(line)
+    more = [f"[{len(lines) - len(listed)} more {what}]"] if len(listed) < len(lines) else []
+    return "\n".join([*listed, *more])

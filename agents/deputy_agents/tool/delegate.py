@@ -1,14 +1,15 @@
-"""The doors to sub-agents, as the model sees them.
+"""The delegation tools: the tools with which a model starts sub-agents.
 
-A door never runs a child: it says which children it wants (:class:`SpawnSpec`), and the session's supervisor starts
-them. Doors differ only in what they ask of the model and in how outcomes become the tool result:
+A delegation tool does not run a child. It returns a :class:`SpawnSpec` for each child, and the session's supervisor
+starts the children. The tools differ only in their input and in how outcomes become the tool result:
 
-==================  =====  ================================================
+==================  =====  ==================================================
 ``spawn_agent``     waits  the bare final answer
 ``spawn_agents``    waits  the outcomes of all, as JSON in the order of the tasks
 a typed definition  waits  the answer, in the definition's template
-``task``            no     ``{task_id, status, message}``; the end is told later
-==================  =====  ================================================
+``task``            no     ``{task_id, status, message}``; a later message
+                           reports the end
+==================  =====  ==================================================
 """
 
 import json
@@ -36,7 +37,7 @@ from deputy_agents.tool.typed import TIMEOUT, TypedArgs, parse_typed, spec_of
 
 GENERAL = "general"
 DELEGATION_TOOLS = ("spawn_agent", "spawn_agents", "task")
-"""Typed definitions are doors too, under their own names."""
+"""Typed definitions are delegation tools too, under their own names."""
 
 SESSION_TOOLS = ("list_agents", "get_agent", "todo")
 _HARMLESS = READ_ONLY | {*SESSION_TOOLS, "submit_result", "submit_error"}
@@ -45,15 +46,15 @@ Mode = Literal["read_only", "default"]
 NonBlank = Annotated[str, Field(min_length=1, pattern=r"\S")]
 Timeout = Annotated[float | None, Field(gt=0, description=TIMEOUT)]
 ModeField = Annotated[
-    Mode, Field(description="read_only: search and read. default: also propose edits, each approved by the user.")
+    Mode, Field(description="read_only: search and read only. default: also propose edits, which the user approves.")
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class SpawnSpec:
-    """One child that a door asks for. ``task`` and ``context`` make its first message; ``timeout`` is in seconds of
-    running time, or ``None`` for what its definition or the settings say. With ``resume`` it is a further run of the
-    ended child of that id. ``background`` children are not waited for."""
+    """One child that a delegation tool requests. ``task`` and ``context`` form its first message. ``timeout`` is in
+    seconds of running time; ``None`` uses the limit of its definition or of the settings. ``resume`` is the id of a
+    child that has ended, of which this is a further run. The parent does not wait for ``background`` children."""
 
     task: str
     label: str
@@ -72,11 +73,11 @@ class SpawnSpec:
         if self.context:
             parts.append(f"Context from the agent that delegates this:\n{self.context}")
         if self.references:
-            parts.append(REFERENCES_WANTED)
+            parts.append(REFERENCES_REQUIRED)
         return "\n\n".join(parts)
 
 
-REFERENCES_WANTED = (
+REFERENCES_REQUIRED = (
     "Support your answer with exact file references, each written as `path:start-end` (or `path:line`) with a path "
     "relative to the workspace root and line numbers that you have seen."
 )
@@ -84,7 +85,7 @@ REFERENCES_WANTED = (
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A child that the supervisor has accepted; ``position`` is its place in the queue, if it waits."""
+    """A child that the supervisor has accepted; ``position`` is its position in the queue if it is queued."""
 
     agent_id: str
     position: int | None = None
@@ -107,29 +108,29 @@ class DelegationTool(Protocol):
     async def prepare(self, args: Any, context: ToolContext) -> Prepared: ...
 
     def children(self, args: Any, context: ToolContext) -> tuple[SpawnSpec, ...]:
-        """The children of one call, in the order in which their results are wanted; at least one."""
+        """The children of one call, in the order of their results; at least one."""
         ...
 
     def immediate(self, accepted: Sequence[Accepted]) -> str | None:
-        """The result of a door that does not wait; ``None`` for one that does."""
+        """The result of a tool that does not wait for its children; ``None`` for one that waits."""
         ...
 
 
-def lowered(definition: Definition | None, wanted: Access) -> Access:
-    """The access of a child: a definition that lists only tools that change nothing has no use for more."""
+def child_access(definition: Definition | None, requested: Access) -> Access:
+    """The access of a child: read-only if its definition lists only tools that change nothing, else ``requested``."""
     if definition is None or definition.tools is None or definition.servers:
-        return wanted
-    return Access.READ_ONLY if _HARMLESS.issuperset(definition.tools) else wanted
+        return requested
+    return Access.READ_ONLY if _HARMLESS.issuperset(definition.tools) else requested
 
 
-class _Waiting:
+class _WaitsForChildren:
     def immediate(self, accepted: Sequence[Accepted]) -> str | None:
         del accepted
         return None
 
 
-def spawning(tool: str, definition: str, access: Access) -> AccessRequest:
-    """What the gate decides about a door: which definition, and whether the child may change things."""
+def spawn_request(tool: str, definition: str, access: Access) -> AccessRequest:
+    """The access request for starting a child: its definition, and whether it may change things."""
     action = Action.SPAWN_READ_ONLY if access is Access.READ_ONLY else Action.SPAWN
     return AccessRequest(tool, action, definition)
 
@@ -139,20 +140,20 @@ def spawning(tool: str, definition: str, access: Access) -> AccessRequest:
 
 class SpawnAgentArgs(Args):
     instructions: Annotated[
-        NonBlank, Field(description="The whole task. The sub-agent sees nothing of this conversation.")
+        NonBlank, Field(description="The complete task. The sub-agent does not see this conversation.")
     ]
     context: Annotated[
-        str, Field(description="What the sub-agent has to know beside its task: findings, decisions, names.")
+        str, Field(description="What the sub-agent needs to know in addition to its task: findings, decisions, names.")
     ] = ""
     mode: ModeField = "read_only"
     require_file_references: Annotated[
-        bool, Field(description="The answer must name places as path:start-end; one without is sent back.")
+        bool, Field(description="The answer must cite code as path:start-end; an answer that does not is sent back.")
     ] = False
     timeout: Timeout = None
 
 
-class SpawnAgent(_Waiting, ArgsTool[SpawnAgentArgs]):
-    """``spawn_agent``: one child; its final answer is the result."""
+class SpawnAgent(_WaitsForChildren, ArgsTool[SpawnAgentArgs]):
+    """``spawn_agent``: starts one child; its final answer is the result."""
 
     style: ResultStyle = "bare"
 
@@ -161,14 +162,14 @@ class SpawnAgent(_Waiting, ArgsTool[SpawnAgentArgs]):
             "spawn_agent",
             ToolKind.THINK,
             SpawnAgentArgs,
-            "Start a sub-agent with a context of its own and wait for its final answer, which is the result. Use it "
+            "Start a sub-agent with its own context window and wait for its final answer, which is the result. Use it "
             "for searching and reading that would fill this conversation. Several calls in one response run in "
-            "parallel when they are read_only.",
+            "parallel if they are read_only.",
         )
 
     async def prepare(self, args: SpawnAgentArgs, context: ToolContext) -> Prepared:
         del context
-        return Prepared(label_of(args.instructions), (spawning(self.name, GENERAL, Access(args.mode)),))
+        return Prepared(label_of(args.instructions), (spawn_request(self.name, GENERAL, Access(args.mode)),))
 
     def children(self, args: SpawnAgentArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
@@ -189,11 +190,11 @@ class SpawnAgent(_Waiting, ArgsTool[SpawnAgentArgs]):
 
 
 class TaskArgs(Args):
-    task: Annotated[NonBlank, Field(description="Task description for the sub-agent, complete in itself.")]
+    task: Annotated[NonBlank, Field(description="Complete, self-contained task description for the sub-agent.")]
     cwd: Annotated[str, Field(description="Folder to work in (default: yours).")] = ""
     mode: ModeField = "read_only"
     subagent_type: Annotated[str, Field(description="Name of the definition to use.")] = GENERAL
-    context: Annotated[str, Field(description="What the sub-agent has to know beside its task.")] = ""
+    context: Annotated[str, Field(description="What the sub-agent needs to know in addition to its task.")] = ""
     timeout: Timeout = None
 
 
@@ -201,17 +202,16 @@ class SpawnAgentsArgs(Args):
     tasks: Annotated[list[TaskArgs], Field(min_length=1, description="Tasks to execute in parallel.")]
     _folders: tuple[Path, ...] = PrivateAttr(default=())
 
-    async def look(self, context: ToolContext) -> None:
-        """Finds each task's folder. Raises ToolError when there is none inside the workspace."""
-        self._folders = tuple([await folder(task.cwd, context) for task in self.tasks])
+    async def locate_folders(self, context: ToolContext) -> None:
+        """Resolve and store the folder of each task. Raises ToolError if one is not a folder of the workspace."""
+        self._folders = tuple([await _child_folder(task.cwd, context) for task in self.tasks])
 
-    def placed(self) -> Iterator[tuple[TaskArgs, Path]]:
-        """Each task with its folder."""
+    def tasks_with_folders(self) -> Iterator[tuple[TaskArgs, Path]]:
         return zip(self.tasks, self._folders, strict=True)
 
 
-class SpawnAgents(_Waiting, ArgsTool[SpawnAgentsArgs]):
-    """``spawn_agents``: fan out, fan in; the result holds every outcome, in the order of the tasks."""
+class SpawnAgents(_WaitsForChildren, ArgsTool[SpawnAgentsArgs]):
+    """``spawn_agents``: starts several children; the result has every outcome, in the order of the tasks."""
 
     style: ResultStyle = "aggregate"
 
@@ -221,21 +221,23 @@ class SpawnAgents(_Waiting, ArgsTool[SpawnAgentsArgs]):
             "spawn_agents",
             ToolKind.THINK,
             SpawnAgentsArgs,
-            "Start several sub-agents on independent tasks at once and wait for all. Use it for several perspectives "
-            "on one thing, for unfamiliar parts of a code base, or to divide and conquer. The result is JSON with the "
-            "outcome of every task; one failure does not fail the others.",
+            "Start several sub-agents on independent tasks in parallel and wait for all of them. Use it to get several "
+            "perspectives on one question, to explore unfamiliar parts of a code base, or to divide and conquer. The "
+            "result is JSON with the outcome of every task; one failure does not fail the others.",
         )
 
     async def prepare(self, args: SpawnAgentsArgs, context: ToolContext) -> Prepared:
-        await args.look(context)
-        many = f"{len(args.tasks)} tasks" if len(args.tasks) > 1 else label_of(args.tasks[0].task)
+        await args.locate_folders(context)
+        target = f"{len(args.tasks)} tasks" if len(args.tasks) > 1 else label_of(args.tasks[0].task)
         access = dict.fromkeys(
-            spawning(
-                self.name, task.subagent_type, lowered(self._definitions.get(task.subagent_type), Access(task.mode))
+            spawn_request(
+                self.name,
+                task.subagent_type,
+                child_access(self._definitions.get(task.subagent_type), Access(task.mode)),
             )
             for task in args.tasks
         )
-        return Prepared(many, tuple(access))
+        return Prepared(target, tuple(access))
 
     def children(self, args: SpawnAgentsArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         del context
@@ -249,21 +251,21 @@ class SpawnAgents(_Waiting, ArgsTool[SpawnAgentsArgs]):
                 context=task.context or None,
                 timeout=task.timeout,
             )
-            for task, cwd in args.placed()
+            for task, cwd in args.tasks_with_folders()
         )
 
 
-async def folder(path: str, context: ToolContext) -> Path:
-    """The folder that a child is to work in.
+async def _child_folder(path: str, context: ToolContext) -> Path:
+    """The working directory of a child.
 
     Raises:
-        ToolError: it leads out of the workspace, or is no folder.
+        ToolError: it is outside the workspace or not a folder.
     """
     if not path:
         return context.cwd
     place = await context.workspace.locate(path, context.cwd)
     if place.kind is not PathKind.FOLDER:
-        raise ToolError(f"cwd: {context.workspace.shown(place, context.cwd)} is no folder.")
+        raise ToolError(f"cwd: {context.workspace.shown(place, context.cwd)} is not a folder.")
     return place.path
 
 
@@ -271,16 +273,16 @@ async def folder(path: str, context: ToolContext) -> Path:
 
 
 class BackgroundArgs(Args):
-    description: Annotated[NonBlank, Field(description="Three to six words that name the task to the user.")]
-    prompt: Annotated[NonBlank, Field(description="The whole task. The sub-agent sees nothing of this conversation.")]
+    description: Annotated[NonBlank, Field(description="Name of the task for the user, in three to six words.")]
+    prompt: Annotated[NonBlank, Field(description="The complete task. The sub-agent does not see this conversation.")]
     subagent_type: Annotated[str, Field(description="Name of the definition to use.")]
-    task_id: Annotated[str, Field(description="Continue the ended task of this id, with all that it knows.")] = ""
-    context: Annotated[str, Field(description="What the sub-agent has to know beside its task.")] = ""
+    task_id: Annotated[str, Field(description="Continue the ended task with this id; it keeps its conversation.")] = ""
+    context: Annotated[str, Field(description="What the sub-agent needs to know in addition to its task.")] = ""
     timeout: Timeout = None
 
 
 class Task(ArgsTool[BackgroundArgs]):
-    """``task``: one child in the background. The call answers at once; its end is told in a later message."""
+    """``task``: starts one child in the background. The call returns at once; a later message reports the end."""
 
     style: ResultStyle = "bare"
 
@@ -290,15 +292,15 @@ class Task(ArgsTool[BackgroundArgs]):
             "task",
             ToolKind.THINK,
             BackgroundArgs,
-            "Start a sub-agent in the background, or continue one by task_id. The answer comes at once; go on with "
-            "other work. When the sub-agent ends you are told in a message with its task_id, status and summary. Do "
-            "not ask for its state in the meantime.",
+            "Start a sub-agent in the background, or continue one by task_id. The call returns at once; continue with "
+            "other work. When the sub-agent ends, you get a message with its task_id, status and summary. Do not poll "
+            "its state.",
         )
 
     async def prepare(self, args: BackgroundArgs, context: ToolContext) -> Prepared:
         del context
-        access = lowered(self._definitions.get(args.subagent_type), Access.DEFAULT)
-        return Prepared(label_of(args.description), (spawning(self.name, args.subagent_type, access),))
+        access = child_access(self._definitions.get(args.subagent_type), Access.DEFAULT)
+        return Prepared(label_of(args.description), (spawn_request(self.name, args.subagent_type, access),))
 
     def children(self, args: BackgroundArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
@@ -318,12 +320,12 @@ class Task(ArgsTool[BackgroundArgs]):
     def immediate(self, accepted: Sequence[Accepted]) -> str | None:
         (child,) = accepted
         queued = child.position is not None
-        message = f"It waits for a free place, number {child.position} in the queue." if queued else "It runs."
+        message = f"The task is number {child.position} in the queue." if queued else "The task is running."
         return json.dumps(
             {
                 "task_id": child.agent_id,
                 "status": "queued" if queued else "running",
-                "message": f"{message} You will be told when it ends.",
+                "message": f"{message} You will get a message when it ends.",
             }
         )
 
@@ -331,8 +333,9 @@ class Task(ArgsTool[BackgroundArgs]):
 # -- typed definitions ---------------------------------------------------------------------------------------------
 
 
-class TypedAgentTool(_Waiting):
-    """A definition with an input schema: a tool of its own name whose calls start one child of that kind."""
+class TypedAgentTool(_WaitsForChildren):
+    """The tool of a definition with an input schema; it has the name of the definition, and a call starts one child
+    with that definition."""
 
     kind = ToolKind.THINK
 
@@ -340,7 +343,7 @@ class TypedAgentTool(_Waiting):
         self.definition = definition
         self.spec = spec_of(definition)
         self.style: ResultStyle = Template(definition.result_format) if definition.result_format else "bare"
-        self._access = lowered(definition, Access.DEFAULT)
+        self._access = child_access(definition, Access.DEFAULT)
 
     def parse(self, input: Mapping[str, object]) -> TypedArgs:
         return parse_typed(self.definition, input)
@@ -348,7 +351,9 @@ class TypedAgentTool(_Waiting):
     async def prepare(self, args: TypedArgs, context: ToolContext) -> Prepared:
         del context
         name = self.definition.name
-        return Prepared(label_of(label_source(self.definition, args.fields)), (spawning(name, name, self._access),))
+        return Prepared(
+            label_of(label_source(self.definition, args.fields)), (spawn_request(name, name, self._access),)
+        )
 
     def children(self, args: TypedArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
@@ -363,8 +368,8 @@ class TypedAgentTool(_Waiting):
         )
 
 
-def doors(definitions: Mapping[str, Definition]) -> dict[str, DelegationTool]:
-    """All doors by name; each of ``definitions`` that has an input schema is one, behind the general ones."""
+def delegation_tools(definitions: Mapping[str, Definition]) -> dict[str, DelegationTool]:
+    """All delegation tools by name: the general ones, then one for each of ``definitions`` with an input schema."""
     general: tuple[DelegationTool, ...] = (SpawnAgent(), SpawnAgents(definitions), Task(definitions))
     typed = (TypedAgentTool(definition) for definition in definitions.values() if definition.input_schema is not None)
-    return {door.spec.name: door for door in (*general, *typed)}
+    return {tool.spec.name: tool for tool in (*general, *typed)}

@@ -1,7 +1,8 @@
 """Changing files: ``edit_file`` and ``write_file``.
 
-An existing file is changed only by an agent that has read it, and only while it still is as it was read. The preview is
-what would happen now, earlier proposals of the same response assumed; ``run`` computes again from the text of then.
+An agent can change an existing file only if it has read the file and the file has not changed since. The preview shows
+the change against the current text with earlier proposals of the same response applied; ``run`` computes the change
+again from the text at that time.
 """
 
 import re
@@ -35,10 +36,10 @@ class EditFileArgs(PathArgs):
         str,
         Field(
             min_length=1,
-            description="Text to replace, exactly as in the file, without line numbers; it must be unique.",
+            description="Text to replace, exactly as in the file, without line numbers. It must be unique.",
         ),
     ]
-    new_string: Annotated[str, Field(description="Text to put in its place.")]
+    new_string: Annotated[str, Field(description="The replacement text.")]
     replace_all: Annotated[bool, Field(description="Replace every occurrence.")] = False
 
 
@@ -46,7 +47,7 @@ class WriteFileArgs(PathArgs):
     path: Annotated[
         str, Field(description="File to write, relative to the root or absolute. Read it first if it exists.")
     ]
-    content: Annotated[str, Field(description="The whole new text.")]
+    content: Annotated[str, Field(description="The complete new text.")]
 
 
 E = TypeVar("E", bound=PathArgs)
@@ -55,29 +56,29 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A new text, and the lines (from 1, both ends included) that change: in the old text, and in the new one."""
+    """A new text, and the changed lines (from 1, both ends included) in the old and in the new text."""
 
     text: str
     old: tuple[Span, ...]
     new: tuple[Span, ...]
 
 
-class _Editing(ArgsTool[E]):
-    """What both tools share; ``change`` says what they do to a text (``None``: no file yet), and is pure."""
+class _EditTool(ArgsTool[E]):
+    """Base of both tools."""
 
     @staticmethod
     @abstractmethod
     def change(args: E, text: str | None) -> Change:
-        """Raises ToolError when the change does not fit the text."""
+        """Apply the call to ``text`` (``None``: no file yet). Pure. Raises ToolError if it cannot be applied."""
 
     async def prepare(self, args: E, context: ToolContext) -> Prepared:
-        place = await args.look(context)
+        place = await args.locate(context)
         context.workspace.check_writable(place)
         shown = context.workspace.shown(place, context.cwd)
-        if context.marks.is_gone(place) and not await context.workspace.is_open(place):
-            context.marks.on_disk.discard(place.path)  # a file that is made anew is shown as one
-        present = await _present(place, context, shown)
-        before = context.proposed.get(place.path, present)
+        if context.marks.is_deleted(place) and not await context.workspace.is_open(place):
+            context.marks.on_disk.discard(place.path)  # the preview shows a new file
+        current = await _current_text(place, context, shown)
+        before = context.proposed.get(place.path, current)
         change = await to_thread.run_sync(self._change, args, before, shown)
         await context.workspace.check_write(place, change.text)
         action = Action.EDIT_PROTECTED if place.protected else Action.EDIT
@@ -89,18 +90,19 @@ class _Editing(ArgsTool[E]):
         )
 
     async def run(self, args: E, context: ToolContext) -> ToolOutput:
-        place = await args.use(context)
+        place = await args.relocate(context)
         shown = context.workspace.shown(place, context.cwd)
-        present = await _present(place, context, shown)
-        change = await to_thread.run_sync(self._change, args, present, shown)
+        current = await _current_text(place, context, shown)
+        change = await to_thread.run_sync(self._change, args, current, shown)
         label = f"{context.label}: {self.name}({shown})"
         problems = await before_edit(place, context)
-        async with context.changing(place.path, present, change.text):
-            await context.workspace.write(place, change.text, expected=present, label=label)
-        context.marks.see(place, change.text)
-        verb = "Changed" if present is not None else "Created"
-        news = await after_edit(place, context, problems)
-        return ToolOutput(f"{verb} {shown}: {_spans(change.new)}.{news}", locations=_locations(place, change.new))
+        async with context.record_change(place.path, current, change.text):
+            await context.workspace.write(place, change.text, expected=current, label=label)
+        context.marks.record(place, change.text)
+        verb = "Changed" if current is not None else "Created"
+        new_problems = await after_edit(place, context, problems)
+        text = f"{verb} {shown}: {_spans_text(change.new)}.{new_problems}"
+        return ToolOutput(text, locations=_locations(place, change.new))
 
     def _change(self, args: E, text: str | None, shown: str) -> Change:
         try:
@@ -113,61 +115,64 @@ class _Editing(ArgsTool[E]):
         return change
 
 
-class EditFile(_Editing[EditFileArgs]):
-    """Replaces one text, or every occurrence of it."""
+class EditFile(_EditTool[EditFileArgs]):
+    """Replaces one occurrence of a text, or every occurrence."""
 
     def __init__(self) -> None:
         super().__init__(
             "edit_file",
             ToolKind.EDIT,
             EditFileArgs,
-            "Replaces old_string by new_string in a file that you have read. old_string must occur exactly once, "
-            "unless replace_all is set: give enough lines around it.",
+            "Replaces old_string with new_string in a file that you have read. old_string must occur exactly once "
+            "unless replace_all is set: include enough surrounding lines.",
         )
 
     @staticmethod
     def change(args: EditFileArgs, text: str | None) -> Change:
         if text is None:
-            raise ToolError("there is no such file; write_file makes one.")
-        # The model does not see how lines end, so either ending matches, and the new text gets the file's own.
-        old = re.compile(r"\r?\n".join(map(re.escape, _plain(args.old_string).split("\n"))))
+            raise ToolError("the file does not exist; use write_file to create it.")
+        # The model does not see line endings, so either ending matches and the new text gets the ending of the file.
+        old = re.compile(r"\r?\n".join(map(re.escape, _with_lf(args.old_string).split("\n"))))
         found = list(old.finditer(text))
         if not found:
             raise ToolError(f"old_string was not found.{_hint(args.old_string, text)}")
         if len(found) > 1 and not args.replace_all:
-            places = _spans(_lines(text, [match.span() for match in found]))
-            raise ToolError(f"old_string occurs {len(found)} times ({places}); make it unique, or set replace_all.")
-        return _replaced(text, [match.span() for match in found], _ended(args.new_string, text))
+            lines = _spans_text(_lines(text, [match.span() for match in found]))
+            raise ToolError(f"old_string occurs {len(found)} times ({lines}). Make it unique or set replace_all.")
+        return _replaced(text, [match.span() for match in found], _with_line_ends_of(text, args.new_string))
 
 
-class WriteFile(_Editing[WriteFileArgs]):
-    """Makes a file, or replaces its whole text."""
+class WriteFile(_EditTool[WriteFileArgs]):
+    """Creates a file or replaces its complete text."""
 
     def __init__(self) -> None:
         super().__init__(
             "write_file",
             ToolKind.EDIT,
             WriteFileArgs,
-            "Makes a new file, with the folders above it, or replaces the whole text of one that you have read.",
+            "Creates a file and its parent folders, or replaces the complete text of a file that you have read.",
         )
 
     @staticmethod
     def change(args: WriteFileArgs, text: str | None) -> Change:
         if text is None:
             return Change(args.content, (), _all_lines(args.content))
-        content = _ended(args.content, text)
+        content = _with_line_ends_of(text, args.content)
         return Change(content, _all_lines(text), _all_lines(content))
 
 
-async def _present(place: Place, context: ToolContext, shown: str) -> str | None:
-    """The text at ``place``, which the agent must have read and nobody changed since; ``None`` when there is no file.
+async def _current_text(place: Place, context: ToolContext, shown: str) -> str | None:
+    """The text at ``place``; ``None`` if there is no file.
 
-    Only the digest is compared, and before anything is said about the content: an error tells nothing of a file that
-    the agent was not allowed to read. What is empty, as an editor shows a file that is not there yet, need not be read.
+    Only digests are compared, before any other check of the content, so that errors reveal nothing about a file that
+    the agent was not allowed to read. An empty text, as an editor shows for a new file, need not have been read.
+
+    Raises:
+        ToolError: the agent has not read the file, or it has changed since.
     """
-    if context.marks.is_gone(place):
-        # An open document would be saved, and make the file anew beside the one that has been moved.
-        raise ToolError(f"{shown} is gone from disk since you read it.")
+    if context.marks.is_deleted(place):
+        # Saving the open document would create the file again next to the one that was moved.
+        raise ToolError(f"{shown} was deleted or moved since you read it.")
     file = await context.workspace.read(place)
     if file is None:
         return None
@@ -175,20 +180,20 @@ async def _present(place: Place, context: ToolContext, shown: str) -> str | None
         return ""
     mark = context.marks.seen.get(place.path)
     if mark is None:
-        raise ToolError(f"{shown} has not been read yet; use read_file first.")
+        raise ToolError(f"{shown} has not been read yet. Use read_file first.")
     if mark != digest(file.text):
-        raise ToolError(f"{shown} has changed since you read it; read it again.")
+        raise ToolError(f"{shown} has changed since you read it. Read it again.")
     return file.text
 
 
-def _plain(text: str) -> str:
+def _with_lf(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _ended(new: str, text: str) -> str:
-    """``new`` with the line ends that most lines of ``text`` have."""
+def _with_line_ends_of(text: str, new: str) -> str:
+    """``new`` with CRLF if most lines of ``text`` end with it."""
     crlf = text.count("\r\n")
-    return _plain(new).replace("\n", "\r\n") if crlf * 2 > text.count("\n") else new
+    return _with_lf(new).replace("\n", "\r\n") if crlf * 2 > text.count("\n") else new
 
 
 def _replaced(text: str, spans: Sequence[Span], new: str) -> Change:
@@ -206,7 +211,7 @@ def _replaced(text: str, spans: Sequence[Span], new: str) -> Change:
 
 
 def _lines(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:
-    """The lines of character ranges, which are in order."""
+    """The line ranges of character ranges, which must be in order."""
     lines: list[Span] = []
     number, at = 1, 0
     for start, end in spans:
@@ -227,7 +232,7 @@ def _locations(place: Place, spans: Sequence[Span]) -> tuple[Location, ...]:
     return tuple(Location(path, *span) for span in spans[:_MAX_SPANS]) or (Location(path),)
 
 
-def _spans(spans: Sequence[Span]) -> str:
+def _spans_text(spans: Sequence[Span]) -> str:
     """``line 3``, ``lines 3-5, 9``."""
     if not spans:
         return "no lines"
@@ -238,7 +243,7 @@ def _spans(spans: Sequence[Span]) -> str:
 
 
 def _hint(old: str, text: str) -> str:
-    """Where the nearest line is: a wrong indentation or a misremembered word is the usual fault."""
+    """The line nearest to ``old``, which usually has a wrong indentation or a misremembered word."""
     first = next((line.strip() for line in old.splitlines() if line.strip()), "")
     lines = [line.strip() for line in lines_of(text)]
     if not first or len(first) > 500:
@@ -247,5 +252,5 @@ def _hint(old: str, text: str) -> str:
     if not near:
         return ""
     number = lines.index(near[0]) + 1
-    how = "differs from it in white space or in the lines after it" if near[0] == first else "is the nearest"
+    how = "differs in white space or in the lines after it" if near[0] == first else "is the nearest match"
     return f" Line {number} {how}: {cut(visible(near[0]), 200)}"

@@ -1,7 +1,7 @@
-"""What an edit has broken, as the editor's language servers see it: told with the result of the edit.
+"""Problems that an edit introduced according to the editor's language servers, reported with the result of the edit.
 
-Only what was not there before is told, and only of documents that are open in the editor: of others its language
-servers see the old text. An editor that does not answer holds up an edit or two, and no more.
+Only new problems are reported, and only for documents that are open in the editor: for other files the language servers
+see the old text. An editor that does not respond delays one or two edits at most.
 """
 
 from collections import Counter
@@ -14,46 +14,50 @@ from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import ToolContext
 
 WAIT = 1.5
-"""Seconds that the editor's language servers get to look at the new text."""
-MAX_NEWS = 20
+"""Seconds that the editor's language servers get to check the new text."""
+MAX_NEW_PROBLEMS = 20
 MAX_MESSAGE = 500
 
-_Kinds = Counter[tuple[Severity, str, str]]
-"""Problems without their lines, which an edit moves."""
+_ProblemCounts = Counter[tuple[Severity, str, str]]
+"""Counts of problems, without their lines, which an edit moves."""
 
 
-async def before_edit(place: Place, context: ToolContext) -> _Kinds | None:
-    """The problems in the file at ``place`` now; ``None`` where nobody can tell."""
-    if not (context.editors.can(Ability.DIAGNOSTICS) and await context.workspace.is_open(place)):
+async def before_edit(place: Place, context: ToolContext) -> _ProblemCounts | None:
+    """The current problems in the file at ``place``; ``None`` if no editor can report them."""
+    if not (context.editors.supports(Ability.DIAGNOSTICS) and await context.workspace.is_open(place)):
         return None
     try:
-        return _kinds(await context.editors.able(Ability.DIAGNOSTICS).diagnostics([place.path]))
+        return _counts(await context.editors.editor_for(Ability.DIAGNOSTICS).diagnostics([place.path]))
     except ToolError:
         return None
 
 
-async def after_edit(place: Place, context: ToolContext, before: _Kinds | None) -> str:
-    """What is to be told of problems that came with an edit; ``before`` is what :func:`before_edit` has found."""
+async def after_edit(place: Place, context: ToolContext, before: _ProblemCounts | None) -> str:
+    """The text to append to the result of an edit about new problems; ``before`` is from :func:`before_edit`."""
     if before is None:
         return ""
     try:
-        found = await context.editors.able(Ability.DIAGNOSTICS).diagnostics([place.path], WAIT)
+        found = await context.editors.editor_for(Ability.DIAGNOSTICS).diagnostics([place.path], WAIT)
     except ToolError:
         return ""
-    bad = [problem for problem in found if problem.severity <= Severity.WARNING]
-    news = _kinds(bad) - before
-    lines = [_told(problem) for problem in sorted(bad, key=_order) if news[_kind(problem)] > 0]
+    serious = [problem for problem in found if problem.severity <= Severity.WARNING]
+    new = _counts(serious) - before
+    lines = [
+        f"  line {problem.line}: {describe(problem)}"
+        for problem in sorted(serious, key=_order)
+        if new[_without_line(problem)] > 0
+    ]
     if not lines:
         return ""
-    more = [f"  and {len(lines) - MAX_NEWS} more"] if len(lines) > MAX_NEWS else []
-    return "\n".join(["\nThe editor finds problems there that were not there before:", *lines[:MAX_NEWS], *more])
+    more = [f"  and {len(lines) - MAX_NEW_PROBLEMS} more"] if len(lines) > MAX_NEW_PROBLEMS else []
+    return "\n".join(["\nThe editor reports new problems in this file:", *lines[:MAX_NEW_PROBLEMS], *more])
 
 
-def _kinds(problems: Sequence[Diagnostic]) -> _Kinds:
-    return Counter(map(_kind, problems))
+def _counts(problems: Sequence[Diagnostic]) -> _ProblemCounts:
+    return Counter(map(_without_line, problems))
 
 
-def _kind(problem: Diagnostic) -> tuple[Severity, str, str]:
+def _without_line(problem: Diagnostic) -> tuple[Severity, str, str]:
     return problem.severity, problem.message, problem.source
 
 
@@ -61,11 +65,7 @@ def _order(problem: Diagnostic) -> tuple[Severity, int]:
     return problem.severity, problem.line
 
 
-def _told(problem: Diagnostic) -> str:
-    return f"  line {problem.line}: {told(problem)}"
-
-
-def told(problem: Diagnostic) -> str:
-    """A problem in one line, without its place."""
+def describe(problem: Diagnostic) -> str:
+    """A problem in one line, without its location."""
     source = f" [{cut(visible(problem.source), 100)}]" if problem.source else ""
     return f"{problem.severity.word}: {cut(visible(problem.message), MAX_MESSAGE)}{source}"

@@ -1,4 +1,4 @@
-"""Looking at files and folders: ``read_file`` and ``list_dir``."""
+"""Tools that read files and folders: ``read_file`` and ``list_dir``."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -26,7 +26,7 @@ MAX_ENTRIES = 500
 class ReadFileArgs(PathArgs):
     path: Annotated[str, Field(description="File to read, relative to the root or absolute.")]
     offset: Annotated[int, Field(ge=1, description="First line to read, counted from 1.")] = 1
-    limit: Annotated[int, Field(ge=1, le=MAX_LINES, description="How many lines to read.")] = MAX_LINES
+    limit: Annotated[int, Field(ge=1, le=MAX_LINES, description="Maximum number of lines to read.")] = MAX_LINES
 
 
 class ListDirArgs(PathArgs):
@@ -34,19 +34,19 @@ class ListDirArgs(PathArgs):
 
 
 class ReadFile(ArgsTool[ReadFileArgs]):
-    """Numbered lines of a text file, as the user sees it. Marks the file as read by the agent."""
+    """Reads numbered lines of a text file, as the user sees it, and records that the agent has read the file."""
 
     def __init__(self) -> None:
         super().__init__(
             "read_file",
             ToolKind.READ,
             ReadFileArgs,
-            "Reads a text file, or a picture (PNG, JPEG, GIF, WebP). The answer has numbered lines; a long file is "
-            "cut, and the cut says how to read on. A file must be read before it can be changed.",
+            "Reads a text file or an image (PNG, JPEG, GIF, WebP). Text is returned as numbered lines. A long file is "
+            "cut, with a note on how to read the rest. A file must be read before it can be changed.",
         )
 
     async def prepare(self, args: ReadFileArgs, context: ToolContext) -> Prepared:
-        place = await args.look(context)
+        place = await args.locate(context)
         shown = context.workspace.shown(place, context.cwd)
         if not await context.workspace.has(place):
             raise ToolError(f"There is no file {shown}.")
@@ -54,10 +54,10 @@ class ReadFile(ArgsTool[ReadFileArgs]):
         return Prepared(shown, [read_request(self.name, place)], (location,))
 
     async def run(self, args: ReadFileArgs, context: ToolContext) -> ToolOutput:
-        place = await args.bound(context)
+        place = await args.located(context)
         shown = context.workspace.shown(place, context.cwd)
-        if (seen := await _picture(place, context)) is not None:
-            return ToolOutput(f"{shown}: {seen}", images=(seen.image,))
+        if (image := await _image(place, context)) is not None:
+            return ToolOutput(f"{shown}: {image}", images=(image.image,))
         try:
             file = await context.workspace.read(place)
         except TooLarge:
@@ -65,63 +65,64 @@ class ReadFile(ArgsTool[ReadFileArgs]):
         if file is None:
             raise ToolError(f"There is no file {shown}.")
         content, last = _page(lines_of(readable(file.text)), args, shown)
-        context.marks.see(place, file.text)
-        note = "" if is_exact(file.text) else "[not UTF-8: the bytes that are no text are shown as \ufffd]\n"
+        context.marks.record(place, file.text)
+        note = "" if is_exact(file.text) else "[not UTF-8: invalid bytes are shown as \ufffd]\n"
         return ToolOutput(note + content, locations=_read_lines(place, args, last))
 
     async def _part(self, args: ReadFileArgs, context: ToolContext, place: Place, shown: str) -> ToolOutput:
-        """Lines of a file that is too large to be held, or changed, as a whole."""
+        """Lines of a file that is too large to be loaded, or changed, as a whole."""
         part = await context.workspace.read_lines(place, args.offset, args.limit)
         if not part.lines:
-            raise ToolError(f"offset: {shown} has fewer lines.")
+            raise ToolError(f"offset: beyond the end of {shown}.")
         page = _numbered([line.rstrip("\r\n") for line in part.lines], args.offset)
         last = args.offset + len(page) - 1
         if not part.last or len(page) < len(part.lines):
-            page.append(f"[lines {args.offset} to {last} of a very large file; read on with offset {last + 1}]")
+            page.append(f"[lines {args.offset} to {last} of a very large file; continue with offset {last + 1}]")
         return ToolOutput("\n".join(page), locations=_read_lines(place, args, last))
 
 
 class ListDir(ArgsTool[ListDirArgs]):
-    """The names in one folder."""
+    """Lists the names in one folder."""
 
     def __init__(self) -> None:
         super().__init__(
             "list_dir",
             ToolKind.READ,
             ListDirArgs,
-            "Lists a folder, sorted by name: name/ is a folder, name@ a link. What .gitignore excludes is left out.",
+            "Lists a folder, sorted by name: name/ is a folder, name@ is a link. Files excluded by .gitignore are "
+            "omitted.",
         )
 
     async def prepare(self, args: ListDirArgs, context: ToolContext) -> Prepared:
-        place = await args.look(context)
+        place = await args.locate(context)
         request = folder_request(self.name, place)
         return Prepared(context.workspace.shown(place, context.cwd), [request], (Location(str(place.path)),))
 
     async def run(self, args: ListDirArgs, context: ToolContext) -> ToolOutput:
-        place = await args.use(context)
+        place = await args.relocate(context)
         if place.kind is PathKind.FILE:
             raise ToolError(f"{context.workspace.shown(place, context.cwd)} is a file; use read_file.")
         return ToolOutput(_listing(await context.workspace.entries(place)))
 
 
 def read_request(tool: str, place: Place) -> AccessRequest:
-    """What the gate must decide before the file at ``place`` is read."""
+    """The access request for reading the file at ``place``."""
     return AccessRequest(tool, Action.READ_SECRET if place.secret else Action.READ, place.subject, place.whole)
 
 
 def folder_request(tool: str, place: Place) -> AccessRequest:
-    """What the gate must decide before names or lines below the folder at ``place`` are shown."""
+    """The access request for reading names or lines below the folder at ``place``."""
     return AccessRequest(tool, Action.READ, place.subject, place.whole)
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of ``text`` without their ends, numbered as editors do: a last empty one does not count."""
+    """The lines of ``text`` without their line ends. As in editors, an empty last line does not count."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines[:-1] if not lines[-1] else lines
 
 
 def _page(lines: Sequence[str], args: ReadFileArgs, shown: str) -> tuple[str, int | None]:
-    """The numbered lines that were asked for and fit, and the number of the last one."""
+    """The requested lines that fit, numbered, and the number of the last one."""
     if not lines:
         return f"[{shown} is empty]", None
     if args.offset > len(lines):
@@ -129,12 +130,12 @@ def _page(lines: Sequence[str], args: ReadFileArgs, shown: str) -> tuple[str, in
     page = _numbered(lines[args.offset - 1 : args.offset - 1 + args.limit], args.offset)
     last = args.offset + len(page) - 1
     if last < len(lines):
-        page.append(f"[lines {args.offset} to {last} of {len(lines)}; read on with offset {last + 1}]")
+        page.append(f"[lines {args.offset} to {last} of {len(lines)}; continue with offset {last + 1}]")
     return "\n".join(page), last
 
 
 def _numbered(lines: Sequence[str], first: int) -> list[str]:
-    """As many lines as fit, numbered from ``first``."""
+    """As many lines as fit into ``MAX_CHARS``, numbered from ``first``."""
     page: list[str] = []
     room = MAX_CHARS
     for number, line in enumerate(lines, first):
@@ -150,8 +151,8 @@ def _read_lines(place: Place, args: ReadFileArgs, last: int | None) -> tuple[Loc
     return (Location(str(place.path), args.offset, last),) if last else None
 
 
-async def _picture(place: Place, context: ToolContext) -> ImageFile | None:
-    """The picture at ``place``, if its name and its bytes say that it is one."""
+async def _image(place: Place, context: ToolContext) -> ImageFile | None:
+    """The image at ``place``; ``None`` unless both its name and its bytes are those of an image."""
     if place.path.suffix.lower() not in SUFFIXES or place.kind is not PathKind.FILE:
         return None
     try:
@@ -170,5 +171,5 @@ def _listing(entries: Sequence[Entry]) -> str:
         return "[empty folder]"
     names = [cut(visible(entry.name), 255) + entry.mark for entry in entries[:MAX_ENTRIES]]
     if len(entries) > MAX_ENTRIES:
-        names.append(f"[{MAX_ENTRIES} of {len(entries)} names; use glob to find the others]")
+        names.append(f"[{MAX_ENTRIES} of {len(entries)} names; use glob to find the rest]")
     return "\n".join(names)

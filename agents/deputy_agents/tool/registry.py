@@ -1,4 +1,4 @@
-"""Which tools there are, and which of them an agent is offered."""
+"""The built-in tools, and the selection of tools for an agent."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -15,32 +15,31 @@ from deputy_agents.web.fetch import Fetcher
 READ_ONLY = frozenset(
     {"read_file", "list_dir", "glob", "grep", "diagnostics", "lookup", "web_fetch", "web_search"},
 )
-"""What an agent with read-only access may be offered of the tools that touch the world. By name, not by kind: a tool
-that somebody else brings does not become harmless by calling itself a reader."""
+"""The tools with effects outside the session that an agent with read-only access can have. Listed by name, not by kind:
+an MCP server that declares its tool to be read-only does not make it harmless."""
 
 
 def file_tools() -> tuple[Tool, ...]:
-    """The tools that work on files of the workspace. They hold no state and may be shared by all agents."""
+    """The tools for files of the workspace. They are stateless and can be shared by all agents."""
     return ReadFile(), ListDir(), Glob(), Grep(), EditFile(), WriteFile()
 
 
 def code_tools() -> tuple[Tool, ...]:
-    """The tools that ask the editor about the code. They hold no state either."""
+    """The tools that query the editor about code. They are stateless."""
     return Diagnostics(), Lookup()
 
 
 def command_tools() -> tuple[Tool, ...]:
-    """The tools that run commands and look after those in the background. They hold no state either."""
+    """The tools that run commands and manage background processes. They are stateless."""
     return Shell(), ProcessTool()
 
 
 def web_tools(fetcher: Fetcher) -> tuple[Tool, ...]:
-    """The tools that read from the web."""
     return WebFetch(fetcher), WebSearch()
 
 
 class Registry(Mapping[str, Tool]):
-    """Tools by name, in the order in which models are shown them."""
+    """Tools by name, in the order in which models see them."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
@@ -55,8 +54,8 @@ class Registry(Mapping[str, Tool]):
         return len(self._tools)
 
     def offered(self, access: Access, listed: Iterable[str] | None = None) -> "Registry":
-        """What an agent with ``access`` gets of these tools; ``listed`` are the names that its definition allows
-        (``None``: all)."""
+        """The tools for an agent with ``access``; ``listed`` are the names that its definition allows (``None``:
+        all)."""
         allowed = self._tools.keys() if listed is None else frozenset(listed)
         if access is Access.READ_ONLY:
             allowed = READ_ONLY & allowed

@@ -1,6 +1,6 @@
-"""How a child reports its end: ``submit_result`` and ``submit_error``.
+"""The tools with which a child reports its result: ``submit_result`` and ``submit_error``.
 
-The state machine takes a valid report as the ending of the run, so these tools are validated and never run.
+The state machine ends the run on a valid report, so calls of these tools are validated but not executed.
 """
 
 from typing import Annotated, NoReturn, TypeVar
@@ -17,11 +17,11 @@ Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
 
 
 class SubmitResultArgs(Args):
-    result: Annotated[Text, Field(description="The final answer, complete: nothing else reaches the parent.")]
+    result: Annotated[Text, Field(description="The complete final answer. The parent sees nothing else.")]
 
 
 class SubmitErrorArgs(Args):
-    error: Annotated[Text, Field(description="Why the task cannot be done, and what was tried.")]
+    error: Annotated[Text, Field(description="Why the task cannot be done, and what you tried.")]
 
 
 R = TypeVar("R", SubmitResultArgs, SubmitErrorArgs)
@@ -34,7 +34,7 @@ class _Report(ArgsTool[R]):
 
     async def run(self, args: R, context: ToolContext) -> NoReturn:
         del args, context
-        raise ToolError("A report beside another one has no effect.")
+        raise ToolError("Only one report per response has an effect.")
 
 
 class SubmitResult(_Report[SubmitResultArgs]):
@@ -43,7 +43,7 @@ class SubmitResult(_Report[SubmitResultArgs]):
             "submit_result",
             ToolKind.OTHER,
             SubmitResultArgs,
-            "Submit the final answer to your task and end. Simply answering in text does the same.",
+            "Submit the final answer to your task and end. Answering in plain text has the same effect.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Running ripgrep: found once, fed and read in bounded pieces, killed and reaped whatever happens."""
+"""Runs ripgrep with bounded input and output; the process is always killed and reaped."""
 
 import os
 import re
@@ -20,13 +20,13 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
 
 TIMEOUT = 30.0
-"""Seconds of one search; what was found until then is given."""
+"""Limit of one search in seconds; the results found until then are returned."""
 
 NAMES = re.compile(rb"([^\0]+)\0")
 """Records of ``--files``: a path."""
 
 LINES = re.compile(rb'(?:[^\0]*\(found "\\0" byte around offset \d+\)\n)?([^\0]+)\0(\d+):([^\n]*)\n')
-"""Records of a search: path, line number, text. A remark about a binary file may stand before the next record."""
+"""Records of a search: path, line number, text. A note about a binary file may precede a record."""
 
 _MAX_RECORD = 64 * 1024
 _COMMON = (
@@ -51,50 +51,57 @@ async def search(
     cwd: str,
     source: bytes | int | None,
 ) -> bool:
-    """Runs ripgrep in ``cwd`` with ``source`` (bytes, or an open file) as its input; hands each ``record`` of its
-    answer to ``take`` until that is false. True when ripgrep came to its end, false when ``take`` or the clock stopped
-    it.
+    """Run ripgrep in ``cwd`` with ``source`` (bytes or an open file) as input, and pass each ``record`` of its output
+    to ``take`` until ``take`` returns false.
+
+    Returns:
+        True if ripgrep finished; false if ``take`` or the timeout stopped it.
 
     Raises:
-        ToolError: ripgrep is missing, or refuses the pattern or glob.
+        ToolError: ripgrep is missing or rejects the pattern or glob.
     """
     command = [await to_thread.run_sync(binary), *_COMMON, *options, "--", *operands]
     with anyio.move_on_after(TIMEOUT):
-        async with _owned(command, cwd, source) as process:
-            whole = True
+        async with _running(command, cwd, source) as process:
+            complete = True
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_feed, process, source)
-                if process.stdout is not None and not await _each(process.stdout, record, take):
-                    whole = False
+                if process.stdout is not None and not await _read_records(process.stdout, record, take):
+                    complete = False
                     tasks.cancel_scope.cancel()
-            if whole and await process.wait() not in (0, 1):
-                raise ToolError(await _complaint(process))
-            return whole
+            if complete and await process.wait() not in (0, 1):
+                raise ToolError(await _error_text(process))
+            return complete
     return False
 
 
 @cache
 def binary() -> str:
+    """The path of ripgrep: that of the Python environment, else the one on the PATH.
+
+    Raises:
+        ToolError: ripgrep is missing.
+    """
     name = "rg.exe" if os.name == "nt" else "rg"
-    near = [Path(sysconfig.get_path("scripts"), name), Path(sys.executable).with_name(name)]
+    candidates = [Path(sysconfig.get_path("scripts"), name), Path(sys.executable).with_name(name)]
     with suppress(metadata.PackageNotFoundError):
         files = metadata.files("ripgrep") or []
-        near += [Path(str(file.locate())) for file in files if file.name == name]
-    for path in near:
+        candidates += [Path(str(file.locate())) for file in files if file.name == name]
+    for path in candidates:
         if os.access(path, os.X_OK):
             return str(path)
     if found := shutil.which(name):
         return found
-    raise ToolError("ripgrep (rg) is missing; install the package ripgrep beside Deputy.")
+    raise ToolError("ripgrep (rg) is missing. Install the package ripgrep next to Deputy.")
 
 
 @asynccontextmanager
-async def _owned(command: Sequence[str], cwd: str, source: bytes | int | None) -> AsyncGenerator[Process]:
+async def _running(command: Sequence[str], cwd: str, source: bytes | int | None) -> AsyncGenerator[Process]:
     process = await anyio.open_process(
         command,
         stdin=subprocess.PIPE if isinstance(source, bytes) else subprocess.DEVNULL if source is None else source,
         cwd=cwd,
-        # Nothing of the environment but what finds the user's own ignore file.
+        # Only the variables that locate the user's global ignore file.
         env={name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ},
     )
     try:
@@ -114,7 +121,9 @@ async def _feed(process: Process, source: bytes | int | None) -> None:
         await process.stdin.aclose()
 
 
-async def _each(stream: ByteReceiveStream, record: re.Pattern[bytes], take: Callable[[re.Match[bytes]], bool]) -> bool:
+async def _read_records(
+    stream: ByteReceiveStream, record: re.Pattern[bytes], take: Callable[[re.Match[bytes]], bool]
+) -> bool:
     rest = b""
     async for chunk in stream:
         rest += chunk
@@ -129,10 +138,10 @@ async def _each(stream: ByteReceiveStream, record: re.Pattern[bytes], take: Call
     return True
 
 
-async def _complaint(process: Process) -> str:
-    said = b""
+async def _error_text(process: Process) -> str:
+    output = b""
     if process.stderr is not None:
         async for chunk in process.stderr:
-            said += chunk
-    text = said.decode(errors="replace").removeprefix("rg: ").strip()
+            output += chunk
+    text = output.decode(errors="replace").removeprefix("rg: ").strip()
     return cut("The search failed. " + "\n".join(map(visible, text.splitlines())), 1000)

@@ -1,4 +1,4 @@
-"""Finding files and text with ripgrep: ``glob`` and ``grep``. What the agent may not read is left out."""
+"""Tools that find files and text with ripgrep: ``glob`` and ``grep``. Files that the agent may not read are omitted."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from deputy_agents.files.workspace import PathKind, Place, is_secret
 from deputy_agents.text import cut, readable, visible
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
-from deputy_agents.tool.match import last_part, matcher
+from deputy_agents.tool.match import matcher, name_glob
 from deputy_agents.tool.read import folder_request, read_request
 from deputy_agents.tool.ripgrep import LINES, NAMES, search
 
@@ -44,7 +44,7 @@ class GlobArgs(PathArgs):
         Field(
             min_length=1,
             max_length=1000,
-            description="Glob such as src/**/*.py; without a slash it matches at any depth.",
+            description="Glob such as src/**/*.py. Without a slash it matches at any depth.",
         ),
     ]
     path: Annotated[str, Field(description="Folder to search.")] = "."
@@ -52,7 +52,7 @@ class GlobArgs(PathArgs):
 
 class GrepArgs(PathArgs):
     pattern: Annotated[
-        str, Field(min_length=1, max_length=1000, description="Regular expression (ripgrep's), matched line by line.")
+        str, Field(min_length=1, max_length=1000, description="Regular expression (ripgrep syntax), matched per line.")
     ]
     path: Annotated[str, Field(description="Folder or file to search.")] = "."
     glob: Annotated[str, Field(max_length=1000, description="Only files that match this glob, such as *.{ts,tsx}.")] = (
@@ -61,118 +61,120 @@ class GrepArgs(PathArgs):
 
 
 class Glob(ArgsTool[GlobArgs]):
-    """Paths of files, sorted."""
+    """Lists paths of files, sorted."""
 
     def __init__(self) -> None:
         super().__init__(
             "glob",
             ToolKind.SEARCH,
             GlobArgs,
-            "Lists files whose path matches a glob, sorted. What .gitignore excludes is left out.",
+            "Lists the files whose path matches a glob, sorted. Files excluded by .gitignore are omitted.",
         )
 
     async def prepare(self, args: GlobArgs, context: ToolContext) -> Prepared:
-        place = await args.look(context)
-        await _must_exist(place, context)
+        place = await args.locate(context)
+        await _check_exists(place, context)
         if place.kind is not PathKind.FOLDER:
-            raise ToolError(f"path: {context.workspace.shown(place, context.cwd)} is no folder.")
+            raise ToolError(f"path: {context.workspace.shown(place, context.cwd)} is not a folder.")
         request = folder_request(self.name, place)
         return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
 
     async def run(self, args: GlobArgs, context: ToolContext) -> ToolOutput:
-        place = await args.use(context)
-        found = _Found(MAX_FILES)
-        wanted = _wanted(args.pattern, place, context)
+        place = await args.relocate(context)
+        results = _Results(MAX_FILES)
+        included = _path_filter(args.pattern, place, context)
 
         def take(record: re.Match[bytes]) -> bool:
             path = _path(record[1])
-            return not wanted(path) or found.add(_shown(path, place, context))
+            return not included(path) or results.add(_shown(path, place, context))
 
         async with context.workspace.working_directory(place) as cwd:
-            whole = await search(["--files"], [], NAMES, take, cwd=cwd, source=None)
-        nothing = f"No files match.{_start(args.pattern)}"
-        return ToolOutput(found.text(whole, nothing, "more files match; narrow the pattern or path"))
+            complete = await search(["--files"], [], NAMES, take, cwd=cwd, source=None)
+        nothing = f"No files match.{_absolute_glob_note(args.pattern)}"
+        return ToolOutput(results.text(complete, nothing, "more files match; narrow the pattern or path"))
 
 
 class Grep(ArgsTool[GrepArgs]):
-    """Lines of files that match a regular expression, as ``path:line:text``."""
+    """Lists lines that match a regular expression, as ``path:line:text``."""
 
     def __init__(self) -> None:
         super().__init__(
             "grep",
             ToolKind.SEARCH,
             GrepArgs,
-            "Finds lines that match a regular expression; answers path:line:text, files with unsaved changes first. "
-            "What .gitignore excludes, binary files, files of more than 10 MB and files that may hold secrets are left "
-            "out; one that is named as path is searched whatever its size.",
+            "Finds lines that match a regular expression and returns path:line:text, files with unsaved changes first. "
+            "Files excluded by .gitignore, binary files, files larger than 10 MB and files that may hold secrets are "
+            "omitted. A file given as path is searched regardless of its size.",
         )
 
     async def prepare(self, args: GrepArgs, context: ToolContext) -> Prepared:
-        place = await args.look(context)
-        await _must_exist(place, context)
+        place = await args.locate(context)
+        await _check_exists(place, context)
         request = read_request(self.name, place) if place.kind is PathKind.FILE else folder_request(self.name, place)
         return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
 
     async def run(self, args: GrepArgs, context: ToolContext) -> ToolOutput:
-        place = await args.use(context)
-        found = _Found(MAX_MATCHES)
+        place = await args.relocate(context)
+        results = _Results(MAX_MATCHES)
         if place.kind is PathKind.FOLDER:
-            whole = await self._in_folder(args, place, context, found)
+            complete = await self._search_folder(args, place, context, results)
         else:
-            whole = await self._in_file(args, place, context, found)
+            complete = await self._search_file(args, place, context, results)
+        nothing = f"No matches.{_absolute_glob_note(args.glob)}"
         return ToolOutput(
-            found.text(whole, f"No matches.{_start(args.glob)}", "more matches; narrow the pattern, path or glob"),
-            locations=tuple(found.locations),
+            results.text(complete, nothing, "more matches; narrow the pattern, path or glob"),
+            locations=tuple(results.locations),
         )
 
-    async def _in_folder(self, args: GrepArgs, place: Place, context: ToolContext, found: "_Found") -> bool:
-        wanted = _wanted(args.glob or "**", place, context)
-        sieve = last_part(args.glob)
-        options = [*_GREP, f"--type-add=deputy:{sieve}", "--type=deputy"] if sieve else _GREP
+    async def _search_folder(self, args: GrepArgs, place: Place, context: ToolContext, results: "_Results") -> bool:
+        included = _path_filter(args.glob or "**", place, context)
+        names = name_glob(args.glob)
+        options = [*_GREP, f"--type-add=deputy:{names}", "--type=deputy"] if names else _GREP
 
         unsaved = await context.workspace.unsaved(place)
-        for path in filter(wanted, unsaved):
-            if not await _in_text(args.pattern, unsaved[path], place.path / path, _shown(path, place, context), found):
+        for path in filter(included, unsaved):
+            shown = _shown(path, place, context)
+            if not await _search_text(args.pattern, unsaved[path], place.path / path, shown, results):
                 return False
 
         def take(record: re.Match[bytes]) -> bool:
             path = _path(record[1])
-            if path in unsaved or not wanted(path):
+            if path in unsaved or not included(path):
                 return True
-            return found.match(place.path / path, _shown(path, place, context), record)
+            return results.match(place.path / path, _shown(path, place, context), record)
 
         async with context.workspace.working_directory(place) as cwd:
             return await search(options, [args.pattern, "./"], LINES, take, cwd=cwd, source=None)
 
-    async def _in_file(self, args: GrepArgs, place: Place, context: ToolContext, found: "_Found") -> bool:
-        """One file goes through the workspace, which looks at open documents first and follows no link."""
+    async def _search_file(self, args: GrepArgs, place: Place, context: ToolContext, results: "_Results") -> bool:
+        """Search one file through the workspace, which prefers open documents and follows no links."""
         shown = context.workspace.shown(place, context.cwd)
         try:
             file = await context.workspace.read(place)
         except TooLarge:
             async with context.workspace.opened(place) as descriptor:
-                return await _in_source(args.pattern, descriptor, place.path, shown, found)
+                return await _search_source(args.pattern, descriptor, place.path, shown, results)
         if file is None:
             raise ToolError(f"There is no file {shown}.")
-        return await _in_text(args.pattern, file.text, place.path, shown, found)
+        return await _search_text(args.pattern, file.text, place.path, shown, results)
 
 
-async def _in_text(pattern: str, text: str, path: Path, shown: str, found: "_Found") -> bool:
-    return await _in_source(pattern, readable(text).encode(), path, shown, found)
+async def _search_text(pattern: str, text: str, path: Path, shown: str, results: "_Results") -> bool:
+    return await _search_source(pattern, readable(text).encode(), path, shown, results)
 
 
-async def _in_source(pattern: str, source: bytes | int, path: Path, shown: str, found: "_Found") -> bool:
-    """Searches what the file at ``path`` holds, just as ripgrep searches files."""
+async def _search_source(pattern: str, source: bytes | int, path: Path, shown: str, results: "_Results") -> bool:
+    """Search the content of the file at ``path`` in the same way as ripgrep searches files."""
 
     def take(record: re.Match[bytes]) -> bool:
-        return found.match(path, shown, record)
+        return results.match(path, shown, record)
 
     return await search(_GREP, [pattern, "-"], LINES, take, cwd=path.anchor, source=source)
 
 
 @dataclass(slots=True)
-class _Found:
-    """Result lines, bounded in number and in characters."""
+class _Results:
+    """Result lines, limited in number and in characters."""
 
     limit: int
     lines: list[str] = field(default_factory=list[str])
@@ -180,7 +182,7 @@ class _Found:
     room: int = MAX_CHARS
 
     def add(self, line: str) -> bool:
-        """Whether there was room for ``line``."""
+        """Add ``line``; false if it exceeds a limit."""
         self.room -= len(line) + 1
         if len(self.lines) >= self.limit or self.room < 0:
             return False
@@ -188,32 +190,33 @@ class _Found:
         return True
 
     def match(self, path: Path, shown: str, record: re.Match[bytes]) -> bool:
-        """Adds a matching line; false when there was no room."""
+        """Add a matching line; false if it exceeds a limit."""
         number, text = int(record[2]), record[3].decode(errors="replace").rstrip()
         if len(self.locations) < MAX_LOCATIONS:
             self.locations.append(Location(str(path), number, number))
         return self.add(f"{shown}:{number}:{text}")
 
-    def text(self, whole: bool, nothing: str, more: str) -> str:
-        if whole:
+    def text(self, complete: bool, nothing: str, more: str) -> str:
+        if complete:
             return "\n".join(self.lines) or nothing
         return "\n".join([*self.lines, f"[cut here: {more}]"])
 
 
-def _wanted(glob: str, place: Place, context: ToolContext) -> Callable[[str], bool]:
-    """Which paths, relative to ``place``, belong to the answer. An absolute glob may lead there.
+def _path_filter(glob: str, place: Place, context: ToolContext) -> Callable[[str], bool]:
+    """A predicate for paths, relative to ``place``, that match ``glob`` and that the agent may read. An absolute glob
+    may start with the path of ``place``.
 
     Raises:
-        ToolError: the glob is malformed or leads elsewhere.
+        ToolError: the glob is invalid or leads out of ``place``.
     """
     if ".." in glob.split("/"):
         raise ToolError(
-            f"The glob {visible(glob)} leads out of the folder that is searched: give that folder as path. "
-            "What is outside the workspace cannot be searched."
+            f"The glob {visible(glob)} leads out of the searched folder. Pass the other folder as path. "
+            "Files outside the workspace cannot be searched."
         )
     matched = matcher(glob.replace(f"{place.path}/", "/", 1) if glob.startswith(f"{place.path}/") else glob)
 
-    def wanted(path: str) -> bool:
+    def included(path: str) -> bool:
         below = str(PurePosixPath(*place.parts, path))
         whole = place.whole and f"{place.whole}/{path}"
         return (
@@ -222,19 +225,19 @@ def _wanted(glob: str, place: Place, context: ToolContext) -> Callable[[str], bo
             and context.may_read(AccessRequest("read_file", Action.READ, below, whole))
         )
 
-    return wanted
+    return included
 
 
-def _start(glob: str) -> str:
-    """What to know of a glob that found nothing, if it looks like an absolute path."""
+def _absolute_glob_note(glob: str) -> str:
+    """A note for a glob without matches if it looks like an absolute path."""
     if not glob.startswith("/"):
         return ""
-    return " A glob starts at the folder that is searched; what is outside the workspace cannot be searched."
+    return " A glob is relative to the searched folder; files outside the workspace cannot be searched."
 
 
-async def _must_exist(place: Place, context: ToolContext) -> None:
+async def _check_exists(place: Place, context: ToolContext) -> None:
     if not await context.workspace.has(place):
-        raise ToolError(f"path: there is no {context.workspace.shown(place, context.cwd)}.")
+        raise ToolError(f"path: {context.workspace.shown(place, context.cwd)} does not exist.")
 
 
 def _path(record: bytes) -> str:

@@ -1,4 +1,4 @@
-"""``skill``: reads what a skill tells, when it is needed."""
+"""The tool ``skill``, which loads the text of a skill on demand."""
 
 from typing import Annotated
 
@@ -20,22 +20,22 @@ MAX_OUTPUT = 64 * 1024
 
 class SkillArgs(Args):
     name: Annotated[str, Field(min_length=1, description="Name of the skill.")]
-    file: Annotated[str | None, Field(description="A file of the skill, as its text names it.")] = None
+    file: Annotated[str | None, Field(description="A file of the skill, as named in its text.")] = None
 
 
 class UseSkill(ArgsTool[SkillArgs]):
-    """Reads a skill of ``library``, or a file that belongs to it."""
+    """Reads a skill of ``library`` or one of its files."""
 
     def __init__(self, library: Library) -> None:
         super().__init__(
-            "skill", ToolKind.READ, SkillArgs, "Read how to do something: a skill, before you do what it is for."
+            "skill", ToolKind.READ, SkillArgs, "Read the instructions of a skill. Do this before the work it is for."
         )
         self._library = library
 
     def _skill(self, name: str) -> Skill:
         if (skill := self._library.skills.get(name)) is None:
             known = ", ".join(self._library.skills) or "none"
-            raise ToolError(f"There is no skill {cut(name, 64)!r}; there are: {known}.")
+            raise ToolError(f"There is no skill {cut(name, 64)!r}. The skills are: {known}.")
         return skill
 
     async def prepare(self, args: SkillArgs, context: ToolContext) -> Prepared:
@@ -51,6 +51,6 @@ class UseSkill(ArgsTool[SkillArgs]):
             text = await to_thread.run_sync(read_file, skill, args.file, abandon_on_cancel=True)
         else:
             files = await to_thread.run_sync(files_of, skill, abandon_on_cancel=True)
-            beside = f"\nFiles (read one by `file`): {', '.join(files)}" if files else ""
-            text = f"Folder: {skill.folder}{beside}\n\n{skill.body}"
-        return ToolOutput(bounded(text, MAX_OUTPUT, "the file is larger than one reading")[0])
+            listing = f"\nFiles (read one with `file`): {', '.join(files)}" if files else ""
+            text = f"Folder: {skill.folder}{listing}\n\n{skill.body}"
+        return ToolOutput(bounded(text, MAX_OUTPUT, "the text is longer than the limit")[0])

@@ -1,4 +1,4 @@
-"""Typed definitions as the model sees them: the definition's own input, and a time limit as every door takes one."""
+"""Typed definitions as tools: the input of the definition, plus the ``timeout`` that every delegation tool has."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,22 +10,22 @@ from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import cut
 
 DESCRIPTION_LENGTH = 2000
-"""Characters; the whole description is for people."""
+"""Characters of a description that the model gets; the user sees the full description."""
 
-TIMEOUT = "Limit in seconds of running time. Leave out for the default."
+TIMEOUT = "Limit in seconds of running time. Omit it for the default."
 _TIMEOUT: Mapping[str, object] = {"timeout": {"type": "number", "exclusiveMinimum": 0, "description": TIMEOUT}}
 
 
 @dataclass(frozen=True, slots=True)
 class TypedArgs:
-    """``fields`` are the definition's own, defaults filled in; ``timeout`` is in seconds."""
+    """``fields`` are those of the definition, with defaults filled in; ``timeout`` is in seconds."""
 
     fields: Mapping[str, object]
     timeout: float | None = None
 
 
 def spec_of(definition: Definition) -> ToolSpec:
-    """The tool that a definition with an input schema is."""
+    """The tool specification of a definition with an input schema."""
     schema = schema_of(definition)
     if _takes_timeout(definition):
         schema = {**schema, "properties": {**properties(schema), **_TIMEOUT}}
@@ -33,9 +33,10 @@ def spec_of(definition: Definition) -> ToolSpec:
 
 
 def parse_typed(definition: Definition, input: Mapping[str, object]) -> TypedArgs:
-    """
+    """Validate the input.
+
     Raises:
-        ToolError: naming each field that does not fit.
+        ToolError: the input is invalid; the message names each invalid field.
     """
     if not _takes_timeout(definition):
         return TypedArgs(parse_input(definition, input))
@@ -46,5 +47,5 @@ def parse_typed(definition: Definition, input: Mapping[str, object]) -> TypedArg
 
 
 def _takes_timeout(definition: Definition) -> bool:
-    """Unless a field of its own has that name."""
+    """False if the definition has a field of that name."""
     return "timeout" not in properties(schema_of(definition))

@@ -1,2 +1,2 @@
-"""Fetching web pages within bounds: addresses that may be reached, size and time limits, conversion to Markdown.
-Whether a page may be fetched is decided by ``permission/``."""
+"""Fetches web pages with limits on address, size and time, and converts them to Markdown. ``permission/`` decides
+whether a page may be fetched."""

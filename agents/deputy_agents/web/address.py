@@ -1,7 +1,7 @@
-"""Which addresses may be read: no machine that only this one can reach, whatever its name says.
+"""Restricts web access to public addresses, so that pages only this machine can reach are not read.
 
-A name is looked up once, every address that it has must be public, and the connection is made to one of those that
-were checked: a name that leads elsewhere a moment later leads nowhere.
+A host name is resolved once, every address of it must be public, and the connection goes to one of the checked
+addresses. A name that resolves to another address a moment later (DNS rebinding) has no effect.
 """
 
 import ipaddress
@@ -17,17 +17,17 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
 
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host, as text. Raises OSError."""
+"""Resolves host and port to IP addresses, as text. Raises OSError."""
 
 _PORTS = {"http": 80, "https": 443}
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
-"""IPv6 addresses whose last 32 bits are an IPv4 address that a gateway connects to."""
+"""IPv6 addresses whose last 32 bits are an IPv4 address that a NAT64 gateway connects to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A web address. ``site`` is what a permission is about: the host, with its port where that is an unusual one."""
+class WebAddress:
+    """A parsed URL. ``site`` is the subject of permission rules: the host, with its port unless that is a default."""
 
     url: str
     scheme: str
@@ -39,36 +39,36 @@ class Target:
         return self.host if self.port in _PORTS.values() else f"{self.host}:{self.port}"
 
 
-def target_of(url: str) -> Target:
-    """What ``url`` names.
+def parse_url(url: str) -> WebAddress:
+    """Parse ``url``.
 
     Raises:
-        ToolError: it is no address that can be read.
+        ToolError: it is not a URL that can be read.
     """
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").rstrip("."), parts.port
         host = host if host.isascii() else host.encode("idna").decode()
     except ValueError:
-        raise ToolError("url: it is not well-formed.") from None
+        raise ToolError("url: malformed.") from None
     if parts.scheme not in _PORTS or not host or visible(url) != url or " " in url:
-        raise ToolError("url: a whole address that starts with https:// or http:// is needed.")
+        raise ToolError("url: must be a full URL that starts with https:// or http://.")
     if parts.username is not None or parts.password is not None:
-        raise ToolError("url: an address with a user name or password is not read.")
-    return Target(url, parts.scheme, host.lower(), port or _PORTS[parts.scheme])
+        raise ToolError("url: must not contain a user name or password.")
+    return WebAddress(url, parts.scheme, host.lower(), port or _PORTS[parts.scheme])
 
 
 def is_public(address: str) -> bool:
-    """Whether anyone on the internet could reach ``address``. What is unclear is not."""
+    """Whether ``address`` is reachable from the internet. False if in doubt."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    return all(one.is_global and not one.is_multicast for one in (ip, *_inner(ip)))
+    return all(one.is_global and not one.is_multicast for one in (ip, *_embedded(ip)))
 
 
-def _inner(ip: _Address) -> Sequence[_Address]:
-    """IPv4 addresses that an IPv6 address stands for."""
+def _embedded(ip: _Address) -> Sequence[_Address]:
+    """IPv4 addresses embedded in an IPv6 address."""
     if isinstance(ip, ipaddress.IPv4Address):
         return ()
     translated = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _TRANSLATED else None
@@ -76,16 +76,16 @@ def _inner(ip: _Address) -> Sequence[_Address]:
     return tuple(one for one in found if one is not None)
 
 
-async def look_up(host: str, port: int) -> Sequence[str]:
+async def resolve_host(host: str, port: int) -> Sequence[str]:
     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-async def addresses_of(target: Target, resolve: Resolver, *, private: bool) -> Sequence[str]:
-    """The addresses of ``target``, all of them public unless ``private`` ones are allowed; none when it has none here.
+async def resolve_addresses(target: WebAddress, resolve: Resolver, *, private: bool) -> Sequence[str]:
+    """The IP addresses of ``target``; empty if its name cannot be resolved.
 
     Raises:
-        ToolError: it has one that is not public.
+        ToolError: one of them is not public and ``private`` is false.
     """
     try:
         found = await resolve(target.host, target.port)
@@ -93,7 +93,7 @@ async def addresses_of(target: Target, resolve: Resolver, *, private: bool) -> S
         return ()
     if not private and not all(map(is_public, found)):
         raise ToolError(
-            f"{cut(target.host, 200)} is this machine, or in a private network, which is not read; the user can change "
-            "that with the setting web.allowPrivate."
+            f"{cut(target.host, 200)} is this machine or in a private network, which cannot be read. The user can "
+            "allow it with the setting web.allowPrivate."
         )
     return found

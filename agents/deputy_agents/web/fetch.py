@@ -1,4 +1,4 @@
-"""One page of the web: within a time, up to a size, and from public addresses alone."""
+"""Fetches one web page with limits on time and size, from public addresses only."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -12,76 +12,76 @@ from anyio import to_thread
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
-from deputy_agents.web.address import Resolver, Target, addresses_of, look_up, target_of
+from deputy_agents.web.address import Resolver, WebAddress, parse_url, resolve_addresses, resolve_host
 
 if TYPE_CHECKING:
     import httpx2
 
 TIMEOUT = 30.0
-"""Seconds that one page may take, redirects included."""
+"""Limit for one page in seconds, including redirects."""
 
 CONNECT_TIMEOUT = 10.0
 MAX_BYTES = 5 * 1024 * 1024
-"""Bytes of a page that are read, unpacked."""
+"""Limit of a page in bytes, uncompressed."""
 
 MAX_REDIRECTS = 5
 MAX_ADDRESSES = 3
-"""Addresses of a host that are tried."""
+"""Number of addresses of a host that are tried."""
 
 _HEADERS = {"User-Agent": "Deputy (web_fetch)", "Accept": "text/markdown, text/html, text/*;q=0.9, */*;q=0.5"}
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """A page. ``whole`` is false when it was longer than what is read."""
+class FetchedPage:
+    """A page. ``complete`` is false if it was longer than ``MAX_BYTES``."""
 
     url: str
     data: bytes
     content_type: str
-    whole: bool = True
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The page is at ``url``, on a site that was not asked about."""
+class OtherSite:
+    """A redirect to ``url``, on a site that was not approved."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fetcher:
-    """Reads pages. ``allow_private`` says at each read whether addresses that are not public may be read."""
+    """Fetches pages. ``allow_private`` returns, at each fetch, whether addresses that are not public are allowed."""
 
     allow_private: Callable[[], bool] = lambda: False
-    resolve: Resolver = field(default=look_up)
+    resolve: Resolver = field(default=resolve_host)
 
-    async def get(self, url: str) -> Response | Elsewhere:
-        """The page at ``url``; redirects are followed on the same site.
+    async def get(self, url: str) -> FetchedPage | OtherSite:
+        """Fetch the page at ``url``; redirects on the same site are followed.
 
         Raises:
-            ToolError: it cannot be read.
+            ToolError: the page cannot be read.
         """
-        target = site = target_of(url)
+        target = site = parse_url(url)
         try:
             with anyio.fail_after(TIMEOUT):
                 for _ in range(MAX_REDIRECTS + 1):
-                    answer = await self._step(target)
-                    if isinstance(answer, Response):
-                        return answer
-                    target = target_of(answer.url)
+                    result = await self._request_once(target)
+                    if isinstance(result, FetchedPage):
+                        return result
+                    target = parse_url(result.url)
                     if target.site != site.site:
-                        return answer
+                        return result
         except TimeoutError:
-            raise ToolError(f"{site.site} did not answer within {TIMEOUT:g} s.") from None
-        raise ToolError(f"{site.site} redirects without end.")
+            raise ToolError(f"{site.site} did not respond within {TIMEOUT:g} s.") from None
+        raise ToolError(f"{site.site} redirects too often.")
 
-    async def _step(self, target: Target) -> Response | Elsewhere:
-        import httpx2  # late, as few agents read the web
+    async def _request_once(self, target: WebAddress) -> FetchedPage | OtherSite:
+        import httpx2  # imported late because few agents use the web
 
         try:
-            async with self._sent(target) as response:
+            async with self._send(target) as response:
                 if response.is_redirect:
-                    return Elsewhere(urljoin(target.url, response.headers["location"]))
+                    return OtherSite(urljoin(target.url, response.headers["location"]))
                 return await _read(target, response)
         except httpx2.TimeoutException:
             raise TimeoutError from None
@@ -89,35 +89,37 @@ class Fetcher:
             raise ToolError(f"{target.site} cannot be read: {_reason(error)}.") from None
 
     @asynccontextmanager
-    async def _sent(self, target: Target) -> "AsyncGenerator[httpx2.Response]":
-        addresses = await addresses_of(target, self.resolve, private=self.allow_private())
+    async def _send(self, target: WebAddress) -> "AsyncGenerator[httpx2.Response]":
+        addresses = await resolve_addresses(target, self.resolve, private=self.allow_private())
         proxy = _proxy(target)
         async with await to_thread.run_sync(_client, proxy) as client:
-            # A proxy looks the name up by itself, and may know names that are not known here.
-            tried = [None] if proxy else addresses[:MAX_ADDRESSES]
-            response = await _first(client, target, tried)
+            # A proxy resolves the name itself, and may resolve names that this machine cannot.
+            candidates = [None] if proxy else addresses[:MAX_ADDRESSES]
+            response = await _first_response(client, target, candidates)
             try:
                 yield response
             finally:
                 await response.aclose()
 
 
-async def _first(client: "httpx2.AsyncClient", target: Target, addresses: Sequence[str | None]) -> "httpx2.Response":
-    """The answer of the first address that can be reached."""
+async def _first_response(
+    client: "httpx2.AsyncClient", target: WebAddress, addresses: Sequence[str | None]
+) -> "httpx2.Response":
+    """The response of the first address that can be reached."""
     import httpx2
 
-    refused: Exception = OSError("its name was not found")
+    failure: Exception = OSError("the name was not found")
     for address in addresses:
         try:
             return await client.send(_request(client, target, address), stream=True)
         except httpx2.ConnectError as error:
-            refused = error
-    raise refused
+            failure = error
+    raise failure
 
 
-def _request(client: "httpx2.AsyncClient", target: Target, address: str | None) -> "httpx2.Request":
-    """Asks ``address``, which was checked, for what is at ``target``: its name stands in the request, and must stand in
-    the certificate."""
+def _request(client: "httpx2.AsyncClient", target: WebAddress, address: str | None) -> "httpx2.Request":
+    """A request for ``target`` to the checked ``address``. The host name is in the request, and the certificate must
+    match it."""
     import httpx2
 
     url = httpx2.URL(target.url)
@@ -128,28 +130,29 @@ def _request(client: "httpx2.AsyncClient", target: Target, address: str | None) 
     return client.build_request("GET", pinned, headers=headers, extensions={"sni_hostname": target.host})
 
 
-async def _read(target: Target, response: "httpx2.Response") -> Response:
+async def _read(target: WebAddress, response: "httpx2.Response") -> FetchedPage:
     status = response.status_code
     if status >= HTTPStatus.BAD_REQUEST:
-        raise ToolError(f"{target.site} answered {status} {visible(response.reason_phrase)}".rstrip() + ".")
+        raise ToolError(f"{target.site} returned {status} {visible(response.reason_phrase)}".rstrip() + ".")
     data = bytearray()
     async for piece in response.aiter_bytes():
         data += piece
         if len(data) > MAX_BYTES:
             break
     content_type = response.headers.get("content-type", "")
-    return Response(target.url, bytes(data[:MAX_BYTES]), content_type, whole=len(data) <= MAX_BYTES)
+    return FetchedPage(target.url, bytes(data[:MAX_BYTES]), content_type, complete=len(data) <= MAX_BYTES)
 
 
-def _proxy(target: Target) -> str | None:
-    """The proxy of the environment for ``target``, unless its host is to be asked directly."""
+def _proxy(target: WebAddress) -> str | None:
+    """The proxy from the environment for ``target``; ``None`` for a direct connection."""
     from urllib.request import getproxies, proxy_bypass
 
     return None if proxy_bypass(target.host) else getproxies().get(target.scheme) or getproxies().get("all")
 
 
 def _client(proxy: str | None) -> "httpx2.AsyncClient":
-    """A client for one page: it has no cookies, and no key of the environment. Reads the certificates of the system."""
+    """A client for one page, without cookies and without credentials from the environment. Blocks: it loads the
+    certificates of the system."""
     import httpx2
 
     timeout = httpx2.Timeout(TIMEOUT, connect=CONNECT_TIMEOUT)

@@ -1,4 +1,4 @@
-"""Findings are read from what a review says, however it writes them down, and stand at real places."""
+"""Findings of a review: lenient parsing, and existing locations."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.editor.findings import Claim, Severity, claims, findings
+from deputy_agents.editor.findings import ReportedFinding, Severity, findings, reported_findings
 from deputy_agents.editor.references import Reference
 from deputy_agents.files.workspace import Workspace
 
@@ -26,20 +26,20 @@ HERE = Reference("src/a.py", 12, 14)
         "I looked at all of it.\n\n- **major** src/a.py:12-14: it\n  leaks\n\nNothing else is wrong with src/b.py:1.",
     ],
 )
-def test_an_item_with_a_severity_and_a_place_is_a_finding(item: str) -> None:
-    assert list(claims(item)) == [Claim(Severity.MAJOR, HERE, "it leaks")]
+def test_item_with_a_severity_and_a_location_is_a_finding(item: str) -> None:
+    assert list(reported_findings(item)) == [ReportedFinding(Severity.MAJOR, HERE, "it leaks")]
 
 
 @pytest.mark.parametrize(
     "text", ["", "Nothing is wrong.", "- src/a.py:12: fine", "major trouble in src/a.py:12", "- major"]
 )
-def test_what_lacks_either_is_none(text: str) -> None:
-    assert list(claims(text)) == []
+def test_text_without_severity_or_location_is_not_a_finding(text: str) -> None:
+    assert list(reported_findings(text)) == []
 
 
-def test_findings_come_in_order_each_with_all_that_belongs_to_it() -> None:
+def test_findings_are_in_order_with_their_complete_text() -> None:
     text = "1. critical a.py:1: one\n   more of one\n   - fix it so\n2. minor b.py:2: two\n### Minor\n- c.py:3: three"
-    assert [(claim.severity.value, str(claim.at), claim.text) for claim in claims(text)] == [
+    assert [(one.severity.value, str(one.at), one.text) for one in reported_findings(text)] == [
         ("critical", "a.py:1", "one more of one fix it so"),
         ("minor", "b.py:2", "two"),
         ("minor", "c.py:3", "three"),
@@ -47,12 +47,12 @@ def test_findings_come_in_order_each_with_all_that_belongs_to_it() -> None:
 
 
 @given(st.text(st.sampled_from("-*#1. \nmajor minor critical a.py:1-2`[]()"), max_size=200))
-def test_no_text_breaks_it(text: str) -> None:
-    assert all(claim.at.path for claim in claims(text))
+def test_any_text_can_be_parsed(text: str) -> None:
+    assert all(one.at.path for one in reported_findings(text))
 
 
 @pytest.mark.asyncio
-async def test_a_place_that_is_not_there_or_not_to_be_read_is_left_out(workspace: Path) -> None:
+async def test_finding_with_a_missing_or_unreadable_location_is_omitted(workspace: Path) -> None:
     (workspace / "a.py").write_text("one\ntwo\n")
     (workspace / ".env").write_text("KEY=1\n")
     (workspace.parent / "out.py").write_text("x\n")

@@ -1,4 +1,4 @@
-"""What a prompt mentions is attached, as the agent itself would have read it."""
+"""Mentions in prompts are attached in the form in which the agent would read them; completion of prompts."""
 
 from pathlib import Path
 
@@ -24,12 +24,12 @@ from tests.support.images import png
         ("@", []),
     ],
 )
-def test_what_is_a_mention(text: str, found: list[Mention]) -> None:
+def test_mentions_are_found(text: str, found: list[Mention]) -> None:
     assert list(mentions(text)) == found
 
 
 async def sent(c: Core, text: str) -> list[str]:
-    """The texts of the prompt as the model got it, the prompt itself left out."""
+    """The texts that the model got in addition to the prompt itself."""
     await (await c.session.prompt([Text(text)])).result()
     content = c.requests()[-1].messages[-1].content
     return [block.text for block in content if isinstance(block, Text)][1:]
@@ -58,7 +58,7 @@ def project(workspace: Path) -> Path:
         ("explain @Engine.start", ["src/a.py:5:"]),
     ],
 )
-async def test_files_ranges_folders_and_symbols(project: Path, prompt: str, attached: list[str]) -> None:
+async def test_files_ranges_folders_and_symbols_are_attached(project: Path, prompt: str, attached: list[str]) -> None:
     async with core(project, Cast([say("done")])) as c:
         [text] = await sent(c, prompt)
         assert all(part in text for part in attached)
@@ -66,7 +66,7 @@ async def test_files_ranges_folders_and_symbols(project: Path, prompt: str, atta
 
 @pytest.mark.requirement("X23")
 @pytest.mark.asyncio
-async def test_an_image_is_seen(project: Path) -> None:
+async def test_image_is_attached(project: Path) -> None:
     (project / "shot.png").write_bytes(png(2, 1))
     async with core(project, Cast([say("done")])) as c:
         await (await c.session.prompt([Text("what is on @shot.png")])).result()
@@ -76,19 +76,19 @@ async def test_an_image_is_seen(project: Path) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("prompt", ["use @property here", "@nothing.txt", "@../outside.txt", "@/etc/hostname"])
-async def test_what_names_nothing_here_is_text(project: Path, prompt: str) -> None:
+async def test_mention_that_names_nothing_is_plain_text(project: Path, prompt: str) -> None:
     async with core(project, Cast([say("done")])) as c:
         assert await sent(c, prompt) == []
 
 
 @pytest.mark.asyncio
-async def test_a_secret_is_left_to_a_permission_request(project: Path) -> None:
+async def test_secret_is_not_attached(project: Path) -> None:
     async with core(project, Cast([say("done")])) as c:
-        assert await sent(c, "see @.env") == ["[@.env is not attached: reading it has to be asked for]"]
+        assert await sent(c, "see @.env") == ["[@.env is not attached: reading it needs approval]"]
 
 
 @pytest.mark.asyncio
-async def test_a_file_that_cannot_be_attached_says_why(project: Path) -> None:
+async def test_file_that_cannot_be_attached_has_a_reason(project: Path) -> None:
     (project / "bin.dat").write_bytes(b"\0\1")
     async with core(project, Cast([say("done"), say("done")])) as c:
         [beyond] = await sent(c, "see @src/a.py#L50-L90")
@@ -99,7 +99,7 @@ async def test_a_file_that_cannot_be_attached_says_why(project: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_attached_file_counts_as_read(project: Path) -> None:
+async def test_attached_file_counts_as_read(project: Path) -> None:
     change = calls([edit("src/a.py", "class Engine", "class Motor")])
     async with core(project, Cast([change, say("done")]), Person()) as c:
         await (await c.session.prompt([Text("rename the class in @src/a.py")])).result()
@@ -109,7 +109,7 @@ async def test_an_attached_file_counts_as_read(project: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_much_is_bounded(project: Path) -> None:
+async def test_number_of_attachments_is_bounded(project: Path) -> None:
     for n in range(40):
         (project / f"f{n}.txt").write_text("x" * 100 + "\n" * 2)
     async with core(project, Cast([say("done")])) as c:
@@ -122,7 +122,7 @@ async def completed(project: Path, text: str) -> Completions:
 
 
 @pytest.mark.asyncio
-async def test_completion_offers_files_whose_name_begins_so_first(project: Path) -> None:
+async def test_completion_lists_names_with_the_prefix_first(project: Path) -> None:
     (project / "area.txt").write_text("")
     (project / "src/My File.txt").write_text("")
     found = await completed(project, "look at @A")
@@ -133,7 +133,7 @@ async def test_completion_offers_files_whose_name_begins_so_first(project: Path)
 
 
 @pytest.mark.asyncio
-async def test_what_is_completed_is_read_back_as_that_file(project: Path) -> None:
+async def test_completed_mention_attaches_the_completed_file(project: Path) -> None:
     for name in (
         "[br](x).md",
         "it's.md",
@@ -147,16 +147,16 @@ async def test_what_is_completed_is_read_back_as_that_file(project: Path) -> Non
     ):
         (project / name).write_text(f"I am {name!r}.")
     async with core(project, Cast([say("done")] * 9)) as c:
-        for begun in ("[br", "it", "C#", "end", "me", "(a"):
-            [item] = (await c.session.complete(f"see @{begun}")).items
+        for prefix in ("[br", "it", "C#", "end", "me", "(a"):
+            [item] = (await c.session.complete(f"see @{prefix}")).items
             [text] = await sent(c, f"see {item.text} please")
-            assert f"I am {begun}" in text.replace('"', "").replace("'", ""), item
-        for not_to_be_written in ("x#", "quote", "new", "line"):
-            assert (await c.session.complete(f"see @{not_to_be_written}")).items == ()
+            assert f"I am {prefix}" in text.replace('"', "").replace("'", ""), item
+        for not_mentionable in ("x#", "quote", "new", "line"):
+            assert (await c.session.complete(f"see @{not_mentionable}")).items == ()
 
 
 @pytest.mark.asyncio
-async def test_completion_of_commands_and_of_nothing(project: Path) -> None:
+async def test_completion_of_commands_and_of_plain_text(project: Path) -> None:
     (project / ".deputy/commands").mkdir(parents=True)
     (project / ".deputy/commands/review.md").write_text("---\nargument-hint: [file]\n---\nReview $1")
     found = await completed(project, "/re")

@@ -1,4 +1,4 @@
-"""File references in answers: looked up in the real text, enforced where they were asked for, told as places."""
+"""File references in answers: checked against the files, enforced if required, and reported as locations."""
 
 from pathlib import Path
 
@@ -34,9 +34,7 @@ def file(workspace: Path) -> Path:
 
 @pytest.mark.requirement("C7")
 @pytest.mark.asyncio
-async def test_an_answer_without_references_goes_back_to_the_same_child_until_it_names_real_lines(
-    workspace: Path, file: Path
-) -> None:
+async def test_answer_without_valid_references_is_sent_back_to_the_same_child(workspace: Path, file: Path) -> None:
     child = [say("Somewhere in the loop."), say("See src/a.py:90-95."), say("See `src/a.py:2-3`.")]
     async with core(workspace, Cast([cited("find it"), say("ok")], {"find it": child})) as c:
         await c.turn()
@@ -44,8 +42,8 @@ async def test_an_answer_without_references_goes_back_to_the_same_child_until_it
         first, second, third = c.requests("find it")
         assert "exact file references" in task_of(first)
         assert last_text(second) == (
-            "Your answer has no valid file reference. Name places as `path:start-end` with lines that exist. "
-            "Give the whole answer again."
+            "Your answer has no valid file reference. Cite code as `path:start-end` with lines that exist. "
+            "Send the complete answer again."
         )
         assert "(src/a.py:90-95: the file has 3 lines)" in last_text(third)
         assert len(c.session.agents()) == 2
@@ -53,12 +51,12 @@ async def test_an_answer_without_references_goes_back_to_the_same_child_until_it
 
 @pytest.mark.requirement("C7")
 @pytest.mark.asyncio
-async def test_after_two_corrections_the_answer_comes_with_a_warning(workspace: Path) -> None:
+async def test_after_two_corrections_the_answer_has_a_warning(workspace: Path) -> None:
     child = [say("Somewhere."), say("Really somewhere."), say("In gone.py:1.")]
     async with core(workspace, Cast([cited("find it"), say("ok")], {"find it": child})) as c:
         await c.turn()
         assert c.told() == [
-            "In gone.py:1.\n\n[warning: the answer has no valid file reference (gone.py:1: there is no such file)]"
+            "In gone.py:1.\n\n[warning: the answer has no valid file reference (gone.py:1: the file does not exist)]"
         ]
         assert len(c.requests("find it")) == 3
         assert c.bodies(AgentFinished)[0].references == ()
@@ -66,7 +64,7 @@ async def test_after_two_corrections_the_answer_comes_with_a_warning(workspace: 
 
 @pytest.mark.requirement("C7")
 @pytest.mark.asyncio
-async def test_a_submitted_result_is_checked_like_any_other(workspace: Path, file: Path) -> None:
+async def test_submitted_result_is_checked_too(workspace: Path, file: Path) -> None:
     child = [call("submit_result", result="Somewhere."), call("submit_result", result="At src/a.py:1.")]
     async with core(workspace, Cast([cited("find it"), say("ok")], {"find it": child})) as c:
         await c.turn()
@@ -74,7 +72,7 @@ async def test_a_submitted_result_is_checked_like_any_other(workspace: Path, fil
 
 
 @pytest.mark.asyncio
-async def test_without_being_asked_for_references_are_not_enforced(workspace: Path) -> None:
+async def test_references_are_not_enforced_unless_required(workspace: Path) -> None:
     async with core(workspace, Cast([delegate("find it"), say("ok")], {"find it": [say("Somewhere.")]})) as c:
         await c.turn()
         assert c.told() == ["Somewhere."]
@@ -82,7 +80,9 @@ async def test_without_being_asked_for_references_are_not_enforced(workspace: Pa
 
 @pytest.mark.requirement("X6")
 @pytest.mark.asyncio
-async def test_real_places_are_told_with_the_message_and_with_the_end_of_the_child(workspace: Path, file: Path) -> None:
+async def test_valid_references_are_reported_with_the_message_and_with_the_end_of_the_child(
+    workspace: Path, file: Path
+) -> None:
     answer = "In src/a.py:2-3, src/a.py#L1, gone.py:4 and src/a.py:9."
     cast = Cast([delegate("find it"), say("It is in src/a.py:1.")], {"find it": [say(answer)]})
     async with core(workspace, cast) as c:
@@ -95,14 +95,14 @@ async def test_real_places_are_told_with_the_message_and_with_the_end_of_the_chi
 
 
 @pytest.mark.asyncio
-async def test_references_are_relative_to_the_folder_of_the_child(workspace: Path, file: Path) -> None:
-    door = use("spawn_agents", tasks=[{"task": "find it", "cwd": "src"}])
-    async with core(workspace, Cast([calls([door]), say("ok")], {"find it": [say("a.py:2")]})) as c:
+async def test_references_are_relative_to_the_working_directory_of_the_child(workspace: Path, file: Path) -> None:
+    fan_out = use("spawn_agents", tasks=[{"task": "find it", "cwd": "src"}])
+    async with core(workspace, Cast([calls([fan_out]), say("ok")], {"find it": [say("a.py:2")]})) as c:
         await c.turn()
         assert c.bodies(AgentFinished)[0].references == (Location(str(file), 2, 2),)
 
 
-# -- reading them --------------------------------------------------------------------------------------------------
+# -- parsing -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_references_are_relative_to_the_folder_of_the_child(workspace: Pat
         ("#" * 50_000, []),
     ],
 )
-def test_what_is_taken_for_a_reference(text: str, found: list[Reference]) -> None:
+def test_references_are_found(text: str, found: list[Reference]) -> None:
     assert list(references(text)) == found
 
 
@@ -129,9 +129,7 @@ def test_what_is_taken_for_a_reference(text: str, found: list[Reference]) -> Non
     ["../out.txt:1", "/etc/hostname:1", ".env:1", "src:1", "gone:1", "src/a.py:0", "src/a.py:3-2", "\ud800:1"],
 )
 @pytest.mark.asyncio
-async def test_a_reference_to_no_real_place_inside_the_workspace_is_a_problem_and_no_location(
-    workspace: Path, file: Path, reference: str
-) -> None:
+async def test_reference_without_an_existing_location_is_a_problem(workspace: Path, file: Path, reference: str) -> None:
     (workspace / ".env").write_text("KEY=1\n")
     (workspace.parent / "out.txt").write_text("x\n")
     checked = await check(f"See {reference}.", await Workspace.open([workspace]), workspace)
@@ -140,7 +138,7 @@ async def test_a_reference_to_no_real_place_inside_the_workspace_is_a_problem_an
 
 
 @pytest.mark.asyncio
-async def test_unsaved_text_counts_and_not_what_is_on_disk(workspace: Path, file: Path) -> None:
+async def test_references_are_checked_against_unsaved_text(workspace: Path, file: Path) -> None:
     editor = OpenDocuments()
     editor.show(file, "one\ntwo\nthree\nfour\nfive\n")
     checked = await check("src/a.py:5", await Workspace.open([workspace], editor), workspace)

@@ -1,4 +1,4 @@
-"""The inbox by itself: who is asked, and how long a question waits for someone who can be."""
+"""The inbox by itself: which clients get a permission request, and how long it waits for a client."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -35,7 +35,7 @@ def request(name: str = "q") -> PermissionRequest:
 
 
 @dataclass
-class AwaitingApproval:
+class OpenInbox:
     inbox: Inbox
 
     def ask(self, name: str = "q") -> "asyncio.Task[PermissionOutcome]":
@@ -43,10 +43,10 @@ class AwaitingApproval:
 
 
 @asynccontextmanager
-async def inbox(grace: float = 0) -> AsyncGenerator[AwaitingApproval]:
+async def inbox(grace: float = 0) -> AsyncGenerator[OpenInbox]:
     log = EventLog("s", MemoryStore(), StillClock(), View())
     async with asyncio.timeout(BOUND), anyio.create_task_group() as tasks:
-        yield AwaitingApproval(Inbox(log, tasks, grace))
+        yield OpenInbox(Inbox(log, tasks, grace))
         tasks.cancel_scope.cancel()
 
 
@@ -56,7 +56,7 @@ async def steps() -> None:
 
 
 @pytest.mark.asyncio
-async def test_permission_requests_are_listed_in_the_order_of_asking() -> None:
+async def test_permission_requests_are_listed_oldest_first() -> None:
     async with inbox(grace=60) as i:
         waits = [i.ask(name) for name in "abc"]
         await steps()
@@ -69,7 +69,7 @@ async def test_permission_requests_are_listed_in_the_order_of_asking() -> None:
 
 
 @pytest.mark.asyncio
-async def test_within_the_grace_a_permission_request_waits_for_a_client_to_come_back() -> None:
+async def test_permission_request_waits_for_a_client_during_the_grace_period() -> None:
     async with inbox(grace=60) as i:
         wait = i.ask()
         await steps()
@@ -79,14 +79,14 @@ async def test_within_the_grace_a_permission_request_waits_for_a_client_to_come_
 
 
 @pytest.mark.asyncio
-async def test_after_the_grace_nobody_was_reachable() -> None:
+async def test_permission_request_is_unreachable_after_the_grace_period() -> None:
     async with inbox(grace=0.01) as i:
         assert await i.ask() == PermissionOutcome(ResolvedBy.UNREACHABLE)
         assert i.inbox.permission_requests() == []
 
 
 @pytest.mark.asyncio
-async def test_the_grace_begins_anew_when_a_client_that_came_back_leaves_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_grace_period_restarts_when_a_reconnected_client_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
     async with inbox(grace=1) as i:
@@ -106,7 +106,7 @@ async def test_the_grace_begins_anew_when_a_client_that_came_back_leaves_again(m
 
 
 @pytest.mark.asyncio
-async def test_a_client_is_asked_once_however_often_it_attaches() -> None:
+async def test_client_that_attaches_twice_is_asked_once() -> None:
     async with inbox(grace=60) as i:
         person = silent()
         wait = i.ask()
@@ -123,7 +123,7 @@ async def test_a_client_is_asked_once_however_often_it_attaches() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_dismissal_from_outside_rejects() -> None:
+async def test_dismissal_through_the_inbox_settles_the_request() -> None:
     async with inbox(grace=60) as i:
         wait = i.ask()
         await steps()
@@ -132,7 +132,7 @@ async def test_a_dismissal_from_outside_rejects() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_client_that_cannot_ask_does_not_end_the_grace_of_the_others() -> None:
+async def test_client_that_cannot_ask_does_not_end_the_grace_period() -> None:
     async with inbox(grace=60) as i:
         mute: PermissionClient = Person(Dismissed(ResolvedBy.UNREACHABLE))
         i.inbox.attach(mute)
@@ -144,7 +144,7 @@ async def test_a_client_that_cannot_ask_does_not_end_the_grace_of_the_others() -
 
 
 @pytest.mark.asyncio
-async def test_whoever_stops_waiting_withdraws_the_permission_request_everywhere() -> None:
+async def test_cancelling_the_wait_withdraws_the_request_from_all_clients() -> None:
     async with inbox() as i:
         people = silent(), silent()
         for person in people:
@@ -158,11 +158,11 @@ async def test_whoever_stops_waiting_withdraws_the_permission_request_everywhere
 
 
 @pytest.mark.asyncio
-async def test_what_is_remembered_of_settled_permission_requests_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inboxes, "REMEMBERED", 2)
+async def test_number_of_remembered_settled_requests_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inboxes, "MAX_SETTLED", 2)
     async with inbox() as i:
         for name in ("a", "b", "c"):
             await i.ask(name)
         assert i.inbox.answer("b", ALLOW) is False
-        with pytest.raises(InvalidRequest, match="no question a"):
+        with pytest.raises(InvalidRequest, match="no permission request a"):
             i.inbox.answer("a", ALLOW)

@@ -1,4 +1,4 @@
-"""What rules match, and their text."""
+"""Matching of rules, and their text."""
 
 import pytest
 from hypothesis import given
@@ -36,18 +36,18 @@ def hits(pattern: str, subject: str, action: Action = Action.EDIT) -> bool:
         ("a\\", ["a\\"], ["a"]),
     ],
 )
-def test_patterns_of_paths(pattern: str, yes: list[str], no: list[str]) -> None:
+def test_path_patterns_match_only_the_listed_subjects(pattern: str, yes: list[str], no: list[str]) -> None:
     assert [subject for subject in yes if not hits(pattern, subject)] == []
     assert [subject for subject in no if hits(pattern, subject)] == []
 
 
-def test_in_a_command_a_star_matches_slashes_too() -> None:
+def test_star_matches_slashes_in_commands() -> None:
     assert hits("git diff *", "git diff src/a.py", Action.EXECUTE)
     assert not hits("git diff *", "git difftool x", Action.EXECUTE)
 
 
 @given(tricky, tricky)
-def test_a_remembered_answer_is_about_one_subject_only(one: str, other: str) -> None:
+def test_lasting_rule_applies_to_one_subject_only(one: str, other: str) -> None:
     rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, one), DecisionKind.ALLOW)
     assert applies(rule, AccessRequest("edit_file", Action.EDIT, one))
     assert applies(rule, AccessRequest("edit_file", Action.EDIT, other)) is (one == other)
@@ -55,25 +55,25 @@ def test_a_remembered_answer_is_about_one_subject_only(one: str, other: str) -> 
 
 
 @given(names)
-def test_the_text_of_a_rule_reads_back_as_the_same_rule(subject: str) -> None:
+def test_text_of_a_rule_parses_to_the_same_rule(subject: str) -> None:
     rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, subject), DecisionKind.DENY)
     back = parse_rule(rule_text(rule), DecisionKind.DENY)
     assert (back.tool, back.pattern, back.decision) == (rule.tool, rule.pattern, rule.decision)
 
 
-def test_the_text_of_a_remembered_answer_is_the_tool_and_the_path() -> None:
+def test_text_of_a_lasting_rule_is_the_tool_and_the_path() -> None:
     rule = lasting_rule(AccessRequest("edit_file", Action.EDIT, "src/lib.rs"), DecisionKind.ALLOW)
     assert rule_text(rule) == "edit_file(src/lib.rs)"
     assert rule.source == "session"
 
 
-def test_a_rule_without_a_pattern_is_about_everything_that_its_tool_does() -> None:
+def test_rule_without_a_pattern_applies_to_every_call_of_its_tool() -> None:
     rule = parse_rule(" edit_file ", DecisionKind.ASK, "settings")
     assert (rule.tool, rule.pattern, rule.source, rule_text(rule)) == ("edit_file", None, "settings", "edit_file")
     assert applies(parse_rule("*", DecisionKind.DENY), AccessRequest("anything", Action.FETCH, "example.com"))
 
 
 @pytest.mark.parametrize("text", ["", "edit_file(", "edit_file()", "edit file(x)", "(x)", "a(b)c"])
-def test_what_is_no_rule_is_rejected_with_an_example(text: str) -> None:
-    with pytest.raises(InvalidRequest, match="write tool or tool"):
+def test_invalid_rule_is_rejected_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="Use tool or tool"):
         parse_rule(text, DecisionKind.ALLOW)

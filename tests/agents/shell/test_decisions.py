@@ -1,4 +1,4 @@
-"""What the gate says about whole lines: each of their parts must pass."""
+"""Decisions of the gate about complete lines: each part must be allowed."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import AccessRequest, DecisionKind, Rule
 from deputy_agents.permission.decide import Policy, decide_all
 from deputy_agents.permission.rule_patterns import lasting_rule, parse_rule, rule_text
-from deputy_agents.shell.access import needs
+from deputy_agents.shell.access import required_access
 from deputy_agents.tool.registry import Registry, command_tools
 from tests.support.files import hands_on
 
@@ -61,7 +61,7 @@ command ls
 nohup ls
 find . -name '*.py' -exec ls {} \; | xargs -0 ls
 """
-"""What runs another command is allowed only together with that."""
+"""A command that runs another command is allowed only if the other is allowed too."""
 
 ASK = r"""
 bash /dev/stdin
@@ -241,12 +241,12 @@ ls 2> locked/c
 """
 
 
-def lines(text: str, together: tuple[str, ...] = ()) -> list[str]:
-    """One line each; those of a here-document, and those that ``together`` ends, are one."""
+def lines(text: str, terminators: tuple[str, ...] = ()) -> list[str]:
+    """The examples in ``text``, one per line; a heredoc, or lines up to one of ``terminators``, is one example."""
     found: list[str] = []
     until = ""
     for line in text.strip("\n").split("\n"):
-        if until or (found and (found[-1].endswith("\\") or found[-1] in together)):
+        if until or (found and (found[-1].endswith("\\") or found[-1] in terminators)):
             found[-1] += f"\n{line}"
             until = "" if line == until else until
         else:
@@ -258,7 +258,7 @@ def lines(text: str, together: tuple[str, ...] = ()) -> list[str]:
 CASES = [
     *((line, DecisionKind.ALLOW) for line in lines(ALLOW)),
     *((line, DecisionKind.ASK) for line in lines(ASK)),
-    *((line, DecisionKind.DENY) for line in lines(DENY, together=("git status",))),
+    *((line, DecisionKind.DENY) for line in lines(DENY, terminators=("git status",))),
 ]
 
 
@@ -268,39 +268,41 @@ async def access(line: str, workspace: Path) -> list[AccessRequest]:
     return await hands.access("shell", command=line)
 
 
-def test_there_are_more_than_sixty_of_each_kind_of_danger() -> None:
+def test_there_are_more_than_sixty_examples_of_each_danger() -> None:
     assert len(CASES) > 150
-    assert all(sum(1 for _, effect in CASES if effect is one) >= 25 for one in DecisionKind)
+    assert all(sum(1 for _, expected in CASES if expected is one) >= 25 for one in DecisionKind)
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(("line", "effect"), CASES, ids=[line for line, _ in CASES])
-async def test_a_line_is_decided_by_all_of_its_parts(line: str, effect: DecisionKind, workspace: Path) -> None:
+@pytest.mark.parametrize(("line", "expected"), CASES, ids=[line for line, _ in CASES])
+async def test_decision_about_a_line_covers_all_of_its_parts(
+    line: str, expected: DecisionKind, workspace: Path
+) -> None:
     policy = Policy(PermissionMode.DEFAULT, RULES)
     decision = decide_all(policy, await access(line, workspace))
-    assert decision.kind is effect, decision.reason
+    assert decision.kind is expected, decision.reason
 
 
 @pytest.mark.asyncio
-async def test_what_is_denied_is_denied_in_every_mode_and_everything_in_plan(workspace: Path) -> None:
-    for line, effect in CASES:
+async def test_denied_lines_are_denied_in_every_mode_and_every_line_in_plan_mode(workspace: Path) -> None:
+    for line, expected in CASES:
         needed = await access(line, workspace)
         assert decide_all(Policy(PermissionMode.PLAN, RULES), needed).kind is DecisionKind.DENY, line
-        if effect is DecisionKind.DENY:
+        if expected is DecisionKind.DENY:
             assert decide_all(Policy(PermissionMode.BYPASS, RULES), needed).kind is DecisionKind.DENY, line
 
 
 @pytest.mark.asyncio
-async def test_bypass_asks_about_what_may_be_something_that_is_denied(workspace: Path) -> None:
+async def test_bypass_mode_asks_if_a_deny_rule_may_apply(workspace: Path) -> None:
     policy = Policy(PermissionMode.BYPASS, RULES)
-    for line, effect in [
+    for line, expected in [
         ("$X y", DecisionKind.ASK),
         ("echo `a \\`b\\``", DecisionKind.ASK),
         ("r* y", DecisionKind.ASK),
         ("git $X", DecisionKind.ASK),
         ("make $X", DecisionKind.ALLOW),
     ]:
-        assert decide_all(policy, await access(line, workspace)).kind is effect, line
+        assert decide_all(policy, await access(line, workspace)).kind is expected, line
 
 
 @pytest.mark.parametrize(
@@ -319,17 +321,17 @@ async def test_bypass_asks_about_what_may_be_something_that_is_denied(workspace:
         ("$X y", "shell($X y)"),
     ],
 )
-def test_a_lasting_permission_is_for_the_words_that_were_shown(line: str, rule: str) -> None:
-    asked = needs(line).access[0]
+def test_lasting_approval_covers_the_words_that_were_shown(line: str, rule: str) -> None:
+    asked = required_access(line).access[0]
     remembered = lasting_rule(asked, DecisionKind.ALLOW)
     assert rule_text(remembered) == rule
     assert decide_all(Policy(PermissionMode.DEFAULT, [remembered]), [asked]).kind is DecisionKind.ALLOW
 
 
 @pytest.mark.parametrize("line", ["git statusx", "git", "git status && make", "git status > a", "$(git status)"])
-def test_a_lasting_permission_is_not_for_more_than_that(line: str) -> None:
-    remembered = lasting_rule(needs("git status").access[0], DecisionKind.ALLOW)
-    needed = needs(line)
+def test_lasting_approval_covers_no_other_commands(line: str) -> None:
+    remembered = lasting_rule(required_access("git status").access[0], DecisionKind.ALLOW)
+    needed = required_access(line)
     asked = decide_all(Policy(PermissionMode.DEFAULT, [remembered]), needed.access).kind is DecisionKind.ASK
     assert asked or needed.targets
 
@@ -346,30 +348,31 @@ def test_a_lasting_permission_is_not_for_more_than_that(line: str) -> None:
         ("file x", "file -C -m x"),
     ],
 )
-def test_a_lasting_permission_is_not_for_options_that_write_or_run_something_else(usual: str, other: str) -> None:
-    remembered = lasting_rule(needs(usual).access[0], DecisionKind.ALLOW)
+def test_lasting_approval_does_not_cover_unsafe_options(usual: str, other: str) -> None:
+    remembered = lasting_rule(required_access(usual).access[0], DecisionKind.ALLOW)
     policy = Policy(PermissionMode.DEFAULT, [remembered])
-    assert decide_all(policy, needs(f"{usual} -- a").access).kind is DecisionKind.ALLOW
-    asked = needs(other).access
+    assert decide_all(policy, required_access(f"{usual} -- a").access).kind is DecisionKind.ALLOW
+    asked = required_access(other).access
     assert decide_all(policy, asked).kind is DecisionKind.ASK
     own = Policy(PermissionMode.DEFAULT, [lasting_rule(asked[0], DecisionKind.ALLOW)])
     assert decide_all(own, asked).kind is DecisionKind.ALLOW
-    assert decide_all(own, needs(f"{other} more").access).kind is DecisionKind.ASK
+    assert decide_all(own, required_access(f"{other} more").access).kind is DecisionKind.ASK
 
 
-def test_of_what_is_asked_the_gravest_is_told() -> None:
-    decision = decide_all(Policy(PermissionMode.DEFAULT), needs("make; cat .env").access)
+def test_reason_is_that_of_the_gravest_action() -> None:
+    decision = decide_all(Policy(PermissionMode.DEFAULT), required_access("make; cat .env").access)
     assert "may hold secrets" in decision.reason
 
 
-def test_a_lasting_denial_holds_with_further_words() -> None:
-    denied = lasting_rule(needs("rm -rf").access[0], DecisionKind.DENY)
+def test_lasting_denial_covers_further_words() -> None:
+    denied = lasting_rule(required_access("rm -rf").access[0], DecisionKind.DENY)
+    policy = Policy(PermissionMode.BYPASS, [denied])
     for line in ("rm -rf", "rm -rf /", "ls; rm  -rf x"):
-        assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs(line).access).kind is DecisionKind.DENY
-    assert decide_all(Policy(PermissionMode.BYPASS, [denied]), needs("rm -rfx").access).kind is DecisionKind.ALLOW
+        assert decide_all(policy, required_access(line).access).kind is DecisionKind.DENY
+    assert decide_all(policy, required_access("rm -rfx").access).kind is DecisionKind.ALLOW
 
 
-def test_everything_is_allowed_by_a_rule_without_a_pattern_and_by_a_star() -> None:
+def test_rule_without_a_pattern_or_with_a_star_allows_every_command() -> None:
     for rule in ("shell", "shell(*)"):
         policy = Policy(PermissionMode.DEFAULT, [parse_rule(rule, DecisionKind.ALLOW)])
-        assert decide_all(policy, needs("$X; make `y`").access).kind is DecisionKind.ALLOW
+        assert decide_all(policy, required_access("$X; make `y`").access).kind is DecisionKind.ALLOW

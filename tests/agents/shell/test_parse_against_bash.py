@@ -1,4 +1,4 @@
-"""What bash really runs, against what is read beforehand: nothing may run that was not seen."""
+"""Compares the commands that bash runs with those found by the parser: bash must not run any other."""
 
 import itertools
 import shutil
@@ -126,7 +126,7 @@ lines = jumbles | scripts
 _numbers = itertools.count()
 
 RECORDER = '() { printf \'%s\\0\' "$1" >> "$RECORD.$BASHPID"; }'
-"""bash calls this for each command that it does not find; here it finds none."""
+"""bash calls this function for each command that it does not find, which here is every command."""
 
 
 def environment(record: Path) -> Mapping[str, str]:
@@ -139,7 +139,7 @@ def environment(record: Path) -> Mapping[str, str]:
 
 
 def ran(line: str, folder: Path) -> list[str]:
-    """The commands that bash runs of ``line``, by name, its own built-in ones left out."""
+    """The names of the commands in ``line`` that bash runs, without builtins."""
     record = folder / f"record-{next(_numbers)}"
     bash = shutil.which("bash")
     assert bash is not None, "bash runs the commands of agents, and these tests"
@@ -157,15 +157,15 @@ def ran(line: str, folder: Path) -> list[str]:
     return [name for one in records for name in one.read_text(errors="replace").split("\0")[:-1]]
 
 
-def seen(parts: tuple[Part, ...], name: str) -> bool:
-    """Whether a part stands for running ``name``, or for anything."""
+def is_found(parts: tuple[Part, ...], name: str) -> bool:
+    """Whether one of ``parts`` runs ``name`` or may run anything."""
     for part in parts:
         if isinstance(part, Opaque):
             return True
         if isinstance(part, Command):
             if part.words and (part.words[0].text == name or not part.words[0].plain):
                 return True
-            if seen(inner(part), name):
+            if is_found(inner(part), name):
                 return True
     return False
 
@@ -181,6 +181,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(line=lines)
-def test_bash_runs_nothing_that_was_not_seen(line: str, folder: Path) -> None:
+def test_parser_finds_every_command_that_bash_runs(line: str, folder: Path) -> None:
     parts = parse(line)
-    assert [name for name in ran(line, folder) if not seen(parts, name)] == []
+    assert [name for name in ran(line, folder) if not is_found(parts, name)] == []

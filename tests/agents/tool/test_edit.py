@@ -38,7 +38,7 @@ async def having_read(hands: Hands, path: str = "src/lib.rs") -> Hands:
 
 
 @pytest.mark.requirement("A5")
-async def test_an_edit_shows_what_it_would_do_and_asks(file: Path, hands: Hands) -> None:
+async def test_edit_has_a_preview_and_requests_edit_access(file: Path, hands: Hands) -> None:
     await having_read(hands)
     prepared = await hands.prepare("edit_file", path="src/lib.rs", old_string="two", new_string="deux")
     before = file.read_text()
@@ -49,7 +49,7 @@ async def test_an_edit_shows_what_it_would_do_and_asks(file: Path, hands: Hands)
     assert hands.tools["edit_file"].kind is hands.tools["write_file"].kind is ToolKind.EDIT
 
 
-async def test_an_edit_replaces_the_text_and_tells_the_lines(file: Path, hands: Hands) -> None:
+async def test_edit_replaces_the_text_and_reports_the_changed_lines(file: Path, hands: Hands) -> None:
     await having_read(hands)
     output = await hands.call("edit_file", path="src/lib.rs", old_string="two() {}", new_string="two() {\n}")
     assert file.read_text() == "fn one() {}\nfn two() {\n}\nfn three() {}\n"
@@ -57,14 +57,14 @@ async def test_an_edit_replaces_the_text_and_tells_the_lines(file: Path, hands: 
     assert output.locations == (Location(str(file), 2, 3),)
 
 
-async def test_edits_may_follow_each_other_without_reading_again(file: Path, hands: Hands) -> None:
+async def test_file_need_not_be_read_again_between_edits(file: Path, hands: Hands) -> None:
     await having_read(hands)
     await hands.call("edit_file", path="src/lib.rs", old_string="one", new_string="1")
     await hands.call("edit_file", path="src/lib.rs", old_string="two", new_string="2")
     assert file.read_text() == "fn 1() {}\nfn 2() {}\nfn three() {}\n"
 
 
-async def test_every_occurrence_can_be_replaced(file: Path, hands: Hands) -> None:
+async def test_replace_all_replaces_every_occurrence(file: Path, hands: Hands) -> None:
     await having_read(hands)
     output = await hands.call("edit_file", path="src/lib.rs", old_string="{}\n", new_string="{\n}\n", replace_all=True)
     assert file.read_text() == "fn one() {\n}\nfn two() {\n}\nfn three() {\n}\n"
@@ -72,31 +72,31 @@ async def test_every_occurrence_can_be_replaced(file: Path, hands: Hands) -> Non
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("old", "new", "message"),
     [
-        ("fn", "fun", r"src/lib.rs: old_string occurs 3 times \(lines 1, 2, 3\); make it unique, or set replace_all"),
-        ("fn two() {\n", "x", r"not found. Line 2 is the nearest: fn two\(\) \{\}"),
-        ("fn two() {}\nfn 3() {}", "x", "Line 2 differs from it in white space or in the lines after it"),
-        ("    fn two() {}", "x", "Line 2 differs from it in white space"),
+        ("fn", "fun", r"src/lib.rs: old_string occurs 3 times \(lines 1, 2, 3\)\. Make it unique or set replace_all"),
+        ("fn two() {\n", "x", r"not found. Line 2 is the nearest match: fn two\(\) \{\}"),
+        ("fn two() {}\nfn 3() {}", "x", "Line 2 differs in white space or in the lines after it"),
+        ("    fn two() {}", "x", "Line 2 differs in white space"),
         ("zzzzzzzzzzzz", "x", r"old_string was not found\.$"),
         ("two", "two", "the same as the old one"),
         ("", "x", "old_string: "),
     ],
 )
-async def test_an_edit_that_does_not_fit_is_rejected_with_a_hint(
-    file: Path, hands: Hands, old: str, new: str, says: str
+async def test_edit_that_cannot_be_applied_is_rejected_with_a_hint(
+    file: Path, hands: Hands, old: str, new: str, message: str
 ) -> None:
     await having_read(hands)
     before = file.read_text()
-    with pytest.raises(ToolError, match=says):
+    with pytest.raises(ToolError, match=message):
         await hands.call("edit_file", path="src/lib.rs", old_string=old, new_string=new)
     assert file.read_text() == before
 
 
-async def test_a_file_that_was_not_read_cannot_be_changed(file: Path, hands: Hands) -> None:
+async def test_file_that_was_not_read_cannot_be_changed(file: Path, hands: Hands) -> None:
     calls = ("edit_file", {"old_string": "one", "new_string": "1"}), ("write_file", {"content": "x"})
     for name, input in calls:
-        with pytest.raises(ToolError, match=r"src/lib\.rs has not been read yet; use read_file first"):
+        with pytest.raises(ToolError, match=r"src/lib\.rs has not been read yet\. Use read_file first"):
             await hands.call(name, path="src/lib.rs", **input)
     other = hands_on(file.parents[1])
     await having_read(other)
@@ -104,26 +104,24 @@ async def test_a_file_that_was_not_read_cannot_be_changed(file: Path, hands: Han
         await hands.call("write_file", path="src/lib.rs", content="x")
 
 
-async def test_nothing_of_a_file_that_was_not_read_is_told(workspace: Path, hands: Hands) -> None:
+async def test_error_reveals_nothing_of_a_file_that_was_not_read(workspace: Path, hands: Hands) -> None:
     (workspace / ".env").write_text("TOKEN=hunter2\n")
-    with pytest.raises(ToolError) as refused:
+    with pytest.raises(ToolError) as error:
         await hands.call("edit_file", path=".env", old_string="TOKEN=hunter", new_string="x")
-    assert "hunter2" not in str(refused.value)
+    assert "hunter2" not in str(error.value)
 
 
-async def test_a_file_that_changed_since_it_was_read_cannot_be_changed(file: Path, hands: Hands) -> None:
+async def test_file_that_changed_since_it_was_read_cannot_be_changed(file: Path, hands: Hands) -> None:
     await having_read(hands)
     ready = await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "one", "new_string": "1"})
     file.write_text("fn one() {} // typed by the user\n")
     for call in (ready.run(), hands.call("write_file", path="src/lib.rs", content="x")):
-        with pytest.raises(ToolError, match="has changed since you read it; read it again"):
+        with pytest.raises(ToolError, match=r"has changed since you read it\. Read it again"):
             await call
     assert file.read_text() == "fn one() {} // typed by the user\n"
 
 
-async def test_a_file_swapped_for_a_link_before_an_edit_runs_is_not_followed(
-    file: Path, hands: Hands, tmp_path: Path
-) -> None:
+async def test_edit_does_not_follow_a_link_that_replaced_the_file(file: Path, hands: Hands, tmp_path: Path) -> None:
     await having_read(hands)
     ready = await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "one", "new_string": "1"})
     (tmp_path / "outside").write_text(file.read_text())
@@ -140,7 +138,7 @@ async def test_a_file_swapped_for_a_link_before_an_edit_runs_is_not_followed(
     assert "fn one" in (file.parent / "other.rs").read_text()
 
 
-async def test_each_preview_assumes_the_proposals_before_it(file: Path, hands: Hands) -> None:
+async def test_preview_builds_on_earlier_proposals(file: Path, hands: Hands) -> None:
     await having_read(hands)
     hands.context = replace(hands.context, proposed={file: "fn uno() {}\n", file.with_name("new.rs"): "a\n"})
     second = await hands.prepare("edit_file", path="src/lib.rs", old_string="uno", new_string="1")
@@ -149,7 +147,7 @@ async def test_each_preview_assumes_the_proposals_before_it(file: Path, hands: H
     assert of_new.preview == DiffPreview(str(file.with_name("new.rs")), "a\n", "b\n")
 
 
-async def test_an_edit_that_builds_on_a_rejected_one_does_not_run(file: Path, hands: Hands) -> None:
+async def test_edit_that_builds_on_a_rejected_one_fails(file: Path, hands: Hands) -> None:
     await having_read(hands)
     hands.context = replace(hands.context, proposed={file: "fn uno() {}\n"})
     ready = await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "uno", "new_string": "1"})
@@ -157,7 +155,7 @@ async def test_an_edit_that_builds_on_a_rejected_one_does_not_run(file: Path, ha
         await ready.run()
 
 
-async def test_a_new_file_may_be_written_unread_and_then_changed(workspace: Path, hands: Hands) -> None:
+async def test_new_file_can_be_written_and_changed_without_reading_it(workspace: Path, hands: Hands) -> None:
     prepared = await hands.prepare("write_file", path="a/b.txt", content="one\n")
     assert prepared.preview == DiffPreview(str(workspace / "a/b.txt"), None, "one\n")
     assert not (workspace / "a").exists()
@@ -167,17 +165,15 @@ async def test_a_new_file_may_be_written_unread_and_then_changed(workspace: Path
     assert await hands.text("write_file", path="empty", content="") == "Created empty: no lines."
 
 
-async def test_a_file_that_appeared_meanwhile_is_not_overwritten(workspace: Path, hands: Hands) -> None:
+async def test_file_created_before_the_call_runs_is_not_overwritten(workspace: Path, hands: Hands) -> None:
     ready = await hands.ready("write_file", {"path": "a.txt", "content": "mine"})
-    (workspace / "a.txt").write_text("of somebody else")
+    (workspace / "a.txt").write_text("not mine")
     with pytest.raises(ToolError, match="has not been read yet"):
         await ready.run()
-    assert (workspace / "a.txt").read_text() == "of somebody else"
+    assert (workspace / "a.txt").read_text() == "not mine"
 
 
-async def test_a_new_file_that_the_user_looks_at_meanwhile_is_written_in_the_editor(
-    workspace: Path, hands: Hands
-) -> None:
+async def test_new_file_that_is_open_in_the_editor_is_written_there(workspace: Path, hands: Hands) -> None:
     ready = await hands.ready("write_file", {"path": "a.txt", "content": "mine\n"})
     hands.documents.show(workspace / "a.txt", "", version=1)
     await ready.run()
@@ -186,13 +182,13 @@ async def test_a_new_file_that_the_user_looks_at_meanwhile_is_written_in_the_edi
     assert await hands.text("write_file", path="b.txt", content="b") == "Changed b.txt: line 1."
 
 
-async def test_an_existing_file_that_was_read_can_be_written_anew(file: Path, hands: Hands) -> None:
+async def test_file_that_was_read_can_be_overwritten(file: Path, hands: Hands) -> None:
     await having_read(hands)
     assert await hands.text("write_file", path="src/lib.rs", content="x\ny\n") == "Changed src/lib.rs: lines 1-2."
     assert file.read_text() == "x\ny\n"
 
 
-async def test_line_ends_and_byte_order_mark_stay(workspace: Path, hands: Hands) -> None:
+async def test_edit_keeps_line_ends_and_byte_order_mark(workspace: Path, hands: Hands) -> None:
     path = workspace / "dos.txt"
     path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
     await having_read(hands, "dos.txt")
@@ -202,7 +198,7 @@ async def test_line_ends_and_byte_order_mark_stay(workspace: Path, hands: Hands)
     assert path.read_bytes() == b"\xef\xbb\xbfa\r\nb\r\n"
 
 
-async def test_lines_that_are_not_edited_keep_their_own_ends(workspace: Path, hands: Hands) -> None:
+async def test_lines_that_are_not_edited_keep_their_line_ends(workspace: Path, hands: Hands) -> None:
     path = workspace / "mixed.txt"
     path.write_bytes(b"one\r\ntwo\nthree\nfour\n")
     await having_read(hands, "mixed.txt")
@@ -215,7 +211,7 @@ async def test_lines_that_are_not_edited_keep_their_own_ends(workspace: Path, ha
     st.sampled_from(["a", "b", "\n", "a\nb", "$", "\\1"]),
     st.sampled_from(["", "x", "\\1", "x\ny"]),
 )
-async def test_replacing_all_is_what_it_would_be_without_line_ends_in_the_way(text: str, old: str, new: str) -> None:
+async def test_replace_all_ignores_differences_of_line_ends(text: str, old: str, new: str) -> None:
     args = EditFileArgs(path="p", old_string=old, new_string=new, replace_all=True)
     plain = text.replace("\r\n", "\n")
     if old not in plain:
@@ -227,7 +223,7 @@ async def test_replacing_all_is_what_it_would_be_without_line_ends_in_the_way(te
     assert len(change.old) == len(change.new) == plain.count(old)
 
 
-async def test_an_open_document_is_edited_in_the_editor_under_the_agents_name(file: Path, hands: Hands) -> None:
+async def test_open_document_is_edited_in_the_editor_with_the_label_of_the_agent(file: Path, hands: Hands) -> None:
     hands.documents.show(file, "fn typed() {}\n", version=3)
     await having_read(hands)
     await hands.call("edit_file", path="src/lib.rs", old_string="typed", new_string="edited")
@@ -236,19 +232,19 @@ async def test_an_open_document_is_edited_in_the_editor_under_the_agents_name(fi
     assert "one" in file.read_text()
 
 
-async def test_nobody_is_asked_about_a_change_that_the_editor_could_not_make(file: Path, hands: Hands) -> None:
+async def test_change_that_the_editor_cannot_make_is_rejected_before_approval(file: Path, hands: Hands) -> None:
     hands.documents.show(file, "caf\ufffd one\n")
     await having_read(hands)
     change = {"path": "src/lib.rs", "old_string": "one", "new_string": "two"}
     await hands.prepare("edit_file", **change)
-    file.write_bytes(b"caf\xe9\n")  # which the editor could not decode, and the user has typed behind it
+    file.write_bytes(b"caf\xe9\n")  # the editor could not decode it, and the user has typed after it
     with pytest.raises(ToolError, match="does not know its encoding"):
         await hands.prepare("edit_file", **change)
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_nobody_is_asked_about_a_change_of_a_read_only_file(file: Path, hands: Hands, is_open: bool) -> None:
-    if is_open:  # whoever has the rights could save it there
+async def test_change_of_a_read_only_file_is_rejected_before_approval(file: Path, hands: Hands, is_open: bool) -> None:
+    if is_open:  # a user with the rights could save it there
         hands.documents.show(file, file.read_text())
     await having_read(hands)
     change = {"path": "src/lib.rs", "old_string": "one", "new_string": "1"}
@@ -261,7 +257,7 @@ async def test_nobody_is_asked_about_a_change_of_a_read_only_file(file: Path, ha
     assert hands.documents.applied == []
 
 
-async def test_a_file_that_is_not_utf_8_is_changed_only_where_it_was_meant_to_be(workspace: Path, hands: Hands) -> None:
+async def test_edit_changes_only_the_edited_bytes_of_a_file_that_is_not_utf_8(workspace: Path, hands: Hands) -> None:
     path = workspace / "latin.txt"
     path.write_bytes(b"caf\xe9 one\n")
     await having_read(hands, "latin.txt")
@@ -277,7 +273,7 @@ async def test_a_file_that_is_not_utf_8_is_changed_only_where_it_was_meant_to_be
             await hands.prepare(name, path="latin.txt", **input)
 
 
-async def test_a_rule_that_lasts_is_about_one_file_of_one_root(tmp_path: Path, workspace: Path) -> None:
+async def test_lasting_rule_applies_to_one_file_of_one_root(tmp_path: Path, workspace: Path) -> None:
     (tmp_path / "notes").mkdir()
     hands = hands_on(workspace, Root(tmp_path / "notes", writable=True))
     (here,) = await hands.access("write_file", path="a.txt", content="x")
@@ -291,9 +287,7 @@ async def test_a_rule_that_lasts_is_about_one_file_of_one_root(tmp_path: Path, w
     assert matches(parse_rule(f"write_file({tmp_path}/**)", DecisionKind.DENY, "settings"), there) is Match.YES
 
 
-async def test_an_edit_in_a_folder_that_may_only_be_read_is_rejected_before_anyone_is_asked(
-    tmp_path: Path, workspace: Path
-) -> None:
+async def test_edit_in_a_read_only_root_is_rejected_before_approval(tmp_path: Path, workspace: Path) -> None:
     (tmp_path / "library").mkdir()
     (tmp_path / "library/a.txt").write_text("text\n")
     hands = hands_on(workspace, Root(tmp_path / "library"))
@@ -303,27 +297,25 @@ async def test_an_edit_in_a_folder_that_may_only_be_read_is_rejected_before_anyo
         await hands.prepare("write_file", path=path, content="x")
 
 
-async def test_changing_a_file_that_other_programs_obey_asks_for_more_than_an_edit(
-    workspace: Path, hands: Hands
-) -> None:
+async def test_changing_a_protected_file_requests_more_than_edit_access(workspace: Path, hands: Hands) -> None:
     (workspace / ".git/hooks").mkdir(parents=True)
     access = await hands.access("write_file", path=".git/hooks/pre-commit", content="#!/bin/sh\n")
     assert access == [AccessRequest("write_file", Action.EDIT_PROTECTED, ".git/hooks/pre-commit")]
     assert (await hands.access("write_file", path=".env", content="A=1"))[0].action is Action.EDIT
 
 
-async def test_a_name_that_would_mislead_is_shown_escaped(hands: Hands) -> None:
+async def test_misleading_file_name_is_shown_escaped(hands: Hands) -> None:
     prepared = await hands.prepare("write_file", path="a\u202e\nb.txt", content="x")
     assert prepared.target == "a\\u{202e}\\nb.txt"
     assert prepared.access[0].subject == "a\u202e\nb.txt"
 
 
-async def test_an_edit_of_what_is_not_there_says_how_to_make_it(hands: Hands) -> None:
-    with pytest.raises(ToolError, match=r"none.txt: there is no such file; write_file makes one"):
+async def test_edit_of_a_missing_file_suggests_write_file(hands: Hands) -> None:
+    with pytest.raises(ToolError, match=r"none.txt: the file does not exist; use write_file to create it"):
         await hands.call("edit_file", path="none.txt", old_string="a", new_string="b")
 
 
-async def test_a_file_that_was_deleted_since_is_not_made_anew_unseen(file: Path, hands: Hands) -> None:
+async def test_file_deleted_after_approval_is_not_created_again(file: Path, hands: Hands) -> None:
     await having_read(hands)
     approved = [
         await hands.ready("edit_file", {"path": "src/lib.rs", "old_string": "two", "new_string": "deux"}),
@@ -331,14 +323,12 @@ async def test_a_file_that_was_deleted_since_is_not_made_anew_unseen(file: Path,
     ]
     file.unlink()
     for call in approved:
-        with pytest.raises(ToolError, match=r"src/lib.rs is gone from disk since you read it\."):
+        with pytest.raises(ToolError, match=r"src/lib.rs was deleted or moved since you read it\."):
             await call.run()
     assert not file.exists()
 
 
-async def test_a_file_that_was_deleted_is_made_anew_by_a_permission_request_that_says_so(
-    file: Path, hands: Hands
-) -> None:
+async def test_preview_of_a_deleted_file_shows_a_new_file(file: Path, hands: Hands) -> None:
     await having_read(hands)
     file.unlink()
     prepared = await hands.prepare("write_file", path="src/lib.rs", content="fn four() {}\n")

@@ -14,7 +14,7 @@ from tests.support.images import gif, png
 pytestmark = pytest.mark.asyncio
 
 
-async def test_a_file_is_read_with_numbered_lines(workspace: Path) -> None:
+async def test_file_is_returned_with_numbered_lines(workspace: Path) -> None:
     (workspace / "a.txt").write_bytes(b"\xef\xbb\xbfone\r\n\r\nthree \x0c x")
     hands = hands_on(workspace)
     output = await hands.call("read_file", path="a.txt")
@@ -24,7 +24,7 @@ async def test_a_file_is_read_with_numbered_lines(workspace: Path) -> None:
 
 
 @pytest.mark.requirement("A5")
-async def test_reading_asks_for_leave_to_read_that_file(workspace: Path) -> None:
+async def test_reading_requests_read_access_to_the_file(workspace: Path) -> None:
     (workspace / "src").mkdir()
     (workspace / "src/a.py").touch()
     hands = hands_on(workspace)
@@ -35,7 +35,7 @@ async def test_reading_asks_for_leave_to_read_that_file(workspace: Path) -> None
     assert hands.tools["read_file"].kind is ToolKind.READ
 
 
-async def test_a_secret_asks_for_more_than_leave_to_read(workspace: Path) -> None:
+async def test_file_that_may_hold_secrets_requests_more_than_read_access(workspace: Path) -> None:
     (workspace / ".env").touch()
     (workspace / "harmless").symlink_to(".env")
     hands = hands_on(workspace)
@@ -43,100 +43,102 @@ async def test_a_secret_asks_for_more_than_leave_to_read(workspace: Path) -> Non
         assert await hands.access("read_file", path=path) == [AccessRequest("read_file", Action.READ_SECRET, ".env")]
 
 
-async def test_a_long_file_is_cut_and_says_how_to_read_on(workspace: Path) -> None:
+async def test_long_file_is_cut_with_a_note_on_how_to_continue(workspace: Path) -> None:
     (workspace / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 2502)))
     hands = hands_on(workspace)
     first = (await hands.text("read_file", path="long.txt")).splitlines()
-    assert first[-1] == "[lines 1 to 2000 of 2501; read on with offset 2001]"
+    assert first[-1] == "[lines 1 to 2000 of 2501; continue with offset 2001]"
     assert (await hands.text("read_file", path="long.txt", offset=2001)).splitlines()[-1] == "  2501\tline 2501"
     part = await hands.text("read_file", path="long.txt", offset=10, limit=2)
-    assert part == "    10\tline 10\n    11\tline 11\n[lines 10 to 11 of 2501; read on with offset 12]"
+    assert part == "    10\tline 10\n    11\tline 11\n[lines 10 to 11 of 2501; continue with offset 12]"
 
 
-async def test_an_answer_is_bounded_whatever_the_lines_are_like(workspace: Path) -> None:
+async def test_result_is_bounded_for_long_lines(workspace: Path) -> None:
     (workspace / "wide.txt").write_text(("x" * 5000 + "\n") * 500)
     text = await hands_on(workspace).text("read_file", path="wide.txt")
     assert len(text) < 62_000
     assert text.splitlines()[0].endswith("x [cut: 5000 characters]")
-    assert "read on with offset" in text.splitlines()[-1]
+    assert "continue with offset" in text.splitlines()[-1]
 
 
-async def test_a_very_large_file_is_read_in_parts_and_cannot_be_changed(workspace: Path) -> None:
+async def test_very_large_file_is_read_in_parts_and_cannot_be_changed(workspace: Path) -> None:
     (workspace / "huge.log").write_text("".join(f"entry {number}\n" for number in range(1, 1_000_001)))
     hands = hands_on(workspace)
     part = await hands.call("read_file", path="huge.log", offset=900_000, limit=2)
     assert part.content == (
         "900000\tentry 900000\n900001\tentry 900001\n"
-        "[lines 900000 to 900001 of a very large file; read on with offset 900002]"
+        "[lines 900000 to 900001 of a very large file; continue with offset 900002]"
     )
     assert part.locations == (Location(str(workspace / "huge.log"), 900_000, 900_001),)
     assert await hands.text("read_file", path="huge.log", offset=1_000_000) == "1000000\tentry 1000000"
-    with pytest.raises(ToolError, match=r"offset: huge\.log has fewer lines"):
+    with pytest.raises(ToolError, match=r"offset: beyond the end of huge\.log"):
         await hands.call("read_file", path="huge.log", offset=1_000_001)
-    with pytest.raises(ToolError, match="more than the 10,485,760 that are read whole"):
+    with pytest.raises(ToolError, match="more than the 10,485,760 that can be read as a whole"):
         await hands.call("edit_file", path="huge.log", old_string="entry 7\n", new_string="x\n")
 
 
 @pytest.mark.requirement("D12")
 @pytest.mark.parametrize(
-    ("name", "data", "says"),
+    ("name", "data", "message"),
     [
-        ("a.png", png(640, 48), "a.png: PNG picture, 640 x 48 pixels"),
-        ("misnamed.PNG", gif(), "misnamed.PNG: GIF picture, 2 x 1 pixels"),
+        ("a.png", png(640, 48), "a.png: PNG image, 640 x 48 pixels"),
+        ("misnamed.PNG", gif(), "misnamed.PNG: GIF image, 2 x 1 pixels"),
     ],
 )
-async def test_an_image_is_seen_as_what_it_is(workspace: Path, name: str, data: bytes, says: str) -> None:
+async def test_image_is_returned_with_its_format_and_size(
+    workspace: Path, name: str, data: bytes, message: str
+) -> None:
     (workspace / name).write_bytes(data)
     output = await hands_on(workspace).call("read_file", path=name)
-    assert output.content == says
-    (seen,) = output.images
-    assert (b64decode(seen.data), seen.media_type[6:].upper()) == (data, says.split()[1])
+    assert output.content == message
+    (image,) = output.images
+    assert (b64decode(image.data), image.media_type[6:].upper()) == (data, message.split()[1])
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
-        (png()[:-8], r"a\.png: The picture is damaged or not complete"),
-        (png(8001, 1), r"a\.png: The picture has 8001 x 1 pixels; a model takes at most 8000 on a side"),
+        (png()[:-8], r"a\.png: The image is damaged or incomplete"),
+        (png(8001, 1), r"a\.png: The image has 8001 x 1 pixels; models accept at most 8000 on a side"),
         (png() + b"\1" * 4_000_000, r"a\.png has 4,000,068 bytes, more than the 3,932,160"),
         (b"\0\1\2", r"a\.png is a binary file"),
     ],
 )
-async def test_an_image_that_a_model_would_reject_is_not_given_to_it(workspace: Path, data: bytes, says: str) -> None:
+async def test_image_that_a_model_would_reject_is_an_error(workspace: Path, data: bytes, message: str) -> None:
     (workspace / "a.png").write_bytes(data)
-    with pytest.raises(ToolError, match=says):
+    with pytest.raises(ToolError, match=message):
         await hands_on(workspace).call("read_file", path="a.png")
 
 
-async def test_a_text_with_the_name_of_an_image_is_a_text(workspace: Path) -> None:
+async def test_text_with_the_name_of_an_image_is_read_as_text(workspace: Path) -> None:
     (workspace / "a.png").write_text("no picture")
     assert await hands_on(workspace).text("read_file", path="a.png") == "     1\tno picture"
 
 
-async def test_an_empty_file_says_so(workspace: Path) -> None:
+async def test_empty_file_is_reported_as_empty(workspace: Path) -> None:
     (workspace / "empty").touch()
     hands = hands_on(workspace)
     assert await hands.text("read_file", path="empty") == "[empty is empty]"
     assert hands.context.marks.seen.keys() == {workspace / "empty"}
 
 
-async def test_bytes_that_are_no_text_are_announced(workspace: Path) -> None:
+async def test_invalid_bytes_are_announced(workspace: Path) -> None:
     (workspace / "latin.txt").write_bytes(b"caf\xe9")
     text = await hands_on(workspace).text("read_file", path="latin.txt")
-    assert text == "[not UTF-8: the bytes that are no text are shown as \ufffd]\n     1\tcaf\ufffd"
+    assert text == "[not UTF-8: invalid bytes are shown as \ufffd]\n     1\tcaf\ufffd"
 
 
-async def test_an_open_document_is_read_as_the_user_sees_it(workspace: Path) -> None:
+async def test_open_document_is_read_with_its_unsaved_text(workspace: Path) -> None:
     hands = hands_on(workspace)
     hands.documents.show(workspace / "unsaved.txt", "typed")
     assert await hands.text("read_file", path="unsaved.txt") == "     1\ttyped"
 
 
 @pytest.mark.parametrize(
-    ("input", "says"),
+    ("input", "message"),
     [
         ({}, "path: field required"),
-        ({"path": "a", "ofset": 1}, "ofset: there is no such field, only path, offset, limit"),
+        ({"path": "a", "ofset": 1}, "ofset: unknown field; the fields are: path, offset, limit"),
         ({"path": "a", "offset": 0}, "offset: "),
         ({"path": "a", "limit": "many"}, "limit: "),
         ({"path": 7}, "path: "),
@@ -145,20 +147,22 @@ async def test_an_open_document_is_read_as_the_user_sees_it(workspace: Path) -> 
         ({"path": "folder"}, "use list_dir"),
     ],
 )
-async def test_wrong_input_names_what_is_wrong(workspace: Path, input: dict[str, object], says: str) -> None:
+async def test_invalid_input_is_rejected_with_the_field(
+    workspace: Path, input: dict[str, object], message: str
+) -> None:
     (workspace / "a.txt").write_text("one")
     (workspace / "folder").mkdir()
-    with pytest.raises(ToolError, match=says):
+    with pytest.raises(ToolError, match=message):
         await hands_on(workspace).call("read_file", **input)
 
 
-async def test_null_counts_as_left_out(workspace: Path) -> None:
+async def test_null_counts_as_absent(workspace: Path) -> None:
     (workspace / "a.txt").write_text("one")
     assert await hands_on(workspace).text("read_file", path="a.txt", offset=None, limit=None) == "     1\tone"
 
 
 @pytest.mark.parametrize("name", ["read_file", "list_dir", "glob", "grep", "edit_file", "write_file"])
-async def test_no_file_tool_leaves_the_workspace(workspace: Path, name: str) -> None:
+async def test_file_tools_reject_paths_outside_the_workspace(workspace: Path, name: str) -> None:
     (workspace / "link").symlink_to("/etc")
     extra = {
         "glob": {"pattern": "*"},
@@ -171,7 +175,7 @@ async def test_no_file_tool_leaves_the_workspace(workspace: Path, name: str) -> 
             await hands_on(workspace).call(name, path=path, **extra)
 
 
-async def test_what_the_gate_decided_about_is_what_is_read(workspace: Path) -> None:
+async def test_read_returns_the_file_that_the_gate_decided_about(workspace: Path) -> None:
     (workspace / "plain.txt").write_text("plain")
     (workspace / ".env").write_text("TOKEN=1")
     (workspace / "alias").symlink_to("plain.txt")
@@ -185,7 +189,7 @@ async def test_what_the_gate_decided_about_is_what_is_read(workspace: Path) -> N
         await ready.run()
 
 
-async def test_a_folder_is_listed_sorted_and_marked(workspace: Path) -> None:
+async def test_folder_is_listed_sorted_with_marks(workspace: Path) -> None:
     (workspace / "sub").mkdir()
     (workspace / "b.txt").touch()
     (workspace / "a\nb.txt").touch()
@@ -198,7 +202,7 @@ async def test_a_folder_is_listed_sorted_and_marked(workspace: Path) -> None:
     assert await hands.access("list_dir", path="sub") == [AccessRequest("list_dir", Action.READ, "sub")]
 
 
-async def test_a_listing_leaves_out_what_git_ignores(workspace: Path) -> None:
+async def test_listing_omits_files_ignored_by_git(workspace: Path) -> None:
     for path in ("build/out.o", "src/keep.log", "src/a.log", "src/a.py", "src/gen/x.py", "node_modules/p/i.js"):
         (workspace / path).parent.mkdir(parents=True, exist_ok=True)
         (workspace / path).touch()
@@ -210,15 +214,15 @@ async def test_a_listing_leaves_out_what_git_ignores(workspace: Path) -> None:
     assert await hands.text("list_dir", path="node_modules/p") == "i.js"
 
 
-async def test_a_listing_is_bounded(workspace: Path) -> None:
+async def test_listing_is_bounded(workspace: Path) -> None:
     for number in range(510):
         (workspace / f"{number:03}").touch()
     lines = (await hands_on(workspace).text("list_dir", path=".")).splitlines()
-    assert lines[-2:] == ["499", "[500 of 510 names; use glob to find the others]"]
+    assert lines[-2:] == ["499", "[500 of 510 names; use glob to find the rest]"]
 
 
-@pytest.mark.parametrize(("path", "says"), [("a.txt", "use read_file"), ("none", "no such file or folder")])
-async def test_only_folders_are_listed(workspace: Path, path: str, says: str) -> None:
+@pytest.mark.parametrize(("path", "message"), [("a.txt", "use read_file"), ("none", "no such file or folder")])
+async def test_listing_anything_but_a_folder_is_an_error(workspace: Path, path: str, message: str) -> None:
     (workspace / "a.txt").touch()
-    with pytest.raises(ToolError, match=says):
+    with pytest.raises(ToolError, match=message):
         await hands_on(workspace).call("list_dir", path=path)

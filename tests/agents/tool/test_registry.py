@@ -1,4 +1,4 @@
-"""Which tools there are, and who is offered them."""
+"""The registry of tools and its selection for an agent."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from deputy_agents.domain.access import Access
 from deputy_agents.tool.registry import Registry, file_tools
 
 
-def test_the_tools_have_the_inputs_that_models_see() -> None:
+def test_file_tools_have_the_documented_inputs() -> None:
     fields = {tool.spec.name: tool.spec.input_schema for tool in file_tools()}
     shapes = {name: (schema["required"], set(_properties(schema))) for name, schema in fields.items()}
     assert shapes == {
@@ -29,13 +29,13 @@ def test_schemas_are_plain_objects_without_titles() -> None:
 
 
 @pytest.mark.requirement("C8")
-def test_a_read_only_agent_is_offered_nothing_that_changes_files() -> None:
+def test_read_only_agent_gets_no_tool_that_changes_files() -> None:
     tools = Registry(file_tools())
     assert list(tools.offered(Access.READ_ONLY)) == ["read_file", "list_dir", "glob", "grep"]
     assert list(tools.offered(Access.READ_ONLY, ["edit_file", "grep", "unknown"])) == ["grep"]
 
 
-def test_an_agent_is_offered_what_its_definition_lists_in_the_order_of_the_registry() -> None:
+def test_agent_gets_the_tools_of_its_definition_in_registry_order() -> None:
     tools = Registry(file_tools())
     assert list(tools.offered(Access.DEFAULT)) == list(tools)
     assert list(tools.offered(Access.DEFAULT, ["write_file", "read_file"])) == ["read_file", "write_file"]

@@ -12,12 +12,12 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.tool import ripgrep
-from deputy_agents.tool.match import branches, last_part, matcher
+from deputy_agents.tool.match import expand_braces, matcher, name_glob
 from tests.support.files import Hands, hands_on
 
 pytestmark = pytest.mark.asyncio
 
-AT_THE_FOLDER = " A glob starts at the folder that is searched; what is outside the workspace cannot be searched."
+GLOB_NOTE = " A glob is relative to the searched folder; files outside the workspace cannot be searched."
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def project(workspace: Path) -> Path:
     return workspace
 
 
-async def test_a_glob_finds_files_sorted_and_without_what_is_ignored(project: Path) -> None:
+async def test_glob_lists_files_sorted_without_ignored_ones(project: Path) -> None:
     hands = hands_on(project)
     assert await hands.text("glob", pattern="*.py") == "src/app.py"
     assert await hands.text("glob", pattern="src/**/*.{ts,tsx}") == "src/deep/util.ts\nsrc/deep/util.tsx"
@@ -54,30 +54,30 @@ async def test_a_glob_finds_files_sorted_and_without_what_is_ignored(project: Pa
     assert await hands.text("glob", pattern="line*") == "line\\nend.txt"
 
 
-async def test_paths_are_relative_to_the_working_folder_or_absolute(project: Path) -> None:
+async def test_paths_are_relative_to_the_working_directory_or_absolute(project: Path) -> None:
     hands = hands_on(project)
     hands.context = replace(hands.context, cwd=project / "src")
     assert await hands.text("glob", pattern="*.py") == "app.py"
     assert await hands.text("grep", pattern="Needle", path="..") == f"{project}/README.md:1:Needle here"
 
 
-async def test_an_absolute_glob_may_lead_to_the_searched_folder(project: Path) -> None:
+async def test_absolute_glob_below_the_searched_folder_matches(project: Path) -> None:
     hands = hands_on(project)
     assert await hands.text("glob", pattern=f"{project}/src/*.py") == "src/app.py"
-    assert await hands.text("glob", pattern=f"{project}/*.py") == "No files match." + AT_THE_FOLDER
+    assert await hands.text("glob", pattern=f"{project}/*.py") == "No files match." + GLOB_NOTE
     assert await hands.text("glob", pattern="/src/*.py") == "src/app.py"
 
 
-async def test_a_glob_that_leads_out_is_told_so(project: Path) -> None:
+async def test_glob_outside_the_workspace_is_reported(project: Path) -> None:
     hands = hands_on(project)
-    assert await hands.text("glob", pattern="/etc/*") == "No files match." + AT_THE_FOLDER
-    assert await hands.text("grep", pattern="root", glob="/etc/*") == "No matches." + AT_THE_FOLDER
+    assert await hands.text("glob", pattern="/etc/*") == "No files match." + GLOB_NOTE
+    assert await hands.text("grep", pattern="root", glob="/etc/*") == "No matches." + GLOB_NOTE
     for name, glob in (("glob", {"pattern": "../*"}), ("grep", {"pattern": "x", "glob": "src/../../*"})):
         with pytest.raises(ToolError, match="outside the workspace"):
             await hands.call(name, **glob)
 
 
-async def test_grep_answers_path_line_and_text(project: Path) -> None:
+async def test_grep_returns_path_line_and_text(project: Path) -> None:
     hands = hands_on(project)
     output = await hands.call("grep", pattern=r"^needle", path="src")
     assert output.content == "src/app.py:2:needle = 1\nsrc/deep/util.tsx:1:needle"
@@ -88,7 +88,7 @@ async def test_grep_answers_path_line_and_text(project: Path) -> None:
     assert await hands.text("grep", pattern="nowhere") == "No matches."
 
 
-async def test_grep_leaves_out_secrets_ignored_and_binary_files_and_never_follows_links(project: Path) -> None:
+async def test_grep_omits_secrets_ignored_and_binary_files_and_follows_no_links(project: Path) -> None:
     found = await hands_on(project).text("grep", pattern="(?i)needle|root")
     assert [line.split(":")[0] for line in found.splitlines()] == [
         ".github/ci.yml",
@@ -100,7 +100,7 @@ async def test_grep_leaves_out_secrets_ignored_and_binary_files_and_never_follow
     ]
 
 
-async def test_grep_can_be_narrowed_by_a_glob(project: Path) -> None:
+async def test_grep_searches_only_files_that_match_the_glob(project: Path) -> None:
     hands = hands_on(project)
     assert await hands.text("grep", pattern="needle", glob="*.py") == "src/app.py:2:needle = 1"
     assert (
@@ -113,7 +113,7 @@ async def test_grep_can_be_narrowed_by_a_glob(project: Path) -> None:
     )
 
 
-async def test_searches_leave_out_what_the_agent_may_not_read(project: Path) -> None:
+async def test_searches_omit_files_that_the_agent_may_not_read(project: Path) -> None:
     hands = hands_on(project)
 
     def may_read(request: AccessRequest) -> bool:
@@ -124,7 +124,7 @@ async def test_searches_leave_out_what_the_agent_may_not_read(project: Path) -> 
     assert await hands.text("glob", pattern="*.ts*") == "No files match."
 
 
-async def test_one_file_is_searched_as_the_user_sees_it(project: Path) -> None:
+async def test_search_of_one_file_uses_its_unsaved_text(project: Path) -> None:
     hands = hands_on(project)
     hands.documents.show(project / "src/app.py", "x\r\nneedle 2\r\n" + "y" * 200_000)
     assert await hands.text("grep", pattern="needle.*$", path="src/app.py") == "src/app.py:2:needle 2"
@@ -134,8 +134,8 @@ async def test_one_file_is_searched_as_the_user_sees_it(project: Path) -> None:
 
 
 @pytest.mark.requirement("X1")
-async def test_a_folder_is_searched_as_the_user_sees_it(project: Path) -> None:
-    """Unsaved text in place of that on disk; of new files, of which the disk knows nothing, too."""
+async def test_search_of_a_folder_uses_unsaved_text(project: Path) -> None:
+    """Unsaved text replaces that on disk, and includes new files that are not on disk."""
     hands = hands_on(project)
     hands.documents.show(project / "src/app.py", "one\ntwo\nneedle (two)\n")
     hands.documents.show(project / "src/deep/util.ts", "nothing\n")
@@ -146,7 +146,7 @@ async def test_a_folder_is_searched_as_the_user_sees_it(project: Path) -> None:
     assert await hands.text("grep", pattern="needle", path="src", glob="deep/*") == "src/deep/util.tsx:1:needle"
 
 
-async def test_open_documents_are_left_out_of_a_search_as_files_are(project: Path) -> None:
+async def test_open_documents_are_omitted_by_the_same_rules_as_files(project: Path) -> None:
     hands = hands_on(project)
     for path in (".env", "vendor/x.py", "src/ignored.py", ".git/config", "../outside.py", "README.md"):
         hands.documents.show((project / path).resolve(), "unsaved\n")
@@ -160,7 +160,7 @@ async def test_open_documents_are_left_out_of_a_search_as_files_are(project: Pat
     assert await hands.text("grep", pattern="unsaved") == "No matches."
 
 
-async def test_a_file_of_any_size_is_searched_when_it_is_named(project: Path) -> None:
+async def test_file_given_as_path_is_searched_regardless_of_its_size(project: Path) -> None:
     with (project / "src/huge.log").open("wb") as file:
         file.write(b"line of the log\n" * 700_000)
         file.write(b"needle in it\n")
@@ -169,51 +169,51 @@ async def test_a_file_of_any_size_is_searched_when_it_is_named(project: Path) ->
     assert "huge.log" not in await hands.text("grep", pattern="needle in", path="src")
 
 
-async def test_searching_a_secret_by_name_asks_for_more_than_leave_to_read(project: Path) -> None:
+async def test_searching_a_secret_by_name_requests_more_than_read_access(project: Path) -> None:
     hands = hands_on(project)
     assert await hands.access("grep", pattern="x", path=".env") == [AccessRequest("grep", Action.READ_SECRET, ".env")]
     assert await hands.text("grep", pattern="needle", path=".env") == ".env:1:needle=secret"
 
 
-async def test_the_title_shows_the_pattern_and_the_place(project: Path) -> None:
+async def test_title_shows_the_pattern_and_the_path(project: Path) -> None:
     hands = hands_on(project)
     assert (await hands.prepare("grep", pattern="a\u202eb")).target == "a\\u{202e}b"
     assert (await hands.prepare("glob", pattern="*.py", path="src")).target == "*.py in src"
 
 
 @pytest.mark.parametrize("pattern", ["--files", "-e", "--pre=sh", "-f/etc/passwd"])
-async def test_a_pattern_is_never_taken_for_an_option(project: Path, pattern: str) -> None:
+async def test_pattern_is_never_read_as_an_option(project: Path, pattern: str) -> None:
     (project / "options.txt").write_text(f"{pattern}\n")
     found = await hands_on(project).text("grep", pattern=pattern)
     assert found == f"options.txt:1:{pattern}"
 
 
-async def test_the_users_ripgrep_configuration_has_no_part(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ripgrep_configuration_of_the_user_is_ignored(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "rc").write_text("--files-with-matches\n--follow\n")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(project / "rc"))
     assert await hands_on(project).text("grep", pattern="^needle", path="src/deep") == "src/deep/util.tsx:1:needle"
 
 
 @pytest.mark.parametrize(
-    ("name", "input", "says"),
+    ("name", "input", "message"),
     [
         ("grep", {"pattern": "("}, "unclosed group"),
         ("grep", {"pattern": "a\nb"}, r"\\n"),
         ("grep", {"pattern": ""}, "pattern: "),
-        ("grep", {"pattern": "x", "path": "none"}, "path: there is no none"),
+        ("grep", {"pattern": "x", "path": "none"}, "path: none does not exist"),
         ("grep", {"pattern": "x", "path": "bin"}, "binary"),
         ("grep", {"pattern": "x", "glob": "*.[a"}, "glob"),
         ("glob", {"pattern": "{a,b}" * 7}, "more than 64"),
-        ("glob", {"pattern": "*", "path": "README.md"}, "path: README.md is no folder"),
-        ("glob", {"pattern": "*", "path": "none"}, "path: there is no none"),
+        ("glob", {"pattern": "*", "path": "README.md"}, "path: README.md is not a folder"),
+        ("glob", {"pattern": "*", "path": "none"}, "path: none does not exist"),
     ],
 )
-async def test_wrong_input_is_told(project: Path, name: str, input: dict[str, object], says: str) -> None:
-    with pytest.raises(ToolError, match=says):
+async def test_invalid_input_is_an_error(project: Path, name: str, input: dict[str, object], message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         await hands_on(project).call(name, **input)
 
 
-async def test_answers_are_bounded(workspace: Path) -> None:
+async def test_results_are_bounded(workspace: Path) -> None:
     (workspace / "many.txt").write_text("needle\n" * 10_000)
     (workspace / "wide.txt").write_text("needle " + "x" * 1_000_000)
     for number in range(600):
@@ -226,7 +226,7 @@ async def test_answers_are_bounded(workspace: Path) -> None:
     assert (len(files), files[-1]) == (501, "[cut here: more files match; narrow the pattern or path]")
 
 
-async def test_a_file_that_turns_out_to_be_binary_does_not_garble_the_answer(workspace: Path) -> None:
+async def test_binary_data_late_in_a_file_does_not_garble_the_result(workspace: Path) -> None:
     (workspace / "late.txt").write_bytes(b"needle\n" + b"x\n" * 200_000 + b"\0\nneedle\n")
     (workspace / "z.txt").write_text("needle\n")
     assert await hands_on(workspace).text("grep", pattern="needle") == "late.txt:1:needle\nz.txt:1:needle"
@@ -234,7 +234,7 @@ async def test_a_file_that_turns_out_to_be_binary_does_not_garble_the_answer(wor
 
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A ripgrep that leaves its process id in this file, finds one line, and never ends."""
+    """A stand-in for ripgrep that writes its process id to this file, finds one line, and never ends."""
     program = tmp_path / "rg"
     program.write_text(f"#!/bin/sh\necho $$ >'{tmp_path}/pid'\nprintf './a.txt\\0001:found\\n'\nexec sleep 1000\n")
     program.chmod(0o755)
@@ -242,7 +242,7 @@ def endless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "pid"
 
 
-async def test_a_search_that_is_cancelled_leaves_no_process(workspace: Path, endless: Path) -> None:
+async def test_cancelled_search_leaves_no_process(workspace: Path, endless: Path) -> None:
     hands = hands_on(workspace)
     scope = anyio.CancelScope()
     on_first_find(hands, scope.cancel)
@@ -252,7 +252,7 @@ async def test_a_search_that_is_cancelled_leaves_no_process(workspace: Path, end
     assert not psutil.pid_exists(pid(endless))
 
 
-async def test_a_search_that_takes_too_long_gives_what_it_found(
+async def test_search_that_times_out_returns_its_results_so_far(
     workspace: Path, endless: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hands = hands_on(workspace)
@@ -278,20 +278,20 @@ def pid(file: Path) -> int:
     return int(file.read_text())
 
 
-async def test_without_ripgrep_the_answer_says_what_to_install(
+async def test_missing_ripgrep_is_reported_with_what_to_install(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing() -> str:
-        raise ToolError("ripgrep (rg) is missing; install the package ripgrep beside Deputy.")
+        raise ToolError("ripgrep (rg) is missing. Install the package ripgrep next to Deputy.")
 
     monkeypatch.setattr(ripgrep, "binary", missing)
-    with pytest.raises(ToolError, match="install"):
+    with pytest.raises(ToolError, match="Install"):
         await hands_on(workspace).call("glob", pattern="*")
 
 
-async def test_braces_are_spread_out() -> None:
-    assert branches("{a,b}.{c,d}") == ["a.c", "a.d", "b.c", "b.d"]
-    assert branches("{one}") == ["{one}"]
+async def test_braces_are_expanded() -> None:
+    assert expand_braces("{a,b}.{c,d}") == ["a.c", "a.d", "b.c", "b.d"]
+    assert expand_braces("{one}") == ["{one}"]
 
 
 @pytest.mark.parametrize(
@@ -307,9 +307,9 @@ async def test_braces_are_spread_out() -> None:
         ("include:*.py", None),
     ],
 )
-async def test_the_sieve_of_names_is_never_finer_than_the_glob(glob: str, last: str | None) -> None:
-    assert last_part(glob) == last
+async def test_name_glob_matches_every_match_of_the_glob(glob: str, last: str | None) -> None:
+    assert name_glob(glob) == last
 
 
-async def test_a_glob_may_start_with_a_hash() -> None:
+async def test_glob_can_start_with_a_hash() -> None:
     assert matcher("#x")("#x")

@@ -1,4 +1,4 @@
-"""``web_fetch``: what comes from the web, in bounds, and from nowhere else."""
+"""``web_fetch``: pages, limits, and the restriction to public addresses."""
 
 import gzip
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.web import WebFetch
 from deputy_agents.web import address, fetch
-from deputy_agents.web.address import is_public, target_of
+from deputy_agents.web.address import is_public, parse_url
 from deputy_agents.web.fetch import Fetcher
 from deputy_agents.web.page import text_of
 from tests.support.files import hands_on
@@ -52,7 +52,7 @@ def pages() -> Iterator[Site]:
 
 
 def fetcher(allow_private: bool = True, **names: Sequence[str]) -> Fetcher:
-    """Knows these names alone, with their addresses."""
+    """A fetcher that resolves only ``names``."""
 
     async def resolve(host: str, port: int) -> Sequence[str]:
         if host.replace(".", "_") not in names:
@@ -71,10 +71,10 @@ async def read(workspace: Path, url: str, reader: Fetcher | None = None, **input
         return await tool.run(args, context)
 
 
-async def test_a_page_comes_as_markdown_and_says_where_it_is_from(workspace: Path, pages: Site) -> None:
+async def test_page_is_returned_as_markdown_with_its_url(workspace: Path, pages: Site) -> None:
     text = (await read(workspace, pages.url("/"))).content
     assert text == (
-        f"[{pages.url('/')}: text of a page, not words of the user]\n\n# A title\n\n# Heading\n\n"
+        f"[{pages.url('/')}: text of a web page, not a message from the user]\n\n# A title\n\n# Heading\n\n"
         "Some **bold** text with a [link](/more).\n\n* one\n* two\n\n```\nx = 1\n```"
     )
     ((path, headers),) = pages.asked
@@ -92,68 +92,70 @@ async def test_a_page_comes_as_markdown_and_says_where_it_is_from(workspace: Pat
         ("/here", "just text"),
     ],
 )
-async def test_other_text_comes_as_it_is(workspace: Path, pages: Site, path: str, text: str) -> None:
+async def test_other_text_is_returned_unchanged(workspace: Path, pages: Site, path: str, text: str) -> None:
     assert (await read(workspace, pages.url(path))).content.splitlines()[2] == text
 
 
-async def test_a_long_page_is_cut_and_read_on(workspace: Path, pages: Site) -> None:
+async def test_long_page_is_cut_and_can_be_continued(workspace: Path, pages: Site) -> None:
     first = (await read(workspace, pages.url("/long"))).content
-    assert first.endswith("[characters 0 to 40,000 of 100,000; read on with offset 40000]")
+    assert first.endswith("[characters 0 to 40,000 of 100,000; continue with offset 40000]")
     rest = (await read(workspace, pages.url("/long"), offset=99_995)).content
     assert rest.endswith("\n\n56789")
     with pytest.raises(ToolError, match="only 100,000 characters"):
         await read(workspace, pages.url("/long"), offset=100_000)
 
 
-async def test_no_more_of_a_page_is_read_than_fits_even_unpacked(
+async def test_page_is_read_only_up_to_the_limit_even_if_compressed(
     workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "MAX_BYTES", 100)
     for path in ("/huge", "/packed"):
         text = (await read(workspace, pages.url(path))).content
-        assert text.endswith("[the page is longer than the 100 bytes that are read]")
+        assert text.endswith("[the page is longer than the 100 bytes that were read]")
 
 
-async def test_an_image_is_seen(workspace: Path, pages: Site) -> None:
+async def test_image_is_returned(workspace: Path, pages: Site) -> None:
     output = await read(workspace, pages.url("/picture"))
-    assert output.content.endswith("PNG picture, 7 x 5 pixels")
+    assert output.content.endswith("PNG image, 7 x 5 pixels")
     assert len(output.images) == 1
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "message"),
     [
-        ("/program", r"application/octet-stream \(5 bytes\), which is no text"),
-        ("/none", "answered 404 Not Found"),
-        ("/round", "redirects without end"),
+        ("/program", r"The page is application/octet-stream \(5 bytes\), not text"),
+        ("/none", "returned 404 Not Found"),
+        ("/round", "redirects too often"),
         ("/file", "starts with https:// or http://"),
     ],
 )
-async def test_what_is_no_page_says_what_it_is(workspace: Path, pages: Site, path: str, says: str) -> None:
-    with pytest.raises(ToolError, match=says):
+async def test_unreadable_page_is_an_error_with_the_reason(
+    workspace: Path, pages: Site, path: str, message: str
+) -> None:
+    with pytest.raises(ToolError, match=message):
         await read(workspace, pages.url(path))
 
 
-async def test_a_page_that_does_not_come_is_given_up(
+async def test_page_that_does_not_arrive_times_out(
     workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "TIMEOUT", 0.2)
-    with pytest.raises(ToolError, match=r"did not answer within 0\.2 s"):
+    with pytest.raises(ToolError, match=r"did not respond within 0\.2 s"):
         await read(workspace, pages.url("/never"))
 
 
-async def test_a_site_that_nobody_listens_for_is_told(workspace: Path) -> None:
+async def test_unreachable_site_is_an_error(workspace: Path) -> None:
     with pytest.raises(ToolError, match=r"127\.0\.0\.1:9 cannot be read: "):
         await read(workspace, "http://127.0.0.1:9/")
 
     async def unknown(host: str, port: int) -> Sequence[str]:
         raise OSError("not found")
 
-    with pytest.raises(ToolError, match=r"nowhere\.example cannot be read: its name was not found"):
+    with pytest.raises(ToolError, match=r"nowhere\.example cannot be read: the name was not found"):
         await read(workspace, "http://nowhere.example/", Fetcher(lambda: False, unknown))
 
 
-# -- whom it asks ------------------------------------------------------------------------------------------------------
+# -- approval ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ async def test_a_site_that_nobody_listens_for_is_told(workspace: Path) -> None:
     ],
 )
 @pytest.mark.requirement("C8")
-async def test_the_user_is_asked_about_the_site(workspace: Path, url: str, site_of: str) -> None:
+async def test_access_request_is_about_the_site(workspace: Path, url: str, site_of: str) -> None:
     tool = WebFetch(fetcher())
     prepared = await tool.prepare(tool.parse({"url": url}), hands_on(workspace).context)
     assert list(prepared.access) == [AccessRequest("web_fetch", Action.FETCH, site_of)]
@@ -188,15 +190,15 @@ async def test_the_user_is_asked_about_the_site(workspace: Path, url: str, site_
         *("javascript:alert(1)", "http://a.example/\nHost: b.example"),
     ],
 )
-async def test_what_is_no_address_of_the_web_is_rejected(url: str) -> None:
+async def test_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(ToolError, match=r"^url: "):
-        target_of(url)
+        parse_url(url)
 
 
-async def test_another_site_is_named_and_not_read(workspace: Path, pages: Site) -> None:
+async def test_redirect_to_another_site_is_reported_and_not_followed(workspace: Path, pages: Site) -> None:
     output = await read(workspace, pages.url("/elsewhere"))
     assert output.content == (
-        "It is on another site now: https://other.example/page\nCall web_fetch with that address."
+        "The page redirects to another site: https://other.example/page\nCall web_fetch with that URL."
     )
 
 
@@ -220,47 +222,47 @@ async def test_another_site_is_named_and_not_read(workspace: Path, pages: Site) 
         *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:1::f5ff:fffe", "name", ""),
     ],
 )
-async def test_addresses_that_not_everyone_can_reach_are_not_public(ip: str) -> None:
+async def test_private_and_special_addresses_are_not_public(ip: str) -> None:
     assert not is_public(ip)
 
 
 @pytest.mark.parametrize("ip", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "64:ff9b::101:101"])
-async def test_addresses_of_the_internet_are_public(ip: str) -> None:
+async def test_internet_addresses_are_public(ip: str) -> None:
     assert is_public(ip)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::1]"])
-async def test_this_machine_is_not_read_however_it_is_written(workspace: Path, pages: Site, host: str) -> None:
-    with pytest.raises(ToolError, match=r"private network, which is not read|cannot be read"):
+async def test_this_machine_is_not_read_however_its_address_is_written(workspace: Path, pages: Site, host: str) -> None:
+    with pytest.raises(ToolError, match=r"private network, which cannot be read|cannot be read"):
         await read(workspace, pages.url("/plain", host), Fetcher())
     assert pages.asked == []
 
 
-async def test_a_name_is_rejected_when_one_of_its_addresses_is_private(workspace: Path, pages: Site) -> None:
+async def test_name_is_rejected_if_one_of_its_addresses_is_private(workspace: Path, pages: Site) -> None:
     reader = fetcher(False, docs_example=["93.184.216.34", "127.0.0.1"])
-    with pytest.raises(ToolError, match=r"docs\.example is this machine, or in a private network"):
+    with pytest.raises(ToolError, match=r"docs\.example is this machine or in a private network"):
         await read(workspace, pages.url("/plain", "docs.example"), reader)
     assert pages.asked == []
 
 
-async def test_the_connection_is_made_to_the_address_that_was_checked(
+async def test_connection_goes_to_the_checked_address(
     workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name that is looked up again, and then leads to this machine, would be the way in."""
-    looked_up: list[str] = []
+    """Otherwise a name that resolves to this machine at the second lookup would bypass the check."""
+    resolved: list[str] = []
 
     async def resolve(host: str, port: int) -> Sequence[str]:
-        looked_up.append(host)
+        resolved.append(host)
         return ["127.0.0.1"]
 
     monkeypatch.setattr(address, "is_public", lambda ip: True)
     text = await read(workspace, pages.url("/plain", "docs.example"), Fetcher(lambda: False, resolve))
     assert "just text" in text.content
-    assert looked_up == ["docs.example"]
+    assert resolved == ["docs.example"]
     assert pages.asked[0][1]["host"] == f"docs.example:{pages.port}"
 
 
-async def test_each_redirect_is_checked_again(workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_redirect_is_checked(workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter([["127.0.0.1"], ["10.0.0.1"]])
 
     async def resolve(host: str, port: int) -> Sequence[str]:
@@ -274,7 +276,7 @@ async def test_each_redirect_is_checked_again(workspace: Path, pages: Site, monk
     assert "169.254.169.254" in inside.content
 
 
-async def test_a_proxy_of_the_environment_is_asked_and_private_names_are_rejected_before(
+async def test_proxy_from_the_environment_is_used_after_private_names_are_rejected(
     workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", pages.url(""))
@@ -297,10 +299,10 @@ async def test_a_proxy_of_the_environment_is_asked_and_private_names_are_rejecte
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 
-async def test_elements_in_elements_without_end_do_not_break_the_reader() -> None:
+async def test_deeply_nested_elements_are_read() -> None:
     text = text_of(b"<div>" * 20_000 + b"deep inside", "text/html")
     assert "deep inside" in text
 
 
-async def test_signs_that_hide_or_steer_are_taken_out() -> None:
+async def test_control_characters_are_removed() -> None:
     assert text_of(b"a\x1b[31mb\xe2\x80\xaec", "text/plain") == "abc"
