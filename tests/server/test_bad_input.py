@@ -1,4 +1,4 @@
-"""What a client gets wrong: each mistake gets one clear answer, and the connection goes on."""
+"""Invalid input: each mistake is answered with one error, and the connection continues."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[RpcClient]:
-    """One server for all of this module: whatever a test throws at it, the next finds it well."""
+    """One server for all tests of this module, which each leave it usable."""
     async with serving() as client:
         await client.initialize(tmp_path_factory.mktemp("w"), initializationOptions={"model": "offline"})
         yield client
@@ -25,8 +25,8 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Rpc
         assert "Traceback" not in client.stderr
 
 
-async def refused(client: RpcClient, data: bytes, code: int) -> None:
-    """``data`` is no message: it is answered under no id, and then the next request as usual."""
+async def rejected(client: RpcClient, data: bytes, code: int) -> None:
+    """``data`` is answered with an error without an id, and the next request is served."""
     before = sum(m.get("id", 0) is None for m in client.received)
     client.send_bytes(data)
     assert await client.request("deputy/session/list", {}) is not None
@@ -39,12 +39,12 @@ async def refused(client: RpcClient, data: bytes, code: int) -> None:
     [b"{", b"", b"\xff\xfe", b"nul", b"[" * 200_000, b'{"jsonrpc":"2.0","id":1,"method":NaN}', b"1" * 10_000 + b"x"],
     ids=["cut", "empty", "no-utf8", "word", "deep", "nan", "digits"],
 )
-async def test_malformed_json_is_a_parse_error_and_the_connection_goes_on(client: RpcClient, body: bytes) -> None:
-    await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
+async def test_invalid_json_is_a_parse_error_and_the_connection_continues(client: RpcClient, body: bytes) -> None:
+    await rejected(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
 
 
-async def test_a_bad_header_is_a_parse_error_and_the_connection_goes_on(client: RpcClient) -> None:
-    await refused(client, b"Content-Length: minus one\r\n\r\n", -32700)
+async def test_a_bad_header_is_a_parse_error_and_the_connection_continues(client: RpcClient) -> None:
+    await rejected(client, b"Content-Length: minus one\r\n\r\n", -32700)
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,22 @@ async def test_a_bad_header_is_a_parse_error_and_the_connection_goes_on(client: 
     ],
     ids=json.dumps,
 )
-async def test_json_that_is_no_message_is_an_invalid_request(client: RpcClient, message: object) -> None:
+async def test_json_that_is_not_a_message_is_an_invalid_request(client: RpcClient, message: object) -> None:
     body = json.dumps(message).encode()
-    await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32600)
+    await rejected(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32600)
 
 
 @pytest.mark.parametrize("message", [{"method": "shutdown"}, {"jsonrpc": "2.0", "method": []}], ids=json.dumps)
-async def test_a_request_that_is_not_json_rpc_2_is_rejected_by_its_id(client: RpcClient, message: Json) -> None:
+async def test_a_request_without_the_version_is_rejected_with_its_id(client: RpcClient, message: Json) -> None:
     message = message | {"id": f"x-{len(client.received)}"}
     client.send(message)
     assert (await client.answer(message["id"]))["error"]["code"] == -32600
 
 
 async def test_an_unknown_method_is_rejected_and_an_unknown_notification_ignored(client: RpcClient) -> None:
-    client.notify("deputy/unheard", {"of": 1})
-    client.notify("$/unheard")
-    for method in ("deputy/unheard", "textDocument/hover", "$/unheard", "deputy/event"):
+    client.notify("deputy/unknown", {"of": 1})
+    client.notify("$/unknown")
+    for method in ("deputy/unknown", "textDocument/hover", "$/unknown", "deputy/event"):
         with pytest.raises(RpcFailure, match="Unknown method") as failure:
             await client.request(method, {})
         assert failure.value.code == -32601
@@ -125,7 +125,7 @@ PROMPT = [{"type": "text", "text": "hello"}]
         ("workspace/executeCommand", {"command": "deputy.cancelAgent", "arguments": [{}]}, "arguments[0].agentId"),
     ],
 )
-async def test_parameters_that_do_not_fit_are_rejected_by_the_name_of_the_field(
+async def test_invalid_parameters_are_rejected_with_the_name_of_the_field(
     client: RpcClient, method: str, params: object, field: str
 ) -> None:
     with pytest.raises(RpcFailure) as failure:
@@ -147,13 +147,13 @@ async def test_parameters_that_do_not_fit_are_rejected_by_the_name_of_the_field(
         ("deputy/permission/list", {"sessionId": UNKNOWN}, -32001),
     ],
 )
-async def test_an_unknown_session_is_told_as_such(client: RpcClient, method: str, params: object, code: int) -> None:
+async def test_an_unknown_session_has_its_own_error(client: RpcClient, method: str, params: object, code: int) -> None:
     with pytest.raises(RpcFailure) as failure:
         await client.request(method, params)
     assert failure.value.code == code
 
 
-async def test_an_unknown_agent_is_told_as_such(client: RpcClient) -> None:
+async def test_an_unknown_agent_has_its_own_error(client: RpcClient) -> None:
     session_id, _ = await client.session()
     for method in ("deputy/agent/cancel", "deputy/agent/transcript"):
         with pytest.raises(RpcFailure) as failure:
@@ -164,13 +164,13 @@ async def test_an_unknown_agent_is_told_as_such(client: RpcClient) -> None:
     assert failure.value.code == -32008
 
 
-async def test_an_unknown_command_is_told_as_such(client: RpcClient) -> None:
+async def test_an_unknown_command_is_rejected(client: RpcClient) -> None:
     with pytest.raises(RpcFailure) as failure:
-        await client.command("deputy.unheard")
+        await client.command("deputy.unknown")
     assert failure.value.code == -32601
 
 
-async def test_answers_to_nothing_that_was_asked_are_ignored(client: RpcClient) -> None:
+async def test_responses_to_unknown_requests_are_ignored(client: RpcClient) -> None:
     client.send({"jsonrpc": "2.0", "id": "deputy-1", "result": {"late": True}})
     client.send({"jsonrpc": "2.0", "id": 999_999, "error": {"code": 1, "message": "what?"}})
     client.send({"jsonrpc": "2.0", "id": None, "error": "rubbish"})
@@ -189,7 +189,7 @@ async def test_an_id_that_is_still_open_is_rejected_and_the_first_request_is_ans
     assert [answer.get("error", {}).get("code") for answer in answers] == [-32600, None]
 
 
-async def test_params_with_keys_that_trouble_libraries_are_taken_as_they_are(client: RpcClient) -> None:
+async def test_keys_that_confuse_libraries_are_accepted(client: RpcClient) -> None:
     trouble = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -202,16 +202,16 @@ async def test_params_with_keys_that_trouble_libraries_are_taken_as_they_are(cli
 
 
 @pytest.mark.parametrize("values", [b"1," * 400_000, b'{"a":"b"},' * 200_000, b"[" * 400_000], ids=len)
-async def test_a_message_of_very_many_values_is_rejected(client: RpcClient, values: bytes) -> None:
+async def test_a_message_with_too_many_values_is_rejected(client: RpcClient, values: bytes) -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"deputy/session/list","params":{"x":[%b1]}}' % values
-    await refused(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
+    await rejected(client, b"Content-Length: %d\r\n\r\n%b" % (len(body), body), -32700)
 
 
-async def test_a_long_text_is_no_matter_whatever_is_in_it(client: RpcClient) -> None:
+async def test_a_long_text_is_accepted_whatever_its_characters(client: RpcClient) -> None:
     assert await client.request("deputy/session/list", {"x": '[{"a": 1}, "\\", 2]\n' * 100_000}) is not None
 
 
-async def test_a_text_that_no_model_could_read_is_rejected(client: RpcClient) -> None:
+async def test_a_text_that_exceeds_any_context_window_is_rejected(client: RpcClient) -> None:
     count = 8 * 2**20 + 1
     session_id, agent_id = await client.session()
     for method, params, field in (
@@ -224,7 +224,7 @@ async def test_a_text_that_no_model_could_read_is_rejected(client: RpcClient) ->
         assert (failure.value.code, failure.value.data["field"]) == (-32602, field)
 
 
-async def test_halves_of_surrogate_pairs_become_the_sign_for_no_character(client: RpcClient) -> None:
+async def test_lone_surrogates_become_replacement_characters(client: RpcClient) -> None:
     session_id, _ = await client.session(title="\ud800")
     answer = await client.prompt(session_id, "hello \ud83d there \U0001f600")
     assert answer["stopReason"] == "end_turn"
@@ -235,7 +235,7 @@ async def test_halves_of_surrogate_pairs_become_the_sign_for_no_character(client
     assert next(s["model"] for s in listed["sessions"] if s["sessionId"] == session_id) == "m\ufffd"
 
 
-async def test_notifications_that_do_not_fit_are_dropped(client: RpcClient) -> None:
+async def test_invalid_notifications_are_dropped(client: RpcClient) -> None:
     for params in (None, {}, {"textDocument": 3}, {"textDocument": {"uri": "file:///x", "version": 1}}):
         for method in ("didOpen", "didChange", "didClose"):
             client.notify(f"textDocument/{method}", params)
@@ -244,7 +244,7 @@ async def test_notifications_that_do_not_fit_are_dropped(client: RpcClient) -> N
     assert await client.request("deputy/session/list", {}) is not None
 
 
-async def test_addresses_that_name_no_file_end_nothing(client: RpcClient, workspace: Path) -> None:
+async def test_uris_that_name_no_file_are_rejected_or_ignored(client: RpcClient, workspace: Path) -> None:
     (workspace / "loop").symlink_to("loop")
     odd = [
         (workspace / "loop").as_uri(),
@@ -271,16 +271,16 @@ async def test_addresses_that_name_no_file_end_nothing(client: RpcClient, worksp
     assert "Traceback" not in client.stderr
 
 
-async def test_settings_that_do_not_fit_leave_those_before_in_force_and_the_user_is_told(client: RpcClient) -> None:
+async def test_invalid_settings_change_nothing_and_the_user_is_notified(client: RpcClient) -> None:
     client.notify("workspace/didChangeConfiguration", {"settings": {"deputy": {"agents": {"maxParallel": -1}}}})
-    told = await client.until(lambda m: m.get("method") == "window/showMessage" and "maxParallel" in str(m))
-    assert told["params"]["type"] == 2
+    shown = await client.until(lambda m: m.get("method") == "window/showMessage" and "maxParallel" in str(m))
+    assert shown["params"]["type"] == 2
 
 
 @pytest.mark.asyncio
 async def test_before_initialize_and_after_shutdown_every_request_is_rejected(workspace: Path) -> None:
     async with serving() as client:
-        for method in ("deputy/session/new", "shutdown", "unheard"):
+        for method in ("deputy/session/new", "shutdown", "unknown"):
             with pytest.raises(RpcFailure) as failure:
                 await client.request(method, {})
             assert failure.value.code == -32002
@@ -309,7 +309,7 @@ async def test_before_initialize_and_after_shutdown_every_request_is_rejected(wo
     ],
 )
 @pytest.mark.asyncio
-async def test_an_initialize_that_does_not_fit_is_rejected_and_can_be_sent_again(
+async def test_an_invalid_initialize_is_rejected_and_can_be_sent_again(
     workspace: Path, params: object, field: str
 ) -> None:
     async with serving() as client:
@@ -322,7 +322,7 @@ async def test_an_initialize_that_does_not_fit_is_rejected_and_can_be_sent_again
 
 
 @pytest.mark.asyncio
-async def test_capabilities_of_unexpected_shape_count_as_not_there(workspace: Path) -> None:
+async def test_invalid_capabilities_count_as_unsupported(workspace: Path) -> None:
     odd = {"window": 3, "workspace": [], "general": {"positionEncodings": [7, "utf-8"]}, "experimental": {"deputy": 1}}
     async with serving() as client:
         result = await client.initialize(workspace, odd, processId="me", workspaceFolders=[{}, 5], rootPath=7)

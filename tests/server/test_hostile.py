@@ -1,4 +1,4 @@
-"""Clients that break off anywhere, speak in any order, send anything, answer for others, or say nothing at all."""
+"""Clients that disconnect anywhere, send anything in any order, answer for others, or never answer."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def notification(method: str, params: object = None) -> Json:
 
 
 def session_of(server: Server) -> list[Json]:
-    """What a client sends in a short life."""
+    """The messages of a short connection."""
     options = {"token": server.where["token"], "model": "offline"}
     text = {"uri": URI, "version": 2}
     item = {"uri": URI, "languageId": "python", "version": 1, "text": "one\n"}
@@ -78,8 +78,8 @@ def session_of(server: Server) -> list[Json]:
     ]
 
 
-async def said_to(server: Server, data: bytes) -> list[Json]:
-    """Everything that the server says to a client that sends ``data`` and then hangs up."""
+async def exchange(server: Server, data: bytes) -> list[Json]:
+    """Everything that the server sends to a client that sends ``data`` and then disconnects."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(data)
     writer.write_eof()
@@ -103,49 +103,49 @@ def answered(messages: Sequence[Json]) -> list[object]:
 
 
 @pytest.mark.timeout(240)
-async def test_a_session_that_breaks_off_at_any_byte_has_its_whole_requests_answered(server: Server) -> None:
+async def test_complete_requests_are_answered_when_the_connection_breaks_at_any_byte(server: Server) -> None:
     messages = session_of(server)
     whole = b"".join(map(framed, messages))
     ends = [len(b"".join(map(framed, messages[: count + 1]))) for count in range(len(messages))]
     for cut in range(len(whole) + 1):
         sent = [message for message, end in zip(messages, ends, strict=True) if end <= cut]
         wanted = [message["id"] for message in sent if "id" in message and "method" in message]
-        found = answered(await said_to(server, whole[:cut]))
+        found = answered(await exchange(server, whole[:cut]))
         assert sorted(found) == wanted, cut  # type: ignore[type-var]
 
 
 @given(data=st.data())
 @settings(unhurried, max_examples=40)
-async def test_in_whatever_order_each_request_is_answered_once(server: Server, data: st.DataObject) -> None:
+async def test_each_request_is_answered_once_in_any_order_of_messages(server: Server, data: st.DataObject) -> None:
     messages = data.draw(st.permutations(session_of(server)))
-    heard = messages[: messages.index(notification("exit"))]
-    found = answered(await said_to(server, b"".join(map(framed, messages))))
-    assert sorted(map(str, found)) == sorted(str(m["id"]) for m in heard if "id" in m and "method" in m)
+    received = messages[: messages.index(notification("exit"))]
+    found = answered(await exchange(server, b"".join(map(framed, messages))))
+    assert sorted(map(str, found)) == sorted(str(m["id"]) for m in received if "id" in m and "method" in m)
 
 
-@given(rubbish=st.lists(st.binary(max_size=40) | JSON.map(framed) | st.just(b"Content-Length: 3\r\n\r\n"), max_size=5))
+@given(garbage=st.lists(st.binary(max_size=40) | JSON.map(framed) | st.just(b"Content-Length: 3\r\n\r\n"), max_size=5))
 @settings(unhurried, max_examples=60)
-async def test_no_bytes_of_a_stranger_do_harm(server: Server, rubbish: list[bytes]) -> None:
-    await said_to(server, b"".join(rubbish))
-    found = await said_to(server, framed(session_of(server)[0]))
+async def test_no_bytes_of_a_client_without_the_token_do_harm(server: Server, garbage: list[bytes]) -> None:
+    await exchange(server, b"".join(garbage))
+    found = await exchange(server, framed(session_of(server)[0]))
     assert answered(found) == [1]
 
 
 KNOWN = {code.value for code in ErrorCode} - {ErrorCode.INTERNAL_ERROR.value}
 PARAMS = {entry.name: entry.params for entry in REQUESTS} | {
-    f"command {entry.name}": entry.argument for entry in COMMANDS if not entry.planned
+    f"command {entry.name}": entry.argument for entry in COMMANDS
 }
 
 
 def anything_for(name: str) -> st.SearchStrategy[object]:
-    """Params that are nearly right, and params that are not."""
+    """Valid parameters, and invalid ones."""
     return allowed(TYPES[PARAMS[name].__name__], TYPES) | JSON
 
 
 @pytest.mark.parametrize("name", [*PARAMS, *routes.TEXT_REQUESTS])
 @given(data=st.data())
 @settings(unhurried, max_examples=20)
-async def test_whatever_a_request_is_sent_with_it_is_answered_once_and_known(
+async def test_requests_with_any_parameters_are_answered_once_without_internal_error(
     client: RpcClient, name: str, data: st.DataObject
 ) -> None:
     params = data.draw(anything_for(name) if name in PARAMS else JSON)
@@ -168,8 +168,8 @@ def writing(body: Json, _: int) -> Play:
     return say("done") if done else calls(call("write_file", path="a.txt", content="x"))
 
 
-async def test_answers_of_one_client_do_not_count_for_another(workspace: Path) -> None:
-    """Nor do a second answer, an answer to nothing, or one that is not among the options."""
+async def test_responses_of_one_client_do_not_count_for_another(workspace: Path) -> None:
+    """Neither do a second response, one to an unknown request, or one that is not among the options."""
     approve = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
     async with messages_api(writing) as api, listening("--tcp", "0", env={"ANTHROPIC_API_KEY": "test-key"}) as listens:
         options = {"model": "m", "baseUrl": api.url}
@@ -189,7 +189,7 @@ async def test_answers_of_one_client_do_not_count_for_another(workspace: Path) -
             assert one.events("permission_resolved")[0]["by"] == "dismissed"
 
 
-async def test_a_client_that_never_answers_anything_holds_up_nobody_but_its_permission_request(workspace: Path) -> None:
+async def test_a_client_that_never_answers_delays_only_its_permission_request(workspace: Path) -> None:
     async with messages_api(writing) as api, listening("--tcp", "0", env={"ANTHROPIC_API_KEY": "test-key"}) as listens:
         options = {"model": "m", "baseUrl": api.url}
         async with listens.opened(workspace, options=options) as mute:

@@ -1,4 +1,4 @@
-"""How the server starts and ends, over a real process."""
+"""Start and end of the server, with a real process."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from tests.support.rpc import PATIENCE, RpcClient, RpcFailure, serving
 
 SERVE = (sys.executable, "-m", "deputy_server", "serve")
 LATE = ("anthropic", "acp", "mcp", "typer", "rich", "tree_sitter")
-"""What must not be loaded before something needs it."""
+"""Packages that must not be imported before they are needed."""
 
 
 def descendants() -> set[int]:
@@ -45,7 +45,7 @@ async def owned(*command: str, **pipes: Any) -> AsyncGenerator[asyncio.subproces
 
 
 async def prompting(client: RpcClient, folder: Path, url: str) -> int:
-    """A server with a turn that waits for the model; the id of its prompt."""
+    """Start a turn that waits for the model; return the id of its prompt request."""
     await client.initialize(folder, initializationOptions={"model": "m", "baseUrl": url})
     session_id, _ = await client.session()
     prompt = client.start_prompt(session_id, "hello")
@@ -73,7 +73,7 @@ async def test_exit_before_initialize_ends_the_server() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_end_of_input_is_a_clean_end() -> None:
+async def test_the_end_of_input_ends_the_server_cleanly() -> None:
     async with serving() as client:
         client.close_input()
         assert await client.exit_code() == 0
@@ -85,7 +85,7 @@ async def test_the_end_of_input_is_a_clean_end() -> None:
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (None, 0)]
 )
 @pytest.mark.asyncio
-async def test_a_turn_is_ended_and_answered_when_the_server_is_told_to_end(
+async def test_a_turn_is_cancelled_and_answered_when_the_server_ends(
     workspace: Path, number: signal.Signals | None, code: int
 ) -> None:
     before = descendants()
@@ -116,7 +116,7 @@ async def test_shutdown_cancels_open_requests_and_is_answered_after_them(workspa
 
 
 @pytest.mark.asyncio
-async def test_the_server_ends_when_the_editor_it_was_told_of_dies(workspace: Path) -> None:
+async def test_the_server_ends_when_the_editor_process_exits(workspace: Path) -> None:
     waiting = (sys.executable, "-c", "input()")
     async with owned(*waiting, stdin=asyncio.subprocess.PIPE) as editor, serving() as client:
         await client.initialize(workspace, processId=editor.pid)
@@ -126,7 +126,7 @@ async def test_the_server_ends_when_the_editor_it_was_told_of_dies(workspace: Pa
 
 
 @pytest.mark.asyncio
-async def test_a_process_id_that_means_nothing_here_does_not_end_the_server(workspace: Path) -> None:
+async def test_an_unknown_process_id_does_not_end_the_server(workspace: Path) -> None:
     async with serving() as client:
         await client.initialize(workspace, processId=2**22 + 1)
         assert await client.request("deputy/session/list", {}) == {"sessions": []}
@@ -147,7 +147,7 @@ async def test_a_client_that_closes_the_output_ends_the_server(workspace: Path) 
 
 
 @pytest.mark.asyncio
-async def test_input_from_a_file_is_served_like_any_other(tmp_path: Path) -> None:
+async def test_input_from_a_file_is_served(tmp_path: Path) -> None:
     script = tmp_path / "messages"
     bodies = [
         b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}',
@@ -164,7 +164,7 @@ async def test_input_from_a_file_is_served_like_any_other(tmp_path: Path) -> Non
 
 
 @pytest.mark.asyncio
-async def test_a_whole_turn_with_the_offline_model_loads_nothing_that_is_for_later(workspace: Path) -> None:
+async def test_a_turn_with_the_offline_model_imports_no_late_packages(workspace: Path) -> None:
     (workspace / "a.py").write_text("def greet() -> str:\n    return 'hello'\n")
     async with serving(python=["-X", "importtime"]) as client:
         await client.initialize(workspace, initializationOptions={"model": "offline"})
@@ -177,7 +177,7 @@ async def test_a_whole_turn_with_the_offline_model_loads_nothing_that_is_for_lat
 
 
 @pytest.mark.asyncio
-async def test_what_answers_initialize_is_loaded_without_what_is_for_the_requests_behind_it() -> None:
+async def test_answering_initialize_does_not_import_pydantic() -> None:
     loading = "import deputy_server.lsp.stdio, sys; print('pydantic' in sys.modules)"
     async with owned(sys.executable, "-c", loading, stdout=asyncio.subprocess.PIPE) as process:
         async with asyncio.timeout(PATIENCE):
@@ -186,14 +186,14 @@ async def test_what_answers_initialize_is_loaded_without_what_is_for_the_request
 
 
 @pytest.mark.asyncio
-async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served(workspace: Path) -> None:
+async def test_initialize_lists_the_served_methods_and_no_others_are_served(workspace: Path) -> None:
     async with serving() as client:
         result = await client.initialize(workspace)
         deputy = result["capabilities"]["experimental"]["deputy"]
         assert result["serverInfo"]["name"] == "deputy"
         assert to_wire(parse(ServerCapabilities, deputy)) == deputy
         assert deputy["protocolVersion"] == 1
-        assert deputy["methods"] == [method.name for method in METHODS if not method.planned]
+        assert deputy["methods"] == [method.name for method in METHODS]
         assert set(routes.REQUESTS) < set(deputy["methods"])
         assert result["capabilities"]["executeCommandProvider"]["commands"] == list(routes.COMMANDS)
         assert deputy["definitions"] == list(BUILT_IN)
@@ -202,9 +202,9 @@ async def test_initialize_says_what_the_server_serves_and_nothing_else_is_served
             await client.request("deputy/agent/praise", {"sessionId": "s", "agentId": "a"})
 
 
-def test_every_method_that_is_announced_has_a_handler() -> None:
+def test_every_listed_method_has_a_handler() -> None:
     assert [request.name for request in REQUESTS] == list(routes.REQUESTS)
-    assert [command.name for command in COMMANDS if not command.planned] == list(routes.COMMANDS)
+    assert [command.name for command in COMMANDS] == list(routes.COMMANDS)
     assert set(server.LSP_REQUESTS) == {*routes.TEXT_REQUESTS, "workspace/executeCommand"}
 
 

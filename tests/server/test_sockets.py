@@ -25,7 +25,7 @@ CARRIERS = ("--tcp", "--ws")
 
 
 class Shared:
-    """A server in front of a Messages API, for the tests of this module."""
+    """A server that uses a Messages API, shared by the tests of this module."""
 
     def __init__(self, server: Server, api: MessagesApi) -> None:
         self.server = server
@@ -53,7 +53,7 @@ def approve(permission_request: Json) -> Json:
 
 
 def writing(*paths: str) -> Script:
-    """A primary that writes each of ``paths`` at once."""
+    """A primary agent that writes all ``paths`` in one reply."""
 
     def play(body: Json, _: int) -> Play:
         if len(body["messages"]) == 1:
@@ -64,7 +64,7 @@ def writing(*paths: str) -> Script:
 
 
 @pytest.mark.requirement("P1")
-async def test_a_turn_is_served_as_over_standard_input(shared: Shared, workspace: Path) -> None:
+async def test_a_turn_runs_as_over_standard_input(shared: Shared, workspace: Path) -> None:
     shared.play(spawning("look", child=lambda *_: say("seen")))
     async with shared.server.opened(workspace, options=shared.options) as client:
         session_id, _ = await client.session()
@@ -96,7 +96,7 @@ async def test_two_clients_see_the_same_session_and_the_first_answer_wins(shared
         assert [event["seq"] for event in two.events() if "seq" in event] == durable
 
 
-async def test_a_client_gets_nothing_of_sessions_that_it_has_not_asked_for(shared: Shared, workspace: Path) -> None:
+async def test_a_client_receives_nothing_of_sessions_that_it_has_not_loaded(shared: Shared, workspace: Path) -> None:
     shared.play(lambda *_: say("secret"))
     async with shared.server.opened(workspace, options=shared.options) as one, shared.server.opened(workspace) as two:
         session_id, _ = await one.session()
@@ -106,8 +106,8 @@ async def test_a_client_gets_nothing_of_sessions_that_it_has_not_asked_for(share
         assert two.progress() == []
 
 
-async def test_each_client_has_what_it_declared(shared: Shared, workspace: Path) -> None:
-    """One takes events, the other is a plain one."""
+async def test_each_client_is_served_by_its_own_capabilities(shared: Shared, workspace: Path) -> None:
+    """One accepts events, the other is an editor without a plugin."""
     shared.play(writing("a.txt"))
     plain = {"window": {"workDoneProgress": True}}
     async with (
@@ -124,11 +124,11 @@ async def test_each_client_has_what_it_declared(shared: Shared, workspace: Path)
         assert [m["method"] for m in one.received if m.get("method") == "$/cancelRequest"] == ["$/cancelRequest"]
 
 
-# -- a client that goes ------------------------------------------------------------------------------------------------
+# -- disconnection -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("leave", [lambda _client: None, reset], ids=["closed", "reset"])
-async def test_a_run_survives_its_client_and_is_found_again(
+async def test_a_turn_survives_its_client_and_can_be_loaded_again(
     shared: Shared, workspace: Path, leave: Callable[[RpcClient], None]
 ) -> None:
     gate = asyncio.Event()
@@ -146,7 +146,7 @@ async def test_a_run_survives_its_client_and_is_found_again(
         assert client.events("message")[-1]["text"] == "here you are"
 
 
-async def test_a_permission_request_waits_for_a_client_to_come_back(shared: Shared, workspace: Path) -> None:
+async def test_a_permission_request_waits_for_a_client_to_reconnect(shared: Shared, workspace: Path) -> None:
     shared.play(writing("a.txt"))
     async with shared.server.opened(workspace, options=shared.options) as client:
         client.handlers[ASK] = lambda _: Unanswered
@@ -162,7 +162,7 @@ async def test_a_permission_request_waits_for_a_client_to_come_back(shared: Shar
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-async def test_what_nobody_comes_back_to_ends_after_the_grace(workspace: Path, carrier: str) -> None:
+async def test_a_turn_ends_when_no_client_reconnects_in_time(workspace: Path, carrier: str) -> None:
     gate = asyncio.Event()
     async with messages_api(lambda *_: say("never", gate=gate)) as api, listening(carrier, "0", env=KEY) as server:
         options = {"model": "m", "baseUrl": api.url, "permissions": {"reconnectGrace": 0.05}}
@@ -180,7 +180,7 @@ async def test_what_nobody_comes_back_to_ends_after_the_grace(workspace: Path, c
             assert loaded["lastTurn"]["interrupted"], "no user has stopped it"
 
 
-async def test_exit_ends_the_connection_and_not_the_server(shared: Shared, workspace: Path) -> None:
+async def test_exit_ends_the_connection_but_not_the_server(shared: Shared, workspace: Path) -> None:
     async with shared.server.opened(workspace, options=shared.options) as client:
         await client.request("shutdown")
         client.notify("exit")
@@ -191,7 +191,7 @@ async def test_exit_ends_the_connection_and_not_the_server(shared: Shared, works
 
 @pytest.mark.requirement("X12")
 @pytest.mark.parametrize("carrier", CARRIERS)
-async def test_a_signal_ends_the_server_and_all_its_clients_are_told(workspace: Path, carrier: str) -> None:
+async def test_a_signal_ends_the_server_and_answers_the_requests_of_all_clients(workspace: Path, carrier: str) -> None:
     gate = asyncio.Event()
     async with messages_api(lambda *_: say("never", gate=gate)) as api, listening(carrier, "0", env=KEY) as server:
         options = {"model": "m", "baseUrl": api.url}
@@ -206,7 +206,7 @@ async def test_a_signal_ends_the_server_and_all_its_clients_are_told(workspace: 
                 assert (await client.result(turn))["stopReason"] == "cancelled"
 
 
-# -- who may connect ---------------------------------------------------------------------------------------------------
+# -- the token ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_client_without_the_token_is_rejected_over_tcp(workspace: Path) -> None:
@@ -228,14 +228,14 @@ async def test_a_client_without_the_token_is_rejected_over_websocket() -> None:
                 await connect(f"ws://127.0.0.1:{server.port}", additional_headers=header, proxy=None)
 
 
-async def test_the_scheme_of_the_token_may_be_written_in_any_case() -> None:
+async def test_the_scheme_of_the_token_is_not_case_sensitive() -> None:
     async with listening("--ws", "0") as server:
         header = {"Authorization": f"bearer {server.where['token']}"}
         async with connect(f"ws://127.0.0.1:{server.port}", additional_headers=header, proxy=None):
             pass
 
 
-async def test_a_page_in_a_browser_cannot_connect_even_with_the_token() -> None:
+async def test_a_web_page_cannot_connect_even_with_the_token() -> None:
     async with listening("--ws", "0") as server:
         headers = {"Authorization": f"Bearer {server.where['token']}"}
         with pytest.raises(InvalidStatus, match="403"):
@@ -244,14 +244,14 @@ async def test_a_page_in_a_browser_cannot_connect_even_with_the_token() -> None:
             )
 
 
-async def test_a_stranger_cannot_have_large_messages_taken(workspace: Path) -> None:
+async def test_large_messages_are_rejected_until_the_client_has_sent_the_token(workspace: Path) -> None:
     async with listening("--tcp", "0") as server, server.client() as client:
         client.send_bytes(b"Content-Length: 8000000\r\n\r\n" + b" " * 8_000_000)
         answer = await client.until(lambda m: "error" in m)
         assert answer["error"]["message"] == "The message is too large."
 
 
-async def test_a_token_that_was_given_is_not_printed(workspace: Path, tmp_path: Path) -> None:
+async def test_a_token_from_the_user_is_not_printed(workspace: Path, tmp_path: Path) -> None:
     token = "a-token-of-one's-own-0123456789"
     (tmp_path / "token").write_text(f"{token}\n")
     for arguments, env in ((["--token-file", str(tmp_path / "token")], {}), ([], {"DEPUTY_TOKEN": token})):
@@ -274,7 +274,7 @@ async def test_a_token_that_was_given_is_not_printed(workspace: Path, tmp_path: 
         (("--replay", "/no/such"), "--replay: /no/such cannot be read: No such file or directory\n"),
     ],
 )
-async def test_what_cannot_be_listened_on_is_told(arguments: tuple[str, ...], words: str) -> None:
+async def test_an_invalid_option_ends_the_server_with_an_error(arguments: tuple[str, ...], words: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "deputy_server", "serve", *arguments), stderr=asyncio.subprocess.PIPE
     )
@@ -288,7 +288,7 @@ async def test_what_cannot_be_listened_on_is_told(arguments: tuple[str, ...], wo
 
 
 class Editor:
-    """A client's open document, which follows the edits that the server makes."""
+    """A client's open document, to which the edits of the server are applied."""
 
     def __init__(self, client: RpcClient, path: Path, text: str) -> None:
         self.client = client
@@ -312,7 +312,7 @@ class Editor:
 
 
 def editing(old: str, new: str) -> Script:
-    """A primary that replaces ``old`` in ``a.txt``, and then says the result."""
+    """A primary agent that replaces ``old`` in ``a.txt``, and then replies with the result."""
     steps = [call("read_file", path="a.txt"), call("edit_file", path="a.txt", old_string=old, new_string=new)]
 
     def play(body: Json, _: int) -> Play:
@@ -349,7 +349,9 @@ async def test_a_file_with_other_unsaved_changes_elsewhere_is_not_edited(shared:
         assert "unsaved changes in another editor" in one.events("message")[-1]["text"]
 
 
-async def test_what_only_another_client_has_open_is_read_and_edited_there(shared: Shared, workspace: Path) -> None:
+async def test_a_file_that_only_another_client_has_open_is_read_and_edited_there(
+    shared: Shared, workspace: Path
+) -> None:
     (workspace / "a.txt").write_text("saved\n")
     shared.play(editing("of two", "changed"))
     async with shared.server.opened(workspace, options=shared.options) as one, shared.server.opened(workspace) as two:
@@ -360,7 +362,7 @@ async def test_what_only_another_client_has_open_is_read_and_edited_there(shared
         assert second.edits == 1
 
 
-async def test_a_client_that_says_nothing_of_settings_leaves_them_as_they_are(shared: Shared, workspace: Path) -> None:
+async def test_a_client_without_settings_does_not_change_them(shared: Shared, workspace: Path) -> None:
     shared.play(lambda *_: say("still m"))
     async with (
         shared.server.opened(workspace, options=shared.options),

@@ -1,4 +1,4 @@
-"""Sending at a bounded rate."""
+"""Rate limiting with merging."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ def joined(earlier: str, later: str) -> str:
     return earlier + later
 
 
-async def test_the_first_is_sent_at_once_and_what_follows_is_merged_by_key_and_sent_together() -> None:
+async def test_the_first_item_is_sent_at_once_and_later_ones_are_merged_by_key_and_sent_together() -> None:
     sent: list[str] = []
     arrived = asyncio.Event()
 
@@ -33,7 +33,7 @@ async def test_the_first_is_sent_at_once_and_what_follows_is_merged_by_key_and_s
     assert sent == ["1", "23", "x"]
 
 
-async def test_a_flush_sends_now_and_a_closed_throttle_sends_nothing_more() -> None:
+async def test_flush_sends_now_and_close_drops_pending_items() -> None:
     sent: list[str] = []
     throttle = Throttle(1000, sent.append, joined)
     for item in "abc":
