@@ -67,7 +67,7 @@ async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_o
         started = await client.event("tool_call", lambda event: event["tool"] == "mcp")
         assert (started["agentId"], started["title"]) == (primary, "mcp(time)")
         ready = await client.event("tool_call_update", lambda event: event["status"] == "completed")
-        assert ready["content"] == "The MCP server time runs; it has 2 tools."
+        assert ready["content"] == "MCP server time is running with 2 tools."
         listed = await client.request("deputy/context/list", {"sessionId": session_id})
         assert listed["servers"] == [
             {
@@ -96,7 +96,7 @@ async def test_a_plain_client_is_told_what_would_be_started_and_who_names_it(dep
         asked = await client.until(lambda message: message.get("method") == "window/showMessageRequest")
         assert asked["params"]["message"].split("\n") == [
             "mcp(docs)",
-            "The MCP server docs, named in .mcp.json, gives agents tools. It gets to see HOME of your environment.",
+            "MCP server docs, configured in .mcp.json, provides tools to agents. It can read HOME from your environment.",
             "$ bash -c 'run docs'",
             "  KEY=${HOME}",
             f"in {workspace}",
@@ -153,8 +153,8 @@ def invoked(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
 def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: Callable[..., Result]) -> None:
     broken = {"command": "no-such-program", "env": {"A": "${HOME}"}}
     name_servers(workspace, time=TIME, broken=broken, wrong={})
-    place = f"    named in: {workspace / '.mcp.json'}\n"
-    assert f"    no-such-program\n{place}    gets to see: HOME\n" in invoked("list").stdout
+    place = f"    defined in: {workspace / '.mcp.json'}\n"
+    assert f"    no-such-program\n{place}    reads variables: HOME\n" in invoked("list").stdout
     listed = invoked("list", "--json")
     assert [(row["name"], row["approval"]) for row in json.loads(listed.stdout)] == [
         ("time", "will ask"),
@@ -167,10 +167,10 @@ def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: C
     assert (told["name"], told["approval"]) == ("time", "approved")
     [told] = json.loads(invoked("revoke", "time", "--json").stdout)
     assert told["approval"] == "will ask"
-    assert "time  (will ask)" in invoked("list").stdout
+    assert "time  (needs approval)" in invoked("list").stdout
     unknown = invoked("approve", "nothing")
     assert unknown.exit_code == 2
-    assert "there are: time, broken" in unknown.stderr
+    assert "Configured: time, broken" in unknown.stderr
 
 
 def test_the_command_line_starts_servers_to_see_what_they_have(workspace: Path, invoked: Callable[..., Result]) -> None:
@@ -181,7 +181,7 @@ def test_the_command_line_starts_servers_to_see_what_they_have(workspace: Path, 
     assert tried.exit_code == 1
     assert "time  (approved, ready)" in tried.stdout
     assert "tools: get_current_time, convert_time" in tried.stdout
-    assert "problem: it has ended: no-such-program: No such file or directory" in tried.stdout
+    assert "problem: it stopped: no-such-program: No such file or directory" in tried.stdout
 
 
 def test_a_server_that_was_not_let_run_is_not_started_to_be_looked_at(
@@ -194,9 +194,9 @@ def test_a_server_that_was_not_let_run_is_not_started_to_be_looked_at(
     )
     tried = invoked("list", "--start")
     assert tried.exit_code == 0
-    assert "eager  (will ask, not started)" in tried.stdout
+    assert "eager  (needs approval, not started)" in tried.stdout
     assert "deputy mcp approve eager" in tried.stdout
-    assert "off  (switched off, not started)" in tried.stdout
+    assert "off  (disabled, not started)" in tried.stdout
     assert not (workspace / "ran").exists()
 
 

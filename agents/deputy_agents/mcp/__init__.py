@@ -1,3 +1,2 @@
-"""MCP servers as one more source of tools: approvals, connections over stdio and HTTP, and tools, prompts and
-resources of a server. Their configuration is read in ``guidance/``; which of them run is decided in
-``session/mcp_servers.py``."""
+"""MCP servers as a source of tools: approvals, connections over stdio and HTTP, and the tools, prompts and resources of
+an MCP server. ``guidance/`` reads their configuration; ``session/mcp_servers.py`` decides which of them run."""

@@ -1,4 +1,4 @@
-"""How far an MCP server is, and what it offers."""
+"""The state of an MCP server, and its catalog of tools, resources and prompts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from deputy_agents.ports.model import ToolSpec
 
 
 class McpServerState(StrEnum):
-    """How far a server is."""
+    """The state of an MCP server. Values are part of the wire."""
 
     NEW = "new"
-    """Nobody has looked yet whether it may be started."""
-    ASKED = "asked"
-    """The user has not said yet whether it may."""
-    REFUSED = "refused"
+    """It was not checked yet whether the MCP server may start."""
+    AWAITING_APPROVAL = "asked"
+    """The user was asked and has not answered."""
+    DENIED = "refused"
     STARTING = "starting"
     READY = "ready"
     FAILED = "failed"
@@ -22,7 +22,7 @@ class McpServerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PromptInfo:
-    """A prompt that a server has. ``arguments`` are in the order of the server; true for those that must be given."""
+    """A prompt of an MCP server. ``arguments`` are in its order; the value is true for required ones."""
 
     name: str
     description: str = ""
@@ -31,10 +31,10 @@ class PromptInfo:
 
 @dataclass(frozen=True, slots=True)
 class McpCatalog:
-    """What a server has: tools, with the names that it gives them, by those that agents use; URIs of resources; and
-    prompts. ``left_out`` tells of each tool that no agent is given why that is."""
+    """The tools of an MCP server by the names that agents use (each spec has the original name), URIs of resources, and
+    prompts. ``ignored`` has a sentence with the reason for each unusable tool."""
 
     tools: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
     resources: tuple[str, ...] = ()
     prompts: tuple[PromptInfo, ...] = ()
-    left_out: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
-"""One server: started, asked for what it has, started again when it breaks down, and ended."""
+"""The connection to one MCP server: started, restarted after a failure, and closed."""
 
+import asyncio
 import logging
 import os
 import re
@@ -13,10 +14,11 @@ from anyio import to_thread
 from pydantic import ValidationError
 
 from deputy_agents import validation_errors
+from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.guidance.mcp_entry import ServerEntry
 from deputy_agents.mcp.catalog import McpCatalog, McpServerState
-from deputy_agents.mcp.listing import left_out, offer_of
+from deputy_agents.mcp.listing import ignored, read_catalog
 from deputy_agents.redact import MASK
 from deputy_agents.text import clean, cut, visible
 
@@ -28,30 +30,31 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-START_LIMIT = 60.0
-"""Seconds until a server must have said what it has."""
-CALL_LIMIT = 120.0
-"""Seconds that one call may take."""
-RESTART_LIMIT = 10.0
-"""Seconds that a call waits for a server that is being started again."""
-ATTEMPTS = 3
-"""Failures in a row after which a server is given up."""
-STEADY = 60.0
-"""Seconds after which a server that ran does not count as one that fails."""
-MAX_WRONG = 20
-"""Tools of one list that are told to be left out."""
-PAUSE = 0.5
-"""Seconds between a failure and the next start, times the failures so far."""
+START_TIMEOUT = 60.0
+"""Seconds until an MCP server must have listed its tools."""
+CALL_TIMEOUT = 120.0
+"""Seconds per call."""
+RESTART_TIMEOUT = 10.0
+"""Seconds that a call waits for an MCP server that is restarting."""
+MAX_FAILURES = 3
+"""Failures in a row after which the MCP server is not restarted."""
+STABLE_AFTER = 60.0
+"""Seconds of operation after which earlier failures no longer count."""
+MAX_IGNORED = 20
+"""Reported invalid tools per list."""
+RESTART_DELAY = 0.5
+"""Seconds between a failure and the restart, multiplied by the number of failures."""
 
 _LIBRARY = ("mcp", "deputy_agents.mcp.stdio", "deputy_agents.mcp.http", "deputy_agents.mcp.tool_validation")
-_MISSING = "MCP servers need the Python package mcp in Deputy's own environment: pip install 'mcp>=2.3,<3'"
+_MISSING = "MCP servers need the Python package mcp in Deputy's environment: pip install 'mcp>=2.3,<3'"
 _SECRET_NAME = re.compile(r"key|token|secret|passw|credential|auth", re.IGNORECASE)
 _MIN_SECRET = 8
+_MAX_REASON = 300
 
 
 class McpConnection:
-    """The server of ``entry``, run in the folder ``cwd``; ``changed`` is called whenever its state or what it has is
-    another one."""
+    """The MCP server configured by ``entry``, run in the folder ``cwd``. ``changed`` is called after every change of
+    its state or catalog."""
 
     def __init__(self, entry: ServerEntry, cwd: str, changed: Callable[[], None]) -> None:
         self.entry = entry
@@ -59,156 +62,159 @@ class McpConnection:
         self.problem = ""
         self.catalog = McpCatalog()
         self.start_finished = anyio.Event()
-        """It is ready, or was once, or will not be."""
+        """Set when the first start has succeeded or failed."""
         self._cwd = cwd
         self._changed = changed
         self._client: Client | None = None
-        self._up = anyio.Event()
-        self._stirred = anyio.Event()
-        self._broken: str | None = None
+        self._started = Signal()
+        self._wake = asyncio.Event()
+        self._failure: str | None = None
         self._secrets: frozenset[str] = frozenset()
-        self._wrong: dict[str, None] = {}
-        """Sentences about what it lists and cannot be given to anybody."""
+        self._ignored_tools: dict[str, None] = {}
+        """Sentences about invalid tools in the list of the MCP server."""
 
     async def run(self) -> None:
-        """Keeps the server running until it is cancelled, or has failed too often."""
+        """Keeps the MCP server running until it is cancelled or has failed too often."""
         try:
-            await to_thread.run_sync(_load)
-            await self._keep_up()
+            await to_thread.run_sync(_import_library)
+            await self._run_with_restarts()
         except ModuleNotFoundError:
             self.problem = _MISSING
-            self._set(McpServerState.FAILED)
+            self._set_state(McpServerState.FAILED)
         finally:
             self.start_finished.set()
 
-    async def call(self, tool: str, arguments: Mapping[str, object]) -> "CallToolResult":
-        """What a tool gives. Raises as :meth:`_ask`."""
-        return await self._ask(lambda client: client.call_tool(tool, dict(arguments)))
+    async def call_tool(self, tool: str, arguments: Mapping[str, object]) -> "CallToolResult":
+        """Calls a tool. Raises ToolError like all requests to an MCP server."""
+        return await self._request(lambda client: client.call_tool(tool, dict(arguments)))
 
-    async def read(self, uri: str) -> "ReadResourceResult":
-        """What a resource holds. Raises as :meth:`_ask`."""
-        return await self._ask(lambda client: client.read_resource(uri))
+    async def read_resource(self, uri: str) -> "ReadResourceResult":
+        """Reads a resource. Raises ToolError like all requests to an MCP server."""
+        return await self._request(lambda client: client.read_resource(uri))
 
-    async def fill(self, prompt: str, arguments: Mapping[str, str]) -> "GetPromptResult":
-        """What a prompt becomes. Raises as :meth:`_ask`."""
-        return await self._ask(lambda client: client.get_prompt(prompt, dict(arguments)))
+    async def get_prompt(self, prompt: str, arguments: Mapping[str, str]) -> "GetPromptResult":
+        """Fills a prompt with arguments. Raises ToolError like all requests to an MCP server."""
+        return await self._request(lambda client: client.get_prompt(prompt, dict(arguments)))
 
-    async def _ask(self, what: "Callable[[Client], Awaitable[T]]") -> T:
+    async def _request(self, send: "Callable[[Client], Awaitable[T]]") -> T:
         """
         Raises:
-            ToolError: the server is not there, says no, takes too long, or breaks down.
+            ToolError: the MCP server is not running, returns an error, fails, or does not respond in time.
         """
         from mcp.shared.exceptions import MCPError
 
         name = self.entry.name
-        client = await self._running()
+        client = await self._wait_for_client()
         try:
-            with anyio.fail_after(CALL_LIMIT):
-                return await what(client)
+            with anyio.fail_after(CALL_TIMEOUT):
+                return await send(client)
         except TimeoutError:
-            raise ToolError(f"The MCP server {name} gave no answer within {CALL_LIMIT:g} s.") from None
+            raise ToolError(f"The MCP server {name} did not respond within {CALL_TIMEOUT:g} s.") from None
         except MCPError as error:
-            # The code is no sign that the connection is over: servers have it for errors of their own.
-            if self._broken is not None or self._client is not client:
+            # The error code does not show whether the connection is lost: MCP servers use it for their own errors.
+            if self._failure is not None or self._client is not client:
                 self._client = None if self._client is client else self._client
-                raise ToolError(f"The MCP server {name} broke down in this call; it is started again.") from None
-            raise ToolError(f"The MCP server {name} says: {self.told(_reason(error))}") from None
-        except Exception as error:  # noqa: BLE001 - of the library or of what it stands on: it ends this call alone
+                raise ToolError(f"The MCP server {name} failed during this call and is restarting.") from None
+            raise ToolError(f"The MCP server {name} returned an error: {self.redacted(_reason(error))}") from None
+        except Exception as error:  # noqa: BLE001 - errors of the library end only this call
             logger.info("MCP server %s: a call failed with %s", name, type(error).__name__)
-            raise ToolError(f"The MCP server {name} cannot be used now: {self.told(_reason(error))}") from None
+            raise ToolError(f"The MCP server {name} is not available: {self.redacted(_reason(error))}") from None
 
-    def told(self, text: str) -> str:
-        """``text`` of the server without what only it was given to know."""
+    def redacted(self, text: str) -> str:
+        """``text`` without the secrets that were passed to the MCP server."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return text
 
-    # -- inside ----------------------------------------------------------------------------------------------------
-
-    async def _keep_up(self) -> None:
+    async def _run_with_restarts(self) -> None:
         failures = 0
         while True:
-            begun = anyio.current_time()
+            started_at = anyio.current_time()
             try:
-                await self._serve()
-            except Exception as error:  # noqa: BLE001 - whatever a server or the library does, it ends this server alone
+                await self._run_once()
+            except Exception as error:  # noqa: BLE001 - errors of the MCP server or the library end only this server
                 logger.info("MCP server %s: %s", self.entry.name, type(error).__name__)
-                self.problem = self._broken or self.told(_reason(error))
-            failures = 1 if anyio.current_time() - begun > STEADY else failures + 1
-            if failures >= ATTEMPTS:
-                self._set(McpServerState.FAILED)
+                self.problem = self._failure or self.redacted(_reason(error))
+            failures = 1 if anyio.current_time() - started_at > STABLE_AFTER else failures + 1
+            if failures >= MAX_FAILURES:
+                self._set_state(McpServerState.FAILED)
                 return
-            self._set(McpServerState.STARTING)
-            await anyio.sleep(PAUSE * failures)
+            self._set_state(McpServerState.STARTING)
+            await anyio.sleep(RESTART_DELAY * failures)
 
-    async def _running(self) -> "Client":
-        with anyio.move_on_after(RESTART_LIMIT):
+    async def _wait_for_client(self) -> "Client":
+        with anyio.move_on_after(RESTART_TIMEOUT):
             while self._client is None and self.state is not McpServerState.FAILED:
-                await self._up.wait()
+                await self._started.wait()
         if self._client is None:
-            raise ToolError(f"The MCP server {self.entry.name} does not run: {self.problem or 'it does not start'}.")
+            raise ToolError(f"The MCP server {self.entry.name} is not running: {self.problem or 'it does not start'}.")
         return self._client
 
-    async def _serve(self) -> None:
-        """One life of the server; returns when it has broken down."""
-        self._broken = None
+    async def _run_once(self) -> None:
+        """Runs the MCP server until it fails."""
+        self._failure = None
+        self._wake.clear()
         try:
-            async with self._connected() as client:
+            async with self._connect() as client:
                 self._client = client
                 self.problem = ""
-                self._set(McpServerState.READY)
-                while self._broken is None:
-                    self._stirred = anyio.Event()
-                    await self._stirred.wait()
-                    if self._broken is None:
-                        await self._look(client)
+                self._set_state(McpServerState.READY)
+                while self._failure is None:
+                    await self._wake.wait()
+                    self._wake.clear()
+                    if self._failure is None:
+                        await self._update_catalog(client)
                         self._changed()
-            self.problem = self._broken or "it has ended"
+            self.problem = self._failure or "it stopped"
         finally:
             self._client = None
 
-    def _set(self, state: McpServerState) -> None:
+    def _set_state(self, state: McpServerState) -> None:
         self.state = state
         if state is not McpServerState.STARTING:
             self.start_finished.set()
-            self._up.set()
-            self._up = anyio.Event()
+            self._started.notify()
         self._changed()
 
     @asynccontextmanager
-    async def _connected(self) -> "AsyncGenerator[Client]":
+    async def _connect(self) -> "AsyncGenerator[Client]":
         from mcp import Client
 
-        from deputy_agents.mcp.tool_validation import sifted
+        from deputy_agents.mcp.tool_validation import with_valid_tools
 
-        with anyio.fail_after(START_LIMIT) as limit:
+        with anyio.fail_after(START_TIMEOUT) as limit:
             async with (
                 self._transport() as transport,
-                Client(sifted(transport, self._leave_out), mode="legacy", message_handler=self._heard) as client,
+                Client(
+                    with_valid_tools(transport, self._ignore_tool),
+                    mode="legacy",
+                    message_handler=self._handle_message,
+                ) as client,
             ):
-                await self._look(client)
+                await self._update_catalog(client)
                 limit.deadline = float("inf")
                 yield client
 
-    async def _look(self, client: "Client") -> None:
-        self._wrong = {}
-        with anyio.fail_after(START_LIMIT):
-            self.catalog = await offer_of(client, self._wrong)
+    async def _update_catalog(self, client: "Client") -> None:
+        self._ignored_tools = {}
+        with anyio.fail_after(START_TIMEOUT):
+            self.catalog = await read_catalog(client, self._ignored_tools)
 
-    def _leave_out(self, name: str, why: str) -> None:
-        if len(self._wrong) < MAX_WRONG:
-            self._wrong[left_out(name, self.told(why))] = None
+    def _ignore_tool(self, name: str, reason: str) -> None:
+        if len(self._ignored_tools) < MAX_IGNORED:
+            self._ignored_tools[ignored(name, self.redacted(reason))] = None
 
-    async def _heard(self, message: "IncomingMessage") -> None:
-        """The server says that it has other tools now."""
+    async def _handle_message(self, message: "IncomingMessage") -> None:
+        """Reads the catalog again after a ``list_changed`` notification."""
         if getattr(message, "method", "").endswith("/list_changed"):
-            self._stirred.set()
+            self._wake.set()
 
-    def _over(self, last_words: str) -> None:
-        """The program says nothing more."""
-        words = last_words.strip().rpartition("\n")[2]
-        self._broken = f"it has ended: {self.told(cut(visible(clean(words)), 300))}" if words else "it has ended"
-        self._stirred.set()
+    def _on_end(self, errors: str) -> None:
+        """The MCP server has stopped; the last line of ``errors`` says why."""
+        last_line = errors.strip().rpartition("\n")[2]
+        reason = self.redacted(cut(visible(clean(last_line)), _MAX_REASON))
+        self._failure = f"it stopped: {reason}" if last_line else "it stopped"
+        self._wake.set()
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[Any]:
@@ -218,20 +224,21 @@ class McpConnection:
         entry = self.entry
         if entry.url:
             headers = self._expanded(entry.headers)
-            async with http_transport(entry.expanded(entry.url, os.environ), headers, self._over) as transport:
+            async with http_transport(entry.expanded(entry.url, os.environ), headers, self._on_end) as transport:
                 yield transport
         else:
             command = [entry.expanded(word, os.environ) for word in (entry.command, *entry.args)]
-            yield stdio_transport(command, self._cwd, self._expanded(entry.env), self._over)
+            yield stdio_transport(command, self._cwd, self._expanded(entry.env), self._on_end)
 
     def _expanded(self, values: Mapping[str, str]) -> dict[str, str]:
-        whole = {name: self.entry.expanded(value, os.environ) for name, value in values.items()}
-        secret = (value for name, value in whole.items() if _SECRET_NAME.search(name) or values[name] != value)
+        """``values`` with variables expanded; remembers which of them are secrets."""
+        expanded = {name: self.entry.expanded(value, os.environ) for name, value in values.items()}
+        secret = (value for name, value in expanded.items() if _SECRET_NAME.search(name) or values[name] != value)
         self._secrets = frozenset(value for value in secret if len(value) >= _MIN_SECRET)
-        return whole
+        return expanded
 
 
-def _load() -> None:
+def _import_library() -> None:
     """Imports the client library, in a thread: it takes half a second."""
     for name in _LIBRARY:
         import_module(name)
@@ -242,7 +249,7 @@ def _reason(raised: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, ValidationError):
-        return f"its answer is not one of the protocol: {validation_errors.told(error)}"
+        return f"its response is not valid: {validation_errors.told(error)}"
     if isinstance(error, TimeoutError):
-        return f"it gave no answer within {START_LIMIT:g} s"
-    return cut(visible(clean(str(error) or type(error).__name__)), 300)
+        return f"it did not respond within {START_TIMEOUT:g} s"
+    return cut(visible(clean(str(error) or type(error).__name__)), _MAX_REASON)

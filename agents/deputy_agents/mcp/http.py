@@ -1,4 +1,4 @@
-"""A server that is reached by streamable HTTP. What it sends is bounded: a single event, or an answer that is none."""
+"""Connections to MCP servers by streamable HTTP. The size of each event and each other response is limited."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
@@ -11,44 +11,43 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 MAX_MESSAGE = 8 * 1024 * 1024
-"""Bytes of one message."""
+"""Maximum bytes per message."""
 
 _SESSION = "mcp-session-id"
 _TIMEOUT = httpx2.Timeout(30, read=300)
-"""Seconds; a stream of events may be silent for long."""
-_FAREWELL = 1.0
-"""Seconds that the server may take to forget the session."""
+"""Seconds; an event stream may be silent for a long time."""
+_DELETE_TIMEOUT = 1.0
+"""Seconds to delete the session on the MCP server."""
 _INTERNAL_ERROR = -32603
 
 
 @asynccontextmanager
 async def http_transport(
-    url: str, headers: Mapping[str, str], over: Callable[[str], None]
+    url: str, headers: Mapping[str, str], on_end: Callable[[str], None]
 ) -> AsyncGenerator[AbstractAsyncContextManager[tuple[Any, Any]]]:
-    """The library's transport, over a client of ours. When the server knows the session no longer, as after it was
-    started anew, ``over`` is called with that. At its end the server is told to forget the session, which the library
-    does not do where it is cancelled."""
-    transport = _Bounded(httpx2.AsyncHTTPTransport(), over)
+    """The library's transport with Deputy's HTTP client. ``on_end`` is called if the MCP server has lost the session,
+    for instance after a restart. On exit the session is deleted, which the library skips when it is cancelled."""
+    transport = _LimitedTransport(httpx2.AsyncHTTPTransport(), on_end)
     async with httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT, transport=transport) as http:
         try:
             yield streamable_http_client(
                 url, http_client=http, terminate_on_close=False, max_sse_event_size=MAX_MESSAGE
             )
         finally:
-            with anyio.move_on_after(_FAREWELL, shield=True), suppress(httpx2.HTTPError):
+            with anyio.move_on_after(_DELETE_TIMEOUT, shield=True), suppress(httpx2.HTTPError):
                 if transport.session:
                     await http.delete(url, headers=transport.session)
 
 
-class _Bounded(httpx2.AsyncBaseTransport):
-    """Ends an answer that is no stream of events when it is too long; events are bounded by the library. A refusal says
-    its status, where the server has not said more in the words of the protocol."""
+class _LimitedTransport(httpx2.AsyncBaseTransport):
+    """Limits the size of responses that are not event streams; the library limits events. An error response without a
+    protocol error gets one with the HTTP status."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, over: Callable[[str], None]) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, on_end: Callable[[str], None]) -> None:
         self.session: Mapping[str, str] = {}
-        """The headers of the session, once there is one."""
+        """The session's headers; empty before it starts."""
         self._inner = inner
-        self._over = over
+        self._on_end = on_end
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
@@ -56,37 +55,37 @@ class _Bounded(httpx2.AsyncBaseTransport):
             self.session = {name: value for name, value in request.headers.items() if name.startswith("mcp-")}
         if response.status_code == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
             self.session = {}
-            self._over("it knows the session no longer")
+            self._on_end("its session has expired")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _BoundedStream(response.stream)
-        return await _refusal(response, request) if request.method == "POST" and response.is_error else response
+            response.stream = _LimitedStream(response.stream)
+        return await _protocol_error(response, request) if request.method == "POST" and response.is_error else response
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-async def _refusal(response: httpx2.Response, request: httpx2.Request) -> httpx2.Response:
-    """``response`` if it tells an error of the protocol, or one that does."""
+async def _protocol_error(response: httpx2.Response, request: httpx2.Request) -> httpx2.Response:
+    """``response`` if it contains an error of the protocol, or else one with such an error."""
     body = await response.aread()
     await response.aclose()
     with suppress(ValueError):
-        if isinstance(told := json.loads(body), dict) and "jsonrpc" in told:
+        if isinstance(message := json.loads(body), dict) and "jsonrpc" in message:
             return response
-    words = f"HTTP {response.status_code} {response.reason_phrase}".rstrip()
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": _INTERNAL_ERROR, "message": words}}
+    status = f"HTTP {response.status_code} {response.reason_phrase}".rstrip()
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": _INTERNAL_ERROR, "message": status}}
     return httpx2.Response(response.status_code, json=error, request=request)
 
 
-class _BoundedStream(httpx2.AsyncByteStream):
+class _LimitedStream(httpx2.AsyncByteStream):
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = MAX_MESSAGE
+        remaining = MAX_MESSAGE
         async for chunk in self._inner:
-            left -= len(chunk)
-            if left < 0:
-                raise httpx2.ReadError(f"the server sent a message of more than {MAX_MESSAGE:,} bytes")
+            remaining -= len(chunk)
+            if remaining < 0:
+                raise httpx2.ReadError(f"the MCP server sent a message of more than {MAX_MESSAGE:,} bytes")
             yield chunk
 
     async def aclose(self) -> None:

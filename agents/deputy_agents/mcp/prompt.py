@@ -1,4 +1,4 @@
-"""Prompts of MCP servers, which people call as ``/mcp__server__prompt arguments``."""
+"""Prompts of MCP servers as slash commands: ``/mcp__server__prompt arguments``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,55 +6,54 @@ from dataclasses import dataclass
 from deputy_agents.domain.errors import InvalidRequest, ToolError
 from deputy_agents.mcp.catalog import PromptInfo
 from deputy_agents.mcp.connection import McpConnection
-from deputy_agents.mcp.tool import told
+from deputy_agents.mcp.tool import content_text
 from deputy_agents.text import clean, cut, split_words, visible
 
 MAX_PROMPT = 64 * 1024
-"""Characters of a prompt that a server has written."""
+"""Maximum characters of a filled prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpPrompt:
-    """A prompt that the server behind ``connection`` offers."""
+    """A prompt of the MCP server behind ``connection``."""
 
     connection: McpConnection
-    offered: PromptInfo
+    info: PromptInfo
 
     @property
     def name(self) -> str:
-        return f"mcp__{self.connection.entry.name}__{self.offered.name}"
+        return f"mcp__{self.connection.entry.name}__{self.info.name}"
 
     @property
     def description(self) -> str:
-        return self.offered.description or f"A prompt of the MCP server {self.connection.entry.name}."
+        return self.info.description or f"A prompt of the MCP server {self.connection.entry.name}."
 
     @property
     def argument_hint(self) -> str | None:
-        """``<topic> [depth]``: what has to be given, and what may be."""
-        names = self.offered.arguments.items()
-        return " ".join(f"<{name}>" if needed else f"[{name}]" for name, needed in names) or None
+        """Required and optional arguments, such as ``<topic> [depth]``."""
+        names = self.info.arguments.items()
+        return " ".join(f"<{name}>" if required else f"[{name}]" for name, required in names) or None
 
     async def filled(self, arguments: str) -> str:
-        """What the server makes of it, as one prompt. Words in quotation marks are one argument, and what is left over
-        belongs to the last.
+        """The prompt with ``arguments``, as one text. Quoted words are one argument; the last argument gets the rest.
 
         Raises:
-            InvalidRequest: an argument is missing, or the server gives no prompt.
+            InvalidRequest: an argument is missing, or the MCP server returns no text.
         """
-        given = self._given(arguments)
+        values = self._parse(arguments)
         try:
-            result = await self.connection.fill(self.offered.name, given)
+            result = await self.connection.get_prompt(self.info.name, values)
         except ToolError as error:
             raise InvalidRequest(f"/{self.name}: {error}", "prompt") from None
-        said = "\n\n".join(filter(None, (told(message.content, []) for message in result.messages)))
-        if not said.strip():
-            raise InvalidRequest(f"/{self.name}: the server gives no text for it.", "prompt")
-        return cut(clean(self.connection.told(said)), MAX_PROMPT)
+        text = "\n\n".join(filter(None, (content_text(message.content, []) for message in result.messages)))
+        if not text.strip():
+            raise InvalidRequest(f"/{self.name}: the MCP server returned no text.", "prompt")
+        return cut(clean(self.connection.redacted(text)), MAX_PROMPT)
 
-    def _given(self, arguments: str) -> Mapping[str, str]:
-        names = tuple(self.offered.arguments)
+    def _parse(self, arguments: str) -> Mapping[str, str]:
+        names = tuple(self.info.arguments)
         words = _words(arguments, len(names))
-        missing = [name for name in names[len(words) :] if self.offered.arguments[name]]
+        missing = [name for name in names[len(words) :] if self.info.arguments[name]]
         if missing:
             raise InvalidRequest(
                 f"/{self.name} needs {self.argument_hint}: {visible(missing[0])} is missing.", "prompt"

@@ -1,5 +1,6 @@
-"""A server that is a program of ours. It runs under a guard, so that nothing of it outlives Deputy, and its messages
-are bounded, which the client library's own transport does not do: a server that floods ends its connection alone."""
+"""Connections to MCP servers that Deputy runs as programs. A guard ends the program and its children with Deputy.
+Unlike the library's transport, this one limits the size of messages, so a flood ends only the connection of that MCP
+server."""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -17,40 +18,40 @@ from deputy_agents.shell.process import EXIT_GRACE, GuardedProcess, guarded_prog
 logger = logging.getLogger(__name__)
 
 MAX_MESSAGE = 8 * 1024 * 1024
-"""Bytes of one message."""
+"""Maximum bytes per message."""
 
 Streams: TypeAlias = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
 ]
-_GONE = (anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+_ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 @asynccontextmanager
 async def stdio_transport(
-    command: Sequence[str], cwd: str, env: Mapping[str, str], over: Callable[[str], None]
+    command: Sequence[str], cwd: str, env: Mapping[str, str], on_end: Callable[[str], None]
 ) -> AsyncGenerator[Streams]:
-    """Runs ``command``. When it says nothing more, ``over`` is called with what it printed last as errors.
+    """Runs ``command``. When its output ends, ``on_end`` is called with the reason or the last error output.
 
     Raises:
-        ToolError: this machine has not what it takes.
-        OSError: there is no such folder.
+        ToolError: a program required for the guard is missing.
+        OSError: the folder does not exist.
     """
-    to_us, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outgoing, from_us = anyio.create_memory_object_stream[SessionMessage](0)
-    async with to_us, incoming, outgoing, from_us, guarded_program(command, cwd, env) as program:
+    received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
+    async with received, incoming, outgoing, to_send, guarded_program(command, cwd, env) as program:
 
         async def read() -> None:
-            async with to_us:  # closed when it is known why, as all who wait hear of the end by that
-                why = await _read(program, to_us)
+            async with received:  # closing it ends all waits, so the reason is reported first
+                reason = await _read(program, received)
                 with anyio.move_on_after(EXIT_GRACE):
                     await program.wait()
-                over(why or program.errors)
+                on_end(reason or program.errors)
 
         async def write() -> None:
-            async with from_us:
-                with suppress(*_GONE):
-                    async for sent in from_us:
-                        text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+            async with to_send:
+                with suppress(*_ENDED):
+                    async for outgoing_message in to_send:
+                        text = outgoing_message.message.model_dump_json(by_alias=True, exclude_unset=True)
                         await program.input.send(text.encode() + b"\n")
 
         async with anyio.create_task_group() as tasks:
@@ -62,21 +63,21 @@ async def stdio_transport(
                 tasks.cancel_scope.cancel()
 
 
-async def _read(program: GuardedProcess, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> str:
-    """Passes on what the program says, to its end. Returns why it is heard no longer, where that is not its own end."""
+async def _read(program: GuardedProcess, received: MemoryObjectSendStream[SessionMessage | Exception]) -> str:
+    """Forwards all messages of the program. Returns why reading stopped; empty at the end of the output."""
     lines = BufferedByteReceiveStream(program.output)
     try:
         while True:
             if (message := _message(await lines.receive_until(b"\n", MAX_MESSAGE))) is not None:
-                await to_us.send(message)
+                await received.send(message)
     except anyio.DelimiterNotFound:
         return f"it sent a message of more than {MAX_MESSAGE:,} bytes"
-    except _GONE:
+    except _ENDED:
         return ""
 
 
 def _message(line: bytes) -> SessionMessage | None:
-    """``None`` for what is no message: servers print all sorts of things."""
+    """``None`` if the line is not a message: some MCP servers print other text."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:

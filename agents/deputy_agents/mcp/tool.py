@@ -1,4 +1,4 @@
-"""What agents call of an MCP server: ``mcp__server__tool``, under the same gate as every other tool."""
+"""Tools of MCP servers, named ``mcp__server__tool``; calls pass the same gate as those of every other tool."""
 
 import json
 from base64 import b64decode
@@ -27,23 +27,26 @@ if TYPE_CHECKING:
     )
 
 MAX_OUTPUT = 48 * 1024
-"""Bytes of text that the model reads."""
-MAX_PICTURES = 8
-MAX_PICTURE = 8 * 1024 * 1024
+"""Maximum bytes of text in a tool result."""
+MAX_IMAGES = 8
+MAX_IMAGE = 8 * 1024 * 1024
+"""Characters of an image's base64 data."""
 MAX_LISTED = 40
-"""Resources that the description of their tool names."""
+"""Resources listed in the description of the tool that reads them."""
 READ_RESOURCE = "read_resource"
-_OF_RESOURCE: Mapping[str, object] = {
+_RESOURCE_SCHEMA: Mapping[str, object] = {
     "type": "object",
-    "properties": {"uri": {"type": "string", "description": "The URI, as the server or one of its tools names it."}},
+    "properties": {
+        "uri": {"type": "string", "description": "The URI as listed by the MCP server or one of its tools."}
+    },
     "required": ["uri"],
     "additionalProperties": False,
 }
 _MAX_TITLE = 200
 
 
-class _Call:
-    """What all calls of a server have in common."""
+class _McpTool:
+    """The common part of all tools of an MCP server."""
 
     def __init__(self, connection: McpConnection, name: str, description: str, schema: Mapping[str, object]) -> None:
         self._connection = connection
@@ -58,47 +61,49 @@ class _Call:
         return ToolKind.OTHER
 
     async def prepare(self, args: Mapping[str, object], context: ToolContext) -> Prepared:
-        written = json.dumps(args, ensure_ascii=False)
-        shown = ", ".join(f"{name}={_short(value)}" for name, value in args.items())
+        request_input = json.dumps(args, ensure_ascii=False)
+        title = ", ".join(f"{name}={_short(value)}" for name, value in args.items())
         preview = "\n".join(map(visible, json.dumps(args, ensure_ascii=False, indent=2).split("\n")))
-        request = AccessRequest(self._spec.name, Action.CALL, written)
-        return Prepared(cut(visible(shown), _MAX_TITLE), [request], preview=TextPreview(preview) if args else None)
+        request = AccessRequest(self._spec.name, Action.CALL, request_input)
+        return Prepared(cut(visible(title), _MAX_TITLE), [request], preview=TextPreview(preview) if args else None)
 
 
-class McpTool(_Call):
-    """One tool of the server behind ``connection``; ``own`` describes it by the name that the server gives it, ``name``
-    is the one that agents use."""
+class McpTool(_McpTool):
+    """One tool of the MCP server behind ``connection``. ``original`` has the MCP server's name for the tool, ``name``
+    is the name that agents use."""
 
-    def __init__(self, connection: McpConnection, name: str, own: ToolSpec) -> None:
-        super().__init__(connection, name, own.description, own.input_schema)
-        self._own = own.name
+    def __init__(self, connection: McpConnection, name: str, original: ToolSpec) -> None:
+        super().__init__(connection, name, original.description, original.input_schema)
+        self._original_name = original.name
 
     def parse(self, input: Mapping[str, object]) -> Mapping[str, object]:
-        """As it came: the server knows what fits."""
+        """Returns ``input`` unchanged: the MCP server validates it."""
         return input
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutput:
-        result = await self._connection.call(self._own, args)
+        result = await self._connection.call_tool(self._original_name, args)
         return await to_thread.run_sync(_output, self._connection, result)
 
 
-class McpResourceTool(_Call):
-    """Reads a resource of a server that has some: those that it lists, and those that results of its tools name."""
+class McpResourceTool(_McpTool):
+    """Reads a resource of an MCP server: one that it lists, or one from the results of its tools."""
 
     def __init__(self, connection: McpConnection) -> None:
         listed = "".join(f"\n- {uri}" for uri in connection.catalog.resources[:MAX_LISTED])
-        about = f"Reads a resource of the MCP server {connection.entry.name} by its URI. It lists:{listed}"
-        super().__init__(connection, READ_RESOURCE, about, _OF_RESOURCE)
+        description = (
+            f"Reads a resource of the MCP server {connection.entry.name} by its URI. Listed resources:{listed}"
+        )
+        super().__init__(connection, READ_RESOURCE, description, _RESOURCE_SCHEMA)
 
     def parse(self, input: Mapping[str, object]) -> Mapping[str, object]:
-        """Raises ToolError: there is no URI in it."""
+        """Raises ToolError: ``input`` is not exactly one URI."""
         if not isinstance(input.get("uri"), str) or len(input) > 1:
-            raise ToolError("uri: the URI of a resource is needed, and nothing else.")
+            raise ToolError("uri: pass the URI of a resource, and nothing else.")
         return input
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutput:
-        result = await self._connection.read(str(args["uri"]))
-        return await to_thread.run_sync(_held, self._connection, result)
+        result = await self._connection.read_resource(str(args["uri"]))
+        return await to_thread.run_sync(_resource_output, self._connection, result)
 
 
 def _short(value: object) -> str:
@@ -107,60 +112,60 @@ def _short(value: object) -> str:
 
 def _output(connection: McpConnection, result: "CallToolResult") -> ToolOutput:
     images: list[Image] = []
-    texts = [told(block, images) for block in result.content]
+    texts = [content_text(block, images) for block in result.content]
     if not result.content and result.structured_content is not None:
         texts.append(json.dumps(result.structured_content, ensure_ascii=False))
     return _bounded(connection, texts, images, is_error=result.is_error)
 
 
-def _held(connection: McpConnection, result: "ReadResourceResult") -> ToolOutput:
+def _resource_output(connection: McpConnection, result: "ReadResourceResult") -> ToolOutput:
     images: list[Image] = []
-    return _bounded(connection, [_of_resource(one, images) for one in result.contents], images)
+    return _bounded(connection, [_resource_text(one, images) for one in result.contents], images)
 
 
 def _bounded(
     connection: McpConnection, texts: Iterable[str], images: Sequence[Image], *, is_error: bool = False
 ) -> ToolOutput:
-    text = connection.told(clean("\n".join(filter(None, texts))))
+    text = connection.redacted(clean("\n".join(filter(None, texts))))
     content, _ = bounded(text, MAX_OUTPUT, "ask the tool for less")
     return ToolOutput(content or "(nothing)", is_error, tuple(images))
 
 
-def told(block: "ContentBlock", images: list[Image]) -> str:
-    """A part of a result as text; what can be seen goes to ``images``."""
+def content_text(block: "ContentBlock", images: list[Image]) -> str:
+    """A content block as text; images are added to ``images``."""
     from mcp_types import EmbeddedResource, ImageContent, ResourceLink, TextContent
 
     match block:
         case TextContent(text=text):
             return text
         case ImageContent(data=data):
-            return _seen(data, images)
+            return _image_text(data, images)
         case EmbeddedResource(resource=resource):
-            return _of_resource(resource, images)
+            return _resource_text(resource, images)
         case ResourceLink(uri=uri, name=name):
             return f"[{name}: {uri}]"
         case _:
-            return f"[{block.type}: left out]"
+            return f"[{block.type}: omitted]"
 
 
-def _of_resource(resource: "TextResourceContents | BlobResourceContents", images: list[Image]) -> str:
+def _resource_text(resource: "TextResourceContents | BlobResourceContents", images: list[Image]) -> str:
     from mcp_types import TextResourceContents
 
     if isinstance(resource, TextResourceContents):
         return f"[{resource.uri}]\n{resource.text}"
     if (resource.mime_type or "").startswith("image/"):
-        return f"[{resource.uri}]\n{_seen(resource.blob, images)}"
-    return f"[{resource.uri}: not text, left out]"
+        return f"[{resource.uri}]\n{_image_text(resource.blob, images)}"
+    return f"[{resource.uri}: not text, omitted]"
 
 
-def _seen(data: str, images: list[Image]) -> str:
-    if len(images) >= MAX_PICTURES or len(data) > MAX_PICTURE:
-        return "[a picture: left out, there are too many or it is too large]"
+def _image_text(data: str, images: list[Image]) -> str:
+    if len(images) >= MAX_IMAGES or len(data) > MAX_IMAGE:
+        return "[an image: omitted, there are too many or it is too large]"
     try:
         found = read_image(b64decode(data, validate=True))
     except (ValueError, ToolError):
         found = None
     if found is None:
-        return "[a picture that cannot be read: left out]"
+        return "[an image that cannot be read: omitted]"
     images.append(found.image)
     return f"[{found}]"

@@ -1,4 +1,4 @@
-"""What a server says that it has, tool by tool: the client library refuses a whole list for one that is wrong."""
+"""Removes invalid tools from tool lists: the client library rejects a whole list because of one invalid tool."""
 
 import re
 from collections.abc import AsyncGenerator, Callable
@@ -14,49 +14,49 @@ from pydantic import ValidationError
 
 from deputy_agents import validation_errors
 
-LeaveOut: TypeAlias = Callable[[str, str], None]
-"""Is told the name of a tool that is left out, and why."""
+OnInvalid: TypeAlias = Callable[[str, str], None]
+"""Called with the name of an invalid tool and the reason."""
 
-_TOOL = re.compile(r"^tools\[0\](?:\.|: )")
+_TOOL_PATH = re.compile(r"^tools\[0\](?:\.|: )")
 
 
 @asynccontextmanager
-async def sifted(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]], leave_out: LeaveOut
+async def with_valid_tools(
+    transport: AbstractAsyncContextManager[tuple[Any, Any]], on_invalid: OnInvalid
 ) -> AsyncGenerator[tuple[Any, Any]]:
-    """``transport`` without the tools that no agent could be given."""
+    """``transport`` without invalid tools in the lists it receives."""
     async with transport as (incoming, outgoing):
-        yield _Sifted(incoming, leave_out), outgoing
+        yield _ValidTools(incoming, on_invalid), outgoing
 
 
-class _Sifted(ObjectReceiveStream[Any]):
-    def __init__(self, incoming: ObjectReceiveStream[Any], leave_out: LeaveOut) -> None:
+class _ValidTools(ObjectReceiveStream[Any]):
+    def __init__(self, incoming: ObjectReceiveStream[Any], on_invalid: OnInvalid) -> None:
         self._incoming = incoming
-        self._leave_out = leave_out
+        self._on_invalid = on_invalid
 
     async def receive(self) -> Any:
         message = await self._incoming.receive()
         if isinstance(message, SessionMessage) and isinstance(message.message, JSONRPCResponse):
-            self._sift(message.message.result)
+            self._remove_invalid(message.message.result)
         return message
 
     async def aclose(self) -> None:
         await self._incoming.aclose()
 
-    def _sift(self, result: dict[str, Any]) -> None:
+    def _remove_invalid(self, result: dict[str, Any]) -> None:
         tools = result.get("tools")
         if isinstance(tools, list):
-            result["tools"] = [tool for tool in cast("list[object]", tools) if self._fits(tool)]
+            result["tools"] = [tool for tool in cast("list[object]", tools) if self._is_valid(tool)]
 
-    def _fits(self, tool: object) -> bool:
+    def _is_valid(self, tool: object) -> bool:
         fields = cast("dict[str, object]", tool) if isinstance(tool, dict) else {}
         name, schema = fields.get("name"), fields.get("inputSchema")
         if isinstance(schema, dict):
-            # Some leave out what there is no choice about.
+            # Some MCP servers omit the type, which is always "object".
             cast("dict[str, object]", schema).setdefault("type", "object")
         try:
             validate_server_result("tools/list", LATEST_HANDSHAKE_VERSION, {"tools": [tool]})
         except ValidationError as error:
-            self._leave_out(name if isinstance(name, str) else "", _TOOL.sub("", validation_errors.told(error)))
+            self._on_invalid(name if isinstance(name, str) else "", _TOOL_PATH.sub("", validation_errors.told(error)))
             return False
         return True

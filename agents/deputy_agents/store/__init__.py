@@ -1,2 +1,2 @@
-"""Session stores behind :class:`deputy_agents.ports.store.Store`: SQLite and memory, with the stored form of events
-and messages. What a session is belongs to ``session/``."""
+"""Implementations of :class:`deputy_agents.ports.store.Store`: SQLite and memory, and the stored format of events and
+messages. Sessions themselves belong to ``session/``."""

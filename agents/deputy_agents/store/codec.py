@@ -1,8 +1,8 @@
-"""Stored form of events, messages and rules: JSON, by tables of names that outlive the classes.
+"""The stored format of events, messages and rules: JSON with stable names that are independent of class names.
 
-Reading is tolerant, as a file may be older or newer than the program: unknown fields are ignored, absent ones have
-their defaults, an unknown or unreadable event becomes :class:`~deputy_agents.domain.event.Unknown`, and a block of a
-message that cannot be read is left out.
+Decoding is tolerant, because a file may be older or newer than the program: unknown fields are ignored, missing fields
+get their defaults, an unknown or invalid event becomes :class:`~deputy_agents.domain.event.Unknown`, and an invalid
+block of a message is omitted.
 """
 
 import json
@@ -21,17 +21,17 @@ from deputy_agents.domain.rule import Rule
 logger = logging.getLogger(__name__)
 
 Redact: TypeAlias = Callable[[object], object]
-"""Takes secrets out of a JSON value."""
+"""Removes secrets from a JSON value."""
 
 
 def no_redaction(value: object) -> object:
-    """Takes nothing out."""
+    """Returns ``value`` unchanged."""
     return value
 
 
 MAX_EVENT = 1024 * 1024
-"""Bytes of one stored event. Longer texts in it are cut, with a mark that says so; a message of a model's history is
-never cut, as the model must be told the same again."""
+"""Maximum bytes of a stored event. Longer texts in it are truncated with a note. Messages of a model's history are
+never truncated, because the model must receive exactly the same messages again."""
 
 EVENTS: Mapping[str, type[ev.Durable]] = {
     "turn_started": ev.TurnStarted,
@@ -47,7 +47,7 @@ EVENTS: Mapping[str, type[ev.Durable]] = {
     "usage": ev.UsageChanged,
     "agent_finished": ev.AgentFinished,
 }
-"""Names under which events are stored. A name, once used, keeps its meaning."""
+"""The stored names of events. A name never changes its meaning."""
 
 BLOCKS: Mapping[str, type[msg.Block]] = {
     "text": msg.Text,
@@ -63,14 +63,14 @@ STORED_FIELDS: Mapping[type[object], Mapping[str, str]] = {
     ev.PermissionRequested: {"request": "question"},
     Rule: {"decision": "effect"},
 }
-"""Fields that are stored under another name than the class gives them. A stored name never changes."""
+"""Fields whose stored name differs from the name in the class. A stored name never changes."""
 
-_CUTS = (64 * 1024, 4 * 1024, 256)
-"""Lengths to which texts are cut, one after the other, until an event fits."""
+_TEXT_LIMITS = (64 * 1024, 4 * 1024, 256)
+"""Lengths to which texts are truncated, tried in order until the event is small enough."""
 
 
 def event_type(body: object) -> str | None:
-    """The name under which ``body`` is stored; ``None`` for what is never stored."""
+    """The stored name of ``body``; ``None`` if it is never stored."""
     return _NAMES.get(cast("type[ev.Durable]", type(body)))
 
 
@@ -80,15 +80,15 @@ def encode_event(body: object, redact: Redact = no_redaction) -> str:
     if len(stored) <= MAX_EVENT:
         return stored.decode()
     plain = json.loads(stored)
-    for length in _CUTS:
-        stored = to_json(_cut(plain, length))
+    for length in _TEXT_LIMITS:
+        stored = to_json(_truncated(plain, length))
         if len(stored) <= MAX_EVENT:
             break
     return stored.decode()
 
 
 def decode_event(name: str, stored: str) -> ev.Body:
-    """The body that was stored under ``name``. Never raises."""
+    """The body stored under ``name``. Never raises."""
     kind = EVENTS.get(name)
     if kind is None:
         return ev.Unknown(name)
@@ -103,12 +103,12 @@ def decode_event(name: str, stored: str) -> ev.Body:
 
 def encode_message(message: msg.Message, redact: Redact = no_redaction) -> str:
     head = to_json({"role": message.role, "id": message.id}).decode()
-    blocks = ",".join(_json(block, _sparing(block, redact)).decode() for block in message.content)
+    blocks = ",".join(_json(block, _redaction_for(block, redact)).decode() for block in message.content)
     return f'{head[:-1]},"content":[{blocks}]}}'
 
 
 def decode_message(stored: str) -> msg.Message | None:
-    """The message, or ``None`` when nothing of it can be read. Never raises."""
+    """The message, or ``None`` if it has no valid block. Never raises."""
     try:
         plain = json.loads(stored)
         blocks = tuple(filter(None, map(_block, cast("list[dict[str, object]]", plain["content"]))))
@@ -134,7 +134,7 @@ def encode_rules(rules: Sequence[Rule]) -> str:
 
 
 def decode_rules(stored: str) -> tuple[Rule, ...]:
-    """The rules; none when they cannot be read, so that more is asked and not less. Never raises."""
+    """The rules; empty if they are invalid, so that the user is asked more often, not less. Never raises."""
     try:
         rules = [_loaded(Rule, rule) for rule in json.loads(stored)]
         return cast("tuple[Rule, ...]", _adapter(tuple[Rule, ...]).validate_python(rules))
@@ -148,8 +148,8 @@ def _adapter(kind: type[object]) -> TypeAdapter[Any]:
     return TypeAdapter[Any](kind)
 
 
-def _sparing(block: msg.Block, redact: Redact) -> Redact:
-    """A signed thought is sent back as it came or not at all, and a picture is no text."""
+def _redaction_for(block: msg.Block, redact: Redact) -> Redact:
+    """Signed thinking must be sent back unchanged, and an image contains no text."""
     return no_redaction if isinstance(block, msg.Thinking | msg.Image) else redact
 
 
@@ -160,12 +160,12 @@ def _json(value: object, redact: Redact) -> bytes:
             return adapter.dump_json(value)
         return to_json(redact(_stored(type(value), adapter.dump_python(value, mode="json"))))
     except PydanticSerializationError:
-        # Halves of surrogate pairs, which a model can make and no encoding can hold.
-        return to_json(redact(_stored(type(value), _sound(adapter.dump_python(value)))))
+        # Models can produce halves of surrogate pairs, which cannot be encoded.
+        return to_json(redact(_stored(type(value), _encodable(adapter.dump_python(value)))))
 
 
 def _stored(kind: type[object], plain: object) -> object:
-    """``plain``, the fields of a ``kind``, under the names that are stored."""
+    """``plain``, the fields of a ``kind``, with their stored names."""
     return _renamed(plain, STORED_FIELDS[kind]) if kind in STORED_FIELDS else plain
 
 
@@ -181,28 +181,28 @@ def _renamed(plain: object, names: Mapping[str, str]) -> object:
     return {names.get(name, name): field for name, field in cast("dict[str, object]", plain).items()}
 
 
-def _sound(value: object) -> object:
+def _encodable(value: object) -> object:
     match value:
         case str():
             return value.encode("utf-8", "replace").decode()
         case Mapping():
             fields = cast("Mapping[object, object]", value)
-            return {_sound(str(name)): _sound(field) for name, field in fields.items()}
+            return {_encodable(str(name)): _encodable(field) for name, field in fields.items()}
         case list() | tuple():
-            return [_sound(item) for item in cast("Sequence[object]", value)]
+            return [_encodable(item) for item in cast("Sequence[object]", value)]
         case _:
             return value
 
 
-def _cut(value: object, length: int) -> object:
-    """``value`` with texts of at most ``length`` characters, and lists and objects of as many parts."""
+def _truncated(value: object, length: int) -> object:
+    """``value`` with texts of at most ``length`` characters, and lists and objects of at most ``length`` entries."""
     match value:
         case str() if len(value) > length:
             return f"{value[:length]}\n[… {len(value) - length} more characters were not stored]"
         case dict():
             fields = list(cast("dict[str, object]", value).items())
-            return {name[:length]: _cut(field, length) for name, field in fields[:length]}
+            return {name[:length]: _truncated(field, length) for name, field in fields[:length]}
         case list():
-            return [_cut(item, length) for item in cast("list[object]", value)[:length]]
+            return [_truncated(item, length) for item in cast("list[object]", value)[:length]]
         case _:
             return value

@@ -1,7 +1,7 @@
-"""Which processes own sessions: each holds a file lock of its own for as long as it lives.
+"""The processes that own sessions. Each process holds its own file lock as long as it runs.
 
-The operating system lets go of the lock however the process ends, so nobody has to send signs of life, and a suspended
-laptop loses nothing.
+The operating system releases the lock when the process ends, for whatever reason. Heartbeats are not needed, and
+suspending the machine loses no session.
 """
 
 import time
@@ -13,17 +13,17 @@ from filelock import FileLock, Timeout
 from deputy_agents.domain.ids import new_id
 
 _SWEEP_AFTER = 24 * 3600
-"""Seconds after which the file of an owner that has ended is removed; younger ones may be about to be locked."""
-_PROBES = (0, 0.001, 0.007, 0.023, 0.061)
-"""Seconds before each try to take a lock: another process that looks at the same time holds it for a moment only, an
-owner for its life."""
+"""Age in seconds at which the lock file of an ended owner is removed; younger files may not be locked yet."""
+_RETRY_DELAYS = (0, 0.001, 0.007, 0.023, 0.061)
+"""Delays in seconds before the attempts to acquire a lock. A process that only checks holds it briefly, its owner
+permanently."""
 
 
 class Owners:
-    """The owners that have locks in ``folder``, this process among them under ``name``.
+    """The owners with locks in ``folder``. This process is one of them and is called ``name``.
 
     Raises:
-        OSError: the lock cannot be had.
+        OSError: the lock cannot be acquired.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,15 +34,15 @@ class Owners:
         self._lock.acquire(timeout=0)
 
     def alive(self, name: str) -> bool:
-        """Whether the process of that name still runs."""
+        """Whether the process called ``name`` is running."""
         if name == self.name:
             return True
-        # A name comes from a file and becomes a path here.
+        # The name comes from a file and becomes part of a path.
         if Path(name).name != name or not self._path(name).exists():
             return False
         lock = self._lock_of(name)
-        for pause in _PROBES:
-            time.sleep(pause)
+        for delay in _RETRY_DELAYS:
+            time.sleep(delay)
             try:
                 lock.acquire(timeout=0)
             except Timeout:
@@ -52,7 +52,7 @@ class Owners:
         return True
 
     def sweep(self, keep: set[str]) -> None:
-        """Removes what owners that ended long ago have left, save those in ``keep``."""
+        """Removes the lock files of owners that ended long ago, except those in ``keep``."""
         for path in self._folder.glob("*.lock"):
             with suppress(OSError):
                 is_old = path.stat().st_mtime < time.time() - _SWEEP_AFTER
@@ -68,5 +68,5 @@ class Owners:
         return self._folder / f"{name}.lock"
 
     def _lock_of(self, name: str) -> FileLock:
-        # Taken in one thread and given back in another.
+        # Acquired in one thread and released in another.
         return FileLock(self._path(name), mode=0o600, thread_local=False)

@@ -1,7 +1,7 @@
-"""Pages of a list of sessions, the same for every store.
+"""Pages of a list of sessions, identical for all stores.
 
-A cursor holds the place of the last row, not its number: what is added or removed meanwhile neither repeats a row nor
-ends the list.
+A cursor contains the sort position of the last row, not its index. Sessions that are added or removed between two pages
+neither repeat a row nor end the list.
 """
 
 import json
@@ -14,14 +14,14 @@ from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.ports.store import SessionPage, SessionQuery, SessionRecord
 
 Family: TypeAlias = tuple[SessionRecord, Sequence[SessionRecord]]
-"""A session and the rows of its children."""
+"""A session and the rows of its sub-agents."""
 _Row: TypeAlias = tuple[SessionRecord, SessionRecord]
-"""A row, behind the session that it belongs to."""
+"""A session, and the row of that session or one of its sub-agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What a list shows of a child."""
+    """A sub-agent in a list."""
 
     agent_id: str
     label: str
@@ -46,15 +46,15 @@ def child_row(session: SessionRecord, child: Child) -> SessionRecord:
 
 
 def page(families: Iterable[Family], query: SessionQuery) -> SessionPage:
-    """What ``query`` wants of ``families``, which are sorted by :func:`order`, the last one first, and may leave out
-    those above :func:`start`. Reads no further than the page goes.
+    """The page of ``families`` that ``query`` asks for. ``families`` are sorted by :func:`order`, descending, and may
+    begin at :func:`start`. Reads only as many as the page needs.
 
     Raises:
-        InvalidRequest: the cursor is none.
+        InvalidRequest: the cursor is invalid.
     """
     rows = ((root, row) for root, children in families for row in (root, *(children if query.children else ())))
     if query.cursor is not None:
-        rows = _behind(rows, *_parsed(query.cursor))
+        rows = _rows_after(rows, *_parsed(query.cursor))
     if query.limit is None:
         return SessionPage(tuple(row for _, row in rows))
     wanted = list(islice(rows, query.limit + 1))
@@ -63,10 +63,10 @@ def page(families: Iterable[Family], query: SessionQuery) -> SessionPage:
 
 
 def start(query: SessionQuery) -> tuple[float, str] | None:
-    """The place, by :func:`order`, of the first session of the page; ``None`` for the first page.
+    """The sort position, by :func:`order`, of the first session of the page; ``None`` for the first page.
 
     Raises:
-        InvalidRequest: the cursor is none.
+        InvalidRequest: the cursor is invalid.
     """
     return None if query.cursor is None else _parsed(query.cursor)[0]
 
@@ -79,8 +79,8 @@ def _cursor(root: SessionRecord, row: SessionRecord) -> str:
     return json.dumps([*order(root), row.session_id], separators=(",", ":"))
 
 
-def _behind(rows: Iterable[_Row], at: tuple[float, str], row_id: str) -> Iterator[_Row]:
-    """The rows behind the one of that id in the session whose place is ``at``, whether or not it still is there."""
+def _rows_after(rows: Iterable[_Row], at: tuple[float, str], row_id: str) -> Iterator[_Row]:
+    """The rows after the row ``row_id`` of the session at position ``at``; that row may no longer exist."""
     passed = False
     for root, row in rows:
         if passed or order(root) < at:
@@ -97,4 +97,4 @@ def _parsed(cursor: str) -> tuple[tuple[float, str], str]:
                 pass
     except ValueError:
         pass
-    raise InvalidRequest("cursor: it is none of this list; ask for the list from the start.", "cursor")
+    raise InvalidRequest("Invalid cursor. Restart the listing without a cursor.", "cursor")

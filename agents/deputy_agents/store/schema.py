@@ -1,4 +1,4 @@
-"""The tables of the store, as numbered steps from an empty file on. A step that was released is never changed."""
+"""The tables of the store, as numbered migrations starting from an empty file. A released migration never changes."""
 
 import sqlite3
 
@@ -92,12 +92,12 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Brings the file up to :data:`VERSION`, in one transaction; of several processes one does it. The connection must
+    """Migrates the file to :data:`VERSION` in one transaction; of several processes, one does it. The connection must
     be in autocommit mode.
 
     Raises:
-        StoreError: the file is of a newer version, or not Deputy's. It is left as it is.
-        sqlite3.Error: it cannot be read or written.
+        StoreError: the file has a newer version or belongs to another program. It is not changed.
+        sqlite3.Error: the file cannot be read or written.
     """
     version = _version(connection)
     if version == VERSION:
@@ -118,16 +118,16 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    # One statement sees one state, whatever other processes do meanwhile.
+    # A single statement reads a consistent state while other processes write.
     version, owner, tables = connection.execute(
         "SELECT user_version, application_id, (SELECT COUNT(*) FROM sqlite_master) "
         "FROM pragma_user_version, pragma_application_id"
     ).fetchone()
     if version > VERSION and owner == APPLICATION_ID:
         raise StoreError(
-            f"The file of sessions was written by a newer version of Deputy (its form is {version}, this version knows "
-            f"{VERSION}). Update Deputy, or name another folder by DEPUTY_STATE."
+            f"The session file was written by a newer version of Deputy (format {version}, this version supports "
+            f"{VERSION}). Update Deputy, or name another folder in DEPUTY_STATE."
         )
     if owner not in (0, APPLICATION_ID) or (owner == 0 and (version or tables)):
-        raise StoreError("The file of sessions is a database of another program. Name another folder by DEPUTY_STATE.")
+        raise StoreError("The session file is a database of another program. Set DEPUTY_STATE to another folder.")
     return version

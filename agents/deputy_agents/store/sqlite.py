@@ -1,7 +1,7 @@
 """Sessions in one SQLite file per user, shared by all of the user's server processes.
 
-Writes go through one thread (``writer``), reads through short-lived connections of their own: a long one holds up no
-commit. Committed is what survives the end of the process, however it ends; the power may take the last moments.
+One thread writes (``writer``). Reads use their own short-lived connections, so a long read does not delay a commit.
+Committed data survives a crash of the process; a power failure can lose the last moments.
 """
 
 import logging
@@ -25,10 +25,10 @@ from deputy_agents.domain.message import Message
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.ports.store import Claim, Record, SessionPage, SessionQuery, SessionRecord
 from deputy_agents.store import codec
-from deputy_agents.store import records as kept
 from deputy_agents.store.codec import Redact, no_redaction
 from deputy_agents.store.owners import Owners
 from deputy_agents.store.paging import Child, Family, child_row, page, start
+from deputy_agents.store.records import read_changes, read_output, write_record
 from deputy_agents.store.schema import migrate
 from deputy_agents.store.writer import LOG_PAGES, Writer, store_error
 
@@ -38,16 +38,16 @@ logger = logging.getLogger(__name__)
 
 FILE = "sessions.db"
 DOCUMENTS = "transcripts"
-"""Folder beside the file with a folder for each session that was shown as documents; it goes with the session."""
-LOCKED = 5.0
-"""Seconds that a lock of another process is waited for."""
+"""Folder beside the file with a folder of transcript documents per session, deleted with the session."""
+LOCK_TIMEOUT = 5.0
+"""Seconds to wait for a lock of another process."""
 
 _RECORD = "session_id, agent_id, title, cwd, created_at, updated_at, model, archived, permission_mode, rules"
 _COUNT = "(SELECT COUNT(*) FROM agents WHERE agents.session = sessions.id)"
 
 
 class SqliteStore:
-    """Implements :class:`deputy_agents.ports.store.Store`. Made by :meth:`open`."""
+    """Implements :class:`deputy_agents.ports.store.Store`. Created by :meth:`open`."""
 
     def __init__(self, path: Path, owners: Owners, redact: Redact) -> None:
         self._path = path
@@ -57,11 +57,11 @@ class SqliteStore:
 
     @classmethod
     def open(cls, folder: Path, redact: Redact = no_redaction) -> "SqliteStore":
-        """The store in ``folder``, which is made if it is not there; both are for their owner alone. ``redact`` takes
-        secrets out of what is stored. Reads and writes files: call it from a thread.
+        """Opens the store in ``folder`` and creates both if needed, readable only by their owner. ``redact`` removes
+        secrets from stored data. Blocks; call it from a thread.
 
         Raises:
-            StoreError: there cannot be one. What is there was not changed.
+            StoreError: the store cannot be used. Existing files are not changed.
         """
         path = folder / FILE
         try:
@@ -81,7 +81,7 @@ class SqliteStore:
             sql = f"INSERT INTO sessions ({_RECORD}, owner) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608
             values = (record.session_id, record.agent_id, *self._values(record), self._owners.name)
             if not connection.execute(sql, values).rowcount:
-                raise StoreError(f"Session {record.session_id} exists already.")
+                raise StoreError(f"Session {record.session_id} already exists.")
 
         await self._writer.run(job)
 
@@ -115,10 +115,10 @@ class SqliteStore:
             connection.execute("DELETE FROM sessions WHERE id = ?", (key,))
 
         await self._writer.run(job)
-        # Only now: the name is that of a session that there was.
+        # Only after the commit, which proves that the name belongs to a session.
         await to_thread.run_sync(_remove, self._path.parent / DOCUMENTS / session_id)
 
-    # -- what happened ---------------------------------------------------------------------------------------------
+    # -- events and records ----------------------------------------------------------------------------------------
 
     async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
         def job(connection: sqlite3.Connection) -> None:
@@ -131,9 +131,9 @@ class SqliteStore:
             sql = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             connection.executemany(sql, (self._event_row(key, event) for event in events))
             for event in events:
-                self._note_agent(connection, key, event)
+                self._update_agent(connection, key, event)
             for record in records:
-                kept.write(connection, key, record, self._redact)
+                write_record(connection, key, record, self._redact)
 
         await self._writer.run(job)
 
@@ -175,11 +175,11 @@ class SqliteStore:
         return await self._read(job)
 
     async def changes(self, session_id: str) -> Sequence[FileChange]:
-        return await self._read(lambda connection: kept.changes(connection, _key(connection, session_id)))
+        return await self._read(lambda connection: read_changes(connection, _key(connection, session_id)))
 
     async def output(self, session_id: str, agent_id: str, tool_call_id: str) -> str | None:
         return await self._read(
-            lambda connection: kept.output(connection, _key(connection, session_id), agent_id, tool_call_id)
+            lambda connection: read_output(connection, _key(connection, session_id), agent_id, tool_call_id)
         )
 
     # -- owners ----------------------------------------------------------------------------------------------------
@@ -216,19 +216,19 @@ class SqliteStore:
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("UPDATE sessions SET owner = NULL WHERE owner = ?", (self._owners.name,))
 
-        # Where it fails, the next process takes them over.
+        # If this fails, the next process takes the sessions over.
         with suppress(StoreError):
             await self._writer.run(job)
         await self._writer.close()
         await to_thread.run_sync(self._owners.close)
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------------------------
 
     async def _read(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        return await to_thread.run_sync(_reading, self._path, job)
+        return await to_thread.run_sync(_run_read, self._path, job)
 
     def _owned(self, connection: sqlite3.Connection, session_id: str) -> int:
-        """The key of a session that this process may change."""
+        """The key of a session owned by this process."""
         row = connection.execute("SELECT id, owner FROM sessions WHERE session_id = ?", (session_id,)).fetchone()
         if row is None:
             raise _unknown(session_id)
@@ -249,8 +249,8 @@ class SqliteStore:
             codec.encode_rules([rule for rule in record.rules if self._redact(rule.pattern) == rule.pattern]),
         )
 
-    def _note_agent(self, connection: sqlite3.Connection, key: int, event: Event) -> None:
-        """Keeps the row of an agent in step with its events."""
+    def _update_agent(self, connection: sqlite3.Connection, key: int, event: Event) -> None:
+        """Updates the row of an agent from its events."""
         match event.body:
             case AgentStarted(info):
                 sql = (
@@ -283,25 +283,25 @@ class SqliteStore:
         return key, event.seq, event.agent_id, event.run, event.agent_seq, event.time, name, body
 
 
-def _reading(path: Path, job: Callable[[sqlite3.Connection], T]) -> T:
+def _run_read(path: Path, job: Callable[[sqlite3.Connection], T]) -> T:
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCKED)) as connection:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=LOCK_TIMEOUT)) as connection:
             return job(connection)
     except (sqlite3.Error, OSError) as error:
         raise store_error(error) from error
 
 
 def _touch(path: Path) -> None:
-    """Makes the file before SQLite would, for its owner alone; SQLite gives its other files the same mode."""
+    """Creates the file with access only for its owner; SQLite uses the same mode for its other files."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """A connection that may write, in autocommit mode, to a file of the current form."""
-    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=LOCKED, isolation_level=None)
+    """A write connection in autocommit mode, after migration of the file."""
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=LOCK_TIMEOUT, isolation_level=None)
     try:
         migrate(connection)
-        _use_log(connection)
+        _enable_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}").fetchone()
@@ -311,9 +311,9 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _use_log(connection: sqlite3.Connection) -> None:
-    """Puts the file in WAL mode, once and for all. SQLite does not wait here for others who do the same."""
-    until = time.monotonic() + LOCKED
+def _enable_wal(connection: sqlite3.Connection) -> None:
+    """Switches the file to WAL mode permanently. SQLite does not wait if another process does the same."""
+    until = time.monotonic() + LOCK_TIMEOUT
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -346,7 +346,7 @@ def _record(row: Sequence[object]) -> SessionRecord:
 
 
 def _families(connection: sqlite3.Connection, query: SessionQuery) -> Iterator[Family]:
-    """Reads as far as it is asked for."""
+    """Sessions with their sub-agents, read lazily."""
     at, from_id = start(query) or (math.inf, "")
     where = (
         "(updated_at, session_id) <= (?1, ?2) AND (?3 IS NULL OR cwd = ?3) AND (?4 OR NOT archived) "
@@ -367,9 +367,9 @@ def _children(connection: sqlite3.Connection, key: int) -> list[Child]:
 
 
 def _remove(folder: Path) -> None:
-    """Deletes a folder in which somebody may be writing a last time."""
+    """Deletes a folder to which another task may still be writing."""
     for _ in range(3):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             return
-    logger.warning("a folder of documents of a deleted session is left over")
+    logger.warning("the transcript folder of a deleted session could not be removed")

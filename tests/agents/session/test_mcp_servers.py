@@ -37,7 +37,7 @@ ALWAYS = Selected("allow_always")
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "PAUSE", 0.01)
+    monkeypatch.setattr(connection, "RESTART_DELAY", 0.01)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ async def ready(c: Core) -> None:
 
 
 def state(c: Core) -> McpServerState | None:
-    return next((one.state for one in c.session.servers.list()), None)
+    return next((one.state for one in c.session.mcp_servers.list()), None)
 
 
 def told(c: Core) -> str:
@@ -97,8 +97,8 @@ async def test_a_server_is_started_after_a_yes_that_names_its_command_line_and_w
         assert isinstance(asked, CommandPreview)
         assert "-m tests.support.mcp_server" in asked.command
         assert "TOOLS_TOKEN=${MY_TOKEN:-hush-hush-hush}" in asked.command
-        assert "It gets to see MY_TOKEN of your environment." in ((await c.permission_request()).reason or "")
-        (server,) = c.session.servers.list()
+        assert "It can read MY_TOKEN from your environment." in ((await c.permission_request()).reason or "")
+        (server,) = c.session.mcp_servers.list()
         assert {"echo", "crash"} <= server.catalog.tools.keys()
         assert (server.catalog.resources, [one.name for one in server.catalog.prompts]) == (
             ("notes://today",),
@@ -110,7 +110,7 @@ async def test_a_yes_to_another_command_line_than_the_one_that_was_asked_about_s
     person = Person(Selected("allow_once", input={"server": "tools", "starts": "echo", "named_in": "here"}))
     async with core(project, Cast([say("hello")]), person) as c:
         await prompt(c)
-        await until(lambda: state(c) is McpServerState.REFUSED)
+        await until(lambda: state(c) is McpServerState.DENIED)
         assert "cannot be changed by the answer" in str(c.session.problems[-1])
 
 
@@ -161,7 +161,7 @@ async def test_a_lasting_yes_is_about_every_call_of_the_tool(project: Path) -> N
 @pytest.mark.parametrize("rule", ["mcp__tools", "mcp__tools__*", "mcp__tools__echo"])
 async def test_rules_name_a_tool_or_all_of_a_server(project: Path, rule: str) -> None:
     async with running(project, [call("echo", text="a"), say("done")]) as c:
-        c.session.remember([Rule("r", rule, DecisionKind.DENY)])
+        c.session.permissions.remember([Rule("r", rule, DecisionKind.DENY)])
         await prompt(c)
         assert told(c) == f"error: Denied: The rule {rule} denies it."
 
@@ -170,12 +170,12 @@ async def test_rules_name_a_tool_or_all_of_a_server(project: Path, rule: str) ->
 async def test_without_a_yes_no_server_is_started(project: Path, answer: PermissionAnswer) -> None:
     async with core(project, Cast([say("hello"), say("hello")]), Person(answer)) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is McpServerState.REFUSED)
+        await c.until(lambda: state(c) is McpServerState.DENIED)
         await prompt(c)
         assert not any(tool.name.startswith("mcp__") for tool in c.requests()[-1].tools)
         assert len(c.bodies(PermissionResolved)) == 1
         ended = await c.seen(ToolCallUpdated, lambda update: update.content)
-        assert "does not run" in (ended.content or "")
+        assert "is not running" in (ended.content or "")
 
 
 async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line_changes(project: Path) -> None:
@@ -184,11 +184,11 @@ async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line
     async def again(c: Core) -> None:
         """Another session in the same folder."""
         session = await c.runtime.new_session(cwd=project, roots=[project])
-        session.attach(person)
+        session.inbox.attach(person)
         await session.refresh()
         c.model.script = Cast([say("hello")])
         await (await session.prompt([Text("go")])).result()
-        await until(lambda: session.servers.list()[0].state is McpServerState.READY, 2 * BOUND)
+        await until(lambda: session.mcp_servers.list()[0].state is McpServerState.READY, 2 * BOUND)
 
     async with core(project, Cast([say("hello")]), person) as c:
         await prompt(c)
@@ -204,7 +204,7 @@ async def test_in_a_workspace_that_is_not_trusted_servers_of_its_own_are_not_eve
     person = Person()
     async with core(project, Cast([say("hello")]), person, settings=Settings(trusted=False)) as c:
         await prompt(c)
-        assert (c.session.servers.list(), person.asked) == ([], [])
+        assert (c.session.mcp_servers.list(), person.asked) == ([], [])
 
 
 async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_rule_may_start_them(
@@ -216,7 +216,7 @@ async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_ru
     async with core(project, Cast([call("echo", text="a"), say("done")]), Person(), settings=settings) as c:
         await prompt(c)
         assert told(c) == "a"
-        (server,) = c.session.servers.list()
+        (server,) = c.session.mcp_servers.list()
         assert server.entry.source.place == "settings"
 
 
@@ -228,7 +228,7 @@ async def test_servers_of_the_users_own_file_are_started_unasked_and_go_before_t
     async with core(project, Cast([call("echo", text="a"), say("done")]), person) as c:
         await prompt(c)
         assert told(c) == "a"
-        (server,) = c.session.servers.list()
+        (server,) = c.session.mcp_servers.list()
         assert server.entry.env["TOOLS_TOKEN"] == "mine"
         assert [one.tool for one in person.asked] == ["mcp__tools__echo"]
 
@@ -240,10 +240,10 @@ async def test_rules_about_starting_servers_hold_for_the_users_own_too(project: 
     person = Person(DENY)
     async with core(project, Cast([say("hello")]), person, settings=settings) as c:
         await prompt(c)
-        await c.until(lambda: state(c) is McpServerState.REFUSED)
+        await c.until(lambda: state(c) is McpServerState.DENIED)
         assert len(person.asked) == (effect is DecisionKind.ASK)
         problems = [one.reason for one in c.session.problems]
-        denied = ["The MCP server tools does not run: The rule mcp denies it."]
+        denied = ["MCP server tools is not running: The rule mcp denies it."]
         assert problems == (denied if effect is DecisionKind.DENY else [])
 
 
@@ -306,7 +306,7 @@ async def test_a_server_that_a_definition_brings_along_is_started_for_its_agents
         assert first == second
         assert [one.title for one in person.asked if one.tool == "mcp"] == ["mcp(tools)", "mcp(lab)"]
         (asked,) = [one for one in person.asked if one.title == "mcp(lab)"]
-        assert "named in .deputy/agents/bench.md, gives agents of the kind bench tools." in (asked.reason or "")
+        assert "configured in .deputy/agents/bench.md, provides tools to agents of the definition bench." in (asked.reason or "")
 
 
 async def test_an_agent_goes_on_without_a_server_of_its_definition_that_may_not_run(project: Path) -> None:
@@ -344,7 +344,7 @@ async def test_a_definition_picks_from_the_servers_of_the_session(
         assert servers_of(c, "one") == offered
         told = [one.reason for one in c.session.problems]
         assert told == (
-            ["It names the MCP server absent, and there is none of that name."] if named == "absent" else []
+            ["It names the MCP server absent, but there is no such server."] if named == "absent" else []
         )
 
 
@@ -352,7 +352,7 @@ async def test_a_server_of_a_definition_cannot_pass_for_one_of_the_session(proje
     define(project, "bench", mcpServers={"tools": {"command": "something-else"}})
     async with core(project, Cast([say("hello")]), starting()) as c:
         await prompt(c)
-        assert [one.entry.command for one in c.session.servers.list()] == [sys.executable]
+        assert [one.entry.command for one in c.session.mcp_servers.list()] == [sys.executable]
         (problem,) = c.session.problems
         assert problem.reason == "MCP server tools: there is another one of this name, which is used"
 
@@ -375,7 +375,7 @@ async def test_a_server_that_crashes_or_floods_is_told_and_started_again(project
     async with running(project, lines) as c:
         await prompt(c)
         crashed, back, flooded, again = (results(request)[0] for request in c.requests()[2:])
-        broke_down = "The MCP server tools broke down in this call; it is started again."
+        broke_down = "The MCP server tools failed during this call and is restarting."
         assert (crashed.is_error, crashed.content) == (True, broke_down)
         assert (flooded.is_error, flooded.content) == (True, broke_down)
         assert (back.content, again.content) == ("back", "again")
@@ -385,7 +385,8 @@ async def test_an_error_of_a_servers_own_is_told_in_its_words_and_the_server_goe
     async with running(project, [call("pid"), call("refuse"), call("pid"), say("done")]) as c:
         await prompt(c)
         first, refused, second = (results(request)[0] for request in c.requests()[2:])
-        assert (refused.is_error, refused.content) == (True, "The MCP server tools says: the table is locked")
+        assert refused.is_error
+        assert refused.content == "The MCP server tools returned an error: the table is locked"
         assert first.content == second.content
 
 
@@ -400,17 +401,17 @@ async def test_a_server_that_was_started_anew_at_its_address_is_connected_to_aga
         async with http_server(port):
             await prompt(c)
         lost, again = (results(request)[0] for request in c.requests()[2:])
-        broke_down = "The MCP server tools broke down in this call; it is started again."
+        broke_down = "The MCP server tools failed during this call and is restarting."
         assert lost.content in (broke_down, "a")  # the loss may have been heard of before
         assert again.content == "b"
 
 
 @pytest.mark.requirement("X16")
 async def test_a_call_that_hangs_is_given_up(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "CALL_LIMIT", 0.2)
+    monkeypatch.setattr(connection, "CALL_TIMEOUT", 0.2)
     async with running(project, [call("hang"), say("done")]) as c:
         await prompt(c)
-        assert told(c) == "error: The MCP server tools gave no answer within 0.2 s."
+        assert told(c) == "error: The MCP server tools did not respond within 0.2 s."
 
 
 @pytest.mark.requirement("X16")
@@ -441,7 +442,7 @@ async def test_errors_and_images_reach_the_model_much_is_cut_and_secrets_are_tak
 async def test_new_tools_of_a_server_are_offered(project: Path) -> None:
     async with running(project, [call("grow"), say("done"), call("grown"), say("done")]) as c:
         await prompt(c)
-        await until(lambda: "grown" in c.session.servers.list()[0].catalog.tools)
+        await until(lambda: "grown" in c.session.mcp_servers.list()[0].catalog.tools)
         await prompt(c)
         assert told(c) == "grown"
 
@@ -452,20 +453,20 @@ async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_a
     name_servers(workspace, tools=tools_server("odd_mcp_server"))
     lines = [call("we-ird", text="hi"), say("done"), call("echo", text="garble"), say("done")]
     async with running(workspace, lines) as c:
-        assert list(c.session.servers.list()[0].catalog.tools) == ["echo", "dot-ted", "a-b", "we-ird"]
+        assert list(c.session.mcp_servers.list()[0].catalog.tools) == ["echo", "dot-ted", "a-b", "we-ird"]
         await prompt(c)
         assert told(c) == "we ird said hi"
         assert [one.reason.removeprefix("MCP server tools: the tool ") for one in c.session.problems] == [
-            "list is left out: inputSchema.type: it must be 'object'.",
-            "words is left out: inputSchema: an object is needed.",
-            "without a name is left out: name: a text is needed.",
-            "without a name is left out: an object is needed.",
-            "echo is left out: there is another one of this name, which is used.",
-            f"{'x' * 79}… is left out: its name needs letters, at most 80.",
-            "without a name is left out: its name needs letters, at most 80.",
+            "list is ignored: inputSchema.type: it must be 'object'.",
+            "words is ignored: inputSchema: an object is needed.",
+            "without a name is ignored: name: a text is needed.",
+            "without a name is ignored: an object is needed.",
+            "echo is ignored: another tool has the same name.",
+            f"{'x' * 79}… is ignored: its name must have letters and at most 80 characters.",
+            "without a name is ignored: its name must have letters and at most 80 characters.",
         ]
         await prompt(c)
-        assert told(c).endswith("its answer is not one of the protocol: content: a list is needed")
+        assert told(c).endswith("its response is not valid: content: a list is needed")
 
 
 async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: Path) -> None:
@@ -477,11 +478,11 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
     )
     async with core(workspace, Cast([say("hello")]), Person()) as c:
         await prompt(c)
-        await c.until(lambda: all(one.state is McpServerState.FAILED for one in c.session.servers.list()))
-        problems = [one.problem for one in c.session.servers.list()]
-        assert problems[0] == "it has ended: no-such-program: No such file or directory"
-        assert [one.reason for one in c.session.problems][:1] == [f"The MCP server none does not run: {problems[0]}."]
-        assert problems[1] == "it has ended: out of order"
+        await c.until(lambda: all(one.state is McpServerState.FAILED for one in c.session.mcp_servers.list()))
+        problems = [one.problem for one in c.session.mcp_servers.list()]
+        assert problems[0] == "it stopped: no-such-program: No such file or directory"
+        assert [one.reason for one in c.session.problems][:1] == [f"MCP server none is not running: {problems[0]}."]
+        assert problems[1] == "it stopped: out of order"
         assert (
             problems[2]
             == "NO_SUCH_VARIABLE has no value in the environment of Deputy; set it, or write a default for it"
@@ -512,13 +513,13 @@ async def test_an_entry_that_is_taken_out_ends_its_server(project: Path) -> None
         name_servers(project)
         await c.session.refresh()
         await prompt(c)
-        assert c.session.servers.list() == []
+        assert c.session.mcp_servers.list() == []
         assert not any(tool.name.startswith("mcp__") for tool in c.requests()[-1].tools)
 
 
 async def test_a_plan_uses_no_tool_of_a_server(project: Path) -> None:
     async with running(project, [call("echo", text="a"), say("done")]) as c:
-        c.session.permission_mode = PermissionMode.PLAN
+        c.session.permissions.mode = PermissionMode.PLAN
         await prompt(c)
         assert "the mode plan denies that" in told(c)
 
@@ -547,7 +548,7 @@ async def test_prompts_of_servers_are_called_by_a_slash_with_arguments_in_their_
         with pytest.raises(InvalidRequest, match=r"/mcp__tools__explain needs <topic> \[depth\]: topic is missing"):
             await prompt(c, "/mcp__tools__explain")
         monkeypatch.setattr(prompt_acceptor, "READING_GRACE", 0.2)
-        with pytest.raises(InvalidRequest, match=r"/mcp__tools__ponder: its server gave no answer within 0.2 s"):
+        with pytest.raises(InvalidRequest, match=r"/mcp__tools__ponder: its server did not answer within 0.2 s"):
             await prompt(c, "/mcp__tools__ponder")
         assert not c.session.busy
         assert await c.session.cancel() is False
@@ -560,10 +561,10 @@ async def test_resources_are_read_by_a_tool_that_names_those_that_are_listed(pro
         await prompt(c)
         today, never, none = (results(request)[0] for request in c.requests()[2:])
         assert (today.is_error, today.content) == (False, "[notes://today]\nnone")
-        assert never.content.startswith("The MCP server tools says: ")
-        assert none.content == "uri: the URI of a resource is needed, and nothing else."
+        assert never.content.startswith("The MCP server tools returned an error: ")
+        assert none.content == "uri: pass the URI of a resource, and nothing else."
         (spec,) = [one for one in c.requests()[1].tools if one.name == "mcp__tools__read_resource"]
-        assert spec.description.endswith("It lists:\n- notes://today")
+        assert spec.description.endswith("Listed resources:\n- notes://today")
 
 
 async def test_a_server_is_reached_by_http(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
