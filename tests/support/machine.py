@@ -1,7 +1,8 @@
-"""A world around one machine: it performs nothing, remembers what is under way, and checks every step.
+"""A simulated driver around one state machine: it tracks outstanding effects without performing them, and checks every
+step.
 
-:class:`World` is a value. ``after(input)`` is the world one step later; it raises ``AssertionError`` when the step
-breaks a law of the machine, whatever the input. Inputs are the caller's; :func:`plain_answer` gives the dullest ones.
+:class:`World` is a value. ``after(input)`` returns the world one step later, and raises ``AssertionError`` when the
+step breaks an invariant of the machine. Callers choose the inputs; :func:`plain_answer` returns the simplest ones.
 """
 
 from collections.abc import Iterator, Mapping
@@ -67,7 +68,7 @@ from tests.support.history_rules import broken_history_rules
 Pending: TypeAlias = (
     RequestModel | ScheduleRetry | DecideCalls | RequestPermission | RunTool | StartChildren | CheckAnswer
 )
-"""An effect that waits for its answer."""
+"""An outstanding effect."""
 Answer: TypeAlias = (
     ModelReplied
     | RetryDue
@@ -80,14 +81,14 @@ Answer: TypeAlias = (
 )
 
 DELEGATION_TOOLS = frozenset({"ask", "ask_all"})
-LOOKS = frozenset({"look", "peek"})
+CONCURRENT_TOOLS = frozenset({"look", "peek"})
 REPORTS = frozenset({"submit_result", "submit_error"})
 
 
 def agent(*, child: bool = False, max_iterations: int = 50, attempts: int = 8, check_answer: bool = False) -> Context:
-    """An agent that has two doors, two concurrent tools, and for everything else exclusive ones."""
-    tools = DELEGATION_TOOLS | LOOKS | {"edit", "write"} | (REPORTS if child else frozenset[str]())
-    return Context(child, DELEGATION_TOOLS, LOOKS, max_iterations, attempts, check_answer, tools)
+    """An agent with two delegation tools and two concurrent tools. All other tools are exclusive."""
+    tools = DELEGATION_TOOLS | CONCURRENT_TOOLS | {"edit", "write"} | (REPORTS if child else frozenset[str]())
+    return Context(child, DELEGATION_TOOLS, CONCURRENT_TOOLS, max_iterations, attempts, check_answer, tools)
 
 
 def user(text: str) -> UserPrompt:
@@ -96,24 +97,24 @@ def user(text: str) -> UserPrompt:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """``under_way`` holds the effects without an answer, ``children`` those of waiting doors, ``told`` the children
-    that were asked to stop, ``results`` what was reported of the calls of this round."""
+    """``under_way`` are the outstanding effects, ``children`` the children that calls wait for, ``cancelled`` the
+    children that were cancelled, ``results`` the reported results of the calls of the last reply."""
 
     context: Context = field(default_factory=agent)
     state: State = field(default_factory=State)
     under_way: Mapping[EffectId, Pending] = field(default_factory=dict[EffectId, Pending])
     children: frozenset[str] = frozenset()
-    told: frozenset[str] = frozenset()
+    cancelled: frozenset[str] = frozenset()
     history: tuple[Message, ...] = ()
     results: Mapping[str, str] = field(default_factory=dict[str, str])
     turns: int = 0
     ends: int = 0
     effects: tuple[Effect, ...] = field(default=(), repr=False)
-    """Those of the last step."""
+    """The effects of the last step."""
 
     @property
     def at_rest(self) -> bool:
-        """Nothing happens by itself: the primary waits for a prompt, or the run is over."""
+        """Nothing is outstanding: the primary waits for a prompt, or the run has ended."""
         return isinstance(self.state.phase, Idle) or self.state.ended
 
     def after(self, input: Input) -> "World":
@@ -126,7 +127,7 @@ class World:
             later = later._performed(effect)
         later = replace(later, state=state, effects=effects)
         _check_cancel(later, input, effects, self.state.phase)
-        _check_whole(later)
+        _check_state(later)
         return later
 
     def _answered(self, input: Input) -> "World":
@@ -150,13 +151,13 @@ class World:
             case AppendMessage(message):
                 return self._appended(message)
             case ReportCall(use, _, str(content)):
-                assert use.id not in self.results, "a call has one result"
+                assert use.id not in self.results, "a call has exactly one result"
                 return replace(self, results={**self.results, use.id: content})
             case ReportCall(_, status):
                 assert status is CallStatus.IN_PROGRESS
                 return self
             case CancelSubAgents(ids):
-                return replace(self, told=self.told.union(ids))
+                return replace(self, cancelled=self.cancelled.union(ids))
             case Abort():
                 return self
             case FinishTurn() | NotifyParent():
@@ -171,11 +172,13 @@ class World:
         results = [block for block in message.content if isinstance(block, ToolResult)]
         if not results:
             return replace(self, history=(*self.history, message))
-        assert {result.tool_use_id: result.content for result in results} == self.results, "told as it is sent"
+        assert {result.tool_use_id: result.content for result in results} == self.results, (
+            "the model gets the published results"
+        )
         return replace(self, history=(*self.history, message), results={})
 
 
-# -- laws --------------------------------------------------------------------------------------------------------
+# -- invariants --------------------------------------------------------------------------------------------------
 
 
 def calls_of(phase: Phase) -> tuple[Call, ...]:
@@ -183,13 +186,13 @@ def calls_of(phase: Phase) -> tuple[Call, ...]:
 
 
 def _check_ids(before: State, after: State, effects: tuple[Effect, ...]) -> None:
-    """Every id is given out once, and in order."""
+    """Every id is used once, in order."""
     given = [id for effect in effects if (id := getattr(effect, "id", None)) is not None]
     assert given == list(range(before.next_effect, after.next_effect))
 
 
 def _check_calls(before: Phase, after: Phase) -> None:
-    """Children are conserved, fewer wait and more have ended; what is done stays as it is."""
+    """No child is lost, children only move from pending to completed, and a finished call never changes."""
     earlier = {call.use.id: call.progress for call in calls_of(before)}
     for call in calls_of(after):
         was, now = earlier.get(call.use.id), call.progress
@@ -197,7 +200,7 @@ def _check_calls(before: Phase, after: Phase) -> None:
             ended = tuple(outcome.agent_id for outcome in now.completed)
             assert len(now.pending) + len(ended) == len(now.order)
             assert {*now.pending, *ended} == {*now.order}
-            assert now.pending, "a door without children under way is done"
+            assert now.pending, "a delegation call without pending children is done"
         if isinstance(was, Children) and isinstance(now, Children):
             assert now.order == was.order
             assert {*now.pending} <= {*was.pending}
@@ -207,7 +210,8 @@ def _check_calls(before: Phase, after: Phase) -> None:
 
 
 def _check_answer(before: World, after: State) -> None:
-    """An answer counts once it was checked, where that is asked for, and only so many are sent back."""
+    """A child completes only after the check, if its context requires one, and after a limited number of
+    corrections."""
     checked = before.context.check_answer
     if isinstance(after.phase, Completed):
         assert isinstance(before.state.phase, Checking) == checked
@@ -218,12 +222,12 @@ def _check_answer(before: World, after: State) -> None:
 
 
 def _check_cancel(world: World, input: Input, effects: tuple[Effect, ...], before: Phase) -> None:
-    """A first cancel stops exactly what is under way; nobody else stops anything, save children that come late."""
+    """The first cancel aborts exactly the outstanding effects. Nothing else aborts, except for late children."""
     aborted = [effect.ids for effect in effects if isinstance(effect, Abort)]
-    begun = isinstance(input, UserCancel) and not isinstance(before, Idle | Cancelling)
-    assert aborted == ([frozenset(world.under_way)] if begun and world.under_way else [])
+    first = isinstance(input, UserCancel) and not isinstance(before, Idle | Cancelling)
+    assert aborted == ([frozenset(world.under_way)] if first and world.under_way else [])
     if isinstance(world.state.phase, Cancelling):
-        assert world.children <= world.told
+        assert world.children <= world.cancelled
     else:
         assert not any(isinstance(effect, CancelSubAgents) for effect in effects)
 
@@ -231,15 +235,19 @@ def _check_cancel(world: World, input: Input, effects: tuple[Effect, ...], befor
 _NEXT = Message("user", (Text("go on"),))
 
 
-def _check_whole(world: World) -> None:
+def _check_state(world: World) -> None:
     phase = world.state.phase
-    assert _known(phase) == (frozenset(world.under_way), world.children), "the state knows what is under way"
-    assert world.at_rest == (not world.under_way and not world.children), "only rest waits for nothing"
+    assert _outstanding(phase) == (frozenset(world.under_way), world.children), (
+        "the state lists exactly the outstanding effects and children"
+    )
+    assert world.at_rest == (not world.under_way and not world.children), (
+        "the machine rests exactly when nothing is outstanding"
+    )
     running = not world.at_rest
     assert world.turns - world.ends == (1 if running else 0) or _never_started(world)
     if world.at_rest:
         assert world.results == {}
-        # It is sent when there is more to say, and rules for the last message are about that.
+        # It is sent with a further message; rules for the last message apply to that one.
         assert not world.history or broken_history_rules((*world.history, _NEXT)) == []
     calls = calls_of(phase)
     open_calls = [call for call in calls if call.open]
@@ -252,12 +260,12 @@ def _check_whole(world: World) -> None:
 
 
 def _never_started(world: World) -> bool:
-    """A child that ended before its first message."""
+    """Whether a child ended before its first message."""
     return world.state.ended and world.turns == 0 and world.ends == 1
 
 
-def _known(phase: Phase) -> tuple[frozenset[EffectId], frozenset[str]]:
-    """The effects and children that the state holds to be under way."""
+def _outstanding(phase: Phase) -> tuple[frozenset[EffectId], frozenset[str]]:
+    """The outstanding effects and children, according to the state."""
     calls = calls_of(phase)
     children = frozenset(id for call in calls if isinstance(call.progress, Children) for id in call.progress.pending)
     match phase:
@@ -274,11 +282,11 @@ def _known(phase: Phase) -> tuple[frozenset[EffectId], frozenset[str]]:
 
 
 def _check_order(calls: tuple[Call, ...]) -> None:
-    """Exactly those run whose turn it is."""
+    """Exactly the calls run that no earlier call blocks."""
     before: list[Call] = []
     for call in calls:
-        in_the_way = [other for other in before if call.kind is CallKind.EXCLUSIVE or other.kind is CallKind.EXCLUSIVE]
-        free = call.kind is CallKind.DELEGATION or not in_the_way
+        blocking = [other for other in before if call.kind is CallKind.EXCLUSIVE or other.kind is CallKind.EXCLUSIVE]
+        free = call.kind is CallKind.DELEGATION or not blocking
         match call.progress:
             case Running():
                 assert free
@@ -291,7 +299,7 @@ def _check_order(calls: tuple[Call, ...]) -> None:
             before.append(call)
 
 
-# -- the dullest course ------------------------------------------------------------------------------------------
+# -- the simplest course -----------------------------------------------------------------------------------------
 
 
 def plain_answer(effect: Pending) -> Answer:
@@ -313,7 +321,7 @@ def plain_answer(effect: Pending) -> Answer:
 
 
 def steps_to_rest(world: World) -> Iterator[World]:
-    """Everything under way ends well, the model has nothing more to do."""
+    """Everything outstanding succeeds, and the model makes no further call."""
     while not world.at_rest:
         if world.under_way:
             world = world.after(plain_answer(world.under_way[min(world.under_way)]))
@@ -323,7 +331,7 @@ def steps_to_rest(world: World) -> Iterator[World]:
 
 
 def steps_of_cancel(world: World, reason: CancelReason) -> Iterator[World]:
-    """Everything under way is stopped, and each acknowledges."""
+    """Everything outstanding is cancelled and acknowledged."""
     if world.at_rest and not (world.context.is_child and isinstance(world.state.phase, Idle)):
         return
     world = world.after(UserCancel(reason))

@@ -1,7 +1,7 @@
-"""Short words for the steps of a run, for tests that tell one story each.
+"""Short functions for the steps of a run, for tests of single scenarios.
 
-Calls are named by what they use and a number, ``look1`` or ``ask2``: the name is the call's id, without the number it
-is the tool.
+A call is named by its tool and a number, such as ``look1`` or ``ask2``. The name is the id of the call; without the
+number it is the name of the tool.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ FOUND = Completed("found")
 
 
 def primary(*, max_iterations: int = 50, attempts: int = 8) -> World:
-    """A primary whose first request is under way."""
+    """A primary with its first model request under way."""
     return World(agent(max_iterations=max_iterations, attempts=attempts)).after(user("go"))
 
 
 def child(*, max_iterations: int = 50, check_answer: bool = False) -> World:
-    """A child whose first request is under way."""
+    """A child with its first model request under way."""
     context = agent(child=True, max_iterations=max_iterations, check_answer=check_answer)
     return World(context).after(user("go"))
 
@@ -66,13 +66,13 @@ def fails(world: World, *, retryable: bool = False, partial: Message | None = No
 
 
 def only(world: World) -> EffectId:
-    """The one effect that is under way."""
+    """The only outstanding effect."""
     (effect,) = world.under_way
     return effect
 
 
 def effect_for(world: World, call: str) -> EffectId:
-    """The effect under way for one call."""
+    """The outstanding effect of one call."""
     return next(
         effect.id
         for effect in world.under_way.values()
@@ -81,7 +81,7 @@ def effect_for(world: World, call: str) -> EffectId:
 
 
 def calling(world: World, *calls: str, **decisions: CallDecision) -> World:
-    """The model calls, and the gate allows what has no other verdict."""
+    """The model makes calls, and the gate allows those without another decision."""
     world = replies(world, *(use(call) for call in calls), stop=StopReason.TOOL_USE)
     return decided(world, **decisions)
 
@@ -102,12 +102,12 @@ def completed(world: World, call: str, content: str = "ok", *, is_error: bool = 
 
 
 def checked(world: World, correction: str = "", warning: str = "") -> World:
-    """What the check of an answer says; without a correction, that it is well."""
+    """The check of an answer ends; without a correction, the answer is valid."""
     return world.after(AnswerChecked(only(world), correction, warning))
 
 
-def opened(world: World, door: str, *agent_ids: str, style: ResultStyle = "bare") -> World:
-    return world.after(ChildrenStarted(effect_for(world, door), door, agent_ids, style))
+def delegated(world: World, call: str, *agent_ids: str, style: ResultStyle = "bare") -> World:
+    return world.after(ChildrenStarted(effect_for(world, call), call, agent_ids, style))
 
 
 def ends(world: World, agent_id: str, ending: Ending = FOUND) -> World:
@@ -127,10 +127,10 @@ def progress(world: World, call: str) -> Progress:
 
 
 def results(world: World) -> dict[str, str]:
-    """What the last message tells the model of its calls, in order."""
+    """The tool results in the last message, in order."""
     return {block.tool_use_id: block.content for block in world.history[-1].content if isinstance(block, ToolResult)}
 
 
 def started(world: World) -> list[str]:
-    """The calls that the last step set going, in order."""
+    """The calls that the last step started, in order."""
     return [effect.use.id for effect in world.effects if isinstance(effect, RunTool | StartChildren)]

@@ -1,4 +1,4 @@
-"""How the calls of one reply are decided, run beside each other, and answered together."""
+"""The calls of one reply: decisions, order of execution, results and children."""
 
 import pytest
 
@@ -30,10 +30,10 @@ from tests.support.steps import (
     calling,
     completed,
     decided,
+    delegated,
     effect_for,
     ends,
     only,
-    opened,
     primary,
     progress,
     replies,
@@ -55,7 +55,7 @@ def test_an_allowed_call_runs() -> None:
 
 
 @pytest.mark.requirement("X13")
-def test_a_rejected_call_is_answered_without_being_run() -> None:
+def test_a_denied_call_gets_a_result_without_running() -> None:
     world = calling(primary(), "edit1", edit1=DENY)
     result = ToolResult("edit1", "Denied by the user.", is_error=True)
     assert world.effects == (
@@ -65,7 +65,7 @@ def test_a_rejected_call_is_answered_without_being_run() -> None:
     )
 
 
-def test_all_permission_requests_of_a_reply_are_asked_at_once_and_in_order() -> None:
+def test_all_permission_requests_of_a_reply_are_made_at_once_and_in_order() -> None:
     world = calling(primary(), "edit1", "look2", "edit3", edit1=ASK, edit3=ASK)
     assert [effect for effect in world.effects if isinstance(effect, RequestPermission)] == [
         RequestPermission(3, use("edit1")),
@@ -73,25 +73,25 @@ def test_all_permission_requests_of_a_reply_are_asked_at_once_and_in_order() -> 
     ]
 
 
-def test_a_call_runs_once_the_user_has_allowed_it() -> None:
+def test_a_call_runs_after_the_user_allows_it() -> None:
     world = calling(primary(), "edit1", edit1=ASK)
     assert started(world) == []
     assert started(answered(world, "edit1", ALLOW)) == ["edit1"]
 
 
-def test_a_call_runs_with_the_input_that_the_user_changed() -> None:
+def test_a_call_runs_with_the_input_that_the_user_edited() -> None:
     world = answered(calling(primary(), "edit1", edit1=ASK), "edit1", CallAllowed({"path": "other.py"}))
     assert world.effects[-1] == RunTool(4, use("edit1", path="other.py"))
 
 
 @pytest.mark.requirement("X13")
-def test_a_call_that_the_user_denied_is_answered_so() -> None:
+def test_the_result_of_a_call_is_the_denial_of_the_user() -> None:
     world = answered(calling(primary(), "edit1", edit1=ASK), "edit1", DENY)
     assert results(world) == {"edit1": "Denied by the user."}
 
 
 @pytest.mark.parametrize("decisions", [{}, {"look1": ALLOW}, {"look1": ALLOW, "look2": ALLOW, "look3": ALLOW}])
-def test_the_gate_decides_each_call_and_no_other(decisions: dict[str, CallAllowed]) -> None:
+def test_decisions_must_match_the_calls(decisions: dict[str, CallAllowed]) -> None:
     world = replies(primary(), use("look1"), use("look2"))
     with pytest.raises(InvalidTransition, match="the decisions do not match the calls"):
         world.after(CallsDecided(only(world), decisions))
@@ -111,7 +111,7 @@ def test_concurrent_calls_run_together() -> None:
     assert started(calling(primary(), "look1", "look2", "peek3")) == ["look1", "look2", "peek3"]
 
 
-def test_exclusive_calls_run_one_after_the_other_in_their_order() -> None:
+def test_exclusive_calls_run_one_after_another_in_order() -> None:
     world = calling(primary(), "edit1", "write2", "edit3")
     assert started(world) == ["edit1"]
     world = completed(world, "edit1")
@@ -119,7 +119,7 @@ def test_exclusive_calls_run_one_after_the_other_in_their_order() -> None:
     assert started(completed(world, "write2")) == ["edit3"]
 
 
-def test_an_exclusive_call_waits_for_all_before_it_and_holds_back_all_behind_it() -> None:
+def test_an_exclusive_call_waits_for_earlier_calls_and_blocks_later_ones() -> None:
     world = calling(primary(), "look1", "look2", "edit3", "look4", "look5")
     assert started(world) == ["look1", "look2"]
     world = completed(world, "look2")
@@ -129,14 +129,14 @@ def test_an_exclusive_call_waits_for_all_before_it_and_holds_back_all_behind_it(
     assert started(completed(world, "edit3")) == ["look4", "look5"]
 
 
-def test_a_call_that_waits_for_the_user_keeps_its_place() -> None:
+def test_a_call_that_waits_for_the_user_keeps_its_position() -> None:
     world = calling(primary(), "look1", "edit2", "look3", edit2=ASK)
     assert started(world) == ["look1"]
     assert progress(world, "look3") == NotStarted(ready=True)
     assert started(answered(world, "edit2", DENY)) == ["look3"]
 
 
-def test_delegation_tools_start_at_once_and_hold_nobody_back() -> None:
+def test_delegation_calls_start_at_once_and_block_no_other_call() -> None:
     world = calling(primary(), "edit1", "ask2", "edit3", "ask4")
     assert started(world) == ["edit1", "ask2", "ask4"]
     assert started(completed(world, "edit1")) == ["edit3"]
@@ -144,15 +144,15 @@ def test_delegation_tools_start_at_once_and_hold_nobody_back() -> None:
 
 @pytest.mark.requirement("C4")
 @pytest.mark.requirement("X13")
-def test_results_go_back_in_the_order_of_the_calls_whatever_the_order_of_their_ends() -> None:
-    world = opened(calling(primary(), "ask1", "look2", "look3"), "ask1", "a")
+def test_results_are_in_the_order_of_the_calls_whatever_the_order_of_completion() -> None:
+    world = delegated(calling(primary(), "ask1", "look2", "look3"), "ask1", "a")
     world = ends(completed(completed(world, "look3", "three"), "look2", "two"), "a", Completed("one"))
     assert results(world) == {"ask1": "one", "look2": "two", "look3": "three"}
     assert list(results(world)) == ["ask1", "look2", "look3"]
     assert isinstance(world.state.phase, LlmRequesting)
 
 
-def test_nothing_goes_to_the_model_before_the_last_result_is_there() -> None:
+def test_the_model_is_not_requested_before_the_last_result() -> None:
     world = completed(calling(primary(), "look1", "look2"), "look1")
     assert world.effects == (ReportCall(use("look1"), CallStatus.COMPLETED, "ok"),)
     assert isinstance(world.state.phase, ToolExecuting)
@@ -162,11 +162,11 @@ def test_an_error_and_images_of_a_tool_reach_the_model() -> None:
     world = calling(primary(), "look1", "look2")
     world = completed(world, "look1", "no such file", is_error=True)
     assert world.effects == (ReportCall(use("look1"), CallStatus.FAILED, "no such file"),)
-    picture = Image("image/png", "AAAA")
-    world = world.after(ToolCompleted(effect_for(world, "look2"), "a picture", images=(picture,)))
+    image = Image("image/png", "AAAA")
+    world = world.after(ToolCompleted(effect_for(world, "look2"), "an image", images=(image,)))
     assert world.history[-1].content == (
         ToolResult("look1", "no such file", is_error=True),
-        ToolResult("look2", "a picture", images=(picture,)),
+        ToolResult("look2", "an image", images=(image,)),
     )
 
 
@@ -184,33 +184,33 @@ def test_a_permission_request_is_answered_once() -> None:
         answered(world, "edit1", ALLOW).after(PermissionAnswered(effect, DENY))
 
 
-# -- doors -------------------------------------------------------------------------------------------------------
+# -- children ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("A3")
-def test_a_delegation_tool_asks_for_its_children_and_waits_for_them() -> None:
+def test_a_delegation_call_starts_its_children_and_waits_for_them() -> None:
     world = calling(primary(), "ask_all1")
     assert world.effects[-1] == StartChildren(3, use("ask_all1"))
-    world = opened(world, "ask_all1", "a", "b", style="aggregate")
+    world = delegated(world, "ask_all1", "a", "b", style="aggregate")
     assert world.effects == ()
     assert isinstance(world.state.phase, AwaitingSubAgents)
     assert progress(world, "ask_all1") == Children(("a", "b"), ("a", "b"), style="aggregate")
 
 
-def test_only_when_nothing_but_children_is_awaited_the_phase_says_so() -> None:
-    world = opened(calling(primary(), "look1", "ask2"), "ask2", "a")
+def test_the_phase_is_awaiting_sub_agents_only_while_all_open_calls_wait_for_children() -> None:
+    world = delegated(calling(primary(), "look1", "ask2"), "ask2", "a")
     assert isinstance(world.state.phase, ToolExecuting)
     assert isinstance(completed(world, "look1").state.phase, AwaitingSubAgents)
 
 
-def test_a_permission_request_denied_beside_waiting_children_leaves_only_them() -> None:
-    world = opened(calling(primary(), "edit1", "ask2", edit1=ASK), "ask2", "a")
+def test_after_a_denial_only_the_children_are_awaited() -> None:
+    world = delegated(calling(primary(), "edit1", "ask2", edit1=ASK), "ask2", "a")
     assert isinstance(answered(world, "edit1", DENY).state.phase, AwaitingSubAgents)
 
 
 @pytest.mark.requirement("D2")
-def test_children_end_one_by_one_and_the_last_one_answers_the_delegation_tool() -> None:
-    world = opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate")
+def test_children_end_one_by_one_and_the_last_one_completes_the_call() -> None:
+    world = delegated(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate")
     world = ends(world, "b", Completed("two"))
     children = progress(world, "ask_all1")
     assert isinstance(children, Children)
@@ -221,13 +221,13 @@ def test_children_end_one_by_one_and_the_last_one_answers_the_delegation_tool() 
 
 
 @pytest.mark.requirement("C2")
-def test_the_parent_keeps_of_a_child_its_result_alone() -> None:
-    world = ends(opened(calling(primary(), "ask1"), "ask1", "a"), "a", Completed("found"))
+def test_the_history_of_the_parent_contains_only_the_result_of_a_child() -> None:
+    world = ends(delegated(calling(primary(), "ask1"), "ask1", "a"), "a", Completed("found"))
     assert world.history[-1] == Message("user", (ToolResult("ask1", "found"),))
 
 
-def test_one_child_that_fails_leaves_the_others_running() -> None:
-    world = opened(opened(calling(primary(), "ask1", "ask2"), "ask1", "a"), "ask2", "b")
+def test_a_failed_child_leaves_the_others_running() -> None:
+    world = delegated(delegated(calling(primary(), "ask1", "ask2"), "ask1", "a"), "ask2", "b")
     world = ends(world, "a", Failed(FailureReason.MODEL_ERROR, "it broke"))
     assert isinstance(world.state.phase, AwaitingSubAgents)
     assert world.children == {"b"}
@@ -235,64 +235,64 @@ def test_one_child_that_fails_leaves_the_others_running() -> None:
 
 
 @pytest.mark.requirement("C5")
-def test_one_child_that_the_user_cancelled_leaves_the_others_running() -> None:
-    world = opened(opened(calling(primary(), "ask1", "ask2"), "ask1", "a"), "ask2", "b")
+def test_a_child_that_the_user_cancels_leaves_the_others_running() -> None:
+    world = delegated(delegated(calling(primary(), "ask1", "ask2"), "ask1", "a"), "ask2", "b")
     world = ends(world, "a", Cancelled(CancelReason.USER))
     assert world.effects == (ReportCall(use("ask1"), CallStatus.CANCELLED, "Sub-agent cancelled by user."),)
     assert world.children == {"b"}
 
 
-def test_a_delegation_tool_that_does_not_wait_is_answered_at_once() -> None:
+def test_a_delegation_call_that_does_not_wait_gets_its_result_at_once() -> None:
     world = calling(primary(), "ask1")
     world = world.after(ChildrenStarted(only(world), "ask1", ("a",), immediate="Started."))
     assert results(world) == {"ask1": "Started."}
     assert isinstance(world.state.phase, LlmRequesting)
 
 
-def test_a_delegation_tool_that_cannot_open_is_answered_with_the_error() -> None:
+def test_a_delegation_call_that_cannot_start_its_children_gets_the_error() -> None:
     world = completed(calling(primary(), "ask1"), "ask1", "The queue is full.", is_error=True)
     assert world.history[-1] == Message("user", (ToolResult("ask1", "The queue is full.", is_error=True),))
 
 
-def opening(world: World, call: str, answers: str, *agent_ids: str) -> ChildrenStarted:
-    return ChildrenStarted(effect_for(world, call), answers, agent_ids)
+def starting(world: World, call: str, tool_use_id: str, *agent_ids: str) -> ChildrenStarted:
+    return ChildrenStarted(effect_for(world, call), tool_use_id, agent_ids)
 
 
 @pytest.mark.requirement("D2")
-def test_a_delegation_tool_opens_only_for_children_of_its_own() -> None:
-    world = opened(calling(primary(), "ask1", "ask2", "look3"), "ask1", "a")
+def test_a_delegation_call_accepts_only_its_own_children() -> None:
+    world = delegated(calling(primary(), "ask1", "ask2", "look3"), "ask1", "a")
     for wrong in (
-        opening(world, "ask2", "ask1", "b"),
-        opening(world, "ask2", "ask2"),
-        opening(world, "ask2", "ask2", "b", "b"),
-        opening(world, "ask2", "ask2", "a"),
-        opening(world, "ask2", "ask2", "b", "c"),
-        opening(world, "look3", "look3", "b"),
+        starting(world, "ask2", "ask1", "b"),
+        starting(world, "ask2", "ask2"),
+        starting(world, "ask2", "ask2", "b", "b"),
+        starting(world, "ask2", "ask2", "a"),
+        starting(world, "ask2", "ask2", "b", "c"),
+        starting(world, "look3", "look3", "b"),
     ):
         with pytest.raises(InvalidTransition):
             world.after(wrong)
 
 
 @pytest.mark.requirement("D2")
-@pytest.mark.parametrize("stranger", ["a", "nobody"], ids=["ended", "unknown"])
-def test_a_child_that_nobody_waits_for_has_no_result(stranger: str) -> None:
-    world = ends(opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate"), "a")
-    with pytest.raises(InvalidTransition, match=f"no call waits for agent {stranger}"):
-        ends(world, stranger)
+@pytest.mark.parametrize("unknown", ["a", "nobody"], ids=["ended", "unknown"])
+def test_the_result_of_a_child_that_no_call_waits_for_is_rejected(unknown: str) -> None:
+    world = ends(delegated(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate"), "a")
+    with pytest.raises(InvalidTransition, match=f"no call waits for agent {unknown}"):
+        ends(world, unknown)
 
 
-def test_notes_are_taken_while_children_run() -> None:
-    world = opened(calling(primary(), "ask1"), "ask1", "a").after(Notice("ended")).after(Steered("and this"))
+def test_notes_are_accepted_while_children_run() -> None:
+    world = delegated(calling(primary(), "ask1"), "ask1", "a").after(Notice("ended")).after(Steered("and this"))
     assert isinstance(world.state.phase, AwaitingSubAgents)
     assert [note.text for note in world.state.notes] == ["ended", "and this"]
 
 
 def test_at_the_limit_the_last_child_ends_the_turn() -> None:
-    world = ends(opened(calling(primary(max_iterations=1), "ask1"), "ask1", "a"), "a")
+    world = ends(delegated(calling(primary(max_iterations=1), "ask1"), "ask1", "a"), "a")
     assert world.at_rest
 
 
-def test_nothing_runs_before_the_gate_has_decided() -> None:
+def test_no_call_runs_before_the_gate_has_decided() -> None:
     world = replies(primary(), use("look1"), use("ask2"))
     assert started(world) == []
     assert started(decided(world)) == ["look1", "ask2"]

@@ -1,11 +1,11 @@
-"""How everything stops: told at once, acknowledged by each, the history made whole."""
+"""Cancels: everything is stopped, each effect and child acknowledges, and every call gets a result."""
 
 import pytest
 
 from deputy_agents.domain.errors import InvalidTransition
 from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import Message, StopReason, Thinking, ToolResult
-from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason
+from deputy_agents.domain.outcome import Cancelled, CancelReason, Completed, Failed, FailureReason, LimitReached
 from deputy_agents.run.effect import (
     Abort,
     AnswerChecked,
@@ -35,11 +35,11 @@ from tests.support.steps import (
     cancelled,
     child,
     completed,
+    delegated,
     effect_for,
     ends,
     fails,
     only,
-    opened,
     primary,
     replies,
     reply,
@@ -57,7 +57,7 @@ NOT_STARTED = "Not run: interrupted before it started."
 # -- in each phase -----------------------------------------------------------------------------------------------
 
 
-def test_a_request_is_aborted_and_what_was_shown_of_it_is_kept() -> None:
+def test_a_model_request_is_aborted_and_its_shown_text_is_kept() -> None:
     world = cancelled(primary())
     assert world.effects == (Abort(frozenset({1})),)
     assert world.state.phase == Cancelling(CancelReason.USER, None, frozenset({1}))
@@ -66,18 +66,18 @@ def test_a_request_is_aborted_and_what_was_shown_of_it_is_kept() -> None:
     assert world.state.phase == Idle()
 
 
-def test_of_a_request_that_was_stopped_only_the_text_is_kept() -> None:
+def test_only_the_text_of_a_stopped_model_request_is_kept() -> None:
     world = stopped(cancelled(primary()), 1, assistant(Thinking("hm", "signed"), "Hel", use("edit1")))
     assert world.history[-1] == assistant("Hel")
 
 
-def test_a_wait_before_a_retry_is_aborted() -> None:
+def test_the_wait_before_a_retry_is_aborted() -> None:
     world = cancelled(fails(primary(), retryable=True))
     assert world.effects == (Abort(frozenset({2})),)
     assert stopped(world, 2).effects == (FinishTurn("cancelled"),)
 
 
-def test_a_check_of_an_answer_is_aborted() -> None:
+def test_the_check_of_an_answer_is_aborted() -> None:
     world = cancelled(replies(child(check_answer=True), "found"))
     assert world.effects == (Abort(frozenset({2})),)
     assert world.state.phase == Cancelling(CancelReason.USER, None, frozenset({2}))
@@ -85,21 +85,21 @@ def test_a_check_of_an_answer_is_aborted() -> None:
 
 
 @pytest.mark.requirement("X10")
-def test_a_turn_that_used_up_its_budget_ends_for_that_reason() -> None:
+def test_a_turn_over_budget_ends_with_that_stop_reason() -> None:
     world = stopped(cancelled(calling(primary(), "edit1"), CancelReason.BUDGET), 3)
     assert results(world) == {"edit1": RAN}
     assert world.effects[-1] == FinishTurn("max_turn_requests")
 
 
 @pytest.mark.requirement("X13")
-def test_calls_that_the_gate_looks_at_are_not_run() -> None:
+def test_calls_that_are_being_decided_do_not_run() -> None:
     world = cancelled(replies(primary(), use("look1"), use("edit2")))
     assert world.effects == (Abort(frozenset({2})),)
     assert results(stopped(world, 2)) == {"look1": NOT_STARTED, "edit2": NOT_STARTED}
 
 
 @pytest.mark.requirement("X13")
-def test_each_interrupted_call_says_how_far_it_came() -> None:
+def test_the_result_of_each_interrupted_call_states_how_far_it_came() -> None:
     world = calling(primary(), "look1", "look2", "edit3", "write4", "ask5", edit3=CallNeedsApproval())
     world = cancelled(completed(world, "look1", "text"))
     assert world.effects == (Abort(frozenset(world.under_way)),)
@@ -117,8 +117,8 @@ def test_each_interrupted_call_says_how_far_it_came() -> None:
 
 
 @pytest.mark.requirement("D6")
-def test_waiting_for_children_each_is_told_each_acknowledges_and_the_parent_is_idle_again() -> None:
-    world = opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate")
+def test_every_awaited_child_is_cancelled_and_after_the_last_one_the_parent_is_idle() -> None:
+    world = delegated(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate")
     world = cancelled(world)
     assert world.effects == (CancelSubAgents(("a", "b"), CancelReason.PARENT),)
     world = ends(world, "b", Cancelled(CancelReason.PARENT))
@@ -129,19 +129,19 @@ def test_waiting_for_children_each_is_told_each_acknowledges_and_the_parent_is_i
 
 
 @pytest.mark.requirement("D6")
-def test_a_delegation_tool_of_a_cancelled_parent_answers_so() -> None:
-    world = cancelled(opened(calling(primary(), "ask1"), "ask1", "a"))
+def test_the_result_of_a_delegation_call_names_the_cancelled_parent() -> None:
+    world = cancelled(delegated(calling(primary(), "ask1"), "ask1", "a"))
     world = ends(world, "a", Cancelled(CancelReason.PARENT))
     assert world.history[-1] == Message("user", (ToolResult("ask1", WITH_PARENT, is_error=True),))
 
 
-def test_only_children_that_still_run_are_told() -> None:
-    world = ends(opened(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate"), "a")
+def test_only_children_that_still_run_are_cancelled() -> None:
+    world = ends(delegated(calling(primary(), "ask_all1"), "ask_all1", "a", "b", style="aggregate"), "a")
     assert cancelled(world).effects == (CancelSubAgents(("b",), CancelReason.PARENT),)
 
 
 def test_tools_and_children_stop_together() -> None:
-    world = opened(calling(primary(), "edit1", "ask2"), "ask2", "a")
+    world = delegated(calling(primary(), "edit1", "ask2"), "ask2", "a")
     world = cancelled(world)
     assert world.effects == (Abort(frozenset({3})), CancelSubAgents(("a",), CancelReason.PARENT))
     world = stopped(world, 3)
@@ -149,8 +149,8 @@ def test_tools_and_children_stop_together() -> None:
     assert ends(world, "a", Cancelled(CancelReason.PARENT)).state.phase == Idle()
 
 
-def test_a_shutdown_reaches_the_children_as_a_shutdown() -> None:
-    world = cancelled(opened(calling(primary(), "ask1"), "ask1", "a"), CancelReason.SHUTDOWN)
+def test_children_are_shut_down_with_their_parent() -> None:
+    world = cancelled(delegated(calling(primary(), "ask1"), "ask1", "a"), CancelReason.SHUTDOWN)
     assert world.effects == (CancelSubAgents(("a",), CancelReason.SHUTDOWN),)
 
 
@@ -159,7 +159,7 @@ def test_the_primary_has_nothing_to_cancel_between_turns() -> None:
         cancelled(World())
 
 
-def test_the_next_turn_begins_with_a_whole_history() -> None:
+def test_the_next_turn_starts_with_a_complete_history() -> None:
     world = stopped(cancelled(calling(primary(), "edit1")), 3).after(user("again"))
     assert [message.role for message in world.history] == ["user", "assistant", "user", "user"]
 
@@ -167,34 +167,34 @@ def test_the_next_turn_begins_with_a_whole_history() -> None:
 # -- a child -----------------------------------------------------------------------------------------------------
 
 
-def test_a_child_that_has_not_begun_can_be_cancelled() -> None:
+def test_a_child_can_be_cancelled_before_it_starts() -> None:
     world = cancelled(World(agent(child=True)))
     assert world.state.phase == Cancelled(CancelReason.USER)
     assert world.effects == (NotifyParent(Cancelled(CancelReason.USER)),)
 
 
 @pytest.mark.parametrize("reason", [CancelReason.USER, CancelReason.PARENT, CancelReason.SHUTDOWN])
-def test_a_cancelled_child_says_by_whom_and_what_it_had_said(reason: CancelReason) -> None:
+def test_the_ending_of_a_cancelled_child_has_the_reason_and_its_last_text(reason: CancelReason) -> None:
     world = stopped(cancelled(child(), reason), 1, assistant("Hel"))
     assert world.state.phase == Cancelled(reason, "Hel")
     assert world.effects[-1] == NotifyParent(Cancelled(reason, "Hel"))
 
 
 @pytest.mark.parametrize(
-    ("reason", "detail", "ending"),
+    ("reason", "limit", "ending"),
     [
-        (CancelReason.TIMEOUT, "", Failed(FailureReason.TIMED_OUT, "it ran past its time limit")),
-        (CancelReason.TIMEOUT, "after 3 s", Failed(FailureReason.TIMED_OUT, "after 3 s")),
-        (CancelReason.BUDGET, "", Failed(FailureReason.BUDGET_EXCEEDED, "its budget is used up")),
-        (CancelReason.BUDGET, "of 1000 tokens", Failed(FailureReason.BUDGET_EXCEEDED, "of 1000 tokens")),
+        (CancelReason.TIMEOUT, None, Failed(FailureReason.TIMED_OUT, "it ran past its time limit")),
+        (CancelReason.TIMEOUT, LimitReached("after 3 s"), Failed(FailureReason.TIMED_OUT, "after 3 s")),
+        (CancelReason.BUDGET, None, Failed(FailureReason.BUDGET_EXCEEDED, "its budget is used up")),
+        (CancelReason.BUDGET, LimitReached("1 token", "t"), Failed(FailureReason.BUDGET_EXCEEDED, "1 token (t)")),
     ],
 )
-def test_a_child_past_a_limit_has_failed(reason: CancelReason, detail: str, ending: Failed) -> None:
-    assert stopped(cancelled(child(), reason, detail), 1).state.phase == ending
-    assert cancelled(World(agent(child=True)), reason, detail).state.phase == ending
+def test_a_child_that_exceeds_a_limit_fails(reason: CancelReason, limit: LimitReached | None, ending: Failed) -> None:
+    assert stopped(cancelled(child(), reason, limit), 1).state.phase == ending
+    assert cancelled(World(agent(child=True)), reason, limit).state.phase == ending
 
 
-def test_a_child_past_its_time_keeps_what_it_had() -> None:
+def test_a_child_that_times_out_keeps_its_last_text() -> None:
     world = replies(child(), "I look", use("look1"), stop=StopReason.TOOL_USE)
     world = stopped(cancelled(world, CancelReason.TIMEOUT), 2)
     assert world.state.phase == Failed(FailureReason.TIMED_OUT, "it ran past its time limit", "I look")
@@ -210,61 +210,59 @@ def test_a_second_cancel_changes_nothing() -> None:
     assert again.effects == ()
 
 
-def test_notes_that_come_while_it_stops_wait_for_the_next_prompt() -> None:
+def test_notes_during_a_cancel_wait_for_the_next_prompt() -> None:
     world = cancelled(primary()).after(Notice("ended")).after(Steered("and this"))
     world = stopped(world, 1)
     assert [note.text for note in world.state.notes] == ["ended", "and this"]
 
 
-def test_a_reply_that_came_first_counts_as_acknowledgement_and_its_calls_do_not_run() -> None:
+def test_an_earlier_reply_acknowledges_and_its_calls_do_not_run() -> None:
     world = cancelled(primary()).after(ModelReplied(1, reply("hello", use("edit1"))))
     assert world.effects == (AppendMessage(assistant("hello"), "hello"), FinishTurn("cancelled"))
 
 
-def test_a_failure_that_came_first_counts_as_acknowledgement() -> None:
+def test_an_earlier_failure_acknowledges() -> None:
     world = cancelled(primary()).after(ModelFailed(1, "server", "it broke", retryable=True, partial=assistant("Hel")))
     assert world.effects == (AppendMessage(assistant("Hel"), "Hel"), FinishTurn("cancelled"))
 
 
-def test_a_retry_that_came_due_first_counts_as_acknowledgement() -> None:
+def test_an_earlier_retry_acknowledges() -> None:
     assert cancelled(fails(primary(), retryable=True)).after(RetryDue(2)).effects == (FinishTurn("cancelled"),)
 
 
-def test_a_decision_that_came_first_counts_as_acknowledgement_and_nothing_runs() -> None:
+def test_an_earlier_decision_acknowledges_and_nothing_runs() -> None:
     world = cancelled(replies(primary(), use("edit1"))).after(CallsDecided(2, {"edit1": CallAllowed()}))
     assert results(world) == {"edit1": NOT_STARTED}
 
 
 @pytest.mark.parametrize(
-    ("verdict", "result"), [(CallAllowed(), NOT_STARTED), (CallDenied("Denied by the user."), "Denied by the user.")]
+    ("decision", "result"), [(CallAllowed(), NOT_STARTED), (CallDenied("Denied by the user."), "Denied by the user.")]
 )
-def test_an_answer_of_the_user_that_came_first_counts_and_nothing_runs(
-    verdict: CallAllowed | CallDenied, result: str
-) -> None:
+def test_an_earlier_permission_answer_counts_and_nothing_runs(decision: CallAllowed | CallDenied, result: str) -> None:
     world = cancelled(calling(primary(), "edit1", edit1=CallNeedsApproval()))
-    assert results(answered(world, "edit1", verdict)) == {"edit1": result}
+    assert results(answered(world, "edit1", decision)) == {"edit1": result}
 
 
-def test_a_result_that_came_first_counts_as_acknowledgement_and_is_kept() -> None:
+def test_an_earlier_tool_result_acknowledges_and_is_kept() -> None:
     world = completed(cancelled(calling(primary(), "edit1")), "edit1", "edited")
     assert world.history[-1] == Message("user", (ToolResult("edit1", "edited"),))
     assert world.state.phase == Idle()
 
 
 @pytest.mark.requirement("D6")
-def test_a_child_that_ended_by_itself_counts_as_acknowledgement_and_its_result_is_kept() -> None:
-    world = ends(cancelled(opened(calling(primary(), "ask1"), "ask1", "a")), "a", Completed("found"))
+def test_a_child_that_ends_by_itself_acknowledges_and_its_result_is_kept() -> None:
+    world = ends(cancelled(delegated(calling(primary(), "ask1"), "ask1", "a")), "a", Completed("found"))
     assert results(world) == {"ask1": "found"}
 
 
-def test_children_that_were_just_started_are_told_to_stop_and_waited_for() -> None:
-    world = opened(cancelled(calling(primary(), "ask1")), "ask1", "a")
+def test_children_that_start_late_are_cancelled_and_awaited() -> None:
+    world = delegated(cancelled(calling(primary(), "ask1")), "ask1", "a")
     assert world.effects == (CancelSubAgents(("a",), CancelReason.PARENT),)
     assert isinstance(world.state.phase, Cancelling)
     assert ends(world, "a", Cancelled(CancelReason.PARENT)).state.phase == Idle()
 
 
-def test_children_that_were_just_started_in_the_background_are_not_waited_for() -> None:
+def test_background_children_that_start_late_are_not_awaited() -> None:
     world = cancelled(calling(primary(), "ask1"))
     world = world.after(ChildrenStarted(effect_for(world, "ask1"), "ask1", ("a",), immediate="Started."))
     assert results(world) == {"ask1": "Started."}
@@ -276,7 +274,7 @@ def test_an_effect_acknowledges_once() -> None:
         stopped(world, 3)
 
 
-def test_an_acknowledgement_of_something_else_is_rejected() -> None:
+def test_an_acknowledgement_of_another_effect_is_rejected() -> None:
     world = cancelled(calling(primary(), "edit1"))
     for wrong in (
         Stopped(3, assistant("Hel")),

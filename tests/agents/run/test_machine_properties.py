@@ -1,4 +1,4 @@
-"""What holds of the machine whatever happens, over runs that Hypothesis invents."""
+"""Invariants of the state machine in random runs."""
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -62,7 +62,7 @@ ANSWERED: dict[type[Pending], tuple[type[Input], ...]] = {
     CheckAnswer: (AnswerChecked,),
 }
 WITHOUT_CALLS = (RequestModel, ScheduleRetry, CheckAnswer)
-"""Once these are being stopped, nothing tells which of them it was."""
+"""While these are being cancelled, the state does not record which of them is outstanding."""
 
 
 @st.composite
@@ -85,7 +85,7 @@ def decisions() -> st.SearchStrategy[CallAllowed | CallDenied]:
 
 
 @st.composite
-def openings(draw: st.DrawFn, pending: StartChildren) -> ChildrenStarted:
+def child_starts(draw: st.DrawFn, pending: StartChildren) -> ChildrenStarted:
     ids = tuple(f"{pending.use.id}.{index}" for index in range(draw(st.integers(1, 4))))
     of_one: st.SearchStrategy[ResultStyle] = st.sampled_from(["bare", Template("<{result}>")])
     style = draw(of_one) if len(ids) == 1 and draw(st.booleans()) else "aggregate"
@@ -100,21 +100,21 @@ def natural_answers(world: World, pending: Pending) -> st.SearchStrategy[Input]:
         case ScheduleRetry(id):
             return st.just(RetryDue(id))
         case DecideCalls(id, calls):
-            verdict: st.SearchStrategy[CallDecision] = decisions() | st.just(CallNeedsApproval())
-            decided = st.fixed_dictionaries({use.id: verdict for use in calls})
+            decision: st.SearchStrategy[CallDecision] = decisions() | st.just(CallNeedsApproval())
+            decided = st.fixed_dictionaries({use.id: decision for use in calls})
             return st.builds(CallsDecided, st.just(id), decided)
         case RequestPermission(id):
             return st.builds(PermissionAnswered, st.just(id), decisions())
         case RunTool(id):
             return st.builds(ToolCompleted, st.just(id), WORDS, st.booleans())
         case StartChildren(id):
-            return openings(pending) | st.just(ToolCompleted(id, "The queue is full.", is_error=True))
+            return child_starts(pending) | st.just(ToolCompleted(id, "The queue is full.", is_error=True))
         case CheckAnswer(id):
             return st.sampled_from([AnswerChecked(id), AnswerChecked(id, "Name places.", "[warning: no places]")])
 
 
-def misfits(effect: EffectId) -> list[Input]:
-    """One input of every kind that answers an effect."""
+def inputs_for(effect: EffectId) -> list[Input]:
+    """One input of every type that answers an effect."""
     reply = Reply(Message("assistant", (Text("late"),)), StopReason.END_TURN)
     return [
         ModelReplied(effect, reply),
@@ -129,7 +129,7 @@ def misfits(effect: EffectId) -> list[Input]:
     ]
 
 
-def refused(world: World, input: Input) -> bool:
+def is_rejected(world: World, input: Input) -> bool:
     try:
         transition(world.state, world.context, input)
     except InvalidTransition:
@@ -138,7 +138,7 @@ def refused(world: World, input: Input) -> bool:
 
 
 class Runs(RuleBasedStateMachine):
-    """One primary or child over any legal course; :class:`World` checks every step, and the invariants every state."""
+    """One primary or child in any legal course. :class:`World` checks every step, the invariants every state."""
 
     world: World
 
@@ -147,7 +147,7 @@ class Runs(RuleBasedStateMachine):
         max_iterations=st.sampled_from([1, 2, 50]),
         attempts=st.integers(1, 3),
     )
-    def begin(self, kind: str, max_iterations: int, attempts: int) -> None:
+    def create(self, kind: str, max_iterations: int, attempts: int) -> None:
         child, check = kind != "primary", kind == "checked child"
         self.world = World(agent(child=child, max_iterations=max_iterations, attempts=attempts, check_answer=check))
 
@@ -171,7 +171,7 @@ class Runs(RuleBasedStateMachine):
         agent_id = data.draw(st.sampled_from(sorted(self.world.children)))
         outcome = SubAgentResult(Outcome(agent_id, ending, "its task"))
         self.world = self.world.after(outcome)
-        assert refused(self.world, outcome), "a child ends once"
+        assert is_rejected(self.world, outcome), "a child ends once"
 
     @precondition(lambda self: not self.world.state.ended)
     @rule(text=WORDS)
@@ -197,30 +197,30 @@ class Runs(RuleBasedStateMachine):
         self.world = self.world.after(Stopped(effect, partial))
 
     @rule(ahead=st.integers(0, 3))
-    def an_effect_that_is_not_under_way_is_unknown(self, ahead: int) -> None:
-        """Never given out, or answered already."""
+    def an_effect_that_is_not_outstanding_is_rejected(self, ahead: int) -> None:
+        """Never used, or answered already."""
         used = [effect for effect in range(self.world.state.next_effect) if effect not in self.world.under_way]
         for effect in [*used, self.world.state.next_effect + ahead]:
-            assert all(refused(self.world, input) for input in misfits(effect))
+            assert all(is_rejected(self.world, input) for input in inputs_for(effect))
 
     @invariant()
-    def only_a_fitting_input_answers_an_effect(self) -> None:
+    def only_inputs_of_the_right_type_answer_an_effect(self) -> None:
         cancelling = isinstance(self.world.state.phase, Cancelling)
         for effect, pending in self.world.under_way.items():
             fitting = ANSWERED[type(pending)] + ((Stopped,) if cancelling else ())
             if cancelling and isinstance(pending, WITHOUT_CALLS):
                 fitting = (*(input for effect in WITHOUT_CALLS for input in ANSWERED[effect]), Stopped)
-            assert all(refused(self.world, input) for input in misfits(effect) if not isinstance(input, fitting))
+            assert all(is_rejected(self.world, input) for input in inputs_for(effect) if not isinstance(input, fitting))
 
     @invariant()
-    def an_unknown_child_has_no_result(self) -> None:
-        assert refused(self.world, SubAgentResult(Outcome("stranger", Completed("hello"))))
+    def the_result_of_an_unknown_child_is_rejected(self) -> None:
+        assert is_rejected(self.world, SubAgentResult(Outcome("stranger", Completed("hello"))))
 
     @invariant()
-    def what_the_table_lacks_is_illegal(self) -> None:
-        inputs = [*misfits(0), user("go on"), Notice("x"), Steered("x"), UserCancel(CancelReason.USER)]
+    def pairs_that_the_table_omits_are_rejected(self) -> None:
+        inputs = [*inputs_for(0), user("go on"), Notice("x"), Steered("x"), UserCancel(CancelReason.USER)]
         phase = type(self.world.state.phase)
-        assert all(refused(self.world, input) for input in inputs if type(input) not in TABLE[phase])
+        assert all(is_rejected(self.world, input) for input in inputs if type(input) not in TABLE[phase])
 
     @invariant()
     def it_comes_to_rest_by_itself(self) -> None:

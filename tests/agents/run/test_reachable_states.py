@@ -1,5 +1,4 @@
-"""Every course of a small world, one by one: what cannot be reached here is not declared, and what is declared is
-reached."""
+"""Every course of small runs, exhaustively: each declared target is reached, and no other."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -49,8 +48,8 @@ ONE_ROUND: Sequence[Sequence[str]] = (
     ["submit_error"],
 )
 TWO_ROUNDS: Sequence[Sequence[str]] = ([], ["edit"], ["ask"])
-"""Calls of a reply; what runs beside what is known from one round, and two show that a run goes on."""
-VERDICTS: Sequence[CallDecision] = (CallAllowed(), CallNeedsApproval(), CallDenied("Denied."))
+"""The tools called in a reply. One round covers calls in parallel, two rounds cover the continuation of a run."""
+DECISIONS: Sequence[CallDecision] = (CallAllowed(), CallNeedsApproval(), CallDenied("Denied."))
 
 
 def replies(world: World, effect: EffectId) -> Iterator[Input]:
@@ -73,8 +72,8 @@ def answers(world: World, pending: Pending) -> Iterator[Input]:
         case ScheduleRetry(id):
             yield RetryDue(id)
         case DecideCalls(id, calls):
-            for decisions in product(VERDICTS, repeat=len(calls)):
-                yield CallsDecided(id, {use.id: verdict for use, verdict in zip(calls, decisions, strict=True)})
+            for decisions in product(DECISIONS, repeat=len(calls)):
+                yield CallsDecided(id, {use.id: decision for use, decision in zip(calls, decisions, strict=True)})
         case RequestPermission(id):
             yield PermissionAnswered(id, CallAllowed())
             yield PermissionAnswered(id, CallDenied("Denied."))
@@ -91,7 +90,7 @@ def answers(world: World, pending: Pending) -> Iterator[Input]:
 
 
 def inputs(world: World) -> Iterator[Input]:
-    """Every kind of input that is legal in this world, with the contents that make a difference."""
+    """Every type of input that is legal in this world, with contents that make a difference."""
     phase = world.state.phase
     for pending in world.under_way.values():
         yield from answers(world, pending)
@@ -109,7 +108,7 @@ def inputs(world: World) -> Iterator[Input]:
 
 
 def notes(world: World) -> Iterator[Input]:
-    """One at most; in longer runs only during a request, which keeps the number of worlds small."""
+    """At most one; in longer runs only during a model request, which keeps the number of worlds small."""
     phase = world.state.phase
     if world.state.notes or world.state.ended:
         return
@@ -127,7 +126,7 @@ KINDS = ("primary", "child", "checked child")
 
 @cache
 def explored(kind: str, rounds: int) -> tuple[frozenset[Step], int]:
-    """Every step between worlds that differ, and the number of these; each step was checked by :class:`World`."""
+    """Every step between distinct worlds, and the number of worlds. :class:`World` checks each step."""
     child, check = kind != "primary", kind == "checked child"
     attempts = 2 if rounds == 1 else 1
     waiting = [World(agent(child=child, max_iterations=rounds, attempts=attempts, check_answer=check))]
@@ -157,7 +156,7 @@ def test_from_every_state_each_call_gets_one_result_and_the_history_stays_valid(
 
 
 @pytest.mark.requirement("D1")
-def test_the_table_declares_every_target_that_is_reached_and_no_other() -> None:
+def test_the_table_declares_exactly_the_targets_that_are_reached() -> None:
     declared = {
         (phase, input, target) for phase, rows in TABLE.items() for input, row in rows.items() for target in row.targets
     }

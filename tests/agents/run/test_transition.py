@@ -1,4 +1,4 @@
-"""How a run begins, what the model's answers lead to, and how a run ends."""
+"""The start of a run, replies of the model, and the end of a run."""
 
 import inspect
 import itertools
@@ -109,20 +109,20 @@ INPUTS: tuple[Input, ...] = (
     UserCancel(CancelReason.USER),
     Stopped(1),
 )
-NOTES = {Notice, Steered, UserCancel}
+ALWAYS = {Notice, Steered, UserCancel}
 LEGAL: dict[type[Phase], set[type[Input]]] = {
     Idle: {type(user("")), Notice, UserCancel},
-    LlmRequesting: {ModelReplied, ModelFailed, *NOTES},
-    RetryWaiting: {RetryDue, *NOTES},
-    Checking: {AnswerChecked, *NOTES},
-    ToolExecuting: {CallsDecided, PermissionAnswered, ToolCompleted, ChildrenStarted, SubAgentResult, *NOTES},
-    AwaitingSubAgents: {SubAgentResult, *NOTES},
+    LlmRequesting: {ModelReplied, ModelFailed, *ALWAYS},
+    RetryWaiting: {RetryDue, *ALWAYS},
+    Checking: {AnswerChecked, *ALWAYS},
+    ToolExecuting: {CallsDecided, PermissionAnswered, ToolCompleted, ChildrenStarted, SubAgentResult, *ALWAYS},
+    AwaitingSubAgents: {SubAgentResult, *ALWAYS},
     Cancelling: {type(input) for input in INPUTS} - {type(user(""))},
 }
 
 
 @pytest.mark.requirement("D1")
-def test_the_table_holds_the_legal_pairs_of_phase_and_input_and_no_other() -> None:
+def test_the_table_lists_exactly_the_legal_pairs_of_phase_and_input() -> None:
     assert {phase: set(rows) for phase, rows in TABLE.items() if rows} == LEGAL
     assert set(TABLE) == set(get_args(Phase))
 
@@ -160,27 +160,27 @@ def test_the_endings_accept_nothing() -> None:
     assert [TABLE[ending] for ending in (Completed, Failed, Cancelled)] == [{}, {}, {}]
 
 
-# -- a run begins ------------------------------------------------------------------------------------------------
+# -- the start of a run ------------------------------------------------------------------------------------------
 
 
-def test_a_prompt_begins_the_counts_anew_and_is_sent_to_the_model() -> None:
+def test_a_prompt_resets_the_counts_and_is_sent_to_the_model() -> None:
     state, effects = transition(State(last_text="old", iterations=3, corrections=2), agent(), user("go"))
     assert state == State(LlmRequesting(1, 1), next_effect=2)
     assert effects == (AppendMessage(Message("user", (Text("go"),)), "go"), RequestModel(1, 1))
 
 
-def test_what_happened_between_turns_is_told_before_the_prompt() -> None:
+def test_notices_between_turns_are_sent_before_the_prompt() -> None:
     world = World().after(Notice("a child has ended")).after(user("go"))
     assert world.history == (Message("user", (Text("a child has ended"), Text("go"))),)
     assert world.effects[0] == AppendMessage(world.history[0], "go")
 
 
-def test_a_steering_message_that_its_turn_left_over_is_shown_with_the_next_prompt() -> None:
+def test_a_steering_message_left_over_from_a_turn_is_shown_with_the_next_prompt() -> None:
     world = replies(primary(max_iterations=1).after(Steered("and this")), "done").after(user("go"))
     assert world.effects[0] == AppendMessage(Message("user", (Text("and this"), Text("go"))), "and this\n\ngo")
 
 
-# -- the model answers -------------------------------------------------------------------------------------------
+# -- replies of the model ----------------------------------------------------------------------------------------
 
 
 def test_an_answer_without_calls_ends_the_turn_of_the_primary() -> None:
@@ -197,7 +197,7 @@ def test_an_answer_without_calls_is_the_result_of_a_child() -> None:
 
 
 @pytest.mark.requirement("A4")
-def test_a_child_that_ends_without_a_word_answers_with_what_it_said_last() -> None:
+def test_a_child_that_ends_without_text_answers_with_its_last_text() -> None:
     world = replies(child(), "it is in main.py", use("look1"), stop=StopReason.TOOL_USE)
     world = world.after(CallsDecided(only(world), {"look1": CallAllowed()}))
     assert replies(completed(world, "look1")).state.phase == Completed("it is in main.py")
@@ -224,7 +224,7 @@ def test_an_empty_answer_of_the_primary_ends_its_turn_and_leaves_no_message() ->
         (StopReason.REFUSAL, "refusal"),
     ],
 )
-def test_the_turn_of_the_primary_ends_for_the_reason_of_the_model(stop: StopReason, reason: str) -> None:
+def test_the_stop_reason_of_the_model_ends_the_turn_of_the_primary(stop: StopReason, reason: str) -> None:
     assert replies(primary(), "hello", stop=stop).effects[-1] == FinishTurn(reason)
 
 
@@ -236,17 +236,17 @@ def test_the_turn_of_the_primary_ends_for_the_reason_of_the_model(stop: StopReas
         (StopReason.REFUSAL, "the model refused to answer"),
     ],
 )
-def test_half_an_answer_of_a_child_is_a_failure_that_keeps_it(stop: StopReason, error: str) -> None:
+def test_an_incomplete_answer_of_a_child_is_the_partial_result_of_a_failure(stop: StopReason, error: str) -> None:
     assert replies(child(), "so far", stop=stop).state.phase == Failed(FailureReason.MODEL_ERROR, error, "so far")
 
 
-def test_a_pause_of_the_model_is_followed_by_the_next_request() -> None:
+def test_a_pause_of_the_model_leads_to_the_next_request() -> None:
     world = replies(primary(), "wait", stop=StopReason.PAUSE_TURN)
     assert world.effects == (AppendMessage(assistant("wait"), "wait"), RequestModel(2, 1))
     assert world.state.phase == LlmRequesting(1, 2)
 
 
-def test_a_refusal_is_final_and_what_it_still_asked_for_is_dropped() -> None:
+def test_a_refusal_is_final_and_its_calls_are_dropped() -> None:
     world = replies(primary(), "I will not", Thinking("hm", "signed"), use("edit1"), stop=StopReason.REFUSAL)
     assert world.effects == (AppendMessage(assistant("I will not"), "I will not"), FinishTurn("refusal"))
     world = replies(child(), use("submit_result1", result="found"), stop=StopReason.REFUSAL)
@@ -260,7 +260,7 @@ def test_unsigned_thinking_and_empty_text_are_dropped_and_signed_thinking_is_kep
     assert world.history[-1] == assistant(signed, redacted, "hello")
 
 
-def test_thinking_that_leads_to_nothing_is_dropped() -> None:
+def test_thinking_at_the_end_of_a_message_is_dropped() -> None:
     world = replies(primary(), "hello", Thinking("so", "signed"), "\n")
     assert world.history[-1] == assistant("hello")
 
@@ -281,7 +281,7 @@ def test_calls_go_to_the_gate_together() -> None:
     )
 
 
-# -- a child reports ---------------------------------------------------------------------------------------------
+# -- reports of a child ------------------------------------------------------------------------------------------
 
 
 def test_submit_result_ends_a_child_with_that_result() -> None:
@@ -296,13 +296,13 @@ def test_submit_result_ends_a_child_with_that_result() -> None:
     )
 
 
-def test_submit_error_ends_a_child_as_failed_with_what_it_had_said() -> None:
+def test_submit_error_ends_a_child_as_failed_with_its_last_text() -> None:
     world = replies(child(), "I tried", use("submit_error1", error="no such file"), stop=StopReason.TOOL_USE)
     assert world.state.phase == Failed(FailureReason.SUB_AGENT_ERROR, "no such file", "I tried")
 
 
 @pytest.mark.requirement("X13")
-def test_of_calls_beside_a_report_none_runs_and_the_first_report_wins() -> None:
+def test_the_first_report_counts_and_no_call_beside_it_runs() -> None:
     calls = use("look1"), use("submit_error2", error="lost"), use("submit_result3", result="found")
     world = replies(child(), *calls, stop=StopReason.TOOL_USE)
     assert world.state.phase == Failed(FailureReason.SUB_AGENT_ERROR, "lost")
@@ -320,7 +320,7 @@ def test_of_calls_beside_a_report_none_runs_and_the_first_report_wins() -> None:
 @pytest.mark.parametrize(
     "report", [use("submit_result1"), use("submit_result1", result=" "), use("submit_error1", error=1)]
 )
-def test_a_report_that_says_nothing_goes_to_the_gate_like_any_call(report: ToolUse) -> None:
+def test_an_empty_report_goes_to_the_gate_like_any_call(report: ToolUse) -> None:
     world = replies(child(), report, stop=StopReason.TOOL_USE)
     assert isinstance(world.state.phase, ToolExecuting)
 
@@ -332,10 +332,10 @@ def test_the_primary_cannot_report(offered: frozenset[str]) -> None:
     assert isinstance(world.state.phase, ToolExecuting)
 
 
-# -- requests fail -----------------------------------------------------------------------------------------------
+# -- failed requests ---------------------------------------------------------------------------------------------
 
 
-def test_a_failure_that_may_pass_is_tried_again_after_a_wait() -> None:
+def test_a_retryable_failure_is_retried_after_a_wait() -> None:
     world = primary()
     failed = ModelFailed(
         only(world), "rate_limited", "too fast", retryable=True, retry_after=4, partial=assistant("Hel")
@@ -348,13 +348,13 @@ def test_a_failure_that_may_pass_is_tried_again_after_a_wait() -> None:
     assert world.state.phase == LlmRequesting(2, 3)
 
 
-def test_the_last_attempt_is_the_end_of_retries() -> None:
+def test_the_last_attempt_is_not_retried() -> None:
     world = fails(primary(attempts=2), retryable=True)
     world = fails(world.after(RetryDue(only(world))), retryable=True)
     assert world.state.phase == Idle()
 
 
-def test_a_later_request_has_all_its_attempts_again() -> None:
+def test_a_later_request_has_all_its_attempts() -> None:
     world = fails(primary(attempts=2), retryable=True)
     world = completed(calling(world.after(RetryDue(only(world))), "look1"), "look1")
     assert world.state.phase == LlmRequesting(1, only(world))
@@ -367,22 +367,22 @@ def test_an_error_of_the_primary_ends_the_turn_and_not_the_session() -> None:
     assert world.after(user("again")).state.phase == LlmRequesting(1, 2)
 
 
-def test_an_error_of_a_child_ends_it_with_model_error_and_what_it_had_said() -> None:
+def test_an_error_of_a_child_ends_it_with_model_error_and_its_last_text() -> None:
     world = fails(child(), partial=assistant("Hel"))
     assert world.state.phase == Failed(FailureReason.MODEL_ERROR, "it broke", "Hel")
     assert world.effects[-1] == NotifyParent(Failed(FailureReason.MODEL_ERROR, "it broke", "Hel"))
 
 
-def test_of_a_reply_that_broke_off_only_the_text_is_kept() -> None:
+def test_only_the_text_of_a_reply_that_was_cut_off_is_kept() -> None:
     world = fails(primary(), partial=assistant(Thinking("hm", "signed"), " ", "Hel", use("look1")))
     assert world.history[-1] == assistant("Hel")
 
 
-# -- the limit of requests ---------------------------------------------------------------------------------------
+# -- the request limit -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("X13")
-def test_at_the_limit_calls_still_get_their_results_and_then_the_turn_ends() -> None:
+def test_at_the_limit_calls_get_their_results_before_the_turn_ends() -> None:
     world = completed(calling(primary(max_iterations=1), "look1"), "look1", "text")
     assert world.history[-1] == Message("user", (ToolResult("look1", "text"),))
     limit = LimitReached("it reached its limit of 1 model requests for one prompt", "limits.turnIterations")
@@ -390,7 +390,7 @@ def test_at_the_limit_calls_still_get_their_results_and_then_the_turn_ends() -> 
     assert world.state.phase == Idle()
 
 
-def test_a_child_at_its_limit_fails_with_what_it_had_said() -> None:
+def test_a_child_at_its_limit_fails_with_its_last_text() -> None:
     world = replies(child(max_iterations=1), "I look", use("look1"), stop=StopReason.TOOL_USE)
     world = completed(world.after(CallsDecided(only(world), {"look1": CallAllowed()})), "look1")
     assert world.state.phase == Failed(
@@ -398,7 +398,7 @@ def test_a_child_at_its_limit_fails_with_what_it_had_said() -> None:
     )
 
 
-def test_an_answer_at_the_limit_counts_and_what_was_left_to_tell_is_shown_as_unread() -> None:
+def test_an_answer_at_the_limit_counts_and_waiting_notes_are_shown_as_unread() -> None:
     world = replies(child(max_iterations=1).after(Steered("and this")), "found")
     unread = AppendMessage(Message("user", (Text("and this"),)), f"and this\n\n{UNREAD}")
     assert world.effects == (AppendMessage(assistant("found"), "found"), unread, NotifyParent(Completed("found")))
@@ -421,7 +421,7 @@ def test_the_end_of_a_background_child_goes_with_the_next_results_and_is_not_sho
     assert AppendMessage(Message("user", (ToolResult("look1", "ok"), Text("a child has ended"))), "") in world.effects
 
 
-def test_a_note_that_comes_during_the_last_answer_starts_another_request() -> None:
+def test_a_note_during_the_last_reply_starts_another_request() -> None:
     world = replies(primary().after(Steered("and this")), "hello")
     assert world.effects == (
         AppendMessage(assistant("hello"), "hello"),
@@ -438,7 +438,7 @@ def test_at_the_limit_a_note_waits_for_the_next_prompt() -> None:
 
 @pytest.mark.requirement("X14")
 @pytest.mark.parametrize("report", ["submit_result", "submit_error"])
-def test_a_child_that_reports_its_end_hears_first_what_it_was_told(report: str) -> None:
+def test_a_child_that_reports_its_end_first_receives_waiting_notes(report: str) -> None:
     given = use(f"{report}1", result="found") if report == "submit_result" else use(f"{report}1", error="lost")
     world = replies(child().after(Steered("and this")), given, stop=StopReason.TOOL_USE)
     text = "Received, but there is a message for you: read it, act on it, then report again in full."
@@ -448,13 +448,13 @@ def test_a_child_that_reports_its_end_hears_first_what_it_was_told(report: str) 
     assert replies(world, "found that too").state.phase == Completed("found that too")
 
 
-def test_a_submitted_result_stands_when_the_child_has_nothing_to_add_to_it() -> None:
+def test_a_submitted_result_counts_when_the_next_reply_is_empty() -> None:
     report = use("submit_result1", result="found")
     world = replies(child().after(Steered("and this")), report, stop=StopReason.TOOL_USE)
     assert replies(world).state.phase == Completed("found")
 
 
-def test_what_a_stopped_child_has_not_read_is_shown_as_unread() -> None:
+def test_notes_that_a_stopped_child_has_not_read_are_shown_as_unread() -> None:
     world = stopped(cancelled(child().after(Steered("and this"))), 1)
     unread = AppendMessage(Message("user", (Text("and this"),)), f"and this\n\n{UNREAD}")
     assert world.effects == (unread, NotifyParent(Cancelled(CancelReason.USER)))
