@@ -1,17 +1,17 @@
-"""Splits a Markdown file into its frontmatter's fields and its body.
+"""Splits a Markdown file into the fields of its frontmatter and its body.
 
-The frontmatter should be YAML. Files in the wild often are not quite: a description with a colon in it, a tab, a
-dialogue over many lines. Those are cut at the lines that begin with a known field, and each piece is read by itself,
-as YAML if it is and as text if not. Aliases, tags and anchors mean nothing here, so no file can make more of itself
-than it is long.
+The frontmatter should be YAML. Many real files are not quite: a description contains a colon or a tab, or is a dialogue
+over many lines. Such a frontmatter is split at the lines that start with a known field name. Each piece is then read as
+YAML, or as plain text if it is not YAML. Aliases are rejected, tags and anchors are ignored: the values of a file are
+never larger than the file.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from deputy_agents.domain.errors import DeputyError
 
@@ -24,7 +24,7 @@ MAX_HEAD = 64 * 1024
 
 
 class FrontmatterError(DeputyError):
-    """A file has no frontmatter that could be read; ``line`` counts from 1."""
+    """A file has no readable frontmatter; ``line`` counts from 1."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -33,31 +33,31 @@ class FrontmatterError(DeputyError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. ``source`` is the text after its colon as it stands in the file; where the piece is no YAML,
-    ``value`` is that text and ``fault`` says why."""
+    """One field. ``source`` is the text after its colon, unchanged. If the field is not YAML, ``value`` is that text
+    and ``yaml_error`` is the reason."""
 
     value: Value
     line: int
     source: str
-    fault: str = ""
+    yaml_error: str = ""
 
     @property
     def text(self) -> str:
-        """The value as a text: ``123`` and ``[draft]`` as they were written."""
+        """The value as text, with the spelling of the file: ``123``, ``[draft]``."""
         return self.value if isinstance(self.value, str) else _unquoted(self.source)
 
     @property
     def prose(self) -> str:
-        """The value as a text for people, who do not write comments in it: YAML would end ``Fix issue #12`` before
-        the number."""
+        """The value as prose, in which ``#`` does not start a comment: YAML ends ``Fix issue #12`` before the
+        number."""
         plain = self.source[:1] not in ("|", ">", "'", '"')
         return _unquoted(self.source) if plain and " #" in self.source else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
-    """``fields`` by name, folded as :func:`folded` does; ``repeated`` are those that stand there again, unread.
-    ``body_line`` is the first line of the body, counted from 1."""
+    """``fields`` are keyed by normalized name. ``repeated`` maps the names of repeated fields, as written, to the line
+    of the repetition, which is ignored. ``body_line`` is the first line of the body. Lines count from 1."""
 
     fields: Mapping[str, Field]
     repeated: Mapping[str, int]
@@ -65,37 +65,37 @@ class Frontmatter:
     body_line: int
 
 
-def folded(name: str) -> str:
-    """``maxIterations``, ``max-iterations`` and ``max_iterations`` are one name."""
+def normalize_name(name: str) -> str:
+    """Map ``maxIterations``, ``max-iterations`` and ``max_iterations`` to one name."""
     return re.sub(r"[\s_-]", "", name).lower()
 
 
-def read(text: str, known: Callable[[str], bool]) -> Frontmatter:
-    """The parts of ``text``; ``known`` says of a folded name whether it is one that a line may begin with.
+def read(text: str, is_known: Callable[[str], bool]) -> Frontmatter:
+    """Split ``text``. ``is_known`` returns whether a normalized name is a field name that can start a line.
 
     Raises:
         FrontmatterError: there is no frontmatter, or it is too large.
     """
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    first, end = _fences(lines)
+    first, end = _find_fences(lines)
     head = lines[first:end]
     if sum(map(len, head)) > MAX_HEAD:
         raise FrontmatterError(first + 1, f"the frontmatter is longer than {MAX_HEAD} characters")
     try:
-        pieces = _whole(head)
+        found = _parse_yaml(head)
     except _NotYaml:
-        pieces = _by_line(head, known)
+        found = _parse_by_line(head, is_known)
     fields: dict[str, Field] = {}
     repeated: dict[str, int] = {}
-    for name, field in pieces:
-        placed = Field(field.value, field.line + first + 1, field.source, field.fault)
-        if fields.setdefault(folded(name), placed) is not placed:
+    for name, field in found:
+        placed = replace(field, line=field.line + first + 1)
+        if fields.setdefault(normalize_name(name), placed) is not placed:
             repeated[name] = placed.line
     return Frontmatter(fields, repeated, "\n".join(lines[end + 1 :]).strip(), end + 2)
 
 
-def _fences(lines: Sequence[str]) -> tuple[int, int]:
-    """Index of the first line after the opening fence, and that of the closing one."""
+def _find_fences(lines: Sequence[str]) -> tuple[int, int]:
+    """The index of the first line after the opening fence, and of the closing fence."""
     start = next((index for index, line in enumerate(lines) if line.strip()), 0)
     if lines[start].rstrip() != "---":
         raise FrontmatterError(start + 1, "it must start with a frontmatter between two lines of '---'")
@@ -110,24 +110,24 @@ def _fences(lines: Sequence[str]) -> tuple[int, int]:
 _FIELD = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(.*)", re.DOTALL)
 
 
-def _by_line(head: Sequence[str], known: Callable[[str], bool]) -> Iterator[tuple[str, Field]]:
+def _parse_by_line(head: Sequence[str], is_known: Callable[[str], bool]) -> Iterator[tuple[str, Field]]:
     starts: list[tuple[int, str]] = []
     for index, line in enumerate(head):
         found = _FIELD.match(line)
-        if found is None or not known(folded(found[1])):
+        if found is None or not is_known(normalize_name(found[1])):
             continue
-        # An example in a description may quote fields; one that had its line already is part of the quotation.
-        in_prose = bool(starts) and starts[-1][1] == "description"
-        if not (in_prose and folded(found[1]) in {name for _, name in starts}):
-            starts.append((index, folded(found[1])))
+        # A description may quote other fields: a field that has its own line already is part of the quotation.
+        in_description = bool(starts) and starts[-1][1] == "description"
+        if not (in_description and normalize_name(found[1]) in {name for _, name in starts}):
+            starts.append((index, normalize_name(found[1])))
     for (start, name), (end, _) in pairwise([*starts, (len(head), "")]):
-        yield name, _piece(head[start:end], start)
+        yield name, _parse_piece(head[start:end], start)
 
 
-def _piece(lines: Sequence[str], start: int) -> Field:
+def _parse_piece(lines: Sequence[str], start: int) -> Field:
     source = _source(lines)
     try:
-        (_, field), *rest = _whole([line.expandtabs(2) for line in lines])
+        (_, field), *rest = _parse_yaml([line.expandtabs(2) for line in lines])
         if rest:
             raise _NotYaml("it is more than one field")
     except _NotYaml as error:
@@ -152,87 +152,72 @@ def _unquoted(text: str) -> str:
 
 
 class _NotYaml(Exception):
-    """The text is no mapping in the part of YAML that is read here."""
+    """The text is not a mapping in the supported part of YAML."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A YAML event: ``kind`` is the name of its class without the ``Event``."""
-
-    kind: str
-    line: int
-    value: str = ""
-    plain: bool = False
+_Node: TypeAlias = Any
+"""A node of ruamel.yaml, which does not annotate the members of its nodes."""
 
 
-def _whole(head: Sequence[str]) -> list[tuple[str, Field]]:
-    """The fields of a head that is YAML.
+def _parse_yaml(head: Sequence[str]) -> list[tuple[str, Field]]:
+    """The fields of a frontmatter that is YAML.
 
     Raises:
         _NotYaml: it is not.
     """
-    tokens = _tokens("\n".join(head))
-    if next(tokens).kind != "MappingStart":
+    root = _compose("\n".join(head))
+    reader = _NodeReader()
+    if root is None or root.id != "mapping":
         raise _NotYaml("there are no fields")
-    tree = _Tree(tokens)
-    found = list(tree.pairs(depth=1))
-    if next(tokens).kind != "DocumentEnd" or next(tokens).kind != "StreamEnd":
-        raise _NotYaml("it is more than one document")
+    found = [(name, reader.value(node, 1), line) for name, node, line in reader.pairs(root)]
     return [
         (name, Field(value, line, _source(head[line : max(end, line + 1)])))
         for (name, value, line), (_, _, end) in pairwise([*found, ("", None, len(head))])
     ]
 
 
-def _tokens(text: str) -> Iterator[_Token]:
+def _compose(text: str) -> _Node | None:
     from ruamel.yaml import YAML  # late: a server answers `initialize` before it reads a definition
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    yaml: Any = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            kind = type(event).__name__.removesuffix("Event")  # pyright: ignore[reportUnknownArgumentType]
-            if kind not in ("StreamStart", "DocumentStart"):
-                value, implicit = getattr(event, "value", ""), getattr(event, "implicit", None)  # pyright: ignore[reportUnknownArgumentType]
-                line: int = event.start_mark.line  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-                yield _Token(kind, line, str(value), isinstance(implicit, tuple) and bool(implicit[0]))  # pyright: ignore[reportUnknownArgumentType]
+        return yaml.compose(text)
     except MarkedYAMLError as error:
         raise _NotYaml(str(error.problem or error.context or "no YAML")) from None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    except (YAMLError, ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
-        # The scanner meets some texts with other exceptions than its own.
+    except (YAMLError, ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
+        # The library raises other exceptions than its own for some texts.
         raise _NotYaml(str(error).partition("\n")[0] or "no YAML") from None
 
 
-class _Tree:
-    """Builds values from tokens, within bounds."""
+class _NodeReader:
+    """Converts composed nodes to values, within bounds. A node that is reached twice is an alias."""
 
-    def __init__(self, tokens: Iterator[_Token]) -> None:
-        self._tokens = tokens
-        self._nodes = 0
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
 
-    def pairs(self, depth: int) -> Iterator[tuple[str, Value, int]]:
-        """The rest of a mapping whose start was read: key, value, and line of the key."""
-        while (key := next(self._tokens)).kind != "MappingEnd":
-            if key.kind != "Scalar":
-                raise _NotYaml("a name of a field is no text")
-            yield key.value, self._value(next(self._tokens), depth), key.line
+    def pairs(self, mapping: _Node) -> Iterator[tuple[str, _Node, int]]:
+        """The name, value and line (from 0) of each field."""
+        for key, node in mapping.value:
+            if key.id != "scalar":
+                raise _NotYaml("a field name is not text")
+            yield key.value, node, key.start_mark.line
 
-    def _value(self, token: _Token, depth: int) -> Value:
-        self._nodes += 1
-        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+    def value(self, node: _Node, depth: int) -> Value:
+        if id(node) in self._seen:
+            raise _NotYaml("aliases (*) are not supported")
+        self._seen.add(id(node))
+        if depth > MAX_DEPTH or len(self._seen) > MAX_NODES:
             raise _NotYaml(f"it nests deeper than {MAX_DEPTH} or holds more than {MAX_NODES} values")
-        match token.kind:
-            case "Scalar":
-                return _scalar(token.value) if token.plain else token.value
-            case "SequenceStart":
-                return list(self._items(depth + 1))
-            case "MappingStart":
-                return {name: value for name, value, _ in self.pairs(depth + 1)}
+        match node.id:
+            case "sequence":
+                return [self.value(item, depth + 1) for item in node.value]
+            case "mapping":
+                return {name: self.value(item, depth + 1) for name, item, _ in self.pairs(node)}
             case _:
-                raise _NotYaml("an alias (*) has no meaning here")
-
-    def _items(self, depth: int) -> Iterator[Value]:
-        while (token := next(self._tokens)).kind != "SequenceEnd":
-            yield self._value(token, depth)
+                plain = node.style is None and node.ctag.handle is None
+                return _scalar(node.value) if plain else node.value
 
 
 _WORDS: Mapping[str, Value] = {"": None, "~": None, "null": None, "true": True, "false": False}

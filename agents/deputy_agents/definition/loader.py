@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import PurePath
 
 from deputy_agents.definition.definition import BUILT_IN, SMALL, Definition, Mode
-from deputy_agents.definition.frontmatter import Field, Frontmatter, FrontmatterError, Value, folded, read
+from deputy_agents.definition.frontmatter import Field, Frontmatter, FrontmatterError, Value, normalize_name, read
 from deputy_agents.definition.schema import SchemaError, check_schema
 from deputy_agents.definition.template import TemplateError, check_template
 from deputy_agents.definition.tools import read_tools
@@ -47,7 +47,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "inputSchema": (),
     "resultFormat": (),
 }
-_SPELLINGS = {folded(spelling): name for name, others in _NAMES.items() for spelling in (name, *others)}
+_SPELLINGS = {normalize_name(spelling): name for name, others in _NAMES.items() for spelling in (name, *others)}
 
 _FOREIGN = frozenset((
     "argumenthint", "author", "background", "category", "color", "effort", "globs", "handoffs", "hidden", "hooks",
@@ -170,7 +170,7 @@ class _Reader:
                 else:
                     self.fields[name] = found
         for name, line in self.front.repeated.items():
-            if folded(name) in _SPELLINGS:
+            if normalize_name(name) in _SPELLINGS:
                 self._note(line, f"{visible(name)} stands there twice; the first counts")
 
     def _note(self, line: int, reason: str, *, fatal: bool = False) -> None:
@@ -243,7 +243,7 @@ class _Reader:
         word = self._word("permissionMode")
         if not word:
             return None
-        if (mode := _PERMISSION_MODES.get(folded(word))) is None:
+        if (mode := _PERMISSION_MODES.get(normalize_name(word))) is None:
             self._note(self._line("permissionMode"), f"permissionMode: {cut(visible(word), 40)} is taken for default")
         return mode or PermissionMode.DEFAULT
 
@@ -256,7 +256,7 @@ class _Reader:
         try:
             return tuple(read_rules(found.value, source))
         except InvalidRequest as error:
-            self._note(found.line, f"permissions: {found.fault or error}".rstrip("."), fatal=True)
+            self._note(found.line, f"permissions: {found.yaml_error or error}".rstrip("."), fatal=True)
             return ()
 
     def number(self, name: str, low: float, high: float, *, whole: bool = False) -> float | None:
@@ -276,7 +276,7 @@ class _Reader:
         try:
             return check_schema(found.value)
         except SchemaError as error:
-            self._note(found.line, f"inputSchema: {found.fault or error}", fatal=True)
+            self._note(found.line, f"inputSchema: {found.yaml_error or error}", fatal=True)
             return None
 
     def check_tool_name(self, name: str, known_tools: Collection[str] | None) -> None:

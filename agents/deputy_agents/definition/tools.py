@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from deputy_agents.definition.frontmatter import Value, folded
+from deputy_agents.definition.frontmatter import Value, normalize_name
 from deputy_agents.text import cut, visible
 
 _DOORS = ("spawn_agent", "spawn_agents", "task")
@@ -30,7 +30,7 @@ _MEANINGS: Mapping[tuple[str, ...], str] = {
     **{(name,): name for name in ("spawn_agent", "spawn_agents", "list_agents", "get_agent")},
     **{(name,): name for name in ("submit_result", "submit_error")},
 }
-_TOOLS = {folded(alias): ours for ours, aliases in _MEANINGS.items() for alias in aliases.split()}
+_TOOLS = {normalize_name(alias): ours for ours, aliases in _MEANINGS.items() for alias in aliases.split()}
 _EVERYTHING = {"*", "all", "alltools", "inherit"}
 _ENTRY = re.compile(r"([^\s,()]+)(\([^)]*\)?)?")
 """A name, and in parentheses what another program confines it to: ``Bash(git add:*, git commit:*)``."""
@@ -73,7 +73,7 @@ def _allowed(
 ) -> tuple[str, ...] | None:
     names: dict[str, None] = {}
     for entry, confined in _entries(value, source):
-        if entry == "*" or folded(entry) in _EVERYTHING:
+        if entry == "*" or normalize_name(entry) in _EVERYTHING:
             return None
         meant = _ours(entry, known, typed)
         ours = [name for name in meant if known is None or name in known or name in typed or name.startswith("mcp__")]
@@ -106,7 +106,7 @@ def _entries(value: Value, source: str) -> list[tuple[str, str]]:
         items = [item for item in value if isinstance(item, str)]
         value = ", ".join(items) if len(items) == len(value) else source
     text = value if isinstance(value, str) else source
-    if folded(text) in _EVERYTHING:
+    if normalize_name(text) in _EVERYTHING:
         return [("*", "")]
     found = ((name.strip("\"'`[]{}"), confined) for name, confined in _ENTRY.findall(text))
     return [(name, confined) for name, confined in found if name == "*" or re.search(r"\w", name)]
@@ -116,7 +116,7 @@ def _ours(entry: str, known: Collection[str] | None, typed: Collection[str]) -> 
     """No agent takes over a name that a tool has, here or in another program."""
     if entry.startswith("mcp__") or entry in (known or ()):
         return (entry,)
-    return _TOOLS.get(folded(entry)) or ((entry,) if entry in typed else ())
+    return _TOOLS.get(normalize_name(entry)) or ((entry,) if entry in typed else ())
 
 
 def _shown(entry: str) -> str:

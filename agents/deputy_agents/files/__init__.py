@@ -1,2 +1,2 @@
 """Files of the workspace: confined access to the disk, encodings, ignore rules, images, and undoing changes. Open
-documents of an editor come in through :class:`deputy_agents.ports.buffers.Buffers`."""
+documents of an editor are reached through :class:`deputy_agents.ports.buffers.Buffers`."""

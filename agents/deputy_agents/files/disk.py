@@ -1,8 +1,8 @@
-"""Files beneath a root folder, reached so that no name swapped for a link in between leads out.
+"""Files beneath a root folder. A name that is replaced by a link during an access does not lead out of the root.
 
-Everything here blocks and belongs in a worker thread. A path is first resolved and then walked again from the root, one
-folder descriptor after the other, following no link: what was a plain name when it was checked is one when it is used.
-Where the platform has no such descriptors, full paths are used and only the first check holds.
+Everything here blocks; call it in a worker thread. A path is resolved first, then walked again from the root, one
+folder descriptor after the other, without following links: a name that was checked as a plain name is used as a plain
+name. On platforms without folder descriptors, full paths are used and only the first check protects.
 """
 
 import errno
@@ -22,13 +22,13 @@ from deputy_agents.files.encoding import UTF8, Encoding, check_new, decode
 from deputy_agents.text import visible
 
 MAX_BYTES = 10 * 1024 * 1024
-"""The largest file that is read or written whole."""
+"""The largest file that is read or written as a whole."""
 
 _SNIFF = 8192
-"""Bytes at the start of a large file that show whether it is text."""
+"""Bytes at the start of a large file that are checked for binary content."""
 
 _MAX_LINE = 64 * 1024
-"""Bytes of one line of a large file that are kept."""
+"""Bytes of one line of a large file; the rest of the line is dropped."""
 
 _DIR_FD = {os.open, os.stat, os.mkdir, os.unlink, os.link} <= os.supports_dir_fd
 _PROC_FD = "/proc/self/fd" if Path("/proc/self/fd").is_dir() else ""
@@ -47,17 +47,17 @@ _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.ENAMETOOLONG: "the name is too long",
     errno.EISDIR: "it is a folder",
-    errno.ENOTDIR: "a part of the path is no folder, or was replaced by a link",
+    errno.ENOTDIR: "part of the path is not a folder, or was replaced by a link",
 }
 
 
 class TooLarge(ToolError):
-    """A file is too large to be read whole; parts of it can be read."""
+    """A file is too large to be read as a whole; parts of it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """The text of a file, with its own line ends, and how it is written as bytes."""
+    """The text of a file, with its original line ends, and its encoding."""
 
     text: str
     encoding: Encoding = UTF8
@@ -65,7 +65,7 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Some lines of a file, with their ends; ``last`` when the file ends with them."""
+    """Some lines of a file, with their ends. ``last`` is true if they include the last line of the file."""
 
     lines: list[str]
     last: bool
@@ -73,26 +73,27 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A name in a folder; ``mark`` is ``/`` for a folder, ``@`` for a link, nothing for a file."""
+    """A name in a folder; ``mark`` is ``/`` for a folder, ``@`` for a link, empty for a file."""
 
     name: str
     mark: str = ""
 
 
 class Folder:
-    """An open folder. Names are looked up in it wherever its path leads by now; close it, or use it in ``with``."""
+    """An open folder. Names are looked up in this folder even if its path leads elsewhere now. Close it, or use it in
+    ``with``."""
 
     def __init__(self, path: Path, fd: int | None) -> None:
         self.path = path
         self.fd = fd
 
     def at(self, name: str) -> str:
-        """What to hand to a function of ``os`` together with ``dir_fd=folder.fd``."""
+        """The path argument for a function of ``os`` that also gets ``dir_fd=folder.fd``."""
         return name if self.fd is not None else str(self.path / name)
 
     @property
     def process_cwd(self) -> str:
-        """A working directory for a child process that is this very folder."""
+        """A path of this folder for the working directory of a child process."""
         return str(self.path) if self.fd is None or not _PROC_FD else f"{_PROC_FD}/{self.fd}"
 
     def close(self) -> None:
@@ -108,12 +109,12 @@ class Folder:
 
 
 def open_folder(root: Path, parts: Sequence[str]) -> Folder:
-    """The folder ``parts`` beneath ``root``, which is resolved.
+    """Open the folder ``parts`` beneath ``root``, which must be resolved.
 
     Raises:
-        ToolError: there is no such folder, or a part of the path is a link by now.
+        ToolError: the folder does not exist, or part of the path is a link now.
     """
-    with explained(root.joinpath(*parts)):
+    with explain_os_errors(root.joinpath(*parts)):
         return _opened(root, parts)
 
 
@@ -139,12 +140,12 @@ def _descend(folder: Folder, part: str, create: bool) -> None:
 
 
 def read_text(root: Path, parts: Sequence[str]) -> FileText | None:
-    """The text of a file, or ``None`` when there is no such file.
+    """Read the text of a file; ``None`` if there is no such file.
 
     Raises:
-        ToolError: it is no regular file, binary, larger than :data:`MAX_BYTES`, or cannot be read.
+        ToolError: it is not a regular file, is binary, is larger than :data:`MAX_BYTES`, or cannot be read.
     """
-    with explained(root.joinpath(*parts)):
+    with explain_os_errors(root.joinpath(*parts)):
         try:
             with _opened(root, parts[:-1]) as folder:
                 return _read(folder, parts[-1])[0]
@@ -153,33 +154,37 @@ def read_text(root: Path, parts: Sequence[str]) -> FileText | None:
 
 
 def read_bytes(root: Path, parts: Sequence[str], limit: int) -> bytes:
-    """The bytes of a file.
+    """Read the bytes of a file.
 
     Raises:
-        TooLarge: there are more than ``limit``.
-        ToolError: it is no regular file, or cannot be read.
+        TooLarge: it has more than ``limit`` bytes.
+        ToolError: it is not a regular file, or cannot be read.
     """
-    with explained(root.joinpath(*parts)), _opened(root, parts[:-1]) as folder:
+    with explain_os_errors(root.joinpath(*parts)), _opened(root, parts[:-1]) as folder:
         return _read_bytes(folder, parts[-1], limit)[0]
 
 
 @contextmanager
 def open_file(root: Path, parts: Sequence[str]) -> Generator[BinaryIO]:
-    """A file of any size, to be read piece by piece.
+    """Open a file of any size for reading.
 
     Raises:
-        ToolError: it is no regular file, or cannot be read.
+        ToolError: it is not a regular file, or cannot be read.
     """
-    with explained(root.joinpath(*parts)), _opened(root, parts[:-1]) as folder, _file(folder, parts[-1]) as file:
+    with (
+        explain_os_errors(root.joinpath(*parts)),
+        _opened(root, parts[:-1]) as folder,
+        _file(folder, parts[-1]) as file,
+    ):
         yield file
 
 
 def read_lines(root: Path, parts: Sequence[str], first: int, count: int) -> Lines:
-    """``count`` lines, from line ``first`` (counted from 1) on, of a file of any size. Of a very long line only the
-    start is given; what is appended meanwhile is not read.
+    """Read ``count`` lines of a file of any size, starting at line ``first``, counted from 1. Very long lines are
+    truncated. Text that is appended during the read is not read.
 
     Raises:
-        ToolError: it is no regular file, binary, or cannot be read.
+        ToolError: it is not a regular file, is binary, or cannot be read.
     """
     with open_file(root, parts) as file:
         size = os.fstat(file.fileno()).st_size
@@ -188,7 +193,7 @@ def read_lines(root: Path, parts: Sequence[str], first: int, count: int) -> Line
             file.seek(0)
             found = list(islice(_lines(file, size), first - 1, first + count))
     if any(b"\0" in line for line in found[:count]):
-        raise ToolError(f"{_name(root.joinpath(*parts))} is a binary file ({size:,} bytes).")
+        raise ToolError(f"{_display(root.joinpath(*parts))} is a binary file ({size:,} bytes).")
     return Lines([line.decode(errors="replace") for line in found[:count]], last=len(found) <= count)
 
 
@@ -202,50 +207,50 @@ def _lines(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def write_text(root: Path, parts: Sequence[str], text: str, *, expected: str | None) -> None:
-    """Replaces a file whose text is ``expected`` as a whole, or makes a new one (``None``) and the folders above it.
+    """Replace a file whose text is ``expected``. If ``expected`` is ``None``, create the file and its parent folders.
 
-    Encoding, mode and owner stay. The name is replaced, so another hard link keeps its content.
+    Encoding, mode and owner are preserved. The name is replaced, so other hard links keep the old content.
 
     Raises:
-        ToolError: the file is not as expected, is read-only, or cannot be written.
+        ToolError: the file does not have the expected text, is read-only, or cannot be written.
     """
     shown = root.joinpath(*parts)
-    with explained(shown), _opened(root, parts[:-1], create=expected is None) as folder:
-        before, found = _present(folder, parts[-1])
+    with explain_os_errors(shown), _opened(root, parts[:-1], create=expected is None) as folder:
+        before, found = _read_if_present(folder, parts[-1])
         if (before and before.text) != expected:
-            raise ToolError(f"{_name(shown)} has changed since it was read; read it again.")
+            raise ToolError(f"{_display(shown)} has changed since it was read; read it again.")
         _replace(folder, parts[-1], _encoded(text, before), found)
 
 
 def check_mode(found: os.stat_result, shown: Path) -> None:
-    """Raises ToolError: nobody is meant to write the file ``shown``. Administrators could, and editors offer to."""
+    """Raise ToolError if the file ``shown`` is write-protected, also when the process is allowed to write it."""
     if not found.st_mode & 0o222:
-        raise ToolError(f"{_name(shown)} is read-only.")
+        raise ToolError(f"{_display(shown)} is read-only.")
 
 
 def delete_file(root: Path, parts: Sequence[str], *, expected: str) -> None:
-    """Deletes a file whose text is ``expected``. The folder that it is in stays.
+    """Delete a file whose text is ``expected``. Its folder is kept.
 
     Raises:
-        ToolError: the file is not as expected, or cannot be deleted.
+        ToolError: the file does not have the expected text, or cannot be deleted.
     """
     shown = root.joinpath(*parts)
-    with explained(shown), _opened(root, parts[:-1]) as folder:
+    with explain_os_errors(shown), _opened(root, parts[:-1]) as folder:
         before, found = _read(folder, parts[-1])
         if before.text != expected:
-            raise ToolError(f"{_name(shown)} has changed.")
-        _still(folder, parts[-1], found)
+            raise ToolError(f"{_display(shown)} has changed.")
+        _check_unchanged(folder, parts[-1], found)
         os.unlink(folder.at(parts[-1]), dir_fd=folder.fd)
 
 
 def list_folder(root: Path, parts: Sequence[str]) -> list[Entry]:
-    """The entries of a folder, sorted by name.
+    """List a folder, sorted by name.
 
     Raises:
-        ToolError: there is no such folder, or it cannot be read.
+        ToolError: the folder does not exist, or cannot be read.
     """
     with (
-        explained(root.joinpath(*parts)),
+        explain_os_errors(root.joinpath(*parts)),
         _opened(root, parts) as folder,
         os.scandir(folder.path if folder.fd is None else folder.fd) as entries,
     ):
@@ -253,18 +258,18 @@ def list_folder(root: Path, parts: Sequence[str]) -> list[Entry]:
 
 
 @contextmanager
-def explained(path: Path) -> Generator[None]:
-    """Turns what the operating system refuses into a ToolError that names the file."""
+def explain_os_errors(path: Path) -> Generator[None]:
+    """Convert an OSError to a ToolError that names the file."""
     try:
         yield
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OutsideRoots(f"{_name(path)} was replaced by a link, or its links form a loop.") from error
-        reason = _REASONS.get(error.errno or 0) or error.strerror or "the operating system refused"
-        raise ToolError(f"Cannot use {_name(path)}: {reason}.") from error
+            raise OutsideRoots(f"{_display(path)} was replaced by a link, or its links form a loop.") from error
+        reason = _REASONS.get(error.errno or 0) or error.strerror or "the operating system gave no reason"
+        raise ToolError(f"Cannot use {_display(path)}: {reason}.") from error
 
 
-def _present(folder: Folder, name: str) -> tuple[FileText, os.stat_result] | tuple[None, None]:
+def _read_if_present(folder: Folder, name: str) -> tuple[FileText, os.stat_result] | tuple[None, None]:
     try:
         return _read(folder, name)
     except FileNotFoundError:
@@ -281,13 +286,15 @@ def _read_bytes(folder: Folder, name: str, limit: int) -> tuple[bytes, os.stat_r
         found = os.fstat(file.fileno())
         data = b"" if found.st_size > limit else file.read(limit + 1)
     if (size := max(found.st_size, len(data))) > limit:
-        raise TooLarge(f"{_name(folder.path / name)} has {size:,} bytes, more than the {limit:,} that are read whole.")
+        raise TooLarge(
+            f"{_display(folder.path / name)} has {size:,} bytes, more than the {limit:,} that can be read as a whole."
+        )
     return data, found
 
 
 @contextmanager
 def _file(folder: Folder, name: str) -> Generator[BinaryIO]:
-    """An open regular file. Looking first keeps devices shut: opening some of them already does something."""
+    """An open regular file. Its type is checked first, because opening some devices has side effects."""
     shown = folder.path / name
     _regular(os.stat(folder.at(name), dir_fd=folder.fd, follow_symlinks=False), shown)
     with os.fdopen(os.open(folder.at(name), _READ, dir_fd=folder.fd), "rb") as file:
@@ -297,16 +304,16 @@ def _file(folder: Folder, name: str) -> Generator[BinaryIO]:
 
 def _regular(found: os.stat_result, shown: Path) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise OutsideRoots(f"{_name(shown)} was replaced by a link.")
+        raise OutsideRoots(f"{_display(shown)} was replaced by a link.")
     if stat.S_ISDIR(found.st_mode):
-        raise ToolError(f"{_name(shown)} is a folder; use list_dir.")
+        raise ToolError(f"{_display(shown)} is a folder; use list_dir.")
     if not stat.S_ISREG(found.st_mode):
-        raise ToolError(f"{_name(shown)} is a pipe, socket or device, not a file.")
+        raise ToolError(f"{_display(shown)} is a pipe, socket or device, not a file.")
 
 
 def _decoded(data: bytes, shown: Path) -> FileText:
     if (found := decode(data)) is None:
-        raise ToolError(f"{_name(shown)} is a binary file ({len(data):,} bytes).")
+        raise ToolError(f"{_display(shown)} is a binary file ({len(data):,} bytes).")
     return FileText(*found)
 
 
@@ -315,7 +322,7 @@ def _encoded(text: str, before: FileText | None) -> bytes:
     check_new(text, old.text)
     data = old.encoding.encode(text)
     if len(data) > MAX_BYTES:
-        raise ToolError(f"The new text has {len(data):,} bytes, more than the {MAX_BYTES:,} that are written.")
+        raise ToolError(f"The new text has {len(data):,} bytes, more than the {MAX_BYTES:,} that can be written.")
     return data
 
 
@@ -329,26 +336,26 @@ def _replace(folder: Folder, name: str, data: bytes, before: os.stat_result | No
             file.flush()
             os.fsync(file.fileno())
         if before:
-            _dress(folder, spare, before)
-            _still(folder, name, before)
+            _copy_mode_and_owner(folder, spare, before)
+            _check_unchanged(folder, name, before)
             os.replace(folder.at(spare), folder.at(name), src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
         else:
-            _place_new(folder, spare, name)
+            _link_new(folder, spare, name)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(folder.at(spare), dir_fd=folder.fd)
 
 
-def _dress(folder: Folder, spare: str, before: os.stat_result) -> None:
+def _copy_mode_and_owner(folder: Folder, spare: str, before: os.stat_result) -> None:
     if hasattr(os, "chown"):
         with suppress(OSError):
             os.chown(folder.at(spare), before.st_uid, before.st_gid, dir_fd=folder.fd)
-    # Not set-user-id and the like: the kernel drops those on a change of content, too.
+    # Without set-user-id and similar bits: the kernel clears them too when the content of a file changes.
     os.chmod(folder.at(spare), before.st_mode & 0o777, dir_fd=folder.fd)
 
 
-def _still(folder: Folder, name: str, before: os.stat_result) -> None:
-    """Last look: the name still is the file that was compared."""
+def _check_unchanged(folder: Folder, name: str, before: os.stat_result) -> None:
+    """Check right before a change that the name still is the file that was compared."""
     now = os.stat(folder.at(name), dir_fd=folder.fd, follow_symlinks=False)
     if (now.st_dev, now.st_ino, now.st_mtime_ns, now.st_size) != (
         before.st_dev,
@@ -356,17 +363,17 @@ def _still(folder: Folder, name: str, before: os.stat_result) -> None:
         before.st_mtime_ns,
         before.st_size,
     ):
-        raise ToolError(f"{_name(folder.path / name)} changed while it was written; read it again.")
+        raise ToolError(f"{_display(folder.path / name)} changed during the write; read it again.")
 
 
-def _place_new(folder: Folder, spare: str, name: str) -> None:
-    """Gives the new file its name unless somebody has taken it: a link never overwrites, a rename does."""
+def _link_new(folder: Folder, spare: str, name: str) -> None:
+    """Give the new file its name unless the name is taken: a link never overwrites a file, a rename does."""
     try:
         os.link(folder.at(spare), folder.at(name), src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
     except FileExistsError:
-        raise ToolError(f"{_name(folder.path / name)} exists by now; read it first.") from None
+        raise ToolError(f"{_display(folder.path / name)} exists now; read it first.") from None
     except OSError:
-        # A file system without hard links: the name was free a moment ago, and that has to do.
+        # The file system has no hard links. The name was free a moment ago, which is the best check left.
         os.replace(folder.at(spare), folder.at(name), src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
 
 
@@ -376,5 +383,5 @@ def _mark(entry: os.DirEntry[str]) -> str:
     return "/" if entry.is_dir(follow_symlinks=False) else ""
 
 
-def _name(path: Path) -> str:
+def _display(path: Path) -> str:
     return visible(str(path))

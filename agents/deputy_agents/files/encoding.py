@@ -1,7 +1,8 @@
-"""Bytes of a text file as text, and back again without loss.
+"""Conversion of the bytes of a text file to text and back, without loss.
 
-UTF-8 is the rule. A byte order mark says otherwise and stays. Bytes that are no UTF-8 are kept in the text as lone
-surrogates, one for each, and become the same bytes again: what an edit does not touch stays as it was, whatever it is.
+The encoding is UTF-8 unless a byte order mark says otherwise; the mark is preserved. Each byte that is not valid UTF-8
+is represented by a lone surrogate and written back as the same byte, so an edit preserves everything that it does not
+touch.
 """
 
 import re
@@ -10,21 +11,25 @@ from dataclasses import dataclass
 from deputy_agents.domain.errors import ToolError
 
 _BYTES = re.compile("[\udc80-\udcff]")
-"""What stands for bytes that are no UTF-8."""
+"""Represents bytes that are not valid UTF-8."""
 REPLACED = "\ufffd"
-"""What editors show for bytes that they cannot read."""
-_UNREAD = re.compile(f"[\udc80-\udcff{REPLACED}]+")
+"""Shown by editors in place of bytes that they cannot decode."""
+_UNDECODED = re.compile(f"[\udc80-\udcff{REPLACED}]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """``bom`` stands at the start of the file, not of the text."""
+    """A codec and its byte order mark, which is part of the file but not of the text."""
 
     codec: str
     bom: bytes = b""
 
     def encode(self, text: str) -> bytes:
-        """Raises UnicodeEncodeError when ``text`` holds what is neither a character nor a byte that was kept."""
+        """Encode ``text``.
+
+        Raises:
+            UnicodeEncodeError: ``text`` contains something that is neither a character nor a preserved byte.
+        """
         return self.bom + text.encode(self.codec, "surrogateescape" if self is UTF8 else "strict")
 
 
@@ -39,7 +44,7 @@ _MARKED = (
 
 
 def decode(data: bytes) -> tuple[str, Encoding] | None:
-    """The text in ``data``; ``None`` when it is no text."""
+    """Decode ``data``; ``None`` if it is binary."""
     for encoding in _MARKED:
         if data.startswith(encoding.bom):
             try:
@@ -50,30 +55,30 @@ def decode(data: bytes) -> tuple[str, Encoding] | None:
 
 
 def is_exact(text: str) -> bool:
-    """Whether all of the file was UTF-8."""
+    """Whether the whole file was valid UTF-8."""
     return text.isascii() or _BYTES.search(text) is None
 
 
-def blurred(text: str) -> str:
-    """``text`` as an editor may show it: how many signs stand for unread bytes is for each to choose, and how lines
-    end as well."""
-    return _UNREAD.sub(REPLACED, text).replace("\r\n", "\n")
+def as_displayed(text: str) -> str:
+    """``text`` in a form that is equal for all the ways in which editors show it: they differ in how many replacement
+    characters they show for undecoded bytes, and in line ends."""
+    return _UNDECODED.sub(REPLACED, text).replace("\r\n", "\n")
 
 
 def check_new(text: str, before: str = "") -> None:
-    """Whether ``text`` may take the place of ``before`` in a file.
+    """Check whether ``text`` can replace ``before`` in a file.
 
     Raises:
-        ToolError: it brings what is no character, or characters of which nobody knows how this file writes them: where
-            some bytes are no UTF-8, they would be other characters to its readers.
+        ToolError: it adds something that is not a character, or it adds non-ASCII characters to a file that is not
+            UTF-8. The encoding of such a file is unknown, so its readers would see other characters.
     """
     if text.isascii():
         return
     foreign = sorted(char for char in set(text).difference(before) if not char.isascii())
     if any("\ud800" <= char <= "\udfff" for char in foreign):
-        raise ToolError("The new text holds lone surrogates, which are no characters.")
+        raise ToolError("The new text contains lone surrogates, which are not characters.")
     if foreign and not is_exact(before):
         raise ToolError(
-            f"This file is not UTF-8: only ASCII can be added to it, not {' '.join(foreign[:5])}. What an edit leaves "
-            "alone stays as it is."
+            f"This file is not UTF-8. Add only ASCII characters, not {' '.join(foreign[:5])}. The rest of the file is "
+            "preserved."
         )

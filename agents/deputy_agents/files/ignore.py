@@ -1,4 +1,4 @@
-"""What ``.gitignore`` files exclude from a listing. Blocks; belongs in a worker thread."""
+"""Applies ``.gitignore`` files to listings. Blocks; call it in a worker thread."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,12 +11,13 @@ _Matcher = Callable[[str], bool | None]
 
 
 def list_unignored(root: Path, parts: Sequence[str]) -> list[Entry]:
-    """The entries of a folder that no ``.gitignore`` between ``root`` and it excludes, nor Git's own folder.
+    """List a folder without ``.git`` and without entries that a ``.gitignore`` between ``root`` and the folder
+    excludes.
 
-    A folder that is excluded itself is listed whole: whoever asks for it by name wants to see it.
+    A folder that is excluded itself is listed completely, because it was requested by name.
 
     Raises:
-        ToolError: there is no such folder, or it cannot be read.
+        ToolError: the folder does not exist, or cannot be read.
     """
     entries = [entry for entry in list_folder(root, parts) if entry.name != ".git"]
     matchers = [_matcher(root, parts[:depth]) for depth in range(len(parts) + 1)]
@@ -25,16 +26,16 @@ def list_unignored(root: Path, parts: Sequence[str]) -> list[Entry]:
     return [entry for entry in entries if not _ignored(matchers, [*parts, entry.name], entry.mark)]
 
 
-def is_ignored(root: Path, parts: Sequence[str], above: int) -> bool:
-    """Whether a search of the folder that the first ``above`` of ``parts`` name leaves out the file ``parts``. Here,
-    too, a folder that is excluded itself counts as a whole."""
-    if ".git" in parts[above:]:
+def is_ignored(root: Path, parts: Sequence[str], depth: int) -> bool:
+    """Whether a search of a folder skips the file ``parts``. The first ``depth`` of ``parts`` name the folder. If the
+    folder is excluded itself, it is searched completely."""
+    if ".git" in parts[depth:]:
         return True
-    matchers = [_matcher(root, parts[:depth]) for depth in range(len(parts))]
-    if _is_ignored_folder(matchers, parts[:above]):
-        matchers[:above] = [None] * above
+    matchers = [_matcher(root, parts[:length]) for length in range(len(parts))]
+    if _is_ignored_folder(matchers, parts[:depth]):
+        matchers[:depth] = [None] * depth
     return _ignored(matchers, parts, "") or any(
-        _ignored(matchers, parts[:depth], "/") for depth in range(above + 1, len(parts))
+        _ignored(matchers, parts[:length], "/") for length in range(depth + 1, len(parts))
     )
 
 
@@ -43,13 +44,13 @@ def _is_ignored_folder(matchers: Sequence[_Matcher | None], parts: Sequence[str]
 
 
 def _ignored(matchers: Sequence[_Matcher | None], parts: Sequence[str], mark: str) -> bool:
-    """The innermost file that speaks of a path decides; only those above the path may."""
+    """Whether ``parts`` is excluded. The innermost ``.gitignore`` that matches decides."""
     suffix = "/" if mark == "/" else ""
     for depth in reversed(range(len(parts))):
         matcher = matchers[depth]
-        verdict = matcher("/".join(parts[depth:]) + suffix) if matcher else None
-        if verdict is not None:
-            return verdict
+        excluded = matcher("/".join(parts[depth:]) + suffix) if matcher else None
+        if excluded is not None:
+            return excluded
     return False
 
 

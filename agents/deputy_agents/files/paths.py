@@ -1,10 +1,10 @@
-"""Paths as users name them."""
+"""Home folder and short paths."""
 
 from pathlib import Path
 
 
 def home_folder() -> Path | None:
-    """The user's home; ``None`` for an account without one."""
+    """The user's home folder; ``None`` for an account without one."""
     try:
         return Path.home()
     except RuntimeError:
@@ -12,7 +12,8 @@ def home_folder() -> Path | None:
 
 
 def short_path(place: str, folder: Path) -> str:
-    """A path as people name it: from ``folder``, which they work in, or from their home. What is none stays."""
+    """``place`` relative to ``folder``, or to the home folder with ``~/``. Other paths, and text that is not a path,
+    are returned unchanged."""
     for base, name in ((folder, ""), (home_folder(), "~/")):
         if base is not None and Path(place).is_relative_to(base):
             return f"{name}{Path(place).relative_to(base).as_posix()}"

@@ -1,8 +1,8 @@
-"""The files that agents may touch: beneath the roots, open buffers first, the disk below them."""
+"""Confines agents to files beneath the roots. Open documents of the editor take precedence over the disk."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -11,13 +11,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
-from anyio import Event, fail_after, to_thread
+from anyio import fail_after, to_thread
 
+from deputy_agents.concurrency.keyed_lock import KeyedLock
 from deputy_agents.domain.errors import OutsideRoots, ToolError
 from deputy_agents.domain.settings import Root
 from deputy_agents.files import disk
 from deputy_agents.files.disk import Entry, FileText, Lines
-from deputy_agents.files.encoding import REPLACED, blurred, is_exact
+from deputy_agents.files.encoding import REPLACED, as_displayed, is_exact
 from deputy_agents.files.ignore import is_ignored, list_unignored
 from deputy_agents.ports.buffers import Buffer, Buffers
 from deputy_agents.text import visible
@@ -37,12 +38,12 @@ _NO_SECRET = (".example", ".sample", ".template", ".dist")
 _PROTECTED_FOLDERS = frozenset({".git", ".hg", ".jj", ".deputy", ".claude", ".vscode", ".idea", ".husky"})
 _PROTECTED_NAMES = frozenset({".git", ".envrc", ".mcp.json", ".exrc", ".vimrc", ".nvimrc", ".nvim.lua"})
 
-_NO_FILES = tuple(map(Path, ("/proc", "/sys", "/dev")))
-"""What the kernel shows there is no file of a user, and some of it holds the environment."""
+_KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev")))
+"""Folders of the kernel. They contain no files of users, and some of their files contain the environment."""
 
 
 class PathKind(Enum):
-    """What stood at a path when it was resolved; good for messages and previews, not for safety."""
+    """What a path was when it was resolved. Use it for messages and previews, not for safety checks."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -52,9 +53,9 @@ class PathKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path led when it was resolved: ``path`` is absolute, without links, and beneath ``root``.
+    """A resolved path: ``path`` is absolute, without links, and beneath ``root``.
 
-    ``secret`` says that the name by which it was asked for, or the one it leads to, is that of a secret.
+    ``secret`` is true if the requested name or the resolved name is that of a file with secrets.
     """
 
     path: Path
@@ -63,32 +64,32 @@ class Place:
     secret: bool
     writable: bool = True
     main: bool = True
-    """``root`` is the main one."""
+    """Whether ``root`` is the main root."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Below the root."""
+        """The parts of the path below the root."""
         return self.path.relative_to(self.root).parts
 
     @property
     def subject(self) -> str:
-        """What permission rules match: the path below its root, with forward slashes; the root itself is ``.``"""
+        """What permission rules match: the path below its root with forward slashes, or ``.`` for the root itself."""
         return "/".join(self.parts) or "."
 
     @property
     def whole(self) -> str:
-        """What permission rules match beside the subject, where that alone does not say which root is meant."""
+        """What permission rules match besides the subject: the absolute path, or empty beneath the main root."""
         return "" if self.main else self.path.as_posix()
 
     @property
     def protected(self) -> bool:
-        """Whether other programs obey or run the file, as Git does its hooks."""
+        """Whether other programs run or obey the file, such as a Git hook."""
         *folders, name = [part.lower() for part in self.parts] or [""]
         return name in _PROTECTED_NAMES or not _PROTECTED_FOLDERS.isdisjoint(folders)
 
 
 def is_secret(path: Path | str) -> bool:
-    """Whether a file of this name may hold secrets. Only the name counts; pass the part below a root."""
+    """Whether a file may contain secrets, judged by its name only. Pass the path below a root."""
     *folders, name = [part.lower() for part in Path(path).parts] or [""]
     if not _SECRET_FOLDERS.isdisjoint(folders):
         return True
@@ -96,22 +97,22 @@ def is_secret(path: Path | str) -> bool:
 
 
 def digest(text: str) -> str:
-    """A short name for ``text``, equal only for equal texts."""
+    """A hash of ``text``."""
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-TURN = 30.0
-"""Seconds that a change of a file waits for another one of the same file to be over."""
+CHANGE_TIMEOUT = 30.0
+"""Seconds that a change of a file waits for another change of the same file."""
 
-_changes: dict[Path, Event] = {}
-"""The files that are being changed in this process, by whichever session; set when that is over."""
+_change_locks = KeyedLock[Path]()
+"""Held while a file is changed in this process, by any session."""
 
 
 class Workspace:
-    """Reads and writes files beneath ``roots``, of which the first is the main one, and beneath ``further`` folders.
+    """Reads and writes files beneath ``roots``, of which the first is the main root, and beneath ``further`` folders.
 
-    Make it by :meth:`open`. The constructor looks at nothing and expects roots without links: beneath any other no file
-    is found. Open documents of ``buffers`` win over the disk, in reading and in writing.
+    Create it with :meth:`open`. The constructor does not access the disk and requires roots without links: no file is
+    found beneath any other root. Open documents of ``buffers`` take precedence over the disk for reads and writes.
     """
 
     def __init__(self, roots: Sequence[Path], buffers: Buffers | None = None, further: Sequence[Root] = ()) -> None:
@@ -123,59 +124,62 @@ class Workspace:
     async def open(
         cls, roots: Sequence[Path], buffers: Buffers | None = None, further: Sequence[Root] = ()
     ) -> "Workspace":
-        """A workspace at folders that are resolved now and once: one that is swapped for a link later leads nowhere."""
-        return await to_thread.run_sync(lambda: cls(_real(roots), buffers, [_real_root(root) for root in further]))
+        """Create a workspace whose folders are resolved once, now: no file is found in one that is replaced by a
+        link."""
+        return await to_thread.run_sync(
+            lambda: cls(_resolve(roots), buffers, [_resolve_root(root) for root in further])
+        )
 
     async def locate(self, path: str, cwd: Path) -> Place:
-        """Where ``path`` leads now; a relative one starts at ``cwd``. The file need not exist.
+        """Resolve ``path``, relative to ``cwd``. The file need not exist.
 
         Raises:
             OutsideRoots: it leads out of every root, through links or otherwise.
-            ToolError: it is no path.
+            ToolError: it is not a valid path.
         """
         if not path or "\0" in path:
-            raise ToolError("path: must not be empty or hold a null character.")
+            raise ToolError("path: must not be empty or contain a null character.")
         try:
             os.fsencode(path)
         except UnicodeEncodeError:
-            raise ToolError("path: it holds characters that no file name can have.") from None
+            raise ToolError("path: contains characters that file names cannot have.") from None
         if path.startswith("~"):
             raise ToolError("path: ~ is not expanded; give a path relative to the root, or an absolute one.")
         return await to_thread.run_sync(self._resolved, path, cwd)
 
     async def read(self, place: Place) -> FileText | None:
-        """The text at ``place`` as the user sees it, or ``None`` when there is no file.
+        """Read the text at ``place`` as the user sees it; ``None`` if there is no file.
 
         Raises:
-            ToolError: it is no regular file, binary, too large, or cannot be read.
+            ToolError: it is not a regular file, is binary or too large, or cannot be read.
         """
         if (buffer := await self._buffer(place)) is not None:
             return FileText(buffer.text)
-        return await _reading(partial(disk.read_text, place.root, _file_parts(place)))
+        return await _run_read(partial(disk.read_text, place.root, _file_parts(place)))
 
     async def read_bytes(self, place: Place, limit: int) -> bytes:
-        """The bytes of the file at ``place`` on disk.
+        """Read the bytes of the file at ``place`` on disk.
 
         Raises:
-            TooLarge: there are more than ``limit``.
-            ToolError: it is no regular file, or cannot be read.
+            TooLarge: it has more than ``limit`` bytes.
+            ToolError: it is not a regular file, or cannot be read.
         """
-        return await _reading(partial(disk.read_bytes, place.root, _file_parts(place), limit))
+        return await _run_read(partial(disk.read_bytes, place.root, _file_parts(place), limit))
 
     async def read_lines(self, place: Place, first: int, count: int) -> Lines:
-        """Some lines of a file on disk that may be of any size.
+        """Read ``count`` lines of a file of any size on disk, starting at line ``first``, counted from 1.
 
         Raises:
-            ToolError: it is no regular file, binary, or cannot be read.
+            ToolError: it is not a regular file, is binary, or cannot be read.
         """
-        return await _reading(partial(disk.read_lines, place.root, _file_parts(place), first, count))
+        return await _run_read(partial(disk.read_lines, place.root, _file_parts(place), first, count))
 
     @asynccontextmanager
     async def opened(self, place: Place) -> AsyncGenerator[int]:
-        """A descriptor of the file at ``place`` on disk, for a process to read.
+        """Open the file at ``place`` on disk and provide its descriptor, for a process that reads it.
 
         Raises:
-            ToolError: it is no regular file, or cannot be read.
+            ToolError: it is not a regular file, or cannot be read.
         """
         opening = disk.open_file(place.root, _file_parts(place))
         file = await to_thread.run_sync(opening.__enter__)
@@ -185,37 +189,39 @@ class Workspace:
             file.close()
 
     async def write(self, place: Place, text: str, *, expected: str | None, label: str) -> None:
-        """Makes ``text`` the content of the file at ``place``, whose text must be ``expected`` (``None``: there must be
-        none). An open document is changed through the editor, under ``label``; other files atomically on disk.
+        """Write ``text`` to the file at ``place``, whose text must be ``expected``; ``None`` means that it must not
+        exist. An open document is changed through the editor, with ``label``. Other files are replaced atomically on
+        disk.
 
         Raises:
-            ToolError: the file is not as expected, may only be read, or cannot be written; then nothing has changed.
+            ToolError: the file does not have the expected text, is read-only, or cannot be written. Nothing has
+                changed.
         """
         self.check_writable(place)
-        async with _changing(place):
+        async with _lock_for_change(place):
             await self._write(place, text, expected, label)
 
     async def check_write(self, place: Place, text: str) -> None:
-        """Whether :meth:`write` could make ``text`` the content, as far as that is known before.
+        """Check, as far as possible in advance, that :meth:`write` can write ``text``.
 
         Raises:
-            ToolError: it could not.
+            ToolError: it cannot.
         """
         self.check_writable(place)
         if self.buffers and (buffer := await self._buffer(place)):
             await self._check_open(self.buffers, place, buffer, text)
         else:
-            await to_thread.run_sync(_is_there, place)
+            await to_thread.run_sync(_exists_writable, place)
 
     async def delete(self, place: Place, *, expected: str, label: str) -> None:
-        """Deletes the file at ``place``, whose text must be ``expected``; one that is open in the editor by it, under
-        ``label``.
+        """Delete the file at ``place``, whose text must be ``expected``. An open document is deleted through the
+        editor, with ``label``.
 
         Raises:
-            ToolError: the file is not as expected, may only be read, or cannot be deleted.
+            ToolError: the file does not have the expected text, is read-only, or cannot be deleted.
         """
         self.check_writable(place)
-        async with _changing(place):
+        async with _lock_for_change(place):
             if self.buffers and (buffer := await self._buffer(place)):
                 if buffer.text != expected:
                     raise ToolError(f"{visible(place.subject)} has changed in the editor.")
@@ -225,35 +231,33 @@ class Workspace:
                 await to_thread.run_sync(delete)
 
     def check_writable(self, place: Place) -> None:
-        """Raises ToolError when ``place`` is beneath a folder that may only be read."""
+        """Raise ToolError if ``place`` is beneath a root that agents may only read."""
         if not place.writable:
-            raise ToolError(
-                f"{visible(str(place.path))} is in a folder that agents may only read; the setting `roots` says so."
-            )
+            raise ToolError(f"{visible(str(place.path))} is in a folder that agents may only read (setting `roots`).")
 
     async def entries(self, place: Place) -> list[Entry]:
-        """What is in the folder at ``place`` and not excluded by ``.gitignore``, sorted by name.
+        """List the folder at ``place`` without what ``.gitignore`` excludes, sorted by name.
 
         Raises:
-            ToolError: there is no such folder, or it cannot be read.
+            ToolError: the folder does not exist, or cannot be read.
         """
-        return await _reading(partial(list_unignored, place.root, place.parts))
+        return await _run_read(partial(list_unignored, place.root, place.parts))
 
     async def unsaved(self, folder: Place) -> dict[str, str]:
-        """Texts of open documents beneath ``folder`` that are not those on disk, by their path below it and in its
-        order; without what ``.gitignore`` excludes."""
+        """The open documents beneath ``folder`` whose text differs from the file on disk, by path below the folder and
+        sorted by it, without what ``.gitignore`` excludes."""
         below = [b for b in self.buffers.all() if b.path.is_relative_to(folder.path)] if self.buffers else []
         return await to_thread.run_sync(_unsaved, folder, below, abandon_on_cancel=True) if below else {}
 
     @asynccontextmanager
     async def working_directory(self, place: Place) -> AsyncGenerator[str]:
-        """A working directory for a process that is the folder at ``place``, even if another gets its name."""
+        """Provide a working directory for a process: the folder at ``place``, even if it is renamed or replaced."""
         folder = await to_thread.run_sync(disk.open_folder, place.root, place.parts)
         with folder:
             yield folder.process_cwd
 
     async def has(self, place: Place) -> bool:
-        """Whether there was something at ``place``, on disk or open in the editor."""
+        """Whether ``place`` existed on disk when it was resolved, or is open in the editor."""
         return place.kind is not PathKind.MISSING or bool(self.buffers and await self.buffers.get(place.path))
 
     async def is_open(self, place: Place) -> bool:
@@ -261,7 +265,7 @@ class Workspace:
         return self.buffers is not None and await self.buffers.get(place.path) is not None
 
     def shown(self, place: Place, cwd: Path) -> str:
-        """How the model names ``place``: relative to ``cwd`` if it is below, else absolute."""
+        """The path of ``place`` as models see it: relative to ``cwd`` if it is below, else absolute."""
         return visible(str(place.path.relative_to(cwd) if place.path.is_relative_to(cwd) else place.path))
 
     async def _write(self, place: Place, text: str, expected: str | None, label: str) -> None:
@@ -276,74 +280,71 @@ class Workspace:
             await self.buffers.apply(place.path, text, version=buffer.version, label=label)
 
     async def _check_open(self, buffers: Buffers, place: Place, buffer: Buffer, text: str) -> None:
-        if not await to_thread.run_sync(_is_there, place) and place.kind is PathKind.FILE:
-            # The editor would save it, and make it anew beside the one that has been moved.
-            raise ToolError(f"{visible(place.subject)} is open in the editor, but gone from disk since it was read.")
-        if await _undecoded(place, buffer) is not None:
+        if not await to_thread.run_sync(_exists_writable, place) and place.kind is PathKind.FILE:
+            # If the file was moved, saving the document would create a second file.
             raise ToolError(
-                f"{visible(place.subject)} has unsaved changes in an editor that does not know its encoding: saving it "
-                f"would lose what is shown as {REPLACED}. Reopen it there with its encoding, then try again."
+                f"{visible(place.subject)} is open in the editor, but was removed from disk since it was read."
+            )
+        if await _undecoded_text(place, buffer) is not None:
+            raise ToolError(
+                f"{visible(place.subject)} has unsaved changes in an editor that does not know its encoding: saving "
+                f"it would lose what is shown as {REPLACED}. Reopen it with its encoding, then try again."
             )
         await buffers.check(place.path, text)
 
     async def _buffer(self, place: Place) -> Buffer | None:
-        """The open document at ``place``, if it has the text. One that shows, in place of bytes, that its editor could
-        not read the file, and has no changes, is only a view of it: the file itself is read and changed."""
+        """The open document at ``place``, if it is the one to read and change. A document that the editor could not
+        decode completely, and that has no unsaved changes, is not: then the file on disk is."""
         buffer = await self.buffers.get(place.path) if self.buffers else None
-        if buffer is not None and (undecoded := await _undecoded(place, buffer)) is not None:
-            return None if blurred(undecoded) == blurred(buffer.text) else buffer
+        if buffer is not None and (undecoded := await _undecoded_text(place, buffer)) is not None:
+            return None if as_displayed(undecoded) == as_displayed(buffer.text) else buffer
         return buffer
 
     def _resolved(self, path: str, cwd: Path) -> Place:
-        asked = Path(os.path.normpath(cwd / path))
-        with disk.explained(asked):
+        requested = Path(os.path.normpath(cwd / path))
+        with disk.explain_os_errors(requested):
             real = Path(os.path.realpath(cwd / path))
-            root = self._root_of(real)
+            root = self._innermost_root(real)
             if root is None:
                 raise OutsideRoots(
                     f"{visible(path)} is outside the workspace; only files beneath its roots can be used."
                 )
-            secret = is_secret(real.relative_to(root.path)) or is_secret(asked.name)
+            secret = is_secret(real.relative_to(root.path)) or is_secret(requested.name)
             return Place(real, root.path, _kind(real), secret, root.writable, root.path == self.roots[0])
 
-    def _root_of(self, path: Path) -> Root | None:
-        """The innermost root above ``path``; of one that is named twice, what the workspace says of it."""
+    def _innermost_root(self, path: Path) -> Root | None:
+        """The innermost root above ``path``. If a folder is given twice, the workspace root has precedence."""
         roots = (*(Root(root, writable=True) for root in self.roots), *self.further)
-        above = [root for root in roots if path.is_relative_to(root.path) and not _kernel(path, root.path)]
+        above = [root for root in roots if path.is_relative_to(root.path) and not _is_kernel_path(path, root.path)]
         return max(above, key=lambda root: len(root.path.parts), default=None)
 
 
 @asynccontextmanager
-async def _changing(place: Place) -> AsyncGenerator[None]:
-    """Keeps all others from changing the file at ``place``: each gets its turn, and finds what the one before has made.
+async def _lock_for_change(place: Place) -> AsyncGenerator[None]:
+    """Exclude all other changes of the file at ``place`` in this process.
 
     Raises:
-        ToolError: another change of it does not come to its end.
+        ToolError: another change of the file did not finish in time.
     """
-    try:
-        with fail_after(TURN):
-            while (other := _changes.get(place.path)) is not None:
-                await other.wait()
-    except TimeoutError:
-        raise ToolError(f"{visible(place.subject)} is being changed by another agent; try again later.") from None
-    over = _changes[place.path] = Event()
-    try:
+    async with AsyncExitStack() as lock:
+        try:
+            with fail_after(CHANGE_TIMEOUT):
+                await lock.enter_async_context(_change_locks.hold(place.path))
+        except TimeoutError:
+            raise ToolError(f"{visible(place.subject)} is being changed by another agent; try again later.") from None
         yield
-    finally:
-        del _changes[place.path]
-        over.set()
 
 
-def _real_root(root: Root) -> Root:
+def _resolve_root(root: Root) -> Root:
     return Root(Path(os.path.realpath(root.path)), root.writable)
 
 
-def _real(paths: Sequence[Path]) -> list[Path]:
+def _resolve(paths: Sequence[Path]) -> list[Path]:
     return [Path(os.path.realpath(path)) for path in paths]
 
 
-def _kernel(path: Path, root: Path) -> bool:
-    return any(path.is_relative_to(place) and not root.is_relative_to(place) for place in _NO_FILES)
+def _is_kernel_path(path: Path, root: Path) -> bool:
+    return any(path.is_relative_to(folder) and not root.is_relative_to(folder) for folder in _KERNEL_FOLDERS)
 
 
 def _kind(path: Path) -> PathKind:
@@ -354,8 +355,12 @@ def _kind(path: Path) -> PathKind:
     return PathKind.FILE if path.is_file() else PathKind.OTHER
 
 
-def _is_there(place: Place) -> bool:
-    """Whether there is a file now. Raises ToolError: it is read-only."""
+def _exists_writable(place: Place) -> bool:
+    """Whether the file exists now.
+
+    Raises:
+        ToolError: it is read-only.
+    """
     try:
         found = place.path.stat()
     except OSError:
@@ -370,22 +375,22 @@ def _file_parts(place: Place) -> tuple[str, ...]:
     return place.parts
 
 
-async def _undecoded(place: Place, buffer: Buffer) -> str | None:
-    """The text on disk where ``buffer`` shows that its editor has not read all bytes of it, and would not write them
-    again; ``None`` where it has."""
+async def _undecoded_text(place: Place, buffer: Buffer) -> str | None:
+    """The text on disk if the editor could not decode all bytes of the file, and so could not save them again; else
+    ``None``."""
     if REPLACED not in buffer.text:
         return None
-    on_disk = await _reading(partial(_text_on_disk, place.root, place.parts))
+    on_disk = await _run_read(partial(_text_on_disk, place.root, place.parts))
     return None if on_disk is None or is_exact(on_disk) else on_disk
 
 
 def _unsaved(folder: Place, buffers: Sequence[Buffer]) -> dict[str, str]:
-    above = len(folder.parts)
+    depth = len(folder.parts)
     found: dict[str, str] = {}
     for buffer in sorted(buffers, key=lambda buffer: buffer.path):
         parts = buffer.path.relative_to(folder.root).parts
-        if _text_on_disk(folder.root, parts) != buffer.text and not is_ignored(folder.root, parts, above):
-            found["/".join(parts[above:])] = buffer.text
+        if _text_on_disk(folder.root, parts) != buffer.text and not is_ignored(folder.root, parts, depth):
+            found["/".join(parts[depth:])] = buffer.text
     return found
 
 
@@ -396,6 +401,6 @@ def _text_on_disk(root: Path, parts: Sequence[str]) -> str | None:
     return None
 
 
-async def _reading(read: Callable[[], _T]) -> _T:
-    # A read has no effect, so a cancelled one is left behind: a dead network drive must not hold up the cancelling.
+async def _run_read(read: Callable[[], _T]) -> _T:
+    # A read has no effect, so a cancelled read is abandoned: a dead network drive must not delay the cancellation.
     return await to_thread.run_sync(read, abandon_on_cancel=True)

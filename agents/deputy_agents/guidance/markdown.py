@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 
-from deputy_agents.definition.frontmatter import Frontmatter, folded, read
+from deputy_agents.definition.frontmatter import Frontmatter, normalize_name, read
 from deputy_agents.text import clean, cut
 
 
 def split(text: str, known: Collection[str]) -> Frontmatter:
-    """The parts of ``text``; ``known`` are the names of fields that count, folded.
+    """The parts of ``text``; ``known`` are the names of fields that count, normalize_name.
 
     Raises:
         FrontmatterError: it begins like a frontmatter and is none.
@@ -19,7 +19,7 @@ def split(text: str, known: Collection[str]) -> Frontmatter:
 
 def word(front: Frontmatter, name: str) -> str:
     """A field as one line for people; empty when it is not there."""
-    found = front.fields.get(folded(name))
+    found = front.fields.get(normalize_name(name))
     if found is None or found.value is None:
         return ""
     return " ".join(clean(found.prose).replace("\\n", " ").split())

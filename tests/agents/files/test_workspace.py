@@ -1,5 +1,5 @@
 # ruff: noqa: ASYNC240 - the disk is the subject of these tests
-"""Confinement, faithful reading, and writing that harms nothing."""
+"""Confinement to the roots, lossless reads, and atomic writes."""
 
 import os
 import socket
@@ -74,25 +74,25 @@ async def test_no_path_leads_out_of_the_roots(workspace: Path, outside: Path, pa
         await Workspace([workspace]).locate(path, workspace)
 
 
-async def test_a_workspace_at_the_top_of_the_file_system_does_not_show_the_environment() -> None:
+async def test_root_at_the_top_of_the_file_system_does_not_expose_the_environment() -> None:
     with pytest.raises(OutsideRoots):
         await Workspace([Path("/")]).locate("/proc/self/environ", Path("/"))
 
 
 @pytest.mark.parametrize(("path", "says"), [("", "empty"), ("a\0b", "null"), ("~/x", "not expanded"), ("~root", "~")])
-async def test_what_is_no_path_is_rejected(workspace: Path, path: str, says: str) -> None:
+async def test_invalid_path_is_rejected(workspace: Path, path: str, says: str) -> None:
     with pytest.raises(ToolError, match=says):
         await Workspace([workspace]).locate(path, workspace)
 
 
-async def test_links_inside_the_roots_are_followed_to_what_they_name(workspace: Path) -> None:
+async def test_links_inside_the_roots_are_followed(workspace: Path) -> None:
     (workspace / "real.txt").write_text("text")
     (workspace / "link.txt").symlink_to("real.txt")
     place = await Workspace([workspace]).locate("link.txt", workspace)
     assert (place.path.name, place.subject, place.kind) == ("real.txt", "real.txt", PathKind.FILE)
 
 
-async def test_links_that_form_a_loop_are_rejected(workspace: Path) -> None:
+async def test_link_loops_are_rejected(workspace: Path) -> None:
     (workspace / "loop").symlink_to("loop")
     with pytest.raises(OutsideRoots, match="loop"):
         await read(Workspace([workspace]), "loop")
@@ -105,7 +105,7 @@ async def test_relative_paths_start_at_the_working_folder(workspace: Path) -> No
     assert await read(Workspace([workspace]), "../sub/a.txt", workspace / "sub") == "here"
 
 
-async def test_a_further_root_is_open_too_and_the_innermost_root_names_the_subject(tmp_path: Path) -> None:
+async def test_further_root_is_accessible_and_the_innermost_root_determines_the_subject(tmp_path: Path) -> None:
     inner, other = tmp_path / "one/inner", tmp_path / "two"
     inner.mkdir(parents=True)
     other.mkdir()
@@ -115,7 +115,7 @@ async def test_a_further_root_is_open_too_and_the_innermost_root_names_the_subje
     assert (await files.locate("inner/x.txt", tmp_path / "one")).subject == "x.txt"
 
 
-async def test_a_further_folder_can_only_be_read_unless_its_setting_says_more(tmp_path: Path, workspace: Path) -> None:
+async def test_further_folder_is_read_only_unless_configured_as_writable(tmp_path: Path, workspace: Path) -> None:
     for name in ("library", "notes"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text(name)
@@ -125,21 +125,19 @@ async def test_a_further_folder_can_only_be_read_unless_its_setting_says_more(tm
     assert await read(files, "../library/a.txt") == "library"
     await write(files, str(tmp_path / "notes/a.txt"), "new", "notes")
     assert (tmp_path / "notes/a.txt").read_text() == "new"
-    with pytest.raises(ToolError, match="agents may only read; the setting `roots` says so"):
+    with pytest.raises(ToolError, match=r"agents may only read \(setting `roots`\)"):
         await write(files, str(tmp_path / "library/a.txt"), "new", "library")
     with pytest.raises(OutsideRoots):
         await read(files, str(tmp_path / "library/link/other.txt"))
 
 
-async def test_a_place_beneath_the_workspace_can_be_written_though_a_further_folder_above_it_cannot(
-    tmp_path: Path, workspace: Path
-) -> None:
+async def test_workspace_is_writable_beneath_a_read_only_further_folder(tmp_path: Path, workspace: Path) -> None:
     for further in (Root(tmp_path), Root(workspace)):
         place = await Workspace([workspace], None, [further]).locate("a.txt", workspace)
         assert (place.root, place.writable, place.main) == (workspace, True, True)
 
 
-async def test_a_root_that_is_a_link_is_the_folder_that_it_names(tmp_path: Path, workspace: Path) -> None:
+async def test_root_that_is_a_link_is_resolved(tmp_path: Path, workspace: Path) -> None:
     (tmp_path / "alias").symlink_to(workspace)
     (workspace / "a.txt").write_text("a")
     files = await Workspace.open([tmp_path / "alias"])
@@ -147,7 +145,7 @@ async def test_a_root_that_is_a_link_is_the_folder_that_it_names(tmp_path: Path,
 
 
 @pytest.mark.parametrize("swapped", ["folder", "folder/a.txt"])
-async def test_a_name_swapped_for_a_link_after_the_check_leads_nowhere(
+async def test_name_replaced_by_a_link_after_the_check_is_not_followed(
     workspace: Path, outside: Path, swapped: str
 ) -> None:
     (outside / "a.txt").write_text("do not read")
@@ -167,7 +165,7 @@ async def test_a_name_swapped_for_a_link_after_the_check_leads_nowhere(
     assert sorted(entry.name for entry in outside.iterdir()) == ["a.txt", "secret.txt"]
 
 
-async def test_a_working_directory_stays_the_folder_that_was_checked(workspace: Path, outside: Path) -> None:
+async def test_working_directory_remains_the_checked_folder(workspace: Path, outside: Path) -> None:
     (workspace / "folder").mkdir()
     (workspace / "folder/a.txt").touch()
     files = Workspace([workspace])
@@ -182,7 +180,7 @@ async def test_a_working_directory_stays_the_folder_that_was_checked(workspace: 
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_no_regular_file_is_rejected_without_waiting(workspace: Path) -> None:
+async def test_special_files_are_rejected_without_waiting(workspace: Path) -> None:
     os.mkfifo(workspace / "pipe")
     (workspace / "folder").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -203,7 +201,7 @@ async def test_what_is_no_regular_file_is_rejected_without_waiting(workspace: Pa
         await write(Workspace([workspace]), "pipe", "x", None)
 
 
-async def test_a_device_is_rejected(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_device_is_rejected(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Making one takes privileges, so a plain file says that it is one.
     (workspace / "device").touch()
     files = Workspace([workspace])
@@ -225,14 +223,14 @@ async def test_a_device_is_rejected(workspace: Path, monkeypatch: pytest.MonkeyP
         await files.read(place)
 
 
-async def test_a_file_of_hundreds_of_megabytes_is_never_held_as_a_whole_but_read_in_parts(workspace: Path) -> None:
+async def test_huge_file_is_read_in_parts_only(workspace: Path) -> None:
     with (workspace / "huge.log").open("wb") as file:
         file.write(b"first\n" + b"x" * 100_000 + b"\nthird\n")
         file.seek((1 << 28) - 6)
         file.write(b"\nlast\n")
     files = Workspace([workspace])
     place = await files.locate("huge.log", workspace)
-    with pytest.raises(disk.TooLarge, match=r"268,435,456 bytes.*read whole"):
+    with pytest.raises(disk.TooLarge, match=r"268,435,456 bytes.*read as a whole"):
         await files.read(place)
     part = await files.read_lines(place, 1, 3)
     assert [len(line) for line in part.lines] == [6, 65_536, 6]
@@ -241,7 +239,7 @@ async def test_a_file_of_hundreds_of_megabytes_is_never_held_as_a_whole_but_read
     assert await files.read_lines(place, 6, 10) == disk.Lines([], last=True)
 
 
-async def test_a_gigabyte_of_zeros_is_binary(workspace: Path) -> None:
+async def test_gigabyte_of_zeros_is_binary(workspace: Path) -> None:
     with (workspace / "huge").open("wb") as file:
         file.truncate(1 << 30)
     files = Workspace([workspace])
@@ -249,9 +247,7 @@ async def test_a_gigabyte_of_zeros_is_binary(workspace: Path) -> None:
         await files.read_lines(await files.locate("huge", workspace), 1, 10)
 
 
-async def test_a_file_that_may_not_be_read_is_rejected_clearly(
-    workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unreadable_file_is_rejected_with_the_reason(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (workspace / "locked").touch()
     genuine = os.open
 
@@ -271,7 +267,7 @@ async def test_binary_files_are_rejected(workspace: Path) -> None:
         await read(Workspace([workspace]), "data.bin")
 
 
-async def test_bytes_that_are_no_utf_8_outlive_an_edit_of_the_rest(workspace: Path) -> None:
+async def test_edit_preserves_bytes_that_are_not_utf_8(workspace: Path) -> None:
     path = workspace / "latin.txt"
     path.write_bytes(b"caf\xe9 one\n")
     files = Workspace([workspace])
@@ -279,20 +275,20 @@ async def test_bytes_that_are_no_utf_8_outlive_an_edit_of_the_rest(workspace: Pa
     assert text is not None
     await write(files, "latin.txt", text.replace("one", "two"), text)
     assert path.read_bytes() == b"caf\xe9 two\n"
-    with pytest.raises(ToolError, match=r"not UTF-8: only ASCII can be added to it, not ü"):
+    with pytest.raises(ToolError, match=r"not UTF-8\. Add only ASCII characters, not ü"):
         await write(files, "latin.txt", "ü\n", text.replace("one", "two"))
     assert path.read_bytes() == b"caf\xe9 two\n"
 
 
 def shown_as(workspace: Path, data: bytes, shown: str) -> tuple[Path, OpenDocuments, Workspace]:
-    """A file with ``data`` that is open in an editor, which takes it for ``shown``."""
+    """A file with ``data`` that is open in an editor, which decodes it as ``shown``."""
     path, documents = workspace / "latin.txt", OpenDocuments()
     path.write_bytes(data)
     documents.show(path, shown)
     return path, documents, Workspace([workspace], documents)
 
 
-async def test_a_document_that_its_editor_could_not_decode_is_changed_on_disk_and_keeps_its_bytes(
+async def test_document_that_the_editor_could_not_decode_is_changed_on_disk_and_keeps_its_bytes(
     workspace: Path,
 ) -> None:
     path, documents, files = shown_as(workspace, b"caf\xe9\xe8 one\r\n", "caf\ufffd one\n")
@@ -303,7 +299,7 @@ async def test_a_document_that_its_editor_could_not_decode_is_changed_on_disk_an
     assert documents.open[path].text == "caf\ufffd one\n"
 
 
-async def test_a_document_with_unsaved_changes_that_its_editor_could_not_decode_is_left_alone(workspace: Path) -> None:
+async def test_undecoded_document_with_unsaved_changes_is_left_unchanged(workspace: Path) -> None:
     path, documents, files = shown_as(workspace, b"caf\xe9 one\n", "caf\ufffd one more\n")
     text = await read(files, "latin.txt")
     assert text == "caf\ufffd one more\n"
@@ -313,14 +309,14 @@ async def test_a_document_with_unsaved_changes_that_its_editor_could_not_decode_
     assert documents.open[path].text == text
 
 
-async def test_the_sign_for_unread_bytes_in_a_file_that_holds_it_is_a_character_like_others(workspace: Path) -> None:
+async def test_replacement_character_that_is_in_the_file_is_ordinary_text(workspace: Path) -> None:
     path, documents, files = shown_as(workspace, "\ufffd one\n".encode(), "\ufffd one\n")
     await write(files, path.name, "\ufffd two\n", "\ufffd one\n")
     assert documents.open[path].text == "\ufffd two\n"
 
 
 @pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-async def test_a_file_with_a_byte_order_mark_keeps_its_encoding(workspace: Path, codec: str) -> None:
+async def test_file_with_a_byte_order_mark_keeps_its_encoding(workspace: Path, codec: str) -> None:
     path = workspace / "marked.txt"
     bom = "" if codec == "utf-8-sig" else "\ufeff"
     path.write_bytes(f"{bom}grün\r\n".encode(codec))
@@ -332,19 +328,19 @@ async def test_a_file_with_a_byte_order_mark_keeps_its_encoding(workspace: Path,
 
 @settings(deadline=None, max_examples=50)
 @given(st.binary(max_size=40))
-async def test_any_file_that_is_read_as_text_becomes_the_same_bytes_again(data: bytes) -> None:
+async def test_decoded_text_encodes_to_the_same_bytes(data: bytes) -> None:
     if (found := decode(data)) is not None:
         text, encoding = found
         assert encoding.encode(text) == data
         readable(text).encode()
 
 
-async def test_a_file_that_is_not_there_has_no_text(workspace: Path) -> None:
+async def test_missing_file_has_no_text(workspace: Path) -> None:
     assert await read(Workspace([workspace]), "none.txt") is None
     assert await read(Workspace([workspace]), "no/such/none.txt") is None
 
 
-async def test_a_name_with_a_line_end_is_shown_escaped(workspace: Path) -> None:
+async def test_name_with_a_line_end_is_escaped(workspace: Path) -> None:
     (workspace / "a\nb").write_bytes(b"\0")
     with pytest.raises(ToolError, match=r"a\\nb is a binary file"):
         await read(Workspace([workspace]), "a\nb")
@@ -355,7 +351,7 @@ async def test_a_name_with_a_line_end_is_shown_escaped(workspace: Path) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), st.booleans())
-async def test_a_text_that_is_written_unchanged_leaves_the_same_bytes(
+async def test_writing_unchanged_text_keeps_the_bytes(
     tmp_path_factory: pytest.TempPathFactory, text: str, bom: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("bytes")
@@ -368,7 +364,7 @@ async def test_a_text_that_is_written_unchanged_leaves_the_same_bytes(
     assert (folder / "a.txt").read_bytes() == before
 
 
-async def test_byte_order_mark_and_mode_stay(workspace: Path) -> None:
+async def test_write_preserves_byte_order_mark_and_mode(workspace: Path) -> None:
     path = workspace / "run.sh"
     path.write_bytes(b"\xef\xbb\xbfone\r\n")
     path.chmod(0o754)
@@ -377,14 +373,14 @@ async def test_byte_order_mark_and_mode_stay(workspace: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o754
 
 
-async def test_the_other_name_of_a_hard_link_keeps_its_text(workspace: Path) -> None:
+async def test_other_hard_link_keeps_its_text(workspace: Path) -> None:
     (workspace / "shared").write_text("old")
     os.link(workspace / "shared", workspace / "mine")
     await write(Workspace([workspace]), "mine", "new", "old")
     assert ((workspace / "shared").read_text(), (workspace / "mine").read_text()) == ("old", "new")
 
 
-async def test_a_file_that_is_not_as_expected_is_left_alone(workspace: Path) -> None:
+async def test_file_without_the_expected_text_is_left_unchanged(workspace: Path) -> None:
     files = Workspace([workspace])
     (workspace / "a.txt").write_text("of somebody else")
     for expected in ("as it was read", None):
@@ -397,7 +393,7 @@ async def test_a_file_that_is_not_as_expected_is_left_alone(workspace: Path) -> 
 
 
 @pytest.mark.parametrize("expected", ["old", None])
-async def test_a_change_in_the_last_moment_before_the_replacement_wins(
+async def test_concurrent_change_right_before_the_replacement_is_kept(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, expected: str | None
 ) -> None:
     path = workspace / "a.txt"
@@ -408,14 +404,14 @@ async def test_a_change_in_the_last_moment_before_the_replacement_wins(
         path.write_text("of somebody else")
 
     monkeypatch.setattr(os, "fsync", interfere)
-    with pytest.raises(ToolError, match=r"changed while it was written|exists by now"):
+    with pytest.raises(ToolError, match=r"changed during the write|exists now"):
         await write(Workspace([workspace]), "a.txt", "mine", expected)
     assert path.read_text() == "of somebody else"
     assert [entry.name for entry in workspace.iterdir()] == ["a.txt"]
 
 
 @pytest.mark.requirement("X2")
-async def test_a_write_that_fails_leaves_no_trace(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_write_leaves_no_trace(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -426,7 +422,7 @@ async def test_a_write_that_fails_leaves_no_trace(workspace: Path, monkeypatch: 
     assert [(entry.name, entry.read_text()) for entry in workspace.iterdir()] == [("a.txt", "old")]
 
 
-async def test_a_new_file_gets_its_folders_and_the_usual_mode(workspace: Path) -> None:
+async def test_new_file_gets_its_folders_and_the_default_mode(workspace: Path) -> None:
     usual = workspace / "usual"
     usual.touch()
     await write(Workspace([workspace]), "some/new/a.txt", "text", None)
@@ -435,7 +431,7 @@ async def test_a_new_file_gets_its_folders_and_the_usual_mode(workspace: Path) -
     assert (made.stat().st_mode, made.stat().st_nlink) == (usual.stat().st_mode, 1)
 
 
-async def test_a_file_system_without_hard_links_can_hold_new_files(
+async def test_new_file_is_created_on_a_file_system_without_hard_links(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unsupported(*_: object, **__: object) -> None:
@@ -446,7 +442,7 @@ async def test_a_file_system_without_hard_links_can_hold_new_files(
     assert [(entry.name, entry.read_text()) for entry in workspace.iterdir()] == [("a.txt", "text")]
 
 
-async def test_a_read_only_file_is_not_replaced(workspace: Path) -> None:
+async def test_read_only_file_is_not_replaced(workspace: Path) -> None:
     (workspace / "a.txt").write_text("old")
     (workspace / "a.txt").chmod(0o444)
     with pytest.raises(ToolError, match="read-only"):
@@ -461,7 +457,7 @@ async def test_text_that_cannot_be_encoded_is_rejected(workspace: Path) -> None:
         await write(Workspace([workspace]), "a.txt", "x" * (disk.MAX_BYTES + 1), None)
 
 
-async def test_where_there_are_no_folder_descriptors_files_are_read_and_written_by_path(
+async def test_files_are_accessed_by_path_without_folder_descriptors(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "_DIR_FD", False)
@@ -478,7 +474,7 @@ async def test_where_there_are_no_folder_descriptors_files_are_read_and_written_
 # -- open documents ----------------------------------------------------------------------------------------------
 
 
-async def test_an_open_document_wins_over_the_disk(workspace: Path) -> None:
+async def test_open_document_takes_precedence_over_the_disk(workspace: Path) -> None:
     documents = OpenDocuments()
     files = Workspace([workspace], documents)
     (workspace / "a.txt").write_text("saved")
@@ -488,7 +484,7 @@ async def test_an_open_document_wins_over_the_disk(workspace: Path) -> None:
     assert await read(files, "new.txt") == "never saved"
 
 
-async def test_an_open_document_is_changed_by_the_editor_alone(workspace: Path) -> None:
+async def test_open_document_is_changed_only_through_the_editor(workspace: Path) -> None:
     documents = OpenDocuments()
     files = Workspace([workspace], documents)
     (workspace / "a.txt").write_text("saved")
@@ -500,7 +496,7 @@ async def test_an_open_document_is_changed_by_the_editor_alone(workspace: Path) 
     assert (documents.applied, (workspace / "a.txt").read_text()) == (["worker"], "saved")
 
 
-async def test_an_open_document_whose_file_was_moved_away_meanwhile_is_not_made_anew(workspace: Path) -> None:
+async def test_open_document_whose_file_was_moved_is_not_created_again(workspace: Path) -> None:
     documents = OpenDocuments()
     files = Workspace([workspace], documents)
     (workspace / "a.txt").write_text("old")
@@ -508,7 +504,7 @@ async def test_an_open_document_whose_file_was_moved_away_meanwhile_is_not_made_
     documents.show(workspace / "new.txt", "never saved")
     place, new = await files.locate("a.txt", workspace), await files.locate("new.txt", workspace)
     (workspace / "a.txt").rename(workspace / "b.txt")
-    with pytest.raises(ToolError, match="gone from disk"):
+    with pytest.raises(ToolError, match="was removed from disk"):
         await files.write(place, "mine", expected="old", label="worker")
     assert documents.applied == []
     await files.write(new, "mine", expected="never saved", label="worker")
@@ -516,7 +512,7 @@ async def test_an_open_document_whose_file_was_moved_away_meanwhile_is_not_made_
 
 
 class Slow(OpenDocuments):
-    """Applies an edit when it may ``go``."""
+    """Applies an edit once ``go`` is set."""
 
     entered: anyio.Event
     go: anyio.Event
@@ -528,9 +524,7 @@ class Slow(OpenDocuments):
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
-async def test_the_second_of_two_that_change_one_file_finds_what_the_first_has_made(
-    workspace: Path, sessions: int
-) -> None:
+async def test_second_of_two_concurrent_changes_sees_the_first(workspace: Path, sessions: int) -> None:
     documents = Slow()
     documents.entered, documents.go = anyio.Event(), anyio.Event()
     documents.show(workspace / "a.txt", "old")
@@ -551,10 +545,10 @@ async def test_the_second_of_two_that_change_one_file_finds_what_the_first_has_m
     assert await read(files, "a.txt") == "third"
 
 
-async def test_a_change_that_does_not_come_to_its_end_holds_up_the_others_for_a_bounded_time(
+async def test_change_that_never_ends_blocks_others_for_a_bounded_time(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deputy_agents.files.workspace.TURN", 0.01)
+    monkeypatch.setattr("deputy_agents.files.workspace.CHANGE_TIMEOUT", 0.01)
     documents = Slow()
     documents.entered, documents.go = anyio.Event(), anyio.Event()
     documents.show(workspace / "a.txt", "old")
@@ -589,16 +583,16 @@ async def test_a_change_that_does_not_come_to_its_end_holds_up_the_others_for_a_
         *("credentials", ".ssh/config", ".aws/credentials", "deep/secrets.yaml", ".git-credentials"),
     ],
 )
-async def test_files_that_may_hold_secrets_are_known_by_name(path: str) -> None:
+async def test_files_with_secrets_are_recognized_by_name(path: str) -> None:
     assert is_secret(path)
 
 
 @pytest.mark.parametrize("path", [".env.example", "env.py", "environment.ts", "keyboard.py", "credentials.py", "."])
-async def test_other_files_are_no_secrets(path: str) -> None:
+async def test_other_files_are_not_secrets(path: str) -> None:
     assert not is_secret(path)
 
 
-async def test_a_secret_is_one_by_either_of_its_names(workspace: Path) -> None:
+async def test_secret_is_recognized_by_its_name_and_by_the_name_of_a_link(workspace: Path) -> None:
     (workspace / "plain.txt").touch()
     (workspace / ".env.real").touch()
     (workspace / ".env").symlink_to("plain.txt")
@@ -616,11 +610,11 @@ async def test_a_secret_is_one_by_either_of_its_names(workspace: Path) -> None:
         *((".gitignore", False), ("git/hooks", False), (".github/a.yml", False), (".", False)),
     ],
 )
-async def test_files_that_other_programs_obey_are_protected(workspace: Path, path: str, protected: bool) -> None:
+async def test_files_that_other_programs_run_are_protected(workspace: Path, path: str, protected: bool) -> None:
     assert (await Workspace([workspace]).locate(path, workspace)).protected is protected
 
 
-async def test_a_place_below_another_working_folder_is_shown_whole(workspace: Path) -> None:
+async def test_path_outside_the_working_folder_is_shown_as_absolute(workspace: Path) -> None:
     files = Workspace([workspace])
     place = await files.locate("sub/a.txt", workspace)
     assert files.shown(place, workspace) == "sub/a.txt"
@@ -628,6 +622,6 @@ async def test_a_place_below_another_working_folder_is_shown_whole(workspace: Pa
     assert files.shown(replace(place, path=workspace / "a\u202eb"), workspace) == "a\\u{202e}b"
 
 
-async def test_only_equal_texts_have_equal_digests() -> None:
+async def test_different_texts_have_different_digests() -> None:
     assert digest("a") == digest("a") != digest("b")
     assert digest("\ud800")

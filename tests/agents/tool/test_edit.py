@@ -269,7 +269,7 @@ async def test_edit_changes_only_the_edited_bytes_of_a_file_that_is_not_utf_8(wo
         ("edit_file", {"old_string": "two", "new_string": "zwölf"}),
         ("write_file", {"content": "caf\ufffd"}),
     ):
-        with pytest.raises(ToolError, match="only ASCII can be added"):
+        with pytest.raises(ToolError, match="Add only ASCII characters"):
             await hands.prepare(name, path="latin.txt", **input)
 
 
