@@ -1,4 +1,4 @@
-"""What every store promises, whatever it is made of."""
+"""The contract of all stores."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -57,19 +57,19 @@ async def listed(store: Store, **query: object) -> list[str]:
     return [row.session_id for row in page.records]
 
 
-async def test_a_session_is_kept_as_it_was_given_and_changed(kind: str, tmp_path: Path) -> None:
+async def test_a_session_is_stored_unchanged_and_can_be_updated(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
-        kept = record(permission_mode=MODE, rules=RULES)
-        await store.create(kept)
-        assert await store.get("s") == kept
-        changed = replace(kept, title="another", archived=True, updated_at=9.0, rules=(), permission_mode=None)
+        created = record(permission_mode=MODE, rules=RULES)
+        await store.create(created)
+        assert await store.get("s") == created
+        changed = replace(created, title="another", archived=True, updated_at=9.0, rules=(), permission_mode=None)
         await store.update(changed)
         assert await store.get("s") == changed
-        with pytest.raises(StoreError, match="exists already"):
-            await store.create(kept)
+        with pytest.raises(StoreError, match="already exists"):
+            await store.create(created)
 
 
-async def test_every_kind_of_event_and_message_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
+async def test_every_type_of_event_and_message_is_read_back_unchanged(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record())
         events = numbered(*BODIES)
@@ -79,13 +79,13 @@ async def test_every_kind_of_event_and_message_comes_back_as_it_was(kind: str, t
         assert list(await store.events("s", after=99)) == []
         assert list(await store.history("s", "p")) == list(MESSAGES)
         await store.append("s", [], [HistoryRecord("c", MESSAGES[0])])
-        assert {agent: list(told) for agent, told in (await store.histories("s")).items()} == {
+        assert {agent: list(messages) for agent, messages in (await store.histories("s")).items()} == {
             "p": list(MESSAGES),
             "c": [MESSAGES[0]],
         }
 
 
-async def test_changes_of_files_and_whole_outputs_come_back_as_they_were(kind: str, tmp_path: Path) -> None:
+async def test_file_changes_and_full_outputs_are_read_back_unchanged(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record())
         made = FileChange("1", "p", 1, "t", "/new", None, "neu \ud800\r\n", 5.0)
@@ -97,7 +97,7 @@ async def test_changes_of_files_and_whole_outputs_come_back_as_they_were(kind: s
         assert list(await store.changes("s")) == [changed]
 
 
-async def test_an_append_is_all_or_nothing_and_its_numbers_follow_the_last_one(kind: str, tmp_path: Path) -> None:
+async def test_an_append_is_atomic_and_its_numbers_continue_after_the_last_one(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record())
         good, *_, bad = numbered(*BODIES[:3])
@@ -110,7 +110,7 @@ async def test_an_append_is_all_or_nothing_and_its_numbers_follow_the_last_one(k
             await store.append("s", [good])
 
 
-async def test_what_it_does_not_have_is_an_unknown_session(kind: str, tmp_path: Path) -> None:
+async def test_a_missing_session_is_an_unknown_session(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         for attempt in (
             store.get("x"),
@@ -132,7 +132,7 @@ async def test_what_it_does_not_have_is_an_unknown_session(kind: str, tmp_path: 
 
 @pytest.mark.requirement("D8")
 @pytest.mark.requirement("E9")
-async def test_lists_show_what_the_user_began_and_children_only_on_request(kind: str, tmp_path: Path) -> None:
+async def test_lists_contain_sessions_and_children_only_on_request(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record("old", updated_at=1.0))
         await store.create(record("s", updated_at=2.0))
@@ -147,17 +147,17 @@ async def test_lists_show_what_the_user_began_and_children_only_on_request(kind:
 
 
 @pytest.mark.requirement("D13")
-async def test_lists_choose_by_folder_and_archive(kind: str, tmp_path: Path) -> None:
+async def test_lists_filter_by_folder_and_archive(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record("here", cwd="/here", updated_at=3.0))
         await store.create(record("there", cwd="/there", updated_at=2.0))
-        await store.create(record("put away", cwd="/here", updated_at=1.0, archived=True))
-        assert await listed(store, cwd="/here") == ["here", "put away"]
+        await store.create(record("archived", cwd="/here", updated_at=1.0, archived=True))
+        assert await listed(store, cwd="/here") == ["here", "archived"]
         assert await listed(store, archived=False) == ["here", "there"]
         assert await listed(store, cwd="/nowhere") == []
 
 
-async def test_a_list_comes_in_pages_that_changes_meanwhile_do_not_upset(kind: str, tmp_path: Path) -> None:
+async def test_pages_of_a_list_stay_consistent_while_sessions_change(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         for number in range(5):
             await store.create(record(f"s{number}", updated_at=float(number // 2)))
@@ -171,9 +171,9 @@ async def test_a_list_comes_in_pages_that_changes_meanwhile_do_not_upset(kind: s
         assert [row.session_id for row in last.records] == ["s0"]
         assert last.cursor is None
         for cursor in ("nowhere", "[1]", "{}", '[1, "s", 2]'):
-            with pytest.raises(InvalidRequest) as refused:
+            with pytest.raises(InvalidRequest) as rejected:
                 await store.sessions(SessionQuery(cursor=cursor))
-            assert refused.value.field == "cursor"
+            assert rejected.value.field == "cursor"
 
 
 async def test_a_deleted_session_leaves_nothing(kind: str, tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ async def test_only_the_owner_changes_a_session_and_anyone_reads_it(kind: str, t
         await store.append("s", numbered(BODIES[0]))
 
 
-async def test_text_that_no_encoding_can_hold_ends_no_session(kind: str, tmp_path: Path) -> None:
+async def test_text_that_cannot_be_encoded_does_not_fail_the_session(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record())
         broken = ev.ToolCallStarted("t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, {"lone": ["\ud800", 1.5]})
         await store.append("s", numbered(broken))
-        (kept,) = await store.events("s")
-        assert isinstance(kept.body, ev.ToolCallStarted)
+        (stored,) = await store.events("s")
+        assert isinstance(stored.body, ev.ToolCallStarted)

@@ -1,4 +1,4 @@
-"""The log by itself: numbers, order, commit before publish, and subscribers that do not keep up."""
+"""The event log alone: numbers, order, commit before publication, and slow subscribers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -31,26 +31,27 @@ RECORD = SessionRecord("s", "a", "", "/", 0, 0, "m")
 
 
 class SlowStore(MemoryStore):
-    """Commits only while ``open``; ``waiting`` is set when it is asked to. May keep first and return later."""
+    """Commits only while ``open``; ``waiting`` is set by each commit. With ``stores_first``, data is stored before the
+    wait."""
 
-    def __init__(self, *, keeps_first: bool = False) -> None:
+    def __init__(self, *, stores_first: bool = False) -> None:
         super().__init__()
         self.open = asyncio.Event()
         self.open.set()
         self.waiting = asyncio.Event()
         self.broken = False
         self.commits = 0
-        self._keeps_first = keeps_first
+        self._stores_first = stores_first
 
     async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
         if self.broken:
             raise StoreError("The disk is full.")
         self.commits += 1
-        if self._keeps_first:
+        if self._stores_first:
             await super().append(session_id, events, records)
         self.waiting.set()
         await self.open.wait()
-        if not self._keeps_first:
+        if not self._stores_first:
             await super().append(session_id, events, records)
 
     async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
@@ -72,7 +73,7 @@ class Logging:
 
 @dataclass
 class Reader:
-    """Takes events one by one, when told to."""
+    """Reads events on demand."""
 
     subscription: Subscription
     taken: list[Event] = field(default_factory=list[Event])
@@ -87,7 +88,7 @@ class Reader:
         return page
 
     async def rest(self) -> list[Event]:
-        """Everything until the end of a closed subscription."""
+        """All events up to the end of a closed subscription."""
         async with asyncio.timeout(BOUND):
             page = [event async for event in self._events]
         self.taken += page
@@ -124,7 +125,7 @@ async def flush(logging: Logging) -> None:
 
 
 @pytest.mark.asyncio
-async def test_numbers_rise_without_gaps_per_session_and_per_agent_and_run() -> None:
+async def test_numbers_are_consecutive_per_session_and_per_agent_and_run() -> None:
     async with logging() as w:
         for text, agent, run in [("1", "a", 1), ("2", "b", 1), ("3", "a", 1), ("4", "a", 2), ("5", "b", 1)]:
             w.say(text, agent, run)
@@ -136,7 +137,7 @@ async def test_numbers_rise_without_gaps_per_session_and_per_agent_and_run() -> 
 
 
 @pytest.mark.asyncio
-async def test_nothing_is_published_or_folded_before_it_is_committed() -> None:
+async def test_events_are_published_and_folded_only_after_the_commit() -> None:
     async with logging() as w:
         r = reader(w)
         w.store.open.clear()
@@ -150,8 +151,8 @@ async def test_nothing_is_published_or_folded_before_it_is_committed() -> None:
 
 
 @pytest.mark.asyncio
-async def test_what_is_committed_and_not_yet_published_is_handed_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with logging(SlowStore(keeps_first=True)) as w:
+async def test_a_committed_but_unpublished_event_is_delivered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with logging(SlowStore(stores_first=True)) as w:
         w.say("one")
         await flush(w)
         w.store.open.clear()
@@ -168,7 +169,7 @@ async def test_what_is_committed_and_not_yet_published_is_handed_out_once(monkey
 
 
 @pytest.mark.asyncio
-async def test_what_waits_is_committed_in_one_go() -> None:
+async def test_queued_events_are_committed_together() -> None:
     async with logging() as w:
         w.store.open.clear()
         w.say("first")
@@ -183,7 +184,7 @@ async def test_what_waits_is_committed_in_one_go() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_flush_does_not_wait_for_what_comes_after_it() -> None:
+async def test_a_flush_does_not_wait_for_later_events() -> None:
     async with logging() as w:
         w.say("before")
         flushed = asyncio.create_task(w.log.flush())
@@ -211,7 +212,7 @@ async def test_history_is_committed_with_the_events_around_it() -> None:
 
 
 @pytest.mark.asyncio
-async def test_deltas_that_wait_are_merged_and_those_of_a_told_message_are_dropped() -> None:
+async def test_buffered_deltas_are_merged_and_those_of_a_delivered_message_are_dropped() -> None:
     async with logging() as w:
         r = reader(w)
         for piece in ("Hel", "lo", ", you"):
@@ -229,7 +230,7 @@ async def test_deltas_that_wait_are_merged_and_those_of_a_told_message_are_dropp
 
 
 @pytest.mark.asyncio
-async def test_of_activities_and_counts_only_the_latest_waits() -> None:
+async def test_only_the_latest_activity_and_status_are_buffered() -> None:
     async with logging() as w:
         r = reader(w)
         for number in range(5):
@@ -243,7 +244,7 @@ async def test_of_activities_and_counts_only_the_latest_waits() -> None:
 
 
 @pytest.mark.asyncio
-async def test_lossy_events_carry_the_number_of_the_last_published_one_and_none_of_their_own() -> None:
+async def test_lossy_events_have_the_number_of_the_last_published_event_and_no_own_number() -> None:
     async with logging() as w:
         w.say("one")
         r = reader(w, after=0)
@@ -262,7 +263,7 @@ def small_buffer(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.asyncio
-async def test_a_slow_subscriber_holds_little_and_catches_up_losing_nothing_durable(small_buffer: int) -> None:
+async def test_a_slow_subscriber_has_a_bounded_buffer_and_loses_no_durable_event(small_buffer: int) -> None:
     async with logging() as w:
         r = reader(w)
         for number in range(100):
@@ -278,13 +279,13 @@ async def test_a_slow_subscriber_holds_little_and_catches_up_losing_nothing_dura
         w.log.close()
         await r.rest()
         assert seqs(r.taken) == list(range(1, 121))
-        told_late = [event for event in r.taken if isinstance(event.body, MessageDelta)]
-        assert told_late == []
+        late_deltas = [event for event in r.taken if isinstance(event.body, MessageDelta)]
+        assert late_deltas == []
 
 
 @pytest.mark.usefixtures("small_buffer")
 @pytest.mark.asyncio
-async def test_one_who_subscribes_late_or_in_the_middle_of_a_burst_gets_each_event_once() -> None:
+async def test_a_late_subscriber_or_one_in_the_middle_of_a_burst_gets_each_event_once() -> None:
     async with logging() as w:
         readers = list[Reader]()
         burst = asyncio.create_task(_burst(w))
@@ -310,7 +311,7 @@ async def _burst(logging: Logging) -> None:
 
 @pytest.mark.usefixtures("small_buffer")
 @pytest.mark.asyncio
-async def test_when_the_store_fails_subscribers_are_served_from_memory() -> None:
+async def test_subscribers_are_served_from_memory_while_the_store_fails() -> None:
     async with logging() as w:
         w.say("kept")
         await flush(w)
@@ -321,7 +322,7 @@ async def test_when_the_store_fails_subscribers_are_served_from_memory() -> None
             await flush(w)
         assert isinstance(w.log.store_error, StoreError)
         w.log.close()
-        assert seqs(await slow.rest()) == list(range(2, 32))  # the first one is lost with the store
+        assert seqs(await slow.rest()) == list(range(2, 32))  # the first event is lost with the store
         w.store.broken = False
         late = reader(w, after=0)
         late.subscription.close()
@@ -329,7 +330,7 @@ async def test_when_the_store_fails_subscribers_are_served_from_memory() -> None
 
 
 @pytest.mark.asyncio
-async def test_what_a_store_could_not_keep_for_a_while_is_stored_later_once_and_in_order() -> None:
+async def test_events_that_a_failing_store_rejected_are_stored_later_once_and_in_order() -> None:
     async with logging() as w:
         w.say("kept")
         await flush(w)
@@ -350,7 +351,7 @@ async def test_what_a_store_could_not_keep_for_a_while_is_stored_later_once_and_
 
 
 @pytest.mark.asyncio
-async def test_nobody_waits_for_a_log_that_is_closed() -> None:
+async def test_closing_the_log_ends_all_waits() -> None:
     async with logging() as w:
         w.store.open.clear()
         w.say("never committed")
@@ -362,7 +363,7 @@ async def test_nobody_waits_for_a_log_that_is_closed() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_closed_subscription_ends_and_hears_nothing_more() -> None:
+async def test_a_closed_subscription_ends_and_gets_no_more_events() -> None:
     async with logging() as w:
         r, other = reader(w), reader(w)
         w.say("one")

@@ -1,4 +1,4 @@
-"""The fold: live and from the store the same, and the same however often an event comes."""
+"""The fold of events: equal for live and stored events, and idempotent."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -45,8 +45,8 @@ def everything(view: View) -> object:
     return view.last_seq, view.tree(), view.status(), view.permission_requests, view.plans, view.last_turn, transcripts
 
 
-async def story(workspace: Path) -> tuple[View, list[Event], list[Event]]:
-    """A live view, the events that a client saw, and those that the store has."""
+async def recorded(workspace: Path) -> tuple[View, list[Event], list[Event]]:
+    """A live view, the events that a client received, and the stored events."""
     async with core(workspace, EVERYTHING, Person()) as c:
         await c.turn()
         await c.caught_up()
@@ -55,14 +55,14 @@ async def story(workspace: Path) -> tuple[View, list[Event], list[Event]]:
 
 @pytest.mark.asyncio
 async def test_a_live_view_equals_a_fresh_fold_of_the_stored_events(workspace: Path) -> None:
-    live, seen, stored = await story(workspace)
+    live, seen, stored = await recorded(workspace)
     assert everything(folded(stored)) == everything(live)
     assert everything(folded(seen)) == everything(live)
 
 
 @pytest.mark.asyncio
-async def test_folding_twice_is_folding_once(workspace: Path) -> None:
-    live, _, stored = await story(workspace)
+async def test_folding_an_event_twice_changes_nothing(workspace: Path) -> None:
+    live, _, stored = await recorded(workspace)
     twice = folded(stored)
     for event in stored:
         twice.apply(event)
@@ -71,8 +71,8 @@ async def test_folding_twice_is_folding_once(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_ending_is_final_within_its_run(workspace: Path) -> None:
-    _, _, stored = await story(workspace)
+async def test_the_end_of_a_run_is_final(workspace: Path) -> None:
+    _, _, stored = await recorded(workspace)
     view = folded(stored)
     finished = next(event for event in stored if isinstance(event.body, AgentFinished))
     before = view.agents[finished.agent_id or ""]
@@ -86,8 +86,8 @@ async def test_an_ending_is_final_within_its_run(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_new_run_opens_an_ended_agent_again(workspace: Path) -> None:
-    _, _, stored = await story(workspace)
+async def test_a_new_run_restarts_an_ended_agent(workspace: Path) -> None:
+    _, _, stored = await recorded(workspace)
     view = folded(stored)
     started = next(e for e in stored if isinstance(e.body, AgentStarted) and e.body.info.depth == 1)
     view.apply(replace(started, run=2, seq=view.last_seq + 1, time=started.time + 60))
@@ -97,8 +97,8 @@ async def test_a_new_run_opens_an_ended_agent_again(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_transcript_can_be_read_on_from_a_number(workspace: Path) -> None:
-    live, _, stored = await story(workspace)
+async def test_a_transcript_can_be_read_after_a_number(workspace: Path) -> None:
+    live, _, stored = await recorded(workspace)
     primary = stored[0].agent_id or ""
     whole = live.transcript(primary)
     assert [entry.seq for entry in whole] == sorted(entry.seq for entry in whole)
@@ -107,8 +107,8 @@ async def test_a_transcript_can_be_read_on_from_a_number(workspace: Path) -> Non
 
 
 @pytest.mark.asyncio
-async def test_a_call_that_is_told_twice_is_one_entry(workspace: Path) -> None:
-    _, _, stored = await story(workspace)
+async def test_a_tool_call_that_is_emitted_twice_is_one_entry(workspace: Path) -> None:
+    _, _, stored = await recorded(workspace)
     view = folded(stored)
     started = next(event for event in stored if isinstance(event.body, ToolCallStarted))
     before = len(view.transcript(started.agent_id or ""))

@@ -1,4 +1,4 @@
-"""What `.mcp.json` files and settings may say, and what is told of those that are wrong."""
+"""MCP servers in `.mcp.json` files and settings, the reports of invalid ones, and stored approvals."""
 
 import json
 import stat
@@ -22,7 +22,7 @@ def read(root: Path, text: str) -> tuple[dict[str, ServerEntry], list[str]]:
     return {entry.name: entry for entry in servers.values()}, [problem.reason for problem in problems]
 
 
-def test_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp_path: Path) -> None:
+def test_mcp_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp_path: Path) -> None:
     servers, problems = read(
         tmp_path,
         json.dumps(
@@ -50,12 +50,12 @@ def test_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored(tmp
     assert servers["off"].disabled
 
 
-def test_servers_in_the_form_of_another_program_are_reported(tmp_path: Path) -> None:
+def test_mcp_servers_in_the_format_of_another_program_are_reported(tmp_path: Path) -> None:
     _, problems = read(tmp_path, '{"servers": {"a": {"command": "x"}}}')
     assert problems == ["servers must stand below mcpServers; below servers they do not count"]
 
 
-def test_a_file_that_is_no_json_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{\n "mcpServers": oh\n}', "utf-8")
     _, (problem,) = read_servers([], [tmp_path])
     assert (problem.line, problem.reason) == (2, "it is no valid JSON (line 2, column 16)")
@@ -75,7 +75,7 @@ def test_a_file_that_is_no_json_is_told_with_its_line(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_server_that_is_wrong_costs_no_other(tmp_path: Path, entry: object, problem: str) -> None:
+def test_an_invalid_mcp_server_does_not_affect_the_others(tmp_path: Path, entry: object, problem: str) -> None:
     servers, problems = read(tmp_path, json.dumps({"mcpServers": {"bad": entry, "good": {"command": "x"}}}))
     assert list(servers) == ["good"]
     assert len(problems) == 1
@@ -83,18 +83,18 @@ def test_a_server_that_is_wrong_costs_no_other(tmp_path: Path, entry: object, pr
 
 
 @pytest.mark.parametrize("name", ["", "a__b", "a b", "_a", "a_", "x" * 40, "a/b", "é"])
-def test_names_are_such_that_a_tool_can_be_named_by_them(tmp_path: Path, name: str) -> None:
+def test_names_that_cannot_be_part_of_a_tool_name_are_rejected(tmp_path: Path, name: str) -> None:
     servers, problems = read(tmp_path, json.dumps({"mcpServers": {name: {"command": "x"}}}))
     assert (servers, len(problems)) == ({}, 1)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"mcpServers": []}', "\ufeff", "[" * 100_000])
-def test_a_file_that_is_none_is_told(tmp_path: Path, text: str) -> None:
+def test_an_invalid_file_is_reported(tmp_path: Path, text: str) -> None:
     servers, problems = read(tmp_path, text)
     assert (servers, len(problems)) == ({}, 1)
 
 
-def test_no_link_out_of_the_workspace_is_followed(tmp_path: Path) -> None:
+def test_links_out_of_the_workspace_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside.json").write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}}))
     root = tmp_path / "root"
     root.mkdir()
@@ -114,25 +114,29 @@ def test_a_command_line_shows_where_each_argument_ends(args: tuple[str, ...], li
     assert ServerEntry("x", Source(".mcp.json", {}), "run", args).line == line
 
 
-def test_variables_have_a_value_or_a_default_or_are_an_error() -> None:
+def test_variables_without_value_and_default_are_an_error() -> None:
     assert expanded("${A}-${B:-b}-${C:-}-$D", {"A": "1"}) == "1-b--$D"
     with pytest.raises(ToolError, match="A has no value"):
         expanded("${A}", {"A": ""})
 
 
-def test_answers_are_kept_for_one_folder_and_one_command_line_in_a_file_for_its_owner(tmp_path: Path) -> None:
+def test_answers_are_stored_per_folder_and_command_line_in_a_file_for_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "state" / "mcp.json"
     entry, other = ServerEntry("a", "s", "x", ("-1",)), ServerEntry("a", "s", "x", ("-2",))
     folder = tmp_path / "w"
     Approvals(path).save(folder, entry, True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    kept = Approvals(path)
-    assert (kept.get(folder, entry), kept.get(folder, other), kept.get(tmp_path, entry)) == (True, None, None)
-    kept.save(folder, entry, None)
+    approvals = Approvals(path)
+    assert (approvals.get(folder, entry), approvals.get(folder, other), approvals.get(tmp_path, entry)) == (
+        True,
+        None,
+        None,
+    )
+    approvals.save(folder, entry, None)
     assert Approvals(path).get(folder, entry) is None
 
 
-_KEEPING = """
+_SAVE = """
 import sys
 from pathlib import Path
 from deputy_agents.guidance.mcp_entry import ServerEntry, Source
@@ -145,9 +149,9 @@ for n in range(10):
 """
 
 
-def test_answers_that_are_given_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+def test_concurrent_answers_are_all_stored(tmp_path: Path) -> None:
     path = tmp_path / "state" / "mcp.json"
-    program = [sys.executable, "-c", _KEEPING, str(path)]
+    program = [sys.executable, "-c", _SAVE, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     others = [subprocess.Popen([*program, name], **pipes) for name in ("a", "b")]  # type: ignore[call-overload]
     for other in others:
@@ -155,10 +159,10 @@ def test_answers_that_are_given_at_the_same_time_are_all_kept(tmp_path: Path) ->
     for other in others:
         other.stdin.write("go\n")
         other.stdin.flush()
-    kept = Approvals(path)
+    approvals = Approvals(path)
     entries = [ServerEntry(f"t-{n}", Source("s", {}), "x") for n in range(10)]
     with ThreadPoolExecutor(10) as threads:
-        list(threads.map(lambda entry: kept.save(Path("/w"), entry, True), entries))
+        list(threads.map(lambda entry: approvals.save(Path("/w"), entry, True), entries))
     for other in others:
         other.communicate(timeout=60)
     assert [other.returncode for other in others] == [0, 0]
@@ -166,7 +170,7 @@ def test_answers_that_are_given_at_the_same_time_are_all_kept(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"folders": 1}', '{"folders": {"/w": {"x": 1}}}'])
-def test_answers_that_cannot_be_read_are_none(tmp_path: Path, text: str) -> None:
+def test_unreadable_answers_count_as_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(text)
     assert Approvals(path).get(Path("/w"), ServerEntry("a", "s", "x")) is None

@@ -1,4 +1,4 @@
-"""Servers that are reached by HTTP, as they refuse and as they are left."""
+"""MCP servers over HTTP: errors, and the end of a session."""
 
 import json
 import threading
@@ -21,19 +21,19 @@ pytestmark = pytest.mark.asyncio
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Speaks as little of the protocol as a client needs to begin a session."""
+    """The minimum of the protocol that a client needs to start a session."""
 
-    heard: list[tuple[str, str]]
+    received: list[tuple[str, str]]
     """Method and session of each request that is not a POST."""
-    refuses: HTTPStatus | None
+    error: HTTPStatus | None
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if self.refuses is not None:
-            return self._send(self.refuses, b"go away", "text/plain")
-        if "id" not in asked:
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.error is not None:
+            return self._send(self.error, b"go away", "text/plain")
+        if "id" not in request:
             return self._send(HTTPStatus.ACCEPTED)
-        version = asked.get("params", {}).get("protocolVersion")
+        version = request.get("params", {}).get("protocolVersion")
         result = {
             "initialize": {
                 "protocolVersion": version,
@@ -41,15 +41,15 @@ class _Handler(BaseHTTPRequestHandler):
                 "serverInfo": {"name": "s", "version": "1"},
             },
             "tools/list": {"tools": []},
-        }[asked["method"]]
-        self._send(HTTPStatus.OK, json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode())
+        }[request["method"]]
+        self._send(HTTPStatus.OK, json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode())
         return None
 
     def do_GET(self) -> None:
         self._send(HTTPStatus.METHOD_NOT_ALLOWED)
 
     def do_DELETE(self) -> None:
-        self.heard.append((self.command, self.headers["mcp-session-id"]))
+        self.received.append((self.command, self.headers["mcp-session-id"]))
         self._send(HTTPStatus.OK)
 
     def _send(self, status: HTTPStatus, body: bytes = b"", kind: str = "application/json") -> None:
@@ -61,23 +61,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Discards the log."""
 
 
 @contextmanager
-def listening(refuses: HTTPStatus | None = None) -> Generator[tuple[str, list[tuple[str, str]]]]:
-    """An address, and what is heard there."""
-    heard: list[tuple[str, str]] = []
-    handler = type("Handler", (_Handler,), {"heard": heard, "refuses": refuses})
+def listening(error: HTTPStatus | None = None) -> Generator[tuple[str, list[tuple[str, str]]]]:
+    """An address and the requests received there."""
+    received: list[tuple[str, str]] = []
+    handler = type("Handler", (_Handler,), {"received": received, "error": error})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/mcp", heard
+        yield f"http://127.0.0.1:{server.server_address[1]}/mcp", received
         server.shutdown()
         thread.join()
 
 
-async def test_a_server_that_rejects_is_told_with_its_status(workspace: Path) -> None:
+async def test_an_http_error_of_an_mcp_server_is_reported_with_its_status(workspace: Path) -> None:
     with listening(HTTPStatus.UNAUTHORIZED) as (url, _):
         name_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:
@@ -86,10 +86,10 @@ async def test_a_server_that_rejects_is_told_with_its_status(workspace: Path) ->
             assert "HTTP 401 Unauthorized" in str(c.session.problems[-1])
 
 
-async def test_a_server_is_told_when_the_session_ends(workspace: Path) -> None:
-    with listening() as (url, heard):
+async def test_the_session_is_deleted_on_the_mcp_server_when_it_ends(workspace: Path) -> None:
+    with listening() as (url, received):
         name_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:
             await prompt(c)
             await until(lambda: state(c) is McpServerState.READY)
-        assert heard == [("DELETE", "s-1")]
+        assert received == [("DELETE", "s-1")]

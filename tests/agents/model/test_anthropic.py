@@ -1,4 +1,4 @@
-"""The Anthropic adapter against a loopback server that speaks the Messages API."""
+"""The Anthropic adapter against a fake Messages API server on loopback."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -57,14 +57,14 @@ async def served(script: Script, idle_timeout: float = 5) -> AsyncGenerator[tupl
             await model.aclose()
 
 
-async def collect(model: AnthropicModel, asked: ModelRequest | None = None) -> list[ModelEvent]:
-    async with aclosing(model.stream(asked or request())) as events:
+async def collect(model: AnthropicModel, sent: ModelRequest | None = None) -> list[ModelEvent]:
+    async with aclosing(model.stream(sent or request())) as events:
         return [event async for event in events]
 
 
-async def replied(play: Play, asked: ModelRequest | None = None) -> Reply:
+async def replied(play: Play, sent: ModelRequest | None = None) -> Reply:
     async with served(lambda body, n: play) as (model, api):
-        events = await collect(model, asked)
+        events = await collect(model, sent)
         assert api.violations == []
     assert isinstance(events[-1], Reply)
     return events[-1]
@@ -81,17 +81,17 @@ async def failed(play: Play, idle_timeout: float = 5) -> ModelError:
 
 
 @pytest.mark.asyncio
-async def test_text_comes_in_parts_and_then_whole() -> None:
+async def test_text_arrives_in_parts_and_then_complete() -> None:
     async with served(lambda body, n: say("Hello there", piece=4)) as (model, api):
         events = await collect(model)
     reply = Reply(Message("assistant", (Text("Hello there"),)), StopReason.END_TURN, Usage(10, 5))
-    told = [TextPart("Hell"), TextPart("o th"), TextPart("ere")]
-    assert events == [RequestAccepted(), UsageReported(Usage(10, 1)), *told, UsageReported(reply.usage), reply]
+    parts = [TextPart("Hell"), TextPart("o th"), TextPart("ere")]
+    assert events == [RequestAccepted(), UsageReported(Usage(10, 1)), *parts, UsageReported(reply.usage), reply]
     assert api.violations == []
 
 
 @pytest.mark.asyncio
-async def test_thinking_keeps_its_signature_and_redacted_data_and_both_go_back_unchanged() -> None:
+async def test_thinking_keeps_its_signature_and_redacted_data_and_is_sent_back_unchanged() -> None:
     play = Play((think("Hmm, let me see", "U0lH"), redacted("ZW5j"), text("Yes.")), piece=5)
     async with served(lambda body, n: play) as (model, api):
         events = await collect(model)
@@ -117,7 +117,7 @@ async def test_thinking_keeps_its_signature_and_redacted_data_and_both_go_back_u
 
 
 @pytest.mark.asyncio
-async def test_tool_calls_are_gathered_from_pieces_of_json() -> None:
+async def test_tool_calls_are_joined_from_pieces_of_json() -> None:
     reply = await replied(calls(text("Look."), call("grep", id="a", pattern="x"), call("list_dir", id="b"), piece=3))
     assert reply.stop_reason is StopReason.TOOL_USE
     assert reply.message.content == (
@@ -139,7 +139,7 @@ async def test_tool_calls_are_gathered_from_pieces_of_json() -> None:
         ("[" * 100_000, "tool_use"),
     ],
 )
-async def test_tool_input_that_is_no_json_object_is_an_error_of_the_call(json_text: str, stop_reason: str) -> None:
+async def test_tool_input_that_is_not_a_json_object_is_an_error_of_the_call(json_text: str, stop_reason: str) -> None:
     reply = await replied(calls(call("shell", id="a", json_text=json_text), stop_reason=stop_reason))
     use = reply.message.content[0]
     assert isinstance(use, ToolUse)
@@ -149,7 +149,7 @@ async def test_tool_input_that_is_no_json_object_is_an_error_of_the_call(json_te
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("value", "expected"),
     [
         ("end_turn", StopReason.END_TURN),
         ("max_tokens", StopReason.MAX_TOKENS),
@@ -160,25 +160,25 @@ async def test_tool_input_that_is_no_json_object_is_an_error_of_the_call(json_te
         ("something_new", StopReason.OTHER),
     ],
 )
-async def test_every_stop_reason_has_a_meaning(said: str, meant: StopReason) -> None:
-    assert (await replied(say("x", stop_reason=said))).stop_reason is meant
+async def test_every_stop_reason_has_a_meaning(value: str, expected: StopReason) -> None:
+    assert (await replied(say("x", stop_reason=value))).stop_reason is expected
 
 
 @pytest.mark.asyncio
-async def test_usage_counts_the_cache_and_later_figures_win() -> None:
+async def test_usage_includes_the_cache_and_later_counts_replace_earlier_ones() -> None:
     usage = {"input_tokens": 3, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 7, "output_tokens": 1}
     reply = await replied(say("x", usage=usage, final_usage={"input_tokens": 4, "output_tokens": 9}))
     assert reply.usage == Usage(4, 9, cache_read_tokens=100, cache_write_tokens=7)
 
 
 @pytest.mark.asyncio
-async def test_characters_that_are_split_between_packets_arrive_whole() -> None:
+async def test_characters_split_between_packets_are_joined() -> None:
     raw = b"".join(frames(say("Grüße 👋"), "m")).replace(b"\\u00fc", "ü".encode()).replace(b"\\u00df", "ß".encode())
     assert (await replied(Play(raw=raw, chunk=1))).message.content == (Text("Grüße 👋"),)
 
 
 @pytest.mark.asyncio
-async def test_half_characters_are_joined_or_replaced() -> None:
+async def test_surrogate_halves_are_joined_or_replaced() -> None:
     def delta(words: str) -> bytes:
         return event("content_block_delta", index=0, delta={"type": "text_delta", "text": words})
 
@@ -190,7 +190,7 @@ async def test_half_characters_are_joined_or_replaced() -> None:
 
 
 @pytest.mark.asyncio
-async def test_unknown_events_blocks_and_deltas_are_passed_over() -> None:
+async def test_unknown_events_blocks_and_deltas_are_ignored() -> None:
     known = list(frames(say("ok"), "m"))
     strange = [
         event("some_future_event", x=1),
@@ -205,7 +205,7 @@ async def test_unknown_events_blocks_and_deltas_are_passed_over() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_service_searches_the_web_and_tells_what_it_found() -> None:
+async def test_a_web_search_of_the_service_returns_its_sources() -> None:
     page = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "eA=="}
     play = Play(
         (
@@ -232,13 +232,13 @@ async def test_the_service_searches_the_web_and_tells_what_it_found() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_huge_delta_is_taken() -> None:
+async def test_a_huge_delta_is_accepted() -> None:
     words = "x" * 3_000_000
     assert (await replied(say(words))).message.content == (Text(words),)
 
 
 @pytest.mark.asyncio
-async def test_calls_that_share_an_id_are_told_apart() -> None:
+async def test_calls_with_the_same_id_get_different_ids() -> None:
     reply = await replied(calls(call("a", id="same"), call("b", id="same")))
     first, second = (block.id for block in reply.message.content if isinstance(block, ToolUse))
     assert first != second
@@ -252,7 +252,7 @@ CACHED = {"type": "ephemeral"}
 
 
 @pytest.mark.asyncio
-async def test_a_history_becomes_a_request_that_the_api_accepts() -> None:
+async def test_a_history_is_converted_to_a_request_that_the_api_accepts() -> None:
     history = (
         user("Find it."),
         Message(
@@ -308,7 +308,7 @@ async def test_a_history_becomes_a_request_that_the_api_accepts() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_credential_travels_and_connections_are_used_again() -> None:
+async def test_the_credential_is_sent_and_connections_are_reused() -> None:
     async with served(lambda body, n: say("ok")) as (model, api):
         for _ in range(3):
             await collect(model)
@@ -318,7 +318,7 @@ async def test_the_credential_travels_and_connections_are_used_again() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_proxy_of_the_environment_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_proxy_in_the_environment_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert (await replied(say("direct"))).message.content == (Text("direct"),)
@@ -357,7 +357,7 @@ async def test_many_streams_run_at_once_over_one_adapter() -> None:
         (418, "teapot", "tea", ModelErrorKind.UNKNOWN, False),
     ],
 )
-async def test_every_refusal_has_its_kind(
+async def test_every_error_response_has_its_kind(
     status: int, type_: str, message: str, kind: ModelErrorKind, retryable: bool
 ) -> None:
     error = await failed(failing(status, type_, message))
@@ -380,7 +380,7 @@ async def test_every_refusal_has_its_kind(
         ({"retry_after": "Mon, 01 Jan 2001 00:00:00 GMT"}, 0),
     ],
 )
-async def test_the_wait_that_the_service_asks_for_is_passed_on(headers: dict[str, str], seconds: float | None) -> None:
+async def test_the_wait_that_the_service_asks_for_is_reported(headers: dict[str, str], seconds: float | None) -> None:
     assert (await failed(failing(429, "rate_limit_error", **headers))).retry_after == seconds
 
 
@@ -393,13 +393,13 @@ async def test_a_wait_can_be_a_date() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_service_says_whether_to_try_again() -> None:
+async def test_the_service_decides_whether_to_retry() -> None:
     error = await failed(failing(429, "rate_limit_error", "budget spent", x_should_retry="false"))
     assert (error.kind, error.retryable) == (ModelErrorKind.RATE_LIMITED, False)
 
 
 @pytest.mark.asyncio
-async def test_nothing_is_repeated_by_the_adapter() -> None:
+async def test_the_adapter_does_not_retry() -> None:
     async with served(lambda body, n: failing(529, "overloaded_error")) as (model, api):
         with pytest.raises(ModelError):
             await collect(model)
@@ -417,14 +417,14 @@ async def test_nothing_is_repeated_by_the_adapter() -> None:
         (Fault.ERROR_EVENT, ModelErrorKind.OVERLOADED),
     ],
 )
-async def test_a_broken_answer_can_be_tried_again(fault: Fault, kind: ModelErrorKind) -> None:
+async def test_an_incomplete_reply_is_retryable(fault: Fault, kind: ModelErrorKind) -> None:
     error = await failed(say("half an answer", piece=4, fault=fault, after=2))
     assert (error.kind, error.retryable) == (kind, True)
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("fault", [Fault.STALL_BEFORE_HEADERS, Fault.STALL])
-async def test_silence_ends_after_the_idle_time(fault: Fault) -> None:
+async def test_silence_ends_after_the_idle_timeout(fault: Fault) -> None:
     error = await failed(say("half an answer", piece=4, fault=fault), idle_timeout=0.2)
     assert (error.kind, error.retryable) == (ModelErrorKind.TIMEOUT, True)
 
@@ -439,13 +439,13 @@ async def test_silence_ends_after_the_idle_time(fault: Fault) -> None:
         b"event: content_block_delta\ndata: \xff\xfe\n\n",
     ],
 )
-async def test_rubbish_in_place_of_a_stream_is_a_cut_stream(raw: bytes) -> None:
+async def test_an_invalid_stream_is_a_cut_stream(raw: bytes) -> None:
     error = await failed(Play(raw=raw))
     assert (error.kind, error.retryable) == (ModelErrorKind.CUT_STREAM, True)
 
 
 @pytest.mark.asyncio
-async def test_a_host_that_nobody_answers_on_is_a_connection_error() -> None:
+async def test_an_unreachable_host_is_a_connection_error() -> None:
     model = AnthropicModel(Endpoint("http://127.0.0.1:9", KEY))
     with pytest.raises(ModelError) as caught:
         await collect(model)
@@ -456,7 +456,7 @@ async def test_a_host_that_nobody_answers_on_is_a_connection_error() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "application/json"])
-async def test_a_page_or_a_whole_answer_in_place_of_a_stream_is_told_and_not_asked_for_again(content_type: str) -> None:
+async def test_a_web_page_or_json_body_in_place_of_a_stream_is_not_retryable(content_type: str) -> None:
     error = await failed(Play(raw=b"<html>sign in first</html>", headers={"content-type": content_type}))
     assert (error.kind, error.retryable) == (ModelErrorKind.NOT_FOUND, False)
     assert content_type in str(error)
@@ -464,15 +464,15 @@ async def test_a_page_or_a_whole_answer_in_place_of_a_stream_is_told_and_not_ask
 
 
 @pytest.mark.asyncio
-async def test_an_error_that_repeats_the_key_does_not_show_it() -> None:
-    said_in_time = failing(403, "permission_error", f"{KEY} may not")
-    said_in_the_stream = Play(raw=event("error", error={"type": "api_error", "message": f"{KEY} fell over"}))
-    for play in (said_in_time, said_in_the_stream):
+async def test_an_error_that_contains_the_key_does_not_show_it() -> None:
+    error_response = failing(403, "permission_error", f"{KEY} may not")
+    error_in_the_stream = Play(raw=event("error", error={"type": "api_error", "message": f"{KEY} fell over"}))
+    for play in (error_response, error_in_the_stream):
         assert KEY not in str(await failed(play))
 
 
 @pytest.mark.asyncio
-async def test_a_missing_key_is_told_before_anything_is_loaded() -> None:
+async def test_a_missing_key_is_reported_before_anything_is_imported() -> None:
     with pytest.raises(ModelError) as caught:
         await collect(AnthropicModel(Endpoint("http://127.0.0.1:9")))
     assert caught.value.kind is ModelErrorKind.NOT_CONFIGURED
@@ -491,7 +491,7 @@ async def test_a_key_that_cannot_be_sent_is_an_error_that_does_not_show_it(key: 
     assert "sk-" not in shown
 
 
-# -- leaving early -------------------------------------------------------------------------------------------------
+# -- cancellation -------------------------------------------------------------------------------------------------
 
 
 async def started(model: AnthropicModel, first: asyncio.Event) -> None:
@@ -524,6 +524,6 @@ async def test_closing_the_iterator_closes_the_connection() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_server_that_keeps_a_finished_answer_open_is_not_waited_for() -> None:
+async def test_a_complete_reply_does_not_wait_for_the_end_of_the_body() -> None:
     async with served(lambda body, n: say("ok", fault=Fault.LINGER)) as (model, _):
         assert isinstance((await collect(model))[-1], Reply)

@@ -1,4 +1,4 @@
-"""Where a key comes from, and what is said when it does not."""
+"""Sources of the key, and errors without one."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -26,14 +26,14 @@ def printing(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
 
-async def refused(endpoint: Endpoint) -> ModelError:
+async def rejected(endpoint: Endpoint) -> ModelError:
     with pytest.raises(ModelError) as caught:
         await resolve_credential(endpoint)
     return caught.value
 
 
 @pytest.mark.asyncio
-async def test_a_command_goes_before_the_environment_and_its_output_is_stripped() -> None:
+async def test_a_key_command_precedes_the_environment_and_its_output_is_stripped() -> None:
     api = ApiSettings(key_command=printing("print('  sk-printed  ')"))
     endpoint = await resolve_credential(endpoint_of({"ANTHROPIC_API_KEY": "sk-env", "ANTHROPIC_AUTH_TOKEN": "t"}, api))
     assert endpoint.credential == "sk-printed"
@@ -41,7 +41,7 @@ async def test_a_command_goes_before_the_environment_and_its_output_is_stripped(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("command", "says"),
+    ("command", "expected"),
     [
         (printing("import sys; print('sk-leaked'); print('sk-leaked', file=sys.stderr); sys.exit(3)"), "exit code 3"),
         (printing("pass"), "printed nothing"),
@@ -49,26 +49,26 @@ async def test_a_command_goes_before_the_environment_and_its_output_is_stripped(
         (("",), "cannot be started"),
     ],
 )
-async def test_a_command_that_gives_no_key_says_why_and_shows_nothing_of_it(
-    command: tuple[str, ...], says: str
+async def test_a_key_command_without_a_key_is_reported_without_its_output(
+    command: tuple[str, ...], expected: str
 ) -> None:
-    error = await refused(Endpoint(key_command=command))
+    error = await rejected(Endpoint(key_command=command))
     assert error.kind is ModelErrorKind.NOT_CONFIGURED
-    assert says in str(error)
+    assert expected in str(error)
     assert "api.keyCommand" in error.action
     assert "sk-leaked" not in f"{error} {error.action} {error.__cause__}"
 
 
 @pytest.mark.asyncio
-async def test_a_command_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_command_that_hangs_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(credential, "COMMAND_TIMEOUT", 0.1)
     assert "did not finish" in str(
-        await refused(Endpoint(key_command=printing("import threading; threading.Event().wait()")))
+        await rejected(Endpoint(key_command=printing("import threading; threading.Event().wait()")))
     )
 
 
-class Kept(KeyringBackend):
-    """A keyring as a desktop has one, of the real package."""
+class FakeKeyring(KeyringBackend):
+    """A backend for the real `keyring` package."""
 
     priority = 1
 
@@ -84,42 +84,42 @@ class Kept(KeyringBackend):
 
 
 @pytest.fixture
-def keep() -> Iterator[Callable[[Callable[[str, str], str | None]], None]]:
+def set_keyring() -> Iterator[Callable[[Callable[[str, str], str | None]], None]]:
     before = keyring.get_keyring()
-    yield lambda answer: keyring.set_keyring(Kept(answer))
+    yield lambda answer: keyring.set_keyring(FakeKeyring(answer))
     keyring.set_keyring(before)
 
 
 @pytest.mark.asyncio
-async def test_the_keyring_is_asked_for_the_entry_of_deputy_and_goes_before_the_environment(
-    keep: Callable[[Callable[[str, str], str | None]], None],
+async def test_the_keyring_entry_of_deputy_precedes_the_environment(
+    set_keyring: Callable[[Callable[[str, str], str | None]], None],
 ) -> None:
-    keep(lambda service, account: f"sk-{service}-{account}\n")
+    set_keyring(lambda service, account: f"sk-{service}-{account}\n")
     assert (await resolve_credential(Endpoint(key="env", keyring=True))).credential == "sk-deputy-api-key"
 
 
 @pytest.mark.asyncio
-async def test_a_keyring_without_the_entry_or_that_fails_says_what_to_do(
-    keep: Callable[[Callable[[str, str], str | None]], None],
+async def test_a_keyring_that_fails_or_has_no_entry_is_reported_with_an_action(
+    set_keyring: Callable[[Callable[[str, str], str | None]], None],
 ) -> None:
     def locked(service: str, account: str) -> str:
         raise KeyringLocked("secret detail")
 
-    for answer, says in ((lambda *_: None, "has no key"), (locked, "KeyringLocked")):
-        keep(answer)
-        error = await refused(Endpoint(keyring=True))
-        assert says in str(error)
+    for answer, expected in ((lambda *_: None, "has no key"), (locked, "KeyringLocked")):
+        set_keyring(answer)
+        error = await rejected(Endpoint(keyring=True))
+        assert expected in str(error)
         assert "keyring set deputy api-key" in error.action
         assert "secret detail" not in str(error)
 
 
 @pytest.mark.asyncio
-async def test_a_machine_without_a_keyring_is_told_so() -> None:
-    """As on a server: the package is there, and finds nothing to keep keys in."""
+async def test_a_machine_without_a_keyring_is_reported() -> None:
+    """The package is installed but has no backend, as on a server."""
     before = keyring.get_keyring()
     keyring.set_keyring(NoKeyring())
     try:
-        error = await refused(Endpoint(keyring=True))
+        error = await rejected(Endpoint(keyring=True))
     finally:
         keyring.set_keyring(before)
     assert error.kind is ModelErrorKind.NOT_CONFIGURED
@@ -127,13 +127,13 @@ async def test_a_machine_without_a_keyring_is_told_so() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_missing_keyring_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_keyring_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
-    assert "not installed" in str(await refused(Endpoint(keyring=True)))
+    assert "not installed" in str(await rejected(Endpoint(keyring=True)))
 
 
 @pytest.mark.asyncio
-async def test_a_key_that_ran_out_is_asked_for_again_and_a_wrong_one_is_not_repeated(
+async def test_an_expired_key_is_read_again_and_a_wrong_one_is_not_retried(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     counter = tmp_path_factory.mktemp("keys") / "count"
@@ -150,7 +150,7 @@ async def test_a_key_that_ran_out_is_asked_for_again_and_a_wrong_one_is_not_repe
     async with messages_api(script) as api:
         model = AnthropicModel(endpoint_of({}, ApiSettings(api.url, key_command=printing(code))))
         await ask(model)
-        with pytest.raises(ModelError) as ran_out:
+        with pytest.raises(ModelError) as expired:
             await ask(model)
         await ask(model)
         with pytest.raises(ModelError):
@@ -158,17 +158,17 @@ async def test_a_key_that_ran_out_is_asked_for_again_and_a_wrong_one_is_not_repe
         with pytest.raises(ModelError) as wrong:
             await ask(model)
         await model.aclose()
-    assert (ran_out.value.retryable, wrong.value.retryable) == (True, False)
+    assert (expired.value.retryable, wrong.value.retryable) == (True, False)
     used = [received.headers["authorization"] for received in api.requests]
     assert used == ["Bearer key-1", "Bearer key-1", "Bearer key-2", "Bearer key-2", "Bearer key-3"]
 
 
 @pytest.mark.asyncio
-async def test_a_key_that_was_changed_in_the_keyring_is_used_from_the_next_try_on(
-    keep: Callable[[Callable[[str, str], str | None]], None],
+async def test_a_key_changed_in_the_keyring_is_used_by_the_next_attempt(
+    set_keyring: Callable[[Callable[[str, str], str | None]], None],
 ) -> None:
     keys = ["key-old", "key-new"]
-    keep(lambda *_: keys.pop(0))
+    set_keyring(lambda *_: keys.pop(0))
     async with messages_api(lambda body, n: failing(401, "authentication_error") if n == 0 else say("ok")) as api:
         model = AnthropicModel(endpoint_of({}, ApiSettings(api.url, keyring=True)))
         with pytest.raises(ModelError):
@@ -180,7 +180,7 @@ async def test_a_key_that_was_changed_in_the_keyring_is_used_from_the_next_try_o
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("api", "says"),
+    ("api", "expected"),
     [
         (ApiSettings("not a url"), "baseUrl"),
         (ApiSettings("ftp://127.0.0.1"), "baseUrl"),
@@ -195,12 +195,12 @@ async def test_a_key_that_was_changed_in_the_keyring_is_used_from_the_next_try_o
         (ApiSettings(headers=(("x-team", "s3crét"),)), "x-team"),
     ],
 )
-async def test_a_setting_that_cannot_be_used_is_named_before_anything_is_sent_and_no_secret_of_it_is_shown(
-    api: ApiSettings, says: str
+async def test_an_invalid_setting_is_named_before_anything_is_sent_without_its_secrets(
+    api: ApiSettings, expected: str
 ) -> None:
-    error = await refused(endpoint_of({"ANTHROPIC_API_KEY": "k"}, api))
+    error = await rejected(endpoint_of({"ANTHROPIC_API_KEY": "k"}, api))
     assert error.kind is ModelErrorKind.NOT_CONFIGURED
-    assert says in f"{error} {error.action}"
+    assert expected in f"{error} {error.action}"
     assert "s3cr" not in f"{error} {error.action}"
 
 
@@ -211,7 +211,7 @@ def test_a_password_in_an_address_is_not_shown() -> None:
 
 
 @pytest.mark.asyncio
-async def test_headers_travel_and_are_never_shown() -> None:
+async def test_headers_are_sent_and_never_shown() -> None:
     api_settings = ApiSettings(headers=(("x-team", "sk-header"),), key_command=())
     async with messages_api(lambda *_: failing(401, "authentication_error", "no sk-header")) as api:
         endpoint = endpoint_of({"ANTHROPIC_API_KEY": "sk-key", "ANTHROPIC_BASE_URL": api.url}, api_settings)
@@ -221,12 +221,12 @@ async def test_headers_travel_and_are_never_shown() -> None:
         await model.aclose()
     assert api.requests[0].headers["x-team"] == "sk-header"
     assert "sk-header" not in f"{endpoint!r} {api_settings!r}"
-    assert endpoint.safe("it says sk-header") == "it says ***"
+    assert endpoint.safe("it expected sk-header") == "it expected ***"
 
 
 @pytest.mark.asyncio
-async def test_a_proxy_is_used_for_other_machines_alone() -> None:
-    """The loopback server plays the proxy: it is asked for an address on a host that does not exist."""
+async def test_a_proxy_is_used_only_for_other_machines() -> None:
+    """The loopback server acts as the proxy: it gets a request for a host that does not exist."""
     async with messages_api(lambda *_: say("through the proxy")) as proxy:
         environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://models.invalid"}
         model = AnthropicModel(endpoint_of(environ, ApiSettings(proxy=proxy.url)))

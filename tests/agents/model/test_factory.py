@@ -1,4 +1,4 @@
-"""Which model is used, and where its adapter comes from."""
+"""Selection of the model and creation of its adapter."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ from deputy_agents.model.offline.model import OfflineModel
         ("offline", {"ANTHROPIC_API_KEY": "k"}, "offline"),
     ],
 )
-def test_a_named_model_wins_then_the_environment_then_a_key(
+def test_the_setting_precedes_the_environment_and_a_key(
     setting: str | None, environ: dict[str, str], name: str
 ) -> None:
     assert choose_model(setting, environ) == ModelChoice(name)
@@ -28,14 +28,14 @@ def test_a_named_model_wins_then_the_environment_then_a_key(
 
 @pytest.mark.requirement("X18")
 @pytest.mark.parametrize("environ", [{}, {"ANTHROPIC_API_KEY": "  "}])
-def test_with_nothing_configured_the_offline_model_is_used_and_says_so(environ: dict[str, str]) -> None:
+def test_without_configuration_the_offline_model_is_used_with_a_notice(environ: dict[str, str]) -> None:
     choice = choose_model(None, environ)
     assert choice.name == "offline"
     assert choice.notice is not None
     assert "ANTHROPIC_API_KEY" in choice.notice
 
 
-def test_the_setting_of_the_address_wins_over_the_environment() -> None:
+def test_the_address_in_the_settings_precedes_the_environment() -> None:
     environ = {"ANTHROPIC_BASE_URL": "http://env", "ANTHROPIC_API_KEY": " key "}
     assert endpoint_of(environ, ApiSettings("http://setting")).base_url == "http://setting"
     assert endpoint_of(environ).base_url == "http://env"
@@ -54,7 +54,7 @@ async def test_all_models_of_an_endpoint_share_one_adapter() -> None:
     await models.aclose()
 
 
-def test_choosing_a_model_loads_no_sdk() -> None:
+def test_creating_a_model_does_not_import_the_sdk() -> None:
     code = (
         "import sys; from deputy_agents.model.factory import Models; Models({'ANTHROPIC_API_KEY': 'k'})('m');"
         "assert not {'anthropic', 'httpx2'} & set(sys.modules)"

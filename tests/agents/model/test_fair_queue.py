@@ -150,7 +150,7 @@ async def test_32_children_at_a_server_that_accepts_4_all_finish_with_few_extra_
         models = Models({"ANTHROPIC_API_KEY": "k"}, ApiSettings(api.url))
         async with Runtime(settings=settings, store=MemoryStore(), models=models) as runtime:
             session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
-            outcome = await session.start_turn([Text("go")]).result()
+            outcome = await session.turns.accept([Text("go")]).result()
             statuses = [node.status.value for node in session.agents() if node.info.depth]
         await models.aclose()
     assert outcome.stop_reason == "end_turn"
@@ -172,12 +172,12 @@ async def test_an_agent_that_waits_in_a_pause_shows_it_uses_no_attempt_and_can_b
         settings, store = Settings(model="m"), MemoryStore()
         async with Runtime(settings=settings, store=store, models=lambda _: queued_model) as runtime:
             session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
-            subscription = session.subscribe(0)
-            turn = session.start_turn([Text("go")])
+            subscription = session.log.subscribe(0)
+            turn = session.turns.accept([Text("go")])
             async for event in subscription:
                 if isinstance(event.body, StatusChanged) and event.body.detail:
                     break
             assert event.body.detail == "the model service is busy: all requests wait 100 s"
-            assert await session.cancel_turn()
+            assert await session.turns.cancel()
             assert (await turn.result()).stop_reason == "cancelled"
     assert scripted.requests == []

@@ -1,4 +1,4 @@
-"""The offline model over a real folder, with stand-ins for the tools."""
+"""The offline model in a real folder, with fake tools."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ async def first_reply(task: str, names: tuple[str, ...] = LEADING) -> Reply:
     return await ask(MODEL, ModelRequest("offline", "", (Message("user", (Text(task),)),), specs(*names)))
 
 
-# -- leading -------------------------------------------------------------------------------------------------------
+# -- delegating ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.asyncio
@@ -47,7 +47,7 @@ async def first_reply(task: str, names: tuple[str, ...] = LEADING) -> Reply:
 @pytest.mark.parametrize(
     "prompt", ["Where is RetryPolicy used?", "What does this project do?", "Describe the repo: retries"]
 )
-async def test_a_search_prompt_becomes_two_to_four_read_only_children_in_one_response(prompt: str) -> None:
+async def test_a_search_prompt_starts_two_to_four_read_only_children_in_one_response(prompt: str) -> None:
     reply = await first_reply(prompt)
     uses = tool_uses(reply.message)
     assert reply.stop_reason is StopReason.TOOL_USE
@@ -58,83 +58,83 @@ async def test_a_search_prompt_becomes_two_to_four_read_only_children_in_one_res
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("X18")
-async def test_the_answer_cites_what_the_children_found_and_says_that_it_is_rule_based(project: Path) -> None:
-    said = await answer(project, "Where is RetryPolicy defined and used?")
-    assert "rule-based" in said
+async def test_the_answer_cites_the_childrens_results_and_states_that_it_is_rule_based(project: Path) -> None:
+    text = await answer(project, "Where is RetryPolicy defined and used?")
+    assert "rule-based" in text
     for reference in ("`src/retry.py:2-8`", "`src/shop.py:1-4`", "`tests/test_retry.py:", "`README.md:"):
-        assert reference in said
-    assert "`class RetryPolicy:`" in said
+        assert reference in text
+    assert "`class RetryPolicy:`" in text
 
 
 @pytest.mark.asyncio
-async def test_nothing_found_is_said_with_what_there_is(project: Path) -> None:
-    said = await answer(project, "Where is the Zyzzyva?")
-    assert "nothing found" in said
-    assert "`README.md`, `src/`, `tests/`" in said
+async def test_an_answer_without_hits_lists_the_workspace(project: Path) -> None:
+    text = await answer(project, "Where is the Zyzzyva?")
+    assert "nothing found" in text
+    assert "`README.md`, `src/`, `tests/`" in text
 
 
 @pytest.mark.asyncio
-async def test_parts_of_a_name_are_searched_when_the_name_is_nowhere(project: Path) -> None:
-    said = await answer(project, "Where is retryPolicyFactory?")
-    assert "Nothing found for `retryPolicyFactory` itself, but for parts of it" in said
-    assert "src/retry.py" in said
+async def test_parts_of_a_name_are_searched_if_the_name_is_not_found(project: Path) -> None:
+    text = await answer(project, "Where is retryPolicyFactory?")
+    assert "Nothing found for `retryPolicyFactory` itself, but for parts of it" in text
+    assert "src/retry.py" in text
 
 
 @pytest.mark.asyncio
 async def test_an_overview_shows_layout_and_documentation(project: Path) -> None:
-    said = await answer(project, "What is this project?")
-    assert "`README.md`, `src/`, `tests/`" in said
-    assert "### Documentation\n- `README.md:1-3` — `# Shop` — Sells things." in said
-    assert said.endswith("Start with `README.md:1-3`.")
+    text = await answer(project, "What is this project?")
+    assert "`README.md`, `src/`, `tests/`" in text
+    assert "### Documentation\n- `README.md:1-3` — `# Shop` — Sells things." in text
+    assert text.endswith("Start with `README.md:1-3`.")
 
 
 @pytest.mark.asyncio
-async def test_sources_are_named_before_tests_and_settings_and_a_readme_before_other_documents(project: Path) -> None:
+async def test_sources_precede_tests_and_settings_and_a_readme_precedes_other_documents(project: Path) -> None:
     for name in ("a/deep/notes.md", "a/retry.json", "a/test_first.py"):
         (project / name).parent.mkdir(exist_ok=True, parents=True)
         (project / name).write_text("RetryPolicy = RetryPolicy, RetryPolicy\n")
-    said = await answer(project, "Where is RetryPolicy?")
-    usages, _, aside = said.partition("### Usages\n")[2].partition("### Tests and docs\n")
+    text = await answer(project, "Where is RetryPolicy?")
+    usages, _, aside = text.partition("### Usages\n")[2].partition("### Tests and docs\n")
     assert usages.startswith("- `src/shop.py")
     assert aside.startswith("- `README.md")
 
 
 @pytest.mark.asyncio
-async def test_entry_points_are_where_something_starts(project: Path) -> None:
+async def test_entry_points_are_functions_and_not_mentions(project: Path) -> None:
     (project / "src/a.py").write_text('NAMES = "__main__"\n')
     (project / "src/b.py").write_text("def main():\n    pass\n")
-    said = await answer(project, "What is this project?")
-    assert "### Entry points\n- `src/b.py:1-2` — `def main():`" in said
+    text = await answer(project, "What is this project?")
+    assert "### Entry points\n- `src/b.py:1-2` — `def main():`" in text
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("task", ["Where is x?", "What does this project do?", 'replace "a" with "b"'])
-async def test_an_empty_workspace_is_no_trouble(tmp_path: Path, task: str) -> None:
-    said = await answer(tmp_path, task)
-    assert "empty" in said or "nothing to change" in said or "nothing found" in said
+async def test_an_empty_workspace_gets_an_answer(tmp_path: Path, task: str) -> None:
+    text = await answer(tmp_path, task)
+    assert "empty" in text or "nothing to change" in text or "nothing found" in text
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("task", ["hello", "Thanks!", "help"])
-async def test_a_greeting_is_answered_with_what_can_be_asked(task: str) -> None:
+async def test_a_greeting_is_answered_with_instructions(task: str) -> None:
     reply = await first_reply(task)
     assert not tool_uses(reply.message)
     assert "offline model" in reply.message.text
 
 
 @pytest.mark.asyncio
-async def test_a_child_that_was_cancelled_is_told_and_the_others_count(project: Path) -> None:
-    def refuse(use: ToolUse) -> str | None:
+async def test_a_cancelled_child_is_reported_and_the_others_are_used(project: Path) -> None:
+    def fail(use: ToolUse) -> str | None:
         cancelled = use.name == "spawn_agent" and str(use.input["instructions"]).startswith("Usages")
         return "Sub-agent cancelled by user." if cancelled else None
 
-    said = await answer(project, "Where is RetryPolicy?", tools=FileTools(project, refuse))
-    assert "### Usages\nNot finished: Sub-agent cancelled by user." in said
-    assert "src/retry.py" in said
+    text = await answer(project, "Where is RetryPolicy?", tools=FileTools(project, fail))
+    assert "### Usages\nNot finished: Sub-agent cancelled by user." in text
+    assert "src/retry.py" in text
 
 
 @pytest.mark.asyncio
-async def test_what_rules_cannot_do_is_admitted(project: Path) -> None:
+async def test_a_request_beyond_the_rules_gets_a_hint(project: Path) -> None:
     assert "needs a language model" in await answer(project, "Refactor the RetryPolicy")
 
 
@@ -151,12 +151,12 @@ async def test_a_second_prompt_is_a_new_task(project: Path) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("X18")
-async def test_a_replacement_is_one_default_child_that_edits_every_file(project: Path) -> None:
+async def test_a_replacement_starts_one_default_child_that_edits_every_file(project: Path) -> None:
     (use,) = tool_uses((await first_reply('replace "limit" with "maximum"')).message)
     assert (use.name, use.input["mode"]) == ("spawn_agent", "default")
-    said = await answer(project, 'replace "limit" with "maximum"')
-    assert "1 of 1 files changed" in said
-    assert "`src/retry.py:5` (also lines 8) — changed" in said
+    text = await answer(project, 'replace "limit" with "maximum"')
+    assert "1 of 1 files changed" in text
+    assert "`src/retry.py:5` (also lines 8) — changed" in text
     assert "limit" not in (project / "src/retry.py").read_text()
 
 
@@ -168,32 +168,32 @@ async def test_all_edits_are_proposed_in_one_response(project: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_denied_edit_is_reported_and_the_others_are_made(project: Path) -> None:
-    def refuse(use: ToolUse) -> str | None:
+async def test_a_denied_edit_is_reported_and_the_others_are_applied(project: Path) -> None:
+    def fail(use: ToolUse) -> str | None:
         return "Denied by the user." if use.name == "edit_file" and use.input["path"] == "src/shop.py" else None
 
-    said = await answer(project, "rename RetryPolicy to Policy", tools=FileTools(project, refuse))
-    assert "2 of 3 files changed" in said
-    assert "`src/shop.py:1` (also lines 3) — not changed: Denied by the user." in said
+    text = await answer(project, "rename RetryPolicy to Policy", tools=FileTools(project, fail))
+    assert "2 of 3 files changed" in text
+    assert "`src/shop.py:1` (also lines 3) — not changed: Denied by the user." in text
     assert "RetryPolicy" in (project / "src/shop.py").read_text()
 
 
 @pytest.mark.asyncio
-async def test_a_rename_leaves_longer_names_alone(tmp_path: Path) -> None:
+async def test_a_rename_leaves_longer_names_unchanged(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("foo = 1\nfoobar = 2\nprint(foo)\nprint(foobar)\n")
     await answer(tmp_path, "rename foo to qux")
     assert (tmp_path / "a.py").read_text() == "qux = 1\nfoobar = 2\nprint(qux)\nprint(foobar)\n"
 
 
 @pytest.mark.asyncio
-async def test_a_path_confines_a_replacement(project: Path) -> None:
+async def test_a_path_limits_a_replacement(project: Path) -> None:
     await answer(project, "replace RetryPolicy with Policy in src/shop.py.")
     assert "RetryPolicy" not in (project / "src/shop.py").read_text()
     assert "RetryPolicy" in (project / "src/retry.py").read_text()
 
 
 @pytest.mark.asyncio
-async def test_a_path_that_does_not_exist_is_told(project: Path) -> None:
+async def test_a_missing_path_is_reported(project: Path) -> None:
     assert "There is no file or folder nowhere.py" in await answer(project, "replace a with b in nowhere.py")
 
 
@@ -205,19 +205,21 @@ async def test_special_characters_are_replaced_literally(tmp_path: Path) -> None
 
 
 @pytest.mark.asyncio
-async def test_without_a_tool_to_edit_the_places_are_listed(project: Path) -> None:
-    said = await answer(project, "rename RetryPolicy to Policy", READING)
-    assert "no tool to edit" in said
-    assert "`src/retry.py:4`" in said
+async def test_without_an_edit_tool_the_matches_are_listed(project: Path) -> None:
+    text = await answer(project, "rename RetryPolicy to Policy", READING)
+    assert "no tool to edit" in text
+    assert "`src/retry.py:4`" in text
 
 
-# -- any request at all --------------------------------------------------------------------------------------------
+# -- arbitrary requests --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("names", [(), ("grep",), ("read_file",), ("list_dir",), ("edit_file",), ("glob", "list_dir")])
 @pytest.mark.parametrize("task", ["Where is RetryPolicy?", "What is this?", "replace a with b"])
-async def test_missing_tools_end_in_an_answer(project: Path, names: tuple[str, ...], task: str) -> None:
+async def test_requests_without_the_needed_tools_get_an_answer(
+    project: Path, names: tuple[str, ...], task: str
+) -> None:
     assert await answer(project, task, names)
 
 
@@ -234,7 +236,7 @@ tool_sets = st.lists(st.sampled_from(LEADING), unique=True)
 
 @pytest.mark.asyncio
 @given(history=histories, names=tool_sets)
-async def test_any_history_gets_an_answer_that_uses_only_the_tools_on_offer(
+async def test_any_history_gets_an_answer_that_uses_only_available_tools(
     history: tuple[Message, ...], names: list[str]
 ) -> None:
     reply = await ask(MODEL, ModelRequest("offline", "", history, specs(*names)))
@@ -245,7 +247,7 @@ async def test_any_history_gets_an_answer_that_uses_only_the_tools_on_offer(
 
 
 @pytest.mark.asyncio
-async def test_rounds_are_bounded_even_when_results_never_come() -> None:
+async def test_rounds_are_bounded_without_results() -> None:
     messages = [Message("user", (Text("replace a with b"),))]
     for _ in range(20):
         reply = await ask(MODEL, ModelRequest("offline", "", tuple(messages), specs(*EDITING)))
@@ -255,8 +257,8 @@ async def test_rounds_are_bounded_even_when_results_never_come() -> None:
 
 @pytest.mark.asyncio
 async def test_the_parts_add_up_to_the_reply() -> None:
-    asked = ModelRequest("offline", "", (Message("user", (Text("hello"),)),))
-    *parts, reply = [event async for event in MODEL.stream(asked)]
+    request = ModelRequest("offline", "", (Message("user", (Text("hello"),)),))
+    *parts, reply = [event async for event in MODEL.stream(request)]
     assert isinstance(reply, Reply)
     assert len(parts) > 5
     assert "".join(part.text for part in parts if isinstance(part, TextPart)) == reply.message.text
@@ -285,7 +287,7 @@ async def test_the_parts_add_up_to_the_reply() -> None:
         ("replace", None),
     ],
 )
-def test_replacements_are_understood_in_several_phrasings(task: str, wanted: Replacement | None) -> None:
+def test_replacements_are_recognized_in_several_phrasings(task: str, wanted: Replacement | None) -> None:
     assert replacement(task) == wanted
 
 
@@ -295,7 +297,7 @@ printable = st.text(
 
 
 @given(old=printable, new=printable, path=st.none() | printable)
-def test_a_replacement_survives_being_handed_on_in_words(old: str, new: str, path: str | None) -> None:
+def test_the_sentence_of_a_replacement_is_parsed_back(old: str, new: str, path: str | None) -> None:
     wanted = Replacement(old, new, path)
     if old != new:
         assert replacement(f"{wanted}.") == wanted
@@ -311,14 +313,14 @@ def test_a_replacement_survives_being_handed_on_in_words(old: str, new: str, pat
         ("wo ist die Größe", ("Größe", "die", "ist")),
     ],
 )
-def test_keywords_are_what_a_permission_request_is_about(task: str, words: tuple[str, ...]) -> None:
+def test_keywords_are_the_specific_words_of_a_question(task: str, words: tuple[str, ...]) -> None:
     assert set(keywords(task)) == set(words)
 
 
-def test_names_are_loosened_to_their_parts() -> None:
+def test_names_are_split_into_parts_and_stems() -> None:
     assert loosened(("parseConfigFiles", "max_retries")) == ("parse", "Config", "max", "retr")
 
 
-def test_a_search_prompt_is_no_greeting() -> None:
+def test_a_question_is_not_a_greeting() -> None:
     assert is_greeting("  ")
     assert not is_greeting("help me understand the parser of the lexer")

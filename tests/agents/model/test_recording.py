@@ -1,4 +1,4 @@
-"""Recordings: what is written of a session, what is not, and playing it again."""
+"""Recordings: their content, redaction and replay."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ async def recorded(path: Path, answer: object, redactor: Redactor = PLAIN) -> No
 
 
 @pytest.mark.asyncio
-async def test_a_session_with_children_plays_again_as_it_was(workspace: Path, tmp_path: Path) -> None:
+async def test_a_session_with_children_is_replayed_unchanged(workspace: Path, tmp_path: Path) -> None:
     (workspace / "a.txt").write_text("hello\n")
     path = tmp_path / "session.jsonl"
     cast = Cast(
@@ -51,16 +51,16 @@ async def test_a_session_with_children_plays_again_as_it_was(workspace: Path, tm
     )
     recorder = Recorder(path, PLAIN)
     async with core(workspace, cast, wrap=recorder.wrap, clock=StillClock()) as c:
-        before = await _watched(c)
+        before = await _observed(c)
     recorder.close()
     again = await replayed(path)
     async with core(workspace, again.script, clock=StillClock()) as c:
-        after = await _watched(c)
+        after = await _observed(c)
     assert after == before
-    assert (await _over(again)).startswith("The recording has no reply")
+    assert (await _error_of(again)).startswith("The recording has no reply")
 
 
-async def _watched(c: Core) -> tuple[TurnResult, list[str], list[str], str]:
+async def _observed(c: Core) -> tuple[TurnResult, list[str], list[str], str]:
     outcome = await c.turn("go")
     await c.caught_up()
     said = sorted(body.text for body in c.bodies(MessageAdded))
@@ -68,7 +68,7 @@ async def _watched(c: Core) -> tuple[TurnResult, list[str], list[str], str]:
     return outcome, said, tools, "".join(body.text for body in c.bodies(MessageDelta, c.child("first").info.agent_id))
 
 
-async def _over(model: object) -> str:
+async def _error_of(model: object) -> str:
     request = ModelRequest("m", "", (Message("user", (Text("something else"),)),), agent_id="new")
     with pytest.raises(ModelError) as caught:
         _ = [event async for event in model.stream(request)]  # type: ignore[attr-defined]
@@ -76,7 +76,7 @@ async def _over(model: object) -> str:
 
 
 @pytest.mark.asyncio
-async def test_what_was_cancelled_is_cancelled_again(workspace: Path, tmp_path: Path) -> None:
+async def test_a_cancelled_request_can_be_cancelled_again_in_a_replay(workspace: Path, tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     pause = Pause(say("never"), [TextPart("half an ans")])
     recorder = Recorder(path, PLAIN)
@@ -85,7 +85,7 @@ async def test_what_was_cancelled_is_cancelled_again(workspace: Path, tmp_path: 
         async with asyncio.timeout(BOUND):
             await pause.asked.wait()
         await c.seen(MessageDelta)
-        await c.session.cancel_turn()
+        await c.session.turns.cancel()
         await c.finish(turn)
     recorder.close()
     (line,) = lines(path)
@@ -94,12 +94,12 @@ async def test_what_was_cancelled_is_cancelled_again(workspace: Path, tmp_path: 
     async with core(workspace, (await replayed(path)).script) as c:
         turn = c.start()
         assert (await c.seen(MessageDelta)).text == "half an ans"
-        await c.session.cancel_turn()
+        await c.session.turns.cancel()
         assert (await c.finish(turn)).stop_reason == "cancelled"
 
 
 @pytest.mark.asyncio
-async def test_a_line_holds_what_is_new_in_a_request(workspace: Path, tmp_path: Path) -> None:
+async def test_a_line_contains_only_what_is_new_in_a_request(workspace: Path, tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     recorder = Recorder(path, PLAIN)
     cast = Cast([call("list_dir", path="."), say("ok")])
@@ -115,7 +115,7 @@ async def test_a_line_holds_what_is_new_in_a_request(workspace: Path, tmp_path: 
 
 
 @pytest.mark.asyncio
-async def test_secrets_are_written_nowhere_not_even_when_the_stream_cuts_them(tmp_path: Path) -> None:
+async def test_secrets_are_not_written_even_if_the_stream_splits_them(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     secret = "hunter2hunter2"
     parts: list[ModelEvent] = [TextPart("it is hunter2"), TextPart("hunter2, yes"), say(f"it is {secret}, yes")]
@@ -127,7 +127,7 @@ async def test_secrets_are_written_nowhere_not_even_when_the_stream_cuts_them(tm
 
 
 @pytest.mark.asyncio
-async def test_the_file_is_its_owners_alone_and_never_written_over(tmp_path: Path) -> None:
+async def test_the_file_is_private_and_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     await recorded(path, say("ok"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -136,7 +136,7 @@ async def test_the_file_is_its_owners_alone_and_never_written_over(tmp_path: Pat
 
 
 @pytest.mark.parametrize("text", ["", "\n", "{}", "not json", '{"agent": 1}'])
-def test_what_is_no_recording_is_told(tmp_path: Path, text: str) -> None:
+def test_an_invalid_recording_is_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(text)
     with pytest.raises(InvalidRequest):
@@ -155,7 +155,7 @@ def test_what_is_no_recording_is_told(tmp_path: Path, text: str) -> None:
         "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
     ],
 )
-def test_keys_are_known_by_their_shape(secret: str) -> None:
+def test_keys_are_recognized_by_their_format(secret: str) -> None:
     assert PLAIN.text(f"before {secret} after") == f"before {MASK} after"
 
 
@@ -170,11 +170,11 @@ def test_keys_are_known_by_their_shape(secret: str) -> None:
         ("def password(self):", "def password(self):"),
     ],
 )
-def test_what_is_assigned_to_a_secret_name_is_taken_out(text: str, clean: str) -> None:
+def test_values_of_secret_names_are_removed(text: str, clean: str) -> None:
     assert PLAIN.text(text) == clean
 
 
-def test_short_values_and_other_variables_are_left() -> None:
+def test_short_values_and_other_variables_stay() -> None:
     redactor = Redactor({"MY_TOKEN": "abc", "HOME": "/home/someone", "API_KEY": "abcdefghij"})
     assert redactor.json({"a": ["abc /home/someone", "x abcdefghij", 3]}) == {
         "a": ["abc /home/someone", f"x {MASK}", 3]
@@ -182,12 +182,12 @@ def test_short_values_and_other_variables_are_left() -> None:
 
 
 @given(st.text(max_size=200))
-def test_redacting_twice_changes_nothing_more(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     once = PLAIN.text(text)
     assert PLAIN.text(once) == once
 
 
-def test_a_reply_survives_the_file(tmp_path: Path) -> None:
+def test_a_reply_is_read_back_unchanged(tmp_path: Path) -> None:
     reply = Reply(Message("assistant", ()), StopReason.REFUSAL, Usage(1, 2, 3, 4))
     path = tmp_path / "x.jsonl"
     asyncio.run(recorded(path, reply))

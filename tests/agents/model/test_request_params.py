@@ -1,4 +1,4 @@
-"""Prompt caching: each request of a conversation begins with the bytes of the one before."""
+"""Prompt caching: each request of a conversation starts with the bytes of the previous one."""
 
 import json
 from dataclasses import replace
@@ -20,26 +20,26 @@ TOOLS = tuple(ToolSpec(name, "Does it.", {"type": "object", "b": 1, "a": {}}) fo
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[list[Message]]:
-    """The messages that each round adds: the user's, then pairs of an answer and what it is told."""
+    """The messages that each round adds: the prompt, then pairs of a reply and its tool results."""
     rounds = [[Message("user", (Text(draw(TEXTS)),))]]
     for number in range(draw(st.integers(1, 6))):
-        said: list[Block] = []
+        reply: list[Block] = []
         if draw(st.booleans()):
-            said.append(Thinking(draw(TEXTS), draw(st.sampled_from(["c2ln", None]))))
-        said.append(Text(draw(TEXTS)))
+            reply.append(Thinking(draw(TEXTS), draw(st.sampled_from(["c2ln", None]))))
+        reply.append(Text(draw(TEXTS)))
         uses = [
             ToolUse(f"t{number}-{index}", "grep", {"pattern": draw(TEXTS), "z": 1, "a": [draw(st.integers())]})
             for index in range(draw(st.integers(0, 3)))
         ]
-        told: list[Block] = [
+        results: list[Block] = [
             ToolResult(
                 use.id, draw(TEXTS), draw(st.booleans()), (Image("image/png", "aGk="),) * draw(st.integers(0, 1))
             )
             for use in uses
         ]
-        if not told or draw(st.booleans()):
-            told.append(Text(draw(TEXTS)))
-        added = [Message("assistant", (*said, *uses)), Message("user", tuple(told))]
+        if not results or draw(st.booleans()):
+            results.append(Text(draw(TEXTS)))
+        added = [Message("assistant", (*reply, *uses)), Message("user", tuple(results))]
         if draw(st.booleans()):
             added.append(Message("user", (Text(draw(TEXTS)),)))
         rounds.append(added)
@@ -47,7 +47,9 @@ def conversations(draw: st.DrawFn) -> list[list[Message]]:
 
 
 @given(conversations())
-def test_each_request_begins_with_the_bytes_of_the_one_before_and_reads_its_cache(rounds: list[list[Message]]) -> None:
+def test_each_request_starts_with_the_bytes_of_the_previous_one_and_reads_its_cache(
+    rounds: list[list[Message]],
+) -> None:
     history: list[Message] = []
     before: Json | None = None
     for added in rounds:
@@ -59,6 +61,6 @@ def test_each_request_begins_with_the_bytes_of_the_one_before_and_reads_its_cach
         before = json.loads(json.dumps(body))
 
 
-def test_the_order_in_which_tools_are_offered_does_not_matter() -> None:
+def test_the_order_of_tools_does_not_matter() -> None:
     request = ModelRequest("m", "Be brief.", (Message("user", (Text("hi"),)),), TOOLS)
     assert json.dumps(to_params(request)) == json.dumps(to_params(replace(request, tools=TOOLS[::-1])))

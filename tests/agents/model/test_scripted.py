@@ -1,4 +1,4 @@
-"""The scripted model plays what its script returns, in every form."""
+"""The scripted model and all forms of scripts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,11 +10,11 @@ from deputy_agents.domain.message import Message, Reply, StopReason, Text, ToolR
 from deputy_agents.model.scripted import Script, ScriptedModel, call, calls, say, tool_results, use
 from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart
 
-ASKED = ModelRequest("scripted", "", (Message("user", (Text("go"),)),))
+REQUEST = ModelRequest("scripted", "", (Message("user", (Text("go"),)),))
 
 
 async def collect(script: Script) -> list[ModelEvent]:
-    return [event async for event in ScriptedModel(script).stream(ASKED)]
+    return [event async for event in ScriptedModel(script).stream(REQUEST)]
 
 
 @pytest.mark.asyncio
@@ -24,7 +24,7 @@ async def test_a_reply_is_preceded_by_its_parts() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_list_and_a_generator_of_events_are_played_as_they_are() -> None:
+async def test_a_list_and_a_generator_of_events_are_yielded_unchanged() -> None:
     reply = say("Hello")
 
     async def stream() -> AsyncIterator[ModelEvent]:
@@ -59,7 +59,7 @@ async def test_a_script_can_fail() -> None:
         await collect(script)
 
 
-def test_calls_have_ids_of_their_own_and_results_are_found() -> None:
+def test_calls_have_unique_ids_and_results_are_found() -> None:
     reply = calls([use("grep", pattern="x"), use("grep", pattern="x")], "Look.")
     first, second = tool_uses(reply.message)
     assert first.id != second.id

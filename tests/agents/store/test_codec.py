@@ -1,4 +1,4 @@
-"""Events and messages as JSON, and back."""
+"""Encoding and decoding of events and messages."""
 
 from typing import get_args
 
@@ -44,23 +44,23 @@ def test_every_durable_event_and_every_block_has_a_stored_name() -> None:
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
-def test_an_event_comes_back_as_it_was(body: ev.Durable) -> None:
+def test_an_event_is_decoded_unchanged(body: ev.Durable) -> None:
     assert decode_event(event_type(body) or "", encode_event(body)) == body
 
 
 @given(inputs)
-def test_any_input_of_a_tool_comes_back_as_it_was(given_input: dict[str, object]) -> None:
+def test_any_tool_input_is_decoded_unchanged(given_input: dict[str, object]) -> None:
     body = ev.ToolCallStarted("t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, given_input)
     assert decode_event("tool_call", encode_event(body)) == body
 
 
 @given(messages)
-def test_any_message_comes_back_as_it_was(message: Message) -> None:
+def test_any_message_is_decoded_unchanged(message: Message) -> None:
     assert decode_message(encode_message(message)) == message
 
 
 @given(st.text(), st.sampled_from([*EVENTS, "other"]))
-def test_reading_never_raises(stored: str, name: str) -> None:
+def test_decoding_never_raises(stored: str, name: str) -> None:
     assert decode_event(name, stored) == ev.Unknown(name)
     assert decode_message(stored) is None
 
@@ -80,7 +80,7 @@ def test_reading_never_raises(stored: str, name: str) -> None:
     ],
     ids=["text", "escapes", "object", "list"],
 )
-def test_a_stored_event_is_bounded_and_says_what_is_missing(body: ev.Durable) -> None:
+def test_a_stored_event_is_bounded_and_states_what_is_missing(body: ev.Durable) -> None:
     stored = encode_event(body)
     assert len(stored.encode()) <= MAX_EVENT
     assert type(decode_event(event_type(body) or "", stored)) is type(body)

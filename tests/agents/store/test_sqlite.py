@@ -1,4 +1,4 @@
-"""What a store in a file has to stand beyond the contract: other processes, bad files, full disks, old rows."""
+"""The SQLite store beyond the contract: other processes, invalid files, full disks, old rows."""
 
 import asyncio
 import sqlite3
@@ -41,10 +41,10 @@ def raw(folder: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
-# -- what stays ------------------------------------------------------------------------------------------------------
+# -- persistence ----------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_appended_is_there_after_the_process_is_killed(tmp_path: Path) -> None:
+async def test_appended_data_survives_a_killed_process(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, pathlib, signal, sys\n"
         "from deputy_agents.store.sqlite import SqliteStore\n"
@@ -69,7 +69,7 @@ async def test_what_was_appended_is_there_after_the_process_is_killed(tmp_path: 
     await store.close()
 
 
-async def test_many_sessions_write_at_once_and_nothing_is_mixed(tmp_path: Path) -> None:
+async def test_concurrent_writes_of_many_sessions_stay_separate(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     ids = [f"s{number}" for number in range(20)]
 
@@ -84,7 +84,7 @@ async def test_many_sessions_write_at_once_and_nothing_is_mixed(tmp_path: Path) 
     await store.close()
 
 
-async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+async def test_files_are_accessible_only_to_their_owner(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     store = await opened(folder)
     await store.create(record())
@@ -104,7 +104,7 @@ async def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_secrets_are_taken_out_before_anything_is_stored(tmp_path: Path) -> None:
+async def test_secrets_are_removed_before_anything_is_stored(tmp_path: Path) -> None:
     store = await to_thread.run_sync(SqliteStore.open, tmp_path, Redactor({"DOOR_KEY": "open sesame"}).json)
     secret = Rule("r", "shell", DecisionKind.ALLOW, "curl -H open sesame*")
     await store.create(record(title="open sesame", rules=(*RULES, secret)))
@@ -128,7 +128,7 @@ async def test_secrets_are_taken_out_before_anything_is_stored(tmp_path: Path) -
 
 
 @pytest.mark.requirement("E7")
-async def test_a_session_of_a_process_that_lives_is_left_alone_until_it_is_given_back(tmp_path: Path) -> None:
+async def test_a_session_of_a_running_process_cannot_be_claimed_until_it_is_released(tmp_path: Path) -> None:
     mine, other = await opened(tmp_path), await opened(tmp_path)
     await other.create(record())
     assert await mine.claim("s") is Claim.FOREIGN
@@ -144,7 +144,7 @@ async def test_a_session_of_a_process_that_lives_is_left_alone_until_it_is_given
     await other.close()
 
 
-async def test_of_several_that_take_over_a_session_one_gets_it(tmp_path: Path) -> None:
+async def test_of_several_processes_that_claim_a_session_one_succeeds(tmp_path: Path) -> None:
     first = await opened(tmp_path)
     await first.create(record())
     await first.release("s")
@@ -156,7 +156,7 @@ async def test_of_several_that_take_over_a_session_one_gets_it(tmp_path: Path) -
         await store.close()
 
 
-async def test_an_owner_whose_name_is_a_path_counts_as_gone(tmp_path: Path) -> None:
+async def test_an_owner_whose_name_is_a_path_counts_as_ended(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
     (tmp_path / "elsewhere.lock").touch()
@@ -165,7 +165,7 @@ async def test_an_owner_whose_name_is_a_path_counts_as_gone(tmp_path: Path) -> N
     await store.close()
 
 
-async def test_several_servers_start_at_once_on_a_folder_that_is_not_there(tmp_path: Path) -> None:
+async def test_several_servers_can_start_at_once_with_a_missing_folder(tmp_path: Path) -> None:
     stores = await asyncio.gather(*(opened(tmp_path / "new") for _ in range(6)))
     for number, store in enumerate(stores):
         await store.create(record(f"s{number}"))
@@ -174,10 +174,10 @@ async def test_several_servers_start_at_once_on_a_folder_that_is_not_there(tmp_p
         await store.close()
 
 
-# -- bad stores ------------------------------------------------------------------------------------------------------
+# -- invalid stores ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_of_a_newer_version_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_of_a_newer_version_is_rejected_and_unchanged(tmp_path: Path) -> None:
     await (await opened(tmp_path)).close()
     raw(tmp_path, f"PRAGMA user_version = {VERSION + 1}")
     before = (tmp_path / FILE).read_bytes()
@@ -186,7 +186,7 @@ async def test_a_file_of_a_newer_version_is_rejected_and_left_as_it_is(tmp_path:
     assert (tmp_path / FILE).read_bytes() == before
 
 
-async def test_a_database_of_another_program_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_database_of_another_program_is_rejected_and_unchanged(tmp_path: Path) -> None:
     raw(tmp_path, "CREATE TABLE birds (name)")
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(StoreError, match="another program"):
@@ -194,15 +194,15 @@ async def test_a_database_of_another_program_is_rejected_and_left_as_it_is(tmp_p
     assert (tmp_path / FILE).read_bytes() == before
 
 
-async def test_a_file_that_is_no_database_is_rejected_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_rejected_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database at all, but long enough to be looked at\n" * 100)
     before = (tmp_path / FILE).read_bytes()
-    with pytest.raises(StoreError, match="no database"):
+    with pytest.raises(StoreError, match="not a database"):
         await opened(tmp_path)
     assert (tmp_path / FILE).read_bytes() == before
 
 
-async def test_a_damaged_file_is_named_as_such(tmp_path: Path) -> None:
+async def test_a_damaged_file_is_reported(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
     for number in range(20):
@@ -217,13 +217,13 @@ async def test_a_damaged_file_is_named_as_such(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_folder_that_cannot_be_is_a_clear_error(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_created_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreError, match="cannot be used"):
         await opened(tmp_path / "file" / "state")
 
 
-async def test_a_full_disk_is_told_and_nothing_half_is_kept(tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_and_stores_nothing_partially(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
     await store._writer.run(  # pyright: ignore[reportPrivateUsage]
@@ -241,10 +241,10 @@ async def test_a_full_disk_is_told_and_nothing_half_is_kept(tmp_path: Path) -> N
     await store.close()
 
 
-async def test_a_lock_of_another_program_is_told_and_waits_no_longer_than_it_says(
+async def test_a_lock_of_another_program_is_reported_after_the_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOCKED", 0.05)
+    monkeypatch.setattr(module, "LOCK_TIMEOUT", 0.05)
     store = await opened(tmp_path)
     await store.create(record())
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
@@ -258,7 +258,7 @@ async def test_a_lock_of_another_program_is_told_and_waits_no_longer_than_it_say
         await store.append("s", numbered(BODIES[1], after=1))
 
 
-async def test_one_bad_job_of_a_group_does_not_break_the_others(tmp_path: Path) -> None:
+async def test_one_failed_job_of_a_group_does_not_affect_the_others(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
     good, again = numbered(BODIES[0]), numbered(BODIES[0], after=5)
@@ -271,12 +271,12 @@ async def test_one_bad_job_of_a_group_does_not_break_the_others(tmp_path: Path) 
     await store.close()
 
 
-async def test_a_value_that_cannot_be_stored_fails_its_own_session_alone(tmp_path: Path) -> None:
+async def test_a_value_that_cannot_be_stored_fails_only_its_session(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
     outcomes = await asyncio.gather(
         store.create(record("t", updated_at=3.0)),
-        store.update(record(title="lone \ud800")),  # no text that SQLite takes
+        store.update(record(title="lone \ud800")),  # not valid text for SQLite
         store.create(record("u", updated_at=2.0)),
         return_exceptions=True,
     )
@@ -286,7 +286,7 @@ async def test_a_value_that_cannot_be_stored_fails_its_own_session_alone(tmp_pat
     await store.close()
 
 
-async def test_a_page_reads_no_further_than_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_reads_only_the_rows_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = await opened(tmp_path)
     for number in range(50):
         await store.create(record(f"s{number:02}", updated_at=float(number)))
@@ -298,7 +298,7 @@ async def test_a_page_reads_no_further_than_it_goes(tmp_path: Path, monkeypatch:
     while True:
         page = await store.sessions(SessionQuery(cursor=cursor, limit=7))
         seen += [row.session_id for row in page.records]
-        assert len(read) <= 9, "one before the page, and one behind it"
+        assert len(read) <= 9, "one row before and one after the page"
         read.clear()
         if (cursor := page.cursor) is None:
             break
@@ -306,10 +306,10 @@ async def test_a_page_reads_no_further_than_it_goes(tmp_path: Path, monkeypatch:
     await store.close()
 
 
-async def test_what_is_deleted_is_given_back_to_the_disk_when_nothing_is_to_be_done(
+async def test_the_file_shrinks_after_a_deletion_when_the_store_is_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "REST", 0.01)
+    monkeypatch.setattr(writer, "IDLE_DELAY", 0.01)
     store = await opened(tmp_path)
     await store.create(record())
     big = ev.MessageAdded("m", "user", "x" * 900_000)
@@ -322,9 +322,9 @@ async def test_what_is_deleted_is_given_back_to_the_disk_when_nothing_is_to_be_d
 
 
 async def sized(folder: Path, wanted: Callable[[int], bool]) -> int:
-    """The size of the file when it is as ``wanted``."""
+    """Waits until the size of the file is as ``wanted``, and returns it."""
     async with asyncio.timeout(30):
-        while not wanted(size := (folder / FILE).stat().st_size):  # noqa: ASYNC110 (the writer tells nobody)
+        while not wanted(size := (folder / FILE).stat().st_size):  # noqa: ASYNC110 - the writer emits no event
             await asyncio.sleep(0.01)
     return size
 
@@ -334,9 +334,7 @@ async def sized(folder: Path, wanted: Callable[[int], bool]) -> int:
 
 @pytest.mark.requirement("E11")
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
-async def test_a_file_of_every_earlier_version_is_brought_up_to_date_with_what_is_in_it(
-    version: int, tmp_path: Path
-) -> None:
+async def test_files_of_all_earlier_versions_are_migrated_with_their_content(version: int, tmp_path: Path) -> None:
     raw(
         tmp_path,
         f"PRAGMA application_id = {APPLICATION_ID}",
@@ -366,7 +364,7 @@ async def test_a_file_of_every_earlier_version_is_brought_up_to_date_with_what_i
 
 
 @pytest.mark.requirement("E11")
-async def test_rows_with_unknown_names_fields_and_values_load_and_hold_their_place(tmp_path: Path) -> None:
+async def test_rows_with_unknown_names_fields_and_values_load_and_keep_their_position(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
     await store.append("s", numbered(*BODIES[:4]), lines())
