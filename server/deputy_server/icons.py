@@ -1,4 +1,4 @@
-"""The marks of states, the same wherever Deputy draws text. Each stands beside a word: none carries meaning alone."""
+"""State icons for text output. Each is shown next to a word, so that no meaning depends on an icon alone."""
 
 from collections.abc import Mapping
 
@@ -13,4 +13,4 @@ ICONS: Mapping[str, str] = {
     "failed": FAILED,
     "cancelled": CANCELLED,
 }
-"""By the status of an agent or of a tool call."""
+"""By the status of an agent or a tool call."""

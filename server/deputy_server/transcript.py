@@ -1,7 +1,7 @@
-"""An agent's transcript as a Markdown document: what happened, what happens now, and what waits for the user.
+"""An agent's transcript as a Markdown document: its past, its current state, and open permission requests.
 
-It is made for editors that know nothing of Deputy, read as plain text as often as rendered. Children are links to
-their own documents. What waits for the user stands last, so that no text of a model can come after it.
+The document is for editors without a plugin, where it is read as plain text as often as rendered. Sub-agents are links
+to their own documents. Open permission requests come last, so that no text of a model can follow them.
 """
 
 import re
@@ -19,93 +19,95 @@ from deputy_server.icons import ASKING, ICONS
 from deputy_server.preview import preview_lines
 
 DocumentOf: TypeAlias = Callable[[AgentNode], str]
-"""The relative address of an agent's document."""
+"""The relative link to an agent's document."""
 Redact: TypeAlias = Callable[[str], str]
 
 WAITING = "## Waiting for you"
 
 _MARKUP = re.compile(r"[\[\]\\`<]")
-_LINKING = re.compile(r"\](?=[(\[:])|[\\`<]")
-"""Most brackets make no link, and those who read the source like them as they are."""
+_LINK_MARKUP = re.compile(r"\](?=[(\[:])|[\\`<]")
+"""Only brackets that end the text of a link: escaping others would make the source harder to read."""
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _OUTPUT_LINES = 30
-_HOW = "Answer where the editor asks, or here by a code lens or code action."
+_HOW_TO_ANSWER = "Answer in the editor's dialog, or here with a code lens or code action."
 
 
 def heading(request: PermissionRequest) -> str:
-    """The line that a question begins with, and no other: two may be about the same call."""
-    return f"### {words(request.title)} ({request.request_id[-6:]})"
+    """The heading of a permission request. It is unique: two requests may have the same title."""
+    return f"### {inline_text(request.title)} ({request.request_id[-6:]})"
 
 
 class Transcript:
-    """The document of one agent of ``reading``, without secrets: it may be written to a file. It remembers what it has
-    drawn: of a long one, most stays as it is."""
+    """The document of one agent of ``reading``, with secrets removed. Rendered entries are cached: most of a long
+    transcript does not change."""
 
     def __init__(self, reading: Reading, agent_id: str, document_of: DocumentOf, redact: Redact) -> None:
         self._reading = reading
         self._agent_id = agent_id
         self._document_of = document_of
         self._redact = redact
-        self._drawn: dict[int, tuple[EntryBody, str]] = {}
+        self._rendered: dict[int, tuple[EntryBody, str]] = {}
 
     def text(self, draft: str = "") -> str:
-        """As it is now; ``draft`` is what the agent has said so far of a message that is not complete."""
+        """The current document. ``draft`` is the text of an incomplete message."""
         nodes = {node.info.agent_id: node for node in self._reading.agents()}
         node = nodes[self._agent_id]
         entries, _ = self._reading.transcript(self._agent_id)
-        shown = {entry.body.node.info.tool_call_id for entry in entries if isinstance(entry.body, ChildBlock)}
-        # The call that made a child is told by the child's line.
+        # A call that started a sub-agent is shown by the line of the sub-agent.
+        starts = {entry.body.node.info.tool_call_id for entry in entries if isinstance(entry.body, ChildBlock)}
         parts = [self._redact(self._head(node, nodes))] + [
             self._entry(entry, node)
             for entry in entries
-            if not (isinstance(entry.body, ToolCall) and entry.body.started.tool_call_id in shown)
+            if not (isinstance(entry.body, ToolCall) and entry.body.started.tool_call_id in starts)
         ]
         if draft:
-            parts.append(f"**{_speaker(node, 'assistant')}** {ICONS['running']}\n\n{_ended(self._redact(draft))}\n")
-        if asked := [request for request in self._reading.permission_requests() if self._concerns(request)]:
-            parts += [f"{WAITING}\n\n{_HOW}\n", *(self._redact(_question(request)) for request in asked)]
+            message = _with_closed_fence(self._redact(draft))
+            parts.append(f"**{_speaker(node, 'assistant')}** {ICONS['running']}\n\n{message}\n")
+        if requests := [request for request in self._reading.permission_requests() if self._concerns(request)]:
+            parts.append(f"{WAITING}\n\n{_HOW_TO_ANSWER}\n")
+            parts += [self._redact(_permission_request(request)) for request in requests]
         return _joined(parts)
 
     def _concerns(self, request: PermissionRequest) -> bool:
-        """It is asked by this agent, or by one below it."""
-        above = (agent_id for agent_id, _ in request.agent.ancestry)
-        return self._agent_id in (request.agent.agent_id, *above)
+        """Whether this agent, or an agent below it, has made the request."""
+        ancestors = (agent_id for agent_id, _ in request.agent.ancestry)
+        return self._agent_id in (request.agent.agent_id, *ancestors)
 
     def _head(self, node: AgentNode, nodes: dict[str, AgentNode]) -> str:
         if node.info.parent_id is None:
             counts = self._reading.view.status()
             waiting = f" · {counts.awaiting_permission} waiting for you" if counts.awaiting_permission else ""
-            title = words(self._reading.record.title) or "Deputy"
+            title = inline_text(self._reading.record.title) or "Deputy"
             return (
                 f"# {title}\n\n{_state(node)} · {visible(node.info.model)}\n\n"
                 f"Agents: 1 primary, {counts.running} running, {counts.finished} finished{waiting}\n"
             )
         parent = nodes[node.info.parent_id]
         title = self._reading.record.title if parent.info.parent_id is None else parent.info.label
-        above = link(title or "Deputy", self._document_of(parent))
-        return f"# {words(node.info.label)}\n\n{_state(node)} · {_figures(node)} · asked for by {above}\n"
+        parent_link = link(title or "Deputy", self._document_of(parent))
+        return f"# {inline_text(node.info.label)}\n\n{_state(node)} · {_figures(node)} · started by {parent_link}\n"
 
     def _entry(self, entry: Entry, node: AgentNode) -> str:
-        body, drawn = self._drawn.get(entry.seq, (None, ""))
+        body, text = self._rendered.get(entry.seq, (None, ""))
         if body != entry.body:
-            drawn = self._redact("".join(self._lines(entry.body, node)))
-            self._drawn[entry.seq] = entry.body, drawn
-        return drawn
+            text = self._redact("".join(self._lines(entry.body, node)))
+            self._rendered[entry.seq] = entry.body, text
+        return text
 
     def _lines(self, body: EntryBody, node: AgentNode) -> Iterator[str]:
         match body:
             case MessageAdded(role=role, text=text, references=references) as body:
-                yield f"**{_speaker(node, role)}**\n\n{_ended(text) or f'[pictures: {body.pictures}]'}\n"
+                yield f"**{_speaker(node, role)}**\n\n{_with_closed_fence(text) or f'[images: {body.pictures}]'}\n"
                 if references:
-                    yield f"\nPlaces: {', '.join(map(self._place, references))}\n"
+                    yield f"\nReferences: {', '.join(map(self._reference, references))}\n"
             case ToolCall() as call:
                 yield from _call(call)
             case ChildBlock(child):
-                doing = f" · {words(child.activity)}" if child.activity else ""
+                activity = f" · {inline_text(child.activity)}" if child.activity else ""
                 name = link(child.info.label, self._document_of(child))
-                yield f"- {_state(child)} · {name} · {_figures(child)}{doing}\n"
+                yield f"- {_state(child)} · {name} · {_figures(child)}{activity}\n"
 
-    def _place(self, at: Location) -> str:
+    def _reference(self, at: Location) -> str:
         first, last = at.start or 1, at.end or at.start or 1
         lines = f"{first}" if first == last else f"{first}-{last}"
         anchor = f"#L{first}" if first == last else f"#L{first}-L{last}"
@@ -115,15 +117,15 @@ class Transcript:
 
 
 def _joined(parts: list[str]) -> str:
-    """Blank lines between parts, but none between the lines of one list."""
+    """Join the parts with blank lines, except between the lines of one list."""
     text = parts[0]
     for before, part in pairwise(parts):
         text += part if before.startswith("- ") and part.startswith("- ") else f"\n{part}"
     return text
 
 
-def _ended(text: str) -> str:
-    """``text`` with an end for the block that it leaves open: all that follows would be part of that."""
+def _with_closed_fence(text: str) -> str:
+    """``text`` with an end for a code block that it leaves open, which would contain everything that follows."""
     fence = ""
     for found in _FENCE.finditer(text):
         if not fence:
@@ -144,9 +146,9 @@ def _state(node: AgentNode) -> str:
         return f"{ASKING} waiting for you"
     state = f"{ICONS[node.status]} {node.status}"
     if node.queue_position is not None:
-        return f"{state}, place {node.queue_position} in the queue"
-    why = (node.failure_reason or "").replace("_", " ") or node.detail
-    return f"{state}: {words(why)}" if why else state
+        return f"{state}, position {node.queue_position} in the queue"
+    reason = (node.failure_reason or "").replace("_", " ") or node.detail
+    return f"{state}: {inline_text(reason)}" if reason else state
 
 
 def _figures(node: AgentNode) -> str:
@@ -161,29 +163,29 @@ def _call(call: ToolCall) -> Iterator[str]:
     status = call.update.status if call.update else call.started.status
     yield f"- {ICONS[status]} {code(visible(call.started.title))} {status}\n"
     output = (call.update.content or "") if call.update else ""
-    # What a command puts out is worth seeing, and why something failed; what was read stands in the file.
+    # The output of commands and the reasons of failures are worth showing; text that was read is in the file.
     if output and (call.started.kind is ToolKind.EXECUTE or status == "failed"):
         lines = output.splitlines()
         more = [f"… {len(lines) - _OUTPUT_LINES} more lines"] if len(lines) > _OUTPUT_LINES else []
         yield "\n" + fenced("\n".join([*lines[:_OUTPUT_LINES], *more])) + "\n"
 
 
-def _question(request: PermissionRequest) -> str:
-    kind = "diff" if request.kind is ToolKind.EDIT else ""
-    shown = fenced("\n".join(preview_lines(request.preview, context=3)), kind)
-    why = f"{words(request.reason)}\n\n" if request.reason else ""
-    answers = " · ".join(visible(option.name) for option in request.options)
-    return f"{heading(request)}\n\n{shown}\n\n{why}{answers}\n"
+def _permission_request(request: PermissionRequest) -> str:
+    language = "diff" if request.kind is ToolKind.EDIT else ""
+    preview = fenced("\n".join(preview_lines(request.preview, context=3)), language)
+    reason = f"{inline_text(request.reason)}\n\n" if request.reason else ""
+    options = " · ".join(visible(option.name) for option in request.options)
+    return f"{heading(request)}\n\n{preview}\n\n{reason}{options}\n"
 
 
 def link(text: str, target: str) -> str:
-    """A link whose words are ``text``, whatever is in it."""
+    """A link with the text ``text``, escaped."""
     return f"[{_MARKUP.sub(_escaped, visible(text))}]({target})"
 
 
-def words(text: str) -> str:
-    """``text`` in one line that makes no link, no picture and no code, whatever is in it."""
-    return _LINKING.sub(_escaped, visible(text))
+def inline_text(text: str) -> str:
+    """``text`` in one line, escaped so that it contains no link, image or code."""
+    return _LINK_MARKUP.sub(_escaped, visible(text))
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -191,14 +193,14 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def code(text: str) -> str:
-    """``text`` of one line in a code span that it cannot end."""
+    """``text``, of one line, in a code span that it cannot end."""
     ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     return f"`{text}`" if len(ticks) == 1 else f"{ticks} {text} {ticks}"
 
 
-def fenced(text: str, kind: str = "") -> str:
-    """A block that ``text`` cannot end."""
+def fenced(text: str, language: str = "") -> str:
+    """``text`` in a code block that it cannot end."""
     fence = "```"
     while fence in text:
         fence += "`"
-    return f"{fence}{kind}\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"

@@ -6,7 +6,7 @@ import pytest
 
 from deputy_agents.definition.definition import BUILT_IN
 from deputy_protocol.event import EventParams
-from deputy_server.lsp.connection import SHOWN_PROBLEMS
+from deputy_server.lsp.window import SHOWN_PROBLEMS
 from tests.support.model_replies import say
 from tests.support.rpc import Json, RpcClient, serving
 from tests.support.shared_server import Deputies

@@ -13,7 +13,7 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import lines_of
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Documents
-from deputy_server.lsp.editor import EditorBuffers, minimal_edit
+from deputy_server.lsp.buffers import EditorBuffers, minimal_edit
 from deputy_server.lsp.protocol import RpcProtocol
 
 URI = "file:///w/a.txt"
@@ -110,7 +110,7 @@ async def test_a_document_is_found_by_the_path_that_its_symlink_leads_to(tmp_pat
     documents = Documents((), "utf-8")
     documents.put_text_document(types.TextDocumentItem((tmp_path / "link.txt").as_uri(), "text", 1, "unsaved"))
     document: Any = documents.at(tmp_path / "link.txt")
-    await document.find()
+    await document.resolve()
     assert documents.at(tmp_path / "real.txt") is document
     assert documents.at(tmp_path / "link.txt") is None
 
@@ -119,8 +119,8 @@ async def test_a_document_is_found_by_the_path_that_its_symlink_leads_to(tmp_pat
 async def test_a_new_version_is_waited_for_no_longer_than_told() -> None:
     documents = opened("one")
     document: Any = documents.get_text_document(URI)
-    assert not await documents.newer([(document, 1)], timeout=0.01)
-    waiting = asyncio.create_task(documents.newer([(document, 1)], timeout=10))
+    assert not await documents.wait_for_newer([(document, 1)], timeout=0.01)
+    waiting = asyncio.create_task(documents.wait_for_newer([(document, 1)], timeout=10))
     await asyncio.sleep(0)
     changed(documents, 2, types.TextDocumentContentChangeWholeDocument("two"))
     assert await waiting
@@ -138,7 +138,7 @@ class Silent:
 async def test_an_edit_that_the_editor_never_answers_is_given_up_and_told() -> None:
     documents = opened("one\n")
     buffers = EditorBuffers(cast(RpcProtocol, Silent()), documents, Client(apply_edit=True))
-    with pytest.raises(ToolError, match=r"did not say within .* Read the file again"):
+    with pytest.raises(ToolError, match=r"did not confirm .* Read the file again"):
         await buffers.apply(Path("/w/a.txt"), "two\n", version=1, label="worker")
 
 
@@ -166,10 +166,10 @@ class Applying(Silent):
 async def test_an_edit_carries_its_version_and_the_name_of_its_agent_and_asks_for_no_second_approval(
     monkeypatch: pytest.MonkeyPatch, annotations: bool
 ) -> None:
-    monkeypatch.setattr("deputy_server.lsp.editor.SYNC_TIMEOUT", 0)
+    monkeypatch.setattr("deputy_server.lsp.buffers.SYNC_TIMEOUT", 0)
     client = Client(apply_edit=True, document_changes=True, change_annotations=annotations)
     documents, protocol = opened("one\n"), Applying()
-    with pytest.raises(ToolError, match=r"its text is as before\. Read the file again"):  # this one only says so
+    with pytest.raises(ToolError, match=r"its text has not changed\. Read the file again"):  # this one only says so
         await EditorBuffers(cast(RpcProtocol, protocol), documents, client).apply(
             Path("/w/a.txt"), "two\n", version=1, label="worker: edit_file(a.txt)"
         )
@@ -187,6 +187,6 @@ async def test_an_edit_carries_its_version_and_the_name_of_its_agent_and_asks_fo
 async def test_an_edit_for_a_version_that_has_passed_is_not_sent() -> None:
     protocol = Applying()
     buffers = EditorBuffers(cast(RpcProtocol, protocol), opened("one\n"), Client(apply_edit=True))
-    with pytest.raises(ToolError, match=r"changed in the editor meanwhile\. Read it again"):
+    with pytest.raises(ToolError, match=r"changed in the editor\. Read it again"):
         await buffers.apply(Path("/w/a.txt"), "two\n", version=0, label="worker")
     assert protocol.told == []

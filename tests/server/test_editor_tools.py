@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deputy_server.lsp import language
+from deputy_server.lsp import editor
 from tests.support.messages_api import Script
 from tests.support.model_replies import Json, call, calls, say
 from tests.support.rpc import EVERYTHING, RpcClient, Unanswered
@@ -154,8 +154,8 @@ async def test_a_symbol_is_explained_and_symbols_are_listed(deputy: Deputies, wo
 @pytest.mark.parametrize(
     ("input", "error"),
     [
-        ({"find": "hover", "path": "a.py", "symbol": "nmae", "line": 1}, "nmae does not stand on line 1 of a.py"),
-        ({"find": "hover", "path": "a.py"}, "symbol: it is needed here"),
+        ({"find": "hover", "path": "a.py", "symbol": "nmae", "line": 1}, "nmae does not occur on line 1 of a.py"),
+        ({"find": "hover", "path": "a.py"}, "symbol: required here"),
         ({"find": "hover", "path": ".", "symbol": "x"}, "hover needs the file"),
         ({"find": "hover", "path": "b.py", "symbol": "x"}, "there is no b.py"),
         ({"find": "rename", "path": "a.py"}, "find: "),
@@ -173,7 +173,7 @@ async def test_rubbish_is_not_taken_for_no_problems(deputy: Deputies, workspace:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(asking("diagnostics", path="a.py"), workspace, KNOWING) as (client, _):
         client.handlers[DIAGNOSTICS] = lambda _: answer
-        assert "error: The editor gave an answer that is none" in await told(client)
+        assert "error: The editor sent an invalid response" in await told(client)
 
 
 async def test_an_editor_that_rejects_is_told_as_an_error_and_the_turn_goes_on(
@@ -181,14 +181,14 @@ async def test_an_editor_that_rejects_is_told_as_an_error_and_the_turn_goes_on(
 ) -> None:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(asking("diagnostics"), workspace, KNOWING) as (client, _):
-        assert await told(client) == "error: The editor could not tell: method not found"
+        assert await told(client) == "error: The editor returned an error: method not found"
 
 
 async def test_an_editor_that_hangs_is_given_up_and_its_request_withdrawn(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(asking("diagnostics"), workspace, KNOWING) as (client, _):
         client.handlers[DIAGNOSTICS] = lambda _: Unanswered
-        assert await told(client) == f"error: The editor gave no answer within {language.DIAGNOSTICS_TIMEOUT:g} s."
+        assert await told(client) == f"error: The editor did not respond within {editor.DIAGNOSTICS_TIMEOUT:g} s."
         request = next(m for m in client.received if m.get("method") == DIAGNOSTICS)
         await client.until(lambda m: m.get("method") == "$/cancelRequest" and m["params"] == {"id": request["id"]})
 
@@ -265,7 +265,7 @@ async def test_an_edit_is_answered_with_the_problems_that_came_with_it(deputy: D
         editor = Working(client, file, TEXT, "prnt")
         assert (await told(client)).splitlines() == [
             "Changed a.py: line 5.",
-            "The editor finds problems there that were not there before:",
+            "The editor reports new problems in this file:",
             "  line 5: error: no prnt",
         ]
         assert editor.waits == [None, 1.5]
@@ -302,7 +302,7 @@ async def test_the_mention_of_diagnostics_attaches_what_the_editor_shows(deputy:
         assert completions["items"][0] == {
             "text": "@diagnostics",
             "kind": "context",
-            "detail": "problems that the editor shows",
+            "detail": "problems shown in the editor",
         }
 
 

@@ -22,7 +22,7 @@ def test_a_sign_that_other_programs_take_for_a_line_end_is_escaped_and_not_mista
 def test_line_ends_are_shown_where_they_change_and_not_where_they_stay() -> None:
     assert shown("a\r\nb\r\n", "a\r\nc\r\n")[1:] == [" a", "-b", "+c"]
     assert shown("a\r\n", "a\n")[1:] == [r"-a\r", "+a"]
-    assert shown("a\n", "a") == ["@@ -1 +1 @@", "-a", "+a", "\\ No line end at the end of the file"]
+    assert shown("a\n", "a") == ["@@ -1 +1 @@", "-a", "+a", "\\ No newline at end of file"]
 
 
 def test_no_change_is_shown_as_nothing_and_a_new_file_whole() -> None:

@@ -122,8 +122,8 @@ async def test_a_plain_client_is_told_what_was_reverted_and_what_was_left_alone(
         await revert(client, "command", session_id, agents[0]["agentId"])
         told = [m["params"]["message"] for m in client.received if m.get("method") == "window/showMessage"]
         assert told == [
-            "Taken back: b.txt\nLeft alone: a.txt. The same lines have been changed since.",
-            "There are no edits of this agent to take back.",
+            "Reverted: b.txt\nNot reverted: a.txt. The same lines have been changed since.",
+            "This agent has no edits to revert.",
         ]
 
 

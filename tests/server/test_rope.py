@@ -40,7 +40,7 @@ def test_lines_and_places_are_those_of_the_whole_text_after_any_edits(
         for number in range(len(lines_of(text)) + 2):
             assert long.line(number) == naive_line(text, number)
         for offset in range(len(text) + 1):
-            assert long.place(offset) == naive_place(text, offset)
+            assert long.position(offset) == naive_place(text, offset)
 
 
 def test_a_text_of_carriage_returns_alone_has_as_many_lines() -> None:

@@ -98,7 +98,7 @@ def test_the_exit_code_tells_the_end(
     ended = run("run", *arguments)
     assert ended.returncode == code, ended.stderr
     assert ("color" in (project / "a.py").read_text()) is changed
-    assert ("Not permitted: " in ended.stderr) is (code == 3)
+    assert ("Not approved: " in ended.stderr) is (code == 3)
     assert ("Permit it beforehand" in ended.stderr) is (code == 3)
 
 
@@ -269,7 +269,7 @@ def test_a_reader_that_goes_away_ends_the_run(project: Path) -> None:
 
 def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path) -> None:
     first = run("run", "--allow", "red_file(*)", "--deny", "mcp__git__*", "where is retry defined?")
-    assert "There is no tool red_file: what --allow or --deny say of it is of no use." in first.stderr
+    assert "--allow and --deny: there is no tool red_file." in first.stderr
     [listed] = json.loads(run("sessions", "list", "--json").stdout)
     session_id = listed["sessionId"]
     assert session_id in run("sessions", "list").stdout

@@ -99,7 +99,7 @@ async def test_progress_says_that_the_user_is_waited_for_until_every_permission_
         session_id, _ = await client.session()
         await client.prompt(session_id, "go", workDoneToken="turn")
         said = [value.get("message", "") for value in client.progress("turn")]
-        begin = said.index("waits for you")
+        begin = said.index("waiting for you")
         assert said[begin + 1] == "working", said  # both are settled: what waits is said once
         assert said[begin + 2].startswith("write_file"), said
 
@@ -321,7 +321,7 @@ async def test_commands_alone_are_enough_to_work(deputy: Deputies, workspace: Pa
         assert failure.value.code == -32003
         assert await client.command("deputy.cancelAgent", {"agentId": agents[1]["agentId"]}) == {"cancelled": True}
         told = await client.until(lambda m: m.get("method") == "window/showMessage")
-        assert told["params"]["message"].startswith("done\n\nThe whole thread: ")
+        assert told["params"]["message"].startswith("done\n\nFull transcript: ")
         assert await client.command("deputy.newSession") != opened
 
 
@@ -374,7 +374,7 @@ async def test_an_image_that_is_none_is_rejected_before_it_breaks_the_session(
             ({"mimeType": "image/png", "data": "!!!"}, "prompt[0].data"),
             ({"mimeType": "text/html", "data": "aGk="}, "prompt[0].mimeType"),
             ({"mimeType": "image/png", "data": "aGk="}, "prompt[0].data: a PNG, JPEG, GIF or WebP picture is needed"),
-            ({"mimeType": "image/png", "data": based(png()[:-9])}, "prompt[0].data: The picture is damaged"),
+            ({"mimeType": "image/png", "data": based(png()[:-9])}, "prompt[0].data: The image is damaged"),
         ):
             prompt = [{"type": "image", **picture}]
             with pytest.raises(RpcFailure) as failure:
@@ -409,7 +409,7 @@ async def test_the_model_sees_the_images_of_a_prompt_and_those_that_a_child_read
         assert first[0]["source"] == {"type": "base64", "media_type": "image/png", "data": drawn}
         (answer,) = next(body for body in api.bodies if len(body["messages"]) > 1)["messages"][-1]["content"]
         text, picture = answer["content"]
-        assert text["text"] == "shot.png: PNG picture, 4 x 4 pixels"
+        assert text["text"] == "shot.png: PNG image, 4 x 4 pixels"
         assert picture["source"]["data"] == saved
         assert all(saved not in str(event) for event in client.events())
         asked = next(event for event in client.events() if event["type"] == "message")

@@ -80,7 +80,7 @@ async def test_words_of_a_model_make_no_link_in_a_heading(deputy: Deputies, work
         await viewer.until(await viewer.opened(), "1 finished")
         child = (await client.command("deputy.listAgents"))["agents"][-1]["agentId"]
         await client.command("deputy.openTranscript", {"agentId": child})
-        text = await viewer.until(await viewer.opened(1), "asked for by")
+        text = await viewer.until(await viewer.opened(1), "started by")
         assert text.startswith("# [docs\\](http://evil) \\`x\n")
 
 
@@ -121,7 +121,7 @@ async def test_lenses_stop_and_open_a_sub_agent(deputy: Deputies, workspace: Pat
         opened = await viewer.press(uri, "Open", 1)
         assert viewer.focused == [opened["uri"]]
         text = await viewer.until(opened["uri"], "# second task\n", "**Task**\n\nsecond task\n")
-        assert "asked for by [go](" in text
+        assert "started by [go](" in text
         assert {title for _, title, _ in await viewer.lenses(opened["uri"])} == {"Open parent", "Stop"}
         await viewer.press(opened["uri"], "Open parent")
         assert viewer.focused[-1] == uri
@@ -170,10 +170,10 @@ async def test_edits_are_reverted_from_the_document_of_the_agent_that_made_them(
         await client.command("deputy.prompt", {"text": "go"})
         uri = await viewer.opened()
         await viewer.until(uri, "**Deputy**\n\ndone\n")
-        assert "Take its edits back" not in {title for _, title, _ in await viewer.lenses(uri)}
+        assert "Revert edits" not in {title for _, title, _ in await viewer.lenses(uri)}
         child = (await viewer.press(uri, "Open"))["uri"]
         await viewer.until(child, "- ✓ `[write them] write_file(a.txt)` completed")
-        assert (await viewer.press(child, "Take its edits back"))["reverted"] == [(workspace / "a.txt").as_uri()]
+        assert (await viewer.press(child, "Revert edits"))["reverted"] == [(workspace / "a.txt").as_uri()]
         assert not (workspace / "a.txt").exists()
 
 
@@ -202,9 +202,9 @@ async def test_places_that_a_document_names_are_links(deputy: Deputies, workspac
         viewer = Viewer(client)
         await client.command("deputy.prompt", {"text": "where?"})
         uri = await viewer.opened()
-        text = await viewer.until(uri, answer, "Places: ")
+        text = await viewer.until(uri, answer, "References: ")
         target = f"{(workspace / 'src' / 'a.py').as_uri()}#L2-L3"
-        assert f"Places: [src/a.py:2-3]({target})\n" in text
+        assert f"References: [src/a.py:2-3]({target})\n" in text
         links = await client.request("textDocument/documentLink", {"textDocument": {"uri": uri}})
         first = links[0]
         assert {link["target"] for link in links} == {target}
@@ -218,7 +218,7 @@ async def test_a_client_that_cannot_show_documents_is_told_the_answer_and_where_
     async with deputy(lambda *_: say("here it is"), workspace, PLAIN) as (client, _):
         started = await client.command("deputy.prompt", {"text": "go"})
         told = (await client.until(lambda m: m.get("method") == "window/showMessage"))["params"]["message"]
-        answer, _, path = told.partition("\n\nThe whole thread: ")
+        answer, _, path = told.partition("\n\nFull transcript: ")
         assert answer == "here it is"
         assert "here it is" in read(path)
         opened = await client.command("deputy.openTranscript", {"agentId": started["agentId"]})

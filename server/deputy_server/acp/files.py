@@ -1,7 +1,7 @@
-"""The editor's files, unsaved text included, as the agents' :class:`~deputy_agents.ports.buffers.Buffers`.
+"""The editor's files, with unsaved changes, as :class:`~deputy_agents.ports.buffers.Buffers` for agents.
 
-The protocol tells nothing of what is open: each file is asked for when an agent reads or changes it. Searching, which
-looks at many, sees what is saved.
+The protocol does not say which files are open: each file is requested when an agent reads or changes it. Searches,
+which read many files, use the saved text.
 """
 
 import stat
@@ -13,30 +13,30 @@ from anyio import to_thread
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.ports.buffers import Buffer
 from deputy_server.acp.client import Client
-from deputy_server.acp.peer import Peer
+from deputy_server.rpc.endpoint import Endpoint
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import JsonObject, dig
 
 TIMEOUT = 20
-"""Seconds that an editor may take to give or to write a file."""
+"""Seconds that an editor may take to send or write a file."""
 
 MAX_BYTES = 4 * 2**20
-"""Of a file that is asked for; larger ones are read from disk."""
+"""Size of a file that is requested from the editor; larger ones are read from disk."""
 
 
 class EditorFiles:
-    """``session_id`` is set as soon as the session has one: nothing is read before."""
+    """The files of one session. ``session_id`` must be set before the first read."""
 
-    def __init__(self, peer: Peer, client: Client) -> None:
+    def __init__(self, endpoint: Endpoint, client: Client) -> None:
         self.session_id = ""
-        self._peer = peer
+        self._endpoint = endpoint
         self._client = client
 
     async def get(self, path: Path) -> Buffer | None:
-        """The file as the editor has it; ``None`` where the disk has the same, or all that is known of it.
+        """The file as the editor has it; ``None`` if the file on disk is to be used.
 
         Raises:
-            ToolError: the editor does not say.
+            ToolError: the editor does not respond.
         """
         if not self._client.reads_files:
             return None
@@ -44,29 +44,30 @@ class EditorFiles:
         if saved is None:
             return None
         try:
-            answer = await self._request("fs/read_text_file", path)
+            response = await self._request("fs/read_text_file", path)
         except ClientError:
-            return None  # it is none of the editor's
-        text = dig(answer, "content")
+            return None  # the editor cannot read this file
+        text = dig(response, "content")
         if not isinstance(text, str) or "\ufffd" in text:
             return None
-        # Where nothing is unsaved, the editor is needed only to write; line ends, which it may have changed, it loses.
+        # Without unsaved changes, the editor is only needed to write. It may normalize line ends: files with CR are
+        # written to disk.
         writes = self._client.writes_files and saved != "" and "\r" not in saved
         return None if _plain(text) == _plain(saved) and not writes else Buffer(path, text, None)
 
     def all(self) -> Sequence[Buffer]:
-        """None: nobody tells which there are."""
+        """Nothing: the protocol does not list open files."""
         return ()
 
     async def check(self, path: Path, new_text: str) -> None:
-        """Raises ToolError when the editor writes no files."""
+        """Raises ToolError: the editor cannot write files."""
         if not self._client.writes_files:
             raise ToolError(
-                f"{path.name} has unsaved changes, and the editor writes no files. Save it, then try again."
+                f"{path.name} has unsaved changes, and the editor cannot write files. Save it, then try again."
             )
 
     async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
-        """Raises ToolError when the editor does not write the file."""
+        """Raises ToolError: the editor does not write the file."""
         await self.check(path, new_text)
         try:
             await self._request("fs/write_text_file", path, content=new_text)
@@ -74,7 +75,8 @@ class EditorFiles:
             raise ToolError(f"The editor did not write {path.name}: {error}") from None
 
     async def delete(self, path: Path, *, version: int | None, label: str) -> None:
-        """Raises ToolError when it has unsaved changes, or cannot be deleted. The protocol itself deletes no files."""
+        """Delete the file on disk: the protocol cannot. Raises ToolError: it has unsaved changes, or cannot be
+        deleted."""
         buffer = await self.get(path)
         if buffer is not None and buffer.text != await to_thread.run_sync(_saved, path):
             raise ToolError(f"{path.name} has unsaved changes in the editor. Save or close it, then try again.")
@@ -86,16 +88,16 @@ class EditorFiles:
     async def _request(self, method: str, path: Path, **fields: object) -> object:
         params: JsonObject = {"sessionId": self.session_id, "path": str(path), **fields}
         try:
-            return await self._peer.request(method, params, timeout=TIMEOUT)
+            return await self._endpoint.request(method, params, timeout=TIMEOUT)
         except TimeoutError:
-            raise ToolError(f"The editor did not answer about {path.name} within {TIMEOUT} s; try again.") from None
+            raise ToolError(f"The editor did not respond within {TIMEOUT} s for {path.name}. Try again.") from None
         except ConnectionLost:
-            raise ToolError("The editor is gone.") from None
+            raise ToolError("The editor has disconnected.") from None
 
 
 def _saved(path: Path) -> str | None:
-    """The text on disk, empty where there is no file; ``None`` for what an editor is not asked for: no plain UTF-8, or
-    too much of it."""
+    """The text on disk, empty if there is no file; ``None`` for files that are not requested from the editor: too
+    large, or not plain UTF-8."""
     try:
         if not stat.S_ISREG((found := path.stat()).st_mode) or found.st_size > MAX_BYTES:
             return None

@@ -1,4 +1,4 @@
-"""The MCP servers that an editor names for a session. They are the user's own, and all values are as they are meant."""
+"""The MCP servers that an editor sends for a session. They count as the user's own; their values are literal."""
 
 import re
 from collections.abc import Container, Sequence
@@ -13,25 +13,25 @@ Server: TypeAlias = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpSe
 
 
 def named_servers(servers: Sequence[Server]) -> tuple[Source, ...]:
-    """``servers`` as a place that names some. Editors give them names for people; tools get what letters there are."""
+    """``servers`` as a source. Their display names become valid parts of tool names."""
     named: dict[str, dict[str, object]] = {}
     for server in servers:
-        named[_free(_name(server.name), named)] = _entry(server)
+        named[_unique(_tool_name(server.name), named)] = _entry(server)
     return (Source(EDITOR, named, own=True, literal=True),) if named else ()
 
 
-def _name(text: str) -> str:
+def _tool_name(text: str) -> str:
     return re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "-", text)).strip("-_")[:32].rstrip("-_") or text
 
 
-def _free(name: str, taken: Container[str]) -> str:
-    """``name``, or it with a number where another server's name has become the same."""
+def _unique(name: str, taken: Container[str]) -> str:
+    """``name``, with a number if another server has the same name."""
     numbered = (f"{name[:29]}-{number}" for number in count(2))
     return next(one for one in chain([name], numbered) if one not in taken)
 
 
 def _entry(server: Server) -> dict[str, object]:
-    """As files have it."""
+    """The entry as in configuration files."""
     match server:
         case schema.McpServerStdio():
             env = {one.name: one.value for one in server.env}

@@ -1,4 +1,4 @@
-"""A session that the client has open: it is told what happens there, and asked its questions."""
+"""A session that the client has open: sends its events and permission requests."""
 
 import logging
 from collections import defaultdict
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.event import (
     AgentFinished,
     DefinitionsChanged,
@@ -16,153 +17,154 @@ from deputy_agents.domain.event import (
     StatusChanged,
     TurnFinished,
 )
-from deputy_agents.domain.ids import new_id
-from deputy_agents.events.signal import Signal
+from deputy_agents.domain.outcome import CancelReason
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_agents.session.session import Session
 from deputy_protocol.base import to_wire
 from deputy_protocol.errors import ErrorCode
 from deputy_server.acp.client import Client
-from deputy_server.acp.facts import Facts, Spending
-from deputy_server.acp.peer import Asked, Peer
-from deputy_server.acp.transcript import chunk
-from deputy_server.acp.updates import Updates
+from deputy_server.acp.notices import Notices
+from deputy_server.acp.session_state import SessionState, UsageTotals
+from deputy_server.acp.session_updates import SessionUpdates
 from deputy_server.convert.agent import agent_ref_to_wire
+from deputy_server.rpc.endpoint import Endpoint, OutgoingRequest
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import JsonObject, dig
 
 log = logging.getLogger(__name__)
 
-SETTLE_GRACE = 1
-"""Seconds that the end of an agent waits for the client to close its withdrawn questions."""
+WITHDRAW_GRACE = 1
+"""Seconds that the end of an agent waits for the client to close withdrawn permission requests."""
 
 
-class Opened:
-    """One session of one client; its questioner too. ``replay`` tells what was before, else the client knows it, or
-    there was nothing."""
+class OpenSession:
+    """One session of one client, which is its permission client and the front end of its prompts. With ``replay``, the
+    client receives the events of the past, otherwise only new ones."""
 
-    def __init__(self, session: Session, peer: Peer, client: Client, models: Sequence[str], *, replay: bool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        endpoint: Endpoint,
+        client: Client,
+        models: Sequence[str],
+        shown_notices: set[str],
+        *,
+        replay: bool,
+    ) -> None:
         self.session = session
-        self._peer = peer
-        self._client = client
-        self.facts = Facts(session, models)
-        self._spending = Spending(session, known=not replay)
-        last = session.last_seq
-        self._updates = Updates(
+        self.state = SessionState(session, models)
+        self.notices = Notices(client, shown_notices, self._notify)
+        self._endpoint = endpoint
+        last = session.log.last_seq
+        self._usage = UsageTotals(session, known=not replay)
+        self._updates = SessionUpdates(
             session.id, session.primary_id, subagents=client.subagents, replay_to=last if replay else 0
         )
         if not replay:
-            self._updates.know(session.agents())
-        self._subscription = session.subscribe(0 if replay else last)
-        self._told = 0 if replay else last
-        self._moved = Signal()
+            self._updates.add_known(session.agents())
+        self._subscription = session.log.subscribe(0 if replay else last)
+        self._sent_seq = 0 if replay else last
+        self._advanced = Signal()
         self._closed = False
-        self._asked: defaultdict[str, set[Asked]] = defaultdict(set)
-        """What the client was asked for each agent and has not answered, withdrawn or not."""
-        self._unsaid: list[str] = []
-        """What a client that shows no notices is told with the next turn."""
-        self._retrying = False
+        self._requests: defaultdict[str, set[OutgoingRequest]] = defaultdict(set)
+        """By agent id, the permission requests that the client has not answered, withdrawn or not."""
 
     async def run(self) -> None:
-        """Tells the client what happens, for as long as the session lasts and is open. A client that does not read
-        holds this up, and nothing else: what follows waits in the store."""
+        """Send events until the session ends or is closed. A client that does not read delays only this: later events
+        stay in the store."""
         try:
             async for event in self._subscription:
-                await self._peer.out.at_ease()
+                await self._endpoint.out.wait_uncongested()
                 if isinstance(event.body, AgentFinished | TurnFinished):
-                    await self._settled(event.agent_id or "")
+                    await self._requests_closed(event.agent_id or "")
                 try:
-                    self._tell(event)
+                    self._send(event)
                 except Exception:
-                    log.exception("event %s of session %s could not be told", event.seq, self.session.id)
+                    log.exception("event %s of session %s was not sent", event.seq, self.session.id)
                 if event.seq is not None:
-                    self._told = event.seq
-                    self._stir()
+                    self._sent_seq = event.seq
+                    self._advanced.notify()
         finally:
             self.close()
 
     def close(self) -> None:
-        """The client hears no more of the session, which goes on."""
+        """Stop sending. The session continues."""
         self._closed = True
         self._subscription.close()
-        self.session.detach(self)
-        self._stir()
+        self.session.inbox.detach(self)
+        self._advanced.notify()
 
-    async def told(self, seq: int) -> None:
-        """Returns when the client has been told everything up to ``seq``, or hears no more."""
-        while self._told < seq and not self._closed:
-            await self._moved.wait()
+    # -- the permission client -------------------------------------------------------------------------------------
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
-        await self.session.flush()
-        await self.told(self.session.last_seq)  # a client knows a tool call before it is asked about it
-        open_questions = self._asked[request.agent.agent_id]
-        asked: Asked | None = None
+        await self.session.log.flush()
+        await self.flush()  # the tool call must reach the client before its permission request
+        open_requests = self._requests[request.agent.agent_id]
+        outgoing: OutgoingRequest | None = None
         try:
-            asked = self._peer.ask("session/request_permission", self._request(request))
-            open_questions.add(asked)
-            return _chosen(request, await self._peer.answer_to(asked, timeout=None))
+            outgoing = self._endpoint.start_request("session/request_permission", self._permission_params(request))
+            open_requests.add(outgoing)
+            return _answer(request, await self._endpoint.wait_response(outgoing, timeout=None))
         except ClientError as error:
-            unable = error.code == ErrorCode.METHOD_NOT_FOUND.value
-            return Dismissed(ResolvedBy.UNREACHABLE) if unable else Dismissed()
+            unsupported = error.code == ErrorCode.METHOD_NOT_FOUND.value
+            return Dismissed(ResolvedBy.UNREACHABLE) if unsupported else Dismissed()
         except ConnectionLost:
             return Dismissed(ResolvedBy.UNREACHABLE)
         finally:
-            if asked is not None and asked.over.is_set():
-                open_questions.discard(asked)
+            if outgoing is not None and outgoing.closed.is_set():
+                open_requests.discard(outgoing)
 
-    def tell_facts(self) -> None:
-        """Tells what is new of title, mode, model and commands."""
-        for update in self.facts.news():
-            self._notify(self.session.id, update)
+    # -- the front end of prompts ----------------------------------------------------------------------------------
 
-    def notice(self, text: str, *, severity: str = "info") -> None:
-        """Tells the user something beside the conversation; in it, before the next turn, where the client has no other
-        place."""
-        if self._client.notices:
-            self._notify(self.session.id, {"sessionUpdate": "notice", "severity": severity, "title": text})
-        else:
-            self._unsaid.append(text)
+    def report_problems(self) -> None:
+        for problem in self.session.problems:
+            self.notices.show_once(str(problem), severity="warning")
 
-    def say_unsaid(self) -> None:
-        """A turn begins: what the user has to know is said first."""
-        for text in self._unsaid:
-            self._notify(self.session.id, chunk("agent_message_chunk", f"*{text}*\n\n", new_id()))
-        self._unsaid.clear()
+    async def before_refresh(self) -> None:
+        pass
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    async def before_prompt(self) -> None:
+        self.notices.flush()
 
-    def _tell(self, event: Event) -> None:
+    def cancel_reason(self) -> CancelReason:
+        return CancelReason.SHUTDOWN if self._endpoint.closing else CancelReason.USER
+
+    async def flush(self) -> None:
+        """Return when the client has received everything that the session has published, or is closed."""
+        seq = self.session.log.last_seq
+        while self._sent_seq < seq and not self._closed:
+            await self._advanced.wait()
+
+    def notice(self, text: str) -> None:
+        self.notices.show_once(text, severity="warning")
+
+    # -- updates ---------------------------------------------------------------------------------------------------
+
+    def send_state(self) -> None:
+        """Send what has changed of title, mode, model and commands."""
+        for update in self.state.updates():
+            self._notify(update)
+
+    def _send(self, event: Event) -> None:
         for session_id, update in self._updates.of(event):
-            self._notify(session_id, update)
-        if (spent := self._spending.take(event)) is not None:
-            self._notify(self.session.id, spent)
+            self._notify(update, session_id)
+        if (update := self._usage.take(event)) is not None:
+            self._notify(update)
         match event.body:
             case SessionChanged() | DefinitionsChanged():
-                self.tell_facts()
+                self.send_state()
             case StatusChanged(detail=str(detail)) if event.agent_id == self.session.primary_id:
-                self._tell_trouble(detail)
+                self.notices.show_delay(detail)
             case TurnFinished():
-                self._retrying = False
+                self.notices.turn_ended()
             case _:
                 pass
 
-    def _tell_trouble(self, detail: str) -> None:
-        """Once a turn: how often it is tried again is nobody's business. A client that shows no notices shows it with
-        what the agent thinks, so that nobody looks at an editor that is silent."""
-        if self._retrying:
-            return
-        self._retrying = True
-        if self._client.notices:
-            self.notice(detail, severity="warning")
-        else:
-            self._notify(self.session.id, chunk("agent_thought_chunk", f"*{detail}*\n\n", new_id()))
+    def _notify(self, update: JsonObject, session_id: str | None = None) -> None:
+        self._endpoint.notify("session/update", {"sessionId": session_id or self.session.id, "update": update})
 
-    def _notify(self, session_id: str, update: JsonObject) -> None:
-        self._peer.notify("session/update", {"sessionId": session_id, "update": update})
-
-    def _request(self, request: PermissionRequest) -> JsonObject:
-        session_id, call = self._updates.asked(request)
+    def _permission_params(self, request: PermissionRequest) -> JsonObject:
+        session_id, call = self._updates.requested_call(request)
         agent = to_wire(agent_ref_to_wire(request.agent))
         return {
             "sessionId": session_id,
@@ -171,20 +173,17 @@ class Opened:
             "_meta": {"deputy": {"agent": agent, "reason": request.reason}},
         }
 
-    async def _settled(self, agent_id: str) -> None:
-        """Waits, for a moment, until the client has let go of an agent's questions: the end comes after them."""
-        with anyio.move_on_after(SETTLE_GRACE):
-            for asked in self._asked.pop(agent_id, ()):
-                await asked.over.wait()
-
-    def _stir(self) -> None:
-        self._moved.notify()
+    async def _requests_closed(self, agent_id: str) -> None:
+        """Wait until the client has closed an agent's permission requests, so that the agent's end comes after them."""
+        with anyio.move_on_after(WITHDRAW_GRACE):
+            for outgoing in self._requests.pop(agent_id, ()):
+                await outgoing.closed.wait()
 
 
-def _chosen(request: PermissionRequest, reply: object) -> PermissionAnswer:
-    """Only the name of an option that was offered is a choice."""
-    option_id = dig(reply, "outcome", "optionId")
-    selected = dig(reply, "outcome", "outcome") == "selected"
+def _answer(request: PermissionRequest, response: object) -> PermissionAnswer:
+    """The selected option, if it is one of the request's."""
+    option_id = dig(response, "outcome", "optionId")
+    selected = dig(response, "outcome", "outcome") == "selected"
     if selected and isinstance(option_id, str) and any(one.option_id == option_id for one in request.options):
         return Selected(option_id)
     return Dismissed()

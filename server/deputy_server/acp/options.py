@@ -1,4 +1,4 @@
-"""What a user can choose for a session: the permission mode and the model."""
+"""The options of a session: permission mode and model."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -8,20 +8,20 @@ from deputy_agents.session.session import Session
 from deputy_server.rpc.json import JsonObject
 
 _MODES: Mapping[PermissionMode, tuple[str, str]] = {
-    PermissionMode.PLAN: ("Plan", "Reads and plans; changes nothing."),
-    PermissionMode.DEFAULT: ("Ask", "Asks before files are changed and commands are run."),
+    PermissionMode.PLAN: ("Plan", "Reads and plans. Changes nothing."),
+    PermissionMode.DEFAULT: ("Ask", "Asks before it changes files or runs commands."),
     PermissionMode.ACCEPT_EDITS: (
         "Accept edits",
-        "Changes files of the workspace without asking; asks for the rest.",
+        "Changes files in the workspace without asking. Asks for everything else.",
     ),
-    PermissionMode.BYPASS: ("Bypass", "Asks nothing. What a rule denies stays denied."),
+    PermissionMode.BYPASS: ("Bypass", "Never asks. Deny rules still apply."),
 }
 
 
 def modes(session: Session) -> JsonObject:
-    """The modes, and the one that holds."""
+    """The available modes and the current one."""
     return {
-        "currentModeId": session.permission_mode.value,
+        "currentModeId": session.permissions.mode.value,
         "availableModes": [
             {"id": mode.value, "name": name, "description": description} for mode, (name, description) in _MODES.items()
         ],
@@ -29,43 +29,53 @@ def modes(session: Session) -> JsonObject:
 
 
 def config_options(session: Session, models: Iterable[str]) -> list[JsonObject]:
-    """The same and the models, for clients that know options; ``models`` are worth offering beside the current one."""
+    """Modes and models, for clients with configuration options; ``models`` are offered in addition to the current
+    one."""
     model = session.record.model
     offered = [{"value": name, "name": name} for name in dict.fromkeys((model, *models))]
-    kinds = [
+    available = [
         {"value": mode.value, "name": name, "description": description} for mode, (name, description) in _MODES.items()
     ]
     return [
-        _select("mode", "Permissions", session.permission_mode.value, kinds),
+        _select("mode", "Permissions", session.permissions.mode.value, available),
         _select("model", "Model", model, offered),
     ]
 
 
 def choose(session: Session, option: str, value: object) -> None:
-    """
+    """Set an option.
+
     Raises:
-        InvalidRequest: there is no such option, or no such value of it.
+        InvalidRequest: unknown option or value.
     """
     if option not in _SETTERS:
-        raise InvalidRequest(f"configId: there is no option {option!r}; there are {', '.join(_SETTERS)}.", "configId")
+        raise InvalidRequest(f"configId: unknown option {option!r}. Use one of: {', '.join(_SETTERS)}.", "configId")
     if not isinstance(value, str):
-        raise InvalidRequest("value: a string is needed.", "value")
+        raise InvalidRequest("value: must be a string.", "value")
     _SETTERS[option](session, value)
 
 
 def set_mode(session: Session, value: str) -> None:
-    """
+    """Set the permission mode.
+
     Raises:
-        InvalidRequest: there is no such mode.
+        InvalidRequest: unknown mode.
     """
     known = [mode.value for mode in PermissionMode]
     if value not in known:
-        raise InvalidRequest(f"There is no mode {value!r}; there are {', '.join(known)}.", "modeId")
-    session.permission_mode = PermissionMode(value)
+        raise InvalidRequest(f"Unknown mode {value!r}. Use one of: {', '.join(known)}.", "modeId")
+    session.permissions.mode = PermissionMode(value)
 
 
-def _select(of: str, name: str, current: str, options: list[dict[str, str]]) -> JsonObject:
-    return {"id": of, "name": name, "category": of, "type": "select", "currentValue": current, "options": options}
+def _select(option: str, name: str, current: str, options: list[dict[str, str]]) -> JsonObject:
+    return {
+        "id": option,
+        "name": name,
+        "category": option,
+        "type": "select",
+        "currentValue": current,
+        "options": options,
+    }
 
 
 _SETTERS: Mapping[str, Callable[[Session, str], None]] = {"mode": set_mode, "model": Session.set_model}

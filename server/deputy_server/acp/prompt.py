@@ -1,4 +1,4 @@
-"""The content of a prompt as the agent reads it."""
+"""The content of a prompt as message blocks."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from deputy_protocol.place import Position, Range
 from deputy_server.convert.place import place_text
 from deputy_server.convert.prompt import image_from_base64
 
-Given: TypeAlias = (
+PromptContent: TypeAlias = (
     schema.TextContentBlock
     | schema.ImageContentBlock
     | schema.AudioContentBlock
@@ -24,57 +24,57 @@ Given: TypeAlias = (
 )
 
 MAX_ATTACHED = 256 * 1024
-"""Bytes of one file that comes with a prompt; an agent that wants more reads the file."""
+"""Bytes of an attached file; agents read the file for more."""
 
 _LINES = re.compile(r"^L?(\d+)(?:C\d+)?(?:[-:]L?(\d+)(?:C\d+)?)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``said`` is what people see of it, ``attached`` what comes with it."""
+    """``blocks`` are shown to the user, ``attached`` are not."""
 
-    said: tuple[Block, ...]
+    blocks: tuple[Block, ...]
     attached: tuple[Block, ...] = ()
 
 
-def read_prompt(given: Iterable[Given], cwd: Path) -> Prompt:
-    """What a client has sent. Looks at the disk.
+def read_prompt(contents: Iterable[PromptContent], cwd: Path) -> Prompt:
+    """Convert what a client has sent. Reads the disk.
 
     Raises:
-        InvalidRequest: something in it is not supported, or is not what it says.
+        InvalidRequest: a part is invalid or not supported.
     """
-    said: list[Block] = []
+    blocks: list[Block] = []
     attached: list[Block] = []
-    for index, one in enumerate(given):
+    for index, one in enumerate(contents):
         match one:
             case schema.TextContentBlock():
-                said.append(Text(one.text))
+                blocks.append(Text(one.text))
             case schema.ImageContentBlock():
-                said.append(image_from_base64(one.data, f"prompt[{index}].data"))
+                blocks.append(image_from_base64(one.data, f"prompt[{index}].data"))
             case schema.ResourceContentBlock():
-                said.append(Text(f"(about {_place(one.uri, cwd)})"))
+                blocks.append(Text(f"(about {_location(one.uri, cwd)})"))
             case schema.EmbeddedResourceContentBlock():
-                name = _place(one.resource.uri, cwd)
-                said.append(Text(f"(about {name})"))
+                name = _location(one.resource.uri, cwd)
+                blocks.append(Text(f"(about {name})"))
                 attached.extend(_embedded(one, name, f"prompt[{index}].resource"))
             case schema.AudioContentBlock():
-                raise InvalidRequest(f"prompt[{index}]: audio is not supported; send text.", f"prompt[{index}]")
-    return Prompt(tuple(said), tuple(attached))
+                raise InvalidRequest(f"prompt[{index}]: audio is not supported. Send text.", f"prompt[{index}]")
+    return Prompt(tuple(blocks), tuple(attached))
 
 
-def _embedded(given: schema.EmbeddedResourceContentBlock, name: str, field: str) -> Iterator[Block]:
-    resource = given.resource
+def _embedded(content: schema.EmbeddedResourceContentBlock, name: str, field: str) -> Iterator[Block]:
+    resource = content.resource
     if isinstance(resource, schema.TextResourceContents):
-        mark = "\n[cut: read the file for the rest]"
+        mark = "\n[truncated: read the file for the rest]"
         yield Text(f"[{name}, as the editor has it]\n{shortened(resource.text, MAX_ATTACHED, mark)}")
     elif (resource.mime_type or "").startswith("image/"):
         yield image_from_base64(resource.blob, field)
     else:
-        yield Text(f"[{name} is not attached: it is neither text nor a picture]")
+        yield Text(f"[{name} is not attached: it is neither text nor an image]")
 
 
-def _place(uri: str, cwd: Path) -> str:
-    """A file, or lines of it, as agents write places. Editors name lines in the fragment."""
+def _location(uri: str, cwd: Path) -> str:
+    """A file or its lines, as agents write locations. Editors give lines in the fragment."""
     base, _, fragment = uri.partition("#")
     found = _LINES.match(fragment)
     if found is None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from deputy_agents.domain.problem import Problem
 from deputy_agents.editor.completion import Completions
 from deputy_agents.guidance.mcp_entry import EDITOR, SETTINGS
-from deputy_agents.session.mcp_servers import ServerStatus
+from deputy_agents.session.mcp_server_status import McpServerStatus
 from deputy_agents.session.session import Session
 from deputy_agents.text import visible
 from deputy_protocol import context as wire
@@ -14,7 +14,7 @@ from deputy_server.convert.uris import uri_of
 
 def context_to_wire(session: Session) -> wire.ContextListResult:
     """Everything that applies in the folder of ``session``."""
-    library, cwd = session.library, Path(session.record.cwd)
+    library, cwd = session.customizations.library, Path(session.record.cwd)
     return wire.ContextListResult(
         instructions=tuple(
             wire.InstructionInfo(
@@ -35,15 +35,15 @@ def context_to_wire(session: Session) -> wire.ContextListResult:
             )
             for command in library.commands.values()
         ),
-        servers=tuple(map(_server_to_wire, session.servers.list())),
+        servers=tuple(map(_server_to_wire, session.mcp_servers.list())),
         problems=tuple(
             wire.ContextProblem(uri=uri_of(_problem_path(problem, cwd)), line=problem.line, reason=problem.reason)
-            for problem in (*library.problems, *session.servers.problems)
+            for problem in (*library.problems, *session.mcp_servers.problems)
         ),
     )
 
 
-def _server_to_wire(status: ServerStatus) -> wire.McpServerInfo:
+def _server_to_wire(status: McpServerStatus) -> wire.McpServerInfo:
     entry, catalog = status.entry, status.catalog
     return wire.McpServerInfo(
         name=entry.name,

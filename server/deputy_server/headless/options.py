@@ -1,4 +1,4 @@
-"""What ``deputy run`` was told, checked before anything starts."""
+"""The options of ``deputy run``, validated before anything starts."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from deputy_protocol.base import overlaid
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.settings import RuleSetting, Settings
 
-MOST = 4 * 1024 * 1024
+MAX_PROMPT = 4 * 1024 * 1024
 """Bytes of a prompt from standard input."""
 
 
@@ -24,16 +24,16 @@ class Exit(IntEnum):
 
     DONE = 0
     FAILED = 1
-    """The turn ended early: the model failed, refused or was cut, or a limit was reached."""
+    """The turn ended early: the model failed, refused or was cut off, or a limit was reached."""
     USAGE = 2
     DENIED = 3
-    """The turn ended, and something that an agent asked for was not permitted."""
+    """The turn ended, but a permission request was denied."""
     CANCELLED = 130
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """``latest`` goes on with the newest session of the folder, ``session`` with a certain one."""
+    """``latest`` continues the newest session of the folder, ``session`` the one with this id."""
 
     prompt: str
     json: bool = False
@@ -49,14 +49,14 @@ class RunOptions:
 
     @property
     def fresh(self) -> bool:
-        """A new session is begun."""
+        """Whether the run starts a new session."""
         return self.session is None and not self.latest
 
     def settings(self, base: Settings) -> Settings:
-        """``base`` with what the options say.
+        """``base`` with the options applied.
 
         Raises:
-            InvalidRequest: a rule cannot be read.
+            InvalidRequest: a rule is invalid.
         """
         rules = (
             *base.permissions.rules,
@@ -74,34 +74,36 @@ class RunOptions:
         )
 
 
-def _rules(texts: Iterable[str], effect: DecisionKind) -> Iterator[RuleSetting]:
+def _rules(texts: Iterable[str], decision: DecisionKind) -> Iterator[RuleSetting]:
     for text in texts:
-        rule = parse_rule(text, effect)
-        yield RuleSetting(tool=rule.tool, pattern=rule.pattern, action=RuleAction(effect.value))
+        rule = parse_rule(text, decision)
+        yield RuleSetting(tool=rule.tool, pattern=rule.pattern, action=RuleAction(decision.value))
 
 
 def prompt_of(argument: str, source: BinaryIO) -> str:
-    """The prompt that the command line gives, or says that ``source`` gives.
+    """The prompt: ``argument``, or the content of ``source`` if that is ``-``.
 
     Raises:
-        InvalidRequest: it is empty, too long, or no text.
+        InvalidRequest: it is empty, too long, or not text.
     """
     if argument == "-":
         return _read_prompt(source)
     if not argument.strip():
-        raise InvalidRequest("The prompt is empty; give it as an argument, or '-' to read it from standard input.")
-    # Where the locale knows no other letters than ASCII, Python keeps the bytes of an argument in surrogates.
+        raise InvalidRequest("The prompt is empty. Pass it as an argument, or '-' to read it from standard input.")
+    # In an ASCII locale, Python stores the bytes of an argument as surrogates.
     return os.fsencode(argument).decode(errors="replace")
 
 
 def _read_prompt(source: BinaryIO) -> str:
-    data = source.read(MOST + 1)
-    if len(data) > MOST:
-        raise InvalidRequest(f"The prompt on standard input is longer than {MOST:,} bytes; name a file in it instead.")
+    data = source.read(MAX_PROMPT + 1)
+    if len(data) > MAX_PROMPT:
+        raise InvalidRequest(
+            f"The prompt on standard input is longer than {MAX_PROMPT:,} bytes. Name a file in the prompt instead."
+        )
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"The prompt on standard input is no UTF-8 text (byte {error.start}).") from None
+        raise InvalidRequest(f"The prompt on standard input is not UTF-8 text (byte {error.start}).") from None
     if not text.strip():
         raise InvalidRequest("The prompt on standard input is empty.")
     return text

@@ -1,4 +1,4 @@
-"""Where a run without an editor is shown: lines of JSON, lines of text, or a picture that moves."""
+"""How a run without an editor is shown: as JSON lines, as text, or on a live screen."""
 
 import json
 import sys
@@ -16,12 +16,12 @@ from deputy_server.terminal.screen import Screen
 from deputy_server.terminal.view import View, fold
 
 
-class Unwritten(Exception):
-    """Standard output takes nothing more. Its ``reason`` is empty when its reader has gone."""
+class OutputClosed(Exception):
+    """Standard output cannot be written. ``reason`` is empty if its reader has closed it."""
 
     def __init__(self, error: OSError) -> None:
-        gone = isinstance(error, BrokenPipeError)
-        self.reason = "" if gone else (error.strerror or type(error).__name__).lower()
+        reader_closed = isinstance(error, BrokenPipeError)
+        self.reason = "" if reader_closed else (error.strerror or type(error).__name__).lower()
         super().__init__(self.reason)
 
 
@@ -29,19 +29,19 @@ class Progress(Protocol):
     """Shows a run.
 
     Raises:
-        Unwritten: nobody reads any more, or nothing can be written.
+        OutputClosed: standard output cannot be written.
     """
 
     async def event(self, event: Event) -> None: ...
 
     def note(self, text: str) -> None:
-        """Something that the user has to know, beside the events."""
+        """Show a message that is not an event."""
         ...
 
 
 class JsonLines:
-    """One event a line on standard output, as ``deputy/event`` carries it; notes go to standard error. A reader that
-    is slow holds back the lines and not the agents."""
+    """One event per line on standard output, in the format of ``deputy/event``; notes go to standard error. A slow
+    reader delays the lines, not the agents."""
 
     async def event(self, event: Event) -> None:
         line = json.dumps(event_to_wire(event), ensure_ascii=False, separators=(",", ":"))
@@ -52,20 +52,20 @@ class JsonLines:
 
 
 def write(line: str) -> None:
-    """A line for standard output.
+    """Write a line to standard output.
 
     Raises:
-        Unwritten: it could not be written.
+        OutputClosed: it cannot be written.
     """
     try:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except OSError as error:
-        raise Unwritten(error) from None
+        raise OutputClosed(error) from None
 
 
-class Drawn:
-    """What a screen shows of one session. It can ask, where the screen has a person at it."""
+class ScreenProgress:
+    """Shows one session on a screen."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -74,16 +74,16 @@ class Drawn:
     async def event(self, event: Event) -> None:
         if isinstance(event.body, DefinitionsChanged):
             return
-        told = EventParams.model_validate(event_to_wire(event)).root
-        self._view = fold(self._view, told)
-        self._screen.update(self._view, told)
+        wire_event = EventParams.model_validate(event_to_wire(event)).root
+        self._view = fold(self._view, wire_event)
+        self._screen.update(self._view, wire_event)
 
     def note(self, text: str) -> None:
         self._screen.show(Text(text, style="dim italic"))
 
 
-class Asker:
-    """Puts the questions of a session to the person at a screen."""
+class ScreenPermissionClient:
+    """Shows the permission requests of a session to the user at a screen."""
 
     def __init__(self, session_id: str, screen: Screen) -> None:
         self._session_id = session_id

@@ -1,10 +1,11 @@
-"""``deputy run``: one prompt, without an editor, in this process."""
+"""``deputy run``: one prompt without an editor, in this process."""
 
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.message import Text
+from deputy_agents.domain.outcome import CancelReason
 from deputy_agents.domain.rule import DecisionKind
 from deputy_agents.model.offline.model import OFFLINE
 from deputy_agents.permission.rule_patterns import parse_rule
@@ -23,30 +25,37 @@ from deputy_agents.session.session import Session
 from deputy_protocol.settings import Settings
 from deputy_server.app import App
 from deputy_server.headless.options import Exit, RunOptions
-from deputy_server.headless.progress import Asker, Drawn, JsonLines, Progress, Unwritten, write
+from deputy_server.headless.progress import (
+    JsonLines,
+    OutputClosed,
+    Progress,
+    ScreenPermissionClient,
+    ScreenProgress,
+    write,
+)
 from deputy_server.headless.run_outcome import RunOutcome
-from deputy_server.storage import whole_id
+from deputy_server.prompting import IncomingPrompt
+from deputy_server.storage import resolve_id
 from deputy_server.terminal import draw
 from deputy_server.terminal.output import Output, discard
 from deputy_server.terminal.screen import LiveScreen, PlainScreen
 
 
 def run(options: RunOptions, settings: Settings, folder: Path) -> int:
-    """Runs one prompt in ``folder``; the exit code. Whatever it started has ended when it returns.
+    """Run one prompt in ``folder`` and return the exit code. Everything that was started has ended when it returns.
 
     Raises:
-        DeputyError: something in ``options`` cannot be done; nothing has happened.
+        DeputyError: ``options`` are invalid; nothing was started.
     """
-    return anyio.run(_Run(options, settings, folder).main)
+    return anyio.run(_Runner(options, settings, folder).main)
 
 
-class _Run:
+class _Runner:
     def __init__(self, options: RunOptions, settings: Settings, folder: Path) -> None:
         self._options = options
         self._settings = settings
         self._folder = folder
         self._interrupted = False
-        self._told: set[str] = set()
         self._output = Output(stderr=True, highlight=False)
 
     async def main(self) -> int:
@@ -56,160 +65,182 @@ class _Run:
             session = await _open(app.runtime, self._options, self._folder)
             async with anyio.create_task_group() as tasks:
                 notices = (app.store_notice, app.notice, self._unknown_price(session), self._unknown_tools(session))
-                code = await self._play(session, notices, tasks)
+                code = await self._run(session, notices, tasks)
                 tasks.cancel_scope.cancel()
             if code is Exit.USAGE and self._options.fresh:
-                await app.runtime.delete(session.id)  # nothing has been said in it
+                await app.runtime.delete(session.id)  # it is empty
         return Exit.CANCELLED if self._interrupted else code
 
-    async def _play(self, session: Session, notices: Sequence[str | None], tasks: TaskGroup) -> Exit:
+    async def _run(self, session: Session, notices: Sequence[str | None], tasks: TaskGroup) -> Exit:
         outcome = RunOutcome(session.primary_id)
-        with anyio.CancelScope() as unread:
-            self._output.on_unread = unread.cancel
-            asking = anyio.CancelScope()
-            tasks.start_soon(self._watch_signals, session, asking, unread, tasks)
+        with anyio.CancelScope() as run_scope:
+            self._output.on_unread = run_scope.cancel
+            server_approvals = anyio.CancelScope()
+            tasks.start_soon(self._watch_signals, session, server_approvals, run_scope, tasks)
             live = self._live(session, tasks)
             progress = self._progress(live)
             with live.running() if live else nullcontext():
                 for notice in filter(None, notices):
                     progress.note(notice)
                 if live:
-                    session.attach(Asker(session.id, live))
+                    session.inbox.attach(ScreenPermissionClient(session.id, live))
                     tasks.start_soon(live.run)
+                front_end = _FrontEnd(session, progress, server_approvals if live else None)
                 try:
-                    await self._follow(session, progress, outcome, asking if live else None)
-                except Unwritten as lost:
-                    return _forget_output(lost)
-                except InvalidRequest as error:  # of the prompt; nothing has happened
+                    await self._follow(front_end, outcome)
+                except OutputClosed as error:
+                    return _discard_output(error)
+                except InvalidRequest as error:  # the prompt was not accepted
                     progress.note(str(error))
                     return Exit.USAGE
-            if session.store_problem:
-                progress.note(session.store_problem)
-            self._sum_up(progress, outcome)
+            if session.keeper.store_problem:
+                front_end.notice(session.keeper.store_problem)
+            self._summarize(progress, outcome)
             try:
-                return self._answered(outcome)
-            except Unwritten as lost:
-                return _forget_output(lost)
+                return self._write_answer(outcome)
+            except OutputClosed as error:
+                return _discard_output(error)
         return Exit.FAILED
 
     def _unknown_price(self, session: Session) -> str | None:
-        """What the user has to know of a budget that bounds nothing."""
+        """A note if the budget has no effect."""
         model = session.record.model
-        priced = session.settings.cards.card(model).price is not None
+        priced = session.host.settings.cards.card(model).price is not None
         if self._options.budget is None or priced or model == OFFLINE:
             return None
-        return f"The price of {model} is not known, so --budget does not bound it; --max-turns does."
+        return f"--budget has no effect: the price of {model} is unknown. Use --max-turns instead."
 
     def _unknown_tools(self, session: Session) -> str | None:
-        """What the user has to know of rules that are about nothing."""
-        known = {*TOOL_NAMES, *session.catalogue.definitions, "mcp"}
+        """A note if rules name tools that do not exist."""
+        known = {*TOOL_NAMES, *session.customizations.catalogue.definitions, "mcp"}
         named = (parse_rule(text, DecisionKind.DENY).tool for text in (*self._options.allow, *self._options.deny))
-        odd = [tool for tool in named if not (tool in known or tool.startswith("mcp__") or tool.endswith("*"))]
-        return f"There is no tool {' or '.join(odd)}: what --allow or --deny say of it is of no use." if odd else None
+        unknown = [tool for tool in named if not (tool in known or tool.startswith("mcp__") or tool.endswith("*"))]
+        return f"--allow and --deny: there is no tool {' or '.join(unknown)}." if unknown else None
 
     def _live(self, session: Session, tasks: TaskGroup) -> LiveScreen | None:
-        """The picture that moves, where there is a person to look at it and to ask."""
-        person = os.name == "posix" and self._output.is_terminal and sys.stdin.isatty()
-        if self._options.json or not person or self._output.is_dumb_terminal:
+        """The live screen, if there is a terminal with a user."""
+        interactive = os.name == "posix" and self._output.is_terminal and sys.stdin.isatty()
+        if self._options.json or not interactive or self._output.is_dumb_terminal:
             return None
         return LiveScreen(self._output, lambda agent_id: tasks.start_soon(session.cancel_agent, agent_id), None)
 
     def _progress(self, live: LiveScreen | None) -> Progress:
         if self._options.json:
             return JsonLines()
-        return Drawn(live or PlainScreen(self._output, auto=lambda _: None, answers=not self._answers_there))
+        return ScreenProgress(
+            live or PlainScreen(self._output, auto_approval=lambda _: None, answers=not self._prints_answer)
+        )
 
-    async def _follow(
-        self, session: Session, progress: Progress, outcome: RunOutcome, asking: anyio.CancelScope | None
-    ) -> None:
-        """Says the prompt, and shows what happens until nothing more does. Where there is a person, it first asks about
-        MCP servers, in ``asking``: an answer that comes after the only prompt would be of no use."""
-        events = session.subscribe(0 if self._options.fresh else None)
-        since = session.cancels
+    async def _follow(self, front_end: "_FrontEnd", outcome: RunOutcome) -> None:
+        """Send the prompt, and show events until nothing runs any more."""
+        session = front_end.session
+        incoming = IncomingPrompt(session, front_end)
+        events = session.log.subscribe(0 if self._options.fresh else None)
         try:
-            await session.refresh()
-            self._tell_problems(session, progress)
-            if asking is not None:
-                with asking:
-                    await session.ask_about_servers()
-            turn = await session.prompt((Text(self._options.prompt),), since=since)
-            self._tell_problems(session, progress)
+            turn = await incoming.accept((Text(self._options.prompt),))
             async for event in events:
                 outcome.take(event)
-                await progress.event(event)
+                await front_end.progress.event(event)
                 if outcome.quiet and not session.busy:
-                    await turn.result()  # hooks at its end may begin another
+                    await turn.result()  # hooks at its end may start another turn
                     if not session.busy:
                         return
         finally:
             events.close()
 
-    def _tell_problems(self, session: Session, progress: Progress) -> None:
-        """Each once."""
-        for text in map(str, session.problems):
-            if text not in self._told:
-                self._told.add(text)
-                progress.note(text)
-
-    def _sum_up(self, progress: Progress, outcome: RunOutcome) -> None:
-        for title in outcome.refused:
-            progress.note(f"Not permitted: {draw.one_line(title)}")
-        if outcome.unasked:
-            progress.note("Nobody could be asked here. Permit it beforehand, as in --allow 'edit_file(docs/**)'.")
-        for name in outcome.unstarted:
-            progress.note(f"The MCP server {name} was not started; `deputy mcp approve {name}` lets it run here.")
+    def _summarize(self, progress: Progress, outcome: RunOutcome) -> None:
+        for title in outcome.denied:
+            progress.note(f"Not approved: {draw.one_line(title)}")
+        if outcome.unattended:
+            progress.note("There was no terminal to ask for approval. Use --allow, as in --allow 'edit_file(docs/**)'.")
+        for name in outcome.unapproved_servers:
+            progress.note(f"The MCP server {name} was not started. To approve it, run: deputy mcp approve {name}")
         if outcome.error is not None:
             progress.note(draw.one_line(" ".join(filter(None, (outcome.error.message, outcome.error.action)))))
         elif outcome.code is Exit.FAILED:
             progress.note(f"The turn ended early: {outcome.reason.replace('_', ' ')}.")
 
-    def _answered(self, outcome: RunOutcome) -> Exit:
-        if outcome.answer and self._answers_there:
+    def _write_answer(self, outcome: RunOutcome) -> Exit:
+        if outcome.answer and self._prints_answer:
             write(outcome.answer)
         return outcome.code
 
     @property
-    def _answers_there(self) -> bool:
-        """The answer goes to standard output by itself, where a script may want it."""
+    def _prints_answer(self) -> bool:
+        """Whether standard output gets only the answer, for scripts."""
         return not self._options.json and not sys.stdout.isatty()
 
     async def _watch_signals(
-        self, session: Session, asking: anyio.CancelScope, everything: anyio.CancelScope, tasks: TaskGroup
+        self, session: Session, server_approvals: anyio.CancelScope, run_scope: anyio.CancelScope, tasks: TaskGroup
     ) -> None:
-        """The first signal cancels the session in good order, a second one ends the run at once."""
+        """Cancel the session on the first signal, and end the run immediately on the second."""
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 if self._interrupted:
-                    everything.cancel()
+                    run_scope.cancel()
                     return
                 self._interrupted = True
-                asking.cancel()
+                server_approvals.cancel()
                 tasks.start_soon(session.cancel)
 
 
+@dataclass(frozen=True, slots=True)
+class _FrontEnd:
+    """The :class:`~deputy_server.prompting.FrontEnd` of a run. With a user at the terminal, MCP servers are approved
+    within ``server_approvals`` before the prompt: there is no later prompt that could use them."""
+
+    session: Session
+    progress: Progress
+    server_approvals: anyio.CancelScope | None
+    _shown: set[str] = field(default_factory=set[str])
+
+    def report_problems(self) -> None:
+        for problem in self.session.problems:
+            self.notice(str(problem))
+
+    async def before_refresh(self) -> None:
+        pass
+
+    async def before_prompt(self) -> None:
+        if self.server_approvals is not None:
+            with self.server_approvals:
+                await self.session.start_mcp_servers()
+
+    def cancel_reason(self) -> CancelReason:
+        return CancelReason.USER
+
+    async def flush(self) -> None:
+        """Nothing: the run itself shows the events."""
+
+    def notice(self, text: str) -> None:
+        """Show ``text``, once."""
+        if text not in self._shown:
+            self._shown.add(text)
+            self.progress.note(text)
+
+
 async def _open(runtime: Runtime, options: RunOptions, folder: Path) -> Session:
-    """The session to work in: a new one, or one of before."""
+    """Open the session of the run: a new or a stored one."""
     session_id = options.session
     if options.latest:
         page = await runtime.sessions(SessionQuery(cwd=str(folder), limit=1))
         if not page.records:
-            raise InvalidRequest("--continue: there is no session of this folder yet; leave it out to begin one.")
+            raise InvalidRequest("--continue: this folder has no session yet. Start one without --continue.")
         session_id = page.records[0].session_id
     if session_id is None:
         return await runtime.new_session(cwd=folder, roots=(folder,), agent=options.agent)
-    session_id = whole_id((await runtime.sessions(SessionQuery())).records, session_id)
+    session_id = resolve_id((await runtime.sessions(SessionQuery())).records, session_id)
     session = await runtime.load(session_id, roots=(folder,))
     if options.model is not None:
         session.set_model(options.model)
     if options.mode is not None:
-        session.permission_mode = options.mode
+        session.permissions.mode = options.mode
     return session
 
 
-def _forget_output(lost: Unwritten) -> Exit:
-    """Nothing can be written to standard output any more. Of a reader that has had enough nothing is said, as
-    everywhere."""
+def _discard_output(error: OutputClosed) -> Exit:
+    """Discard standard output, which cannot be written any more. A reader that has closed the pipe is not an error."""
     discard(sys.stdout.fileno())
-    if lost.reason:
-        sys.stderr.write(f"Standard output cannot be written: {lost.reason}.\n")
+    if error.reason:
+        sys.stderr.write(f"Standard output cannot be written: {error.reason}.\n")
     return Exit.FAILED

@@ -1,4 +1,4 @@
-"""How a run ended, told by its events."""
+"""How a run ended, computed from its events."""
 
 from deputy_agents.domain.event import (
     Event,
@@ -11,11 +11,11 @@ from deputy_agents.domain.event import (
     TurnFinished,
     TurnStarted,
 )
-from deputy_agents.session.mcp_servers import TOOL
+from deputy_agents.session.mcp_server_status import TOOL
 from deputy_server.headless.options import Exit
 
-_REFUSING = (ResolvedBy.DISMISSED, ResolvedBy.UNREACHABLE)
-_ENDS = {"end_turn": Exit.DONE, "cancelled": Exit.CANCELLED}
+_DENIED_BY = (ResolvedBy.DISMISSED, ResolvedBy.UNREACHABLE)
+_EXIT_CODES = {"end_turn": Exit.DONE, "cancelled": Exit.CANCELLED}
 
 
 class RunOutcome:
@@ -23,29 +23,29 @@ class RunOutcome:
 
     def __init__(self, primary_id: str) -> None:
         self.answer = ""
-        """The last thing that the primary said in this run."""
+        """The last message of the primary agent."""
         self.error: TurnError | None = None
-        self.refused: list[str] = []
-        """Titles of the calls that were asked about and not permitted."""
-        self.unasked = False
-        """Some of these because nobody could be asked."""
-        self.unstarted: list[str] = []
-        """Names of MCP servers that nobody could be asked about: no agent has asked for them."""
+        self.denied: list[str] = []
+        """The titles of the tool calls that were denied."""
+        self.unattended = False
+        """Some were denied because there was no client to ask."""
+        self.unapproved_servers: list[str] = []
+        """The names of MCP servers that were not approved."""
         self._primary_id = primary_id
         self._stop_reason: str | None = None
         self._turns = 0
         self._below = 0
-        self._asked: dict[str, tuple[str, str, frozenset[str]]] = {}
+        self._requests: dict[str, tuple[str, str, frozenset[str]]] = {}
 
     @property
     def quiet(self) -> bool:
-        """A turn has ended, none runs, and no child does."""
+        """Whether a turn has ended and no turn or sub-agent runs."""
         return self._stop_reason is not None and self._turns == 0 and self._below == 0
 
     @property
     def code(self) -> Exit:
-        code = _ENDS.get(self._stop_reason or "", Exit.FAILED)
-        return Exit.DENIED if code is Exit.DONE and self.refused else code
+        code = _EXIT_CODES.get(self._stop_reason or "", Exit.FAILED)
+        return Exit.DENIED if code is Exit.DONE and self.denied else code
 
     @property
     def reason(self) -> str:
@@ -65,13 +65,13 @@ class RunOutcome:
             case PermissionRequested(request):
                 rejecting = frozenset(o.option_id for o in request.options if not o.kind.allows)
                 server = str(request.input["server"]) if request.tool == TOOL else ""
-                self._asked[request.request_id] = request.title, server, rejecting
+                self._requests[request.request_id] = request.title, server, rejecting
             case PermissionResolved(request_id, by, option_id):
-                title, server, rejecting = self._asked.pop(request_id, ("", "", frozenset[str]()))
+                title, server, rejecting = self._requests.pop(request_id, ("", "", frozenset[str]()))
                 if server:
-                    self.unstarted += [server] if by in _REFUSING else []
-                elif by in _REFUSING or option_id in rejecting:
-                    self.refused.append(title)
-                    self.unasked |= by is ResolvedBy.UNREACHABLE
+                    self.unapproved_servers += [server] if by in _DENIED_BY else []
+                elif by in _DENIED_BY or option_id in rejecting:
+                    self.denied.append(title)
+                    self.unattended |= by is ResolvedBy.UNREACHABLE
             case _:
                 pass

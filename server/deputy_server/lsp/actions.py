@@ -1,7 +1,7 @@
 """Handlers of code actions and code lenses.
 
-In a workspace file they start prompts about the selection and about diagnostics, and dismiss the findings of a review.
-In a transcript they do what can be done with the agent or the question that stands there.
+In a workspace file, actions start prompts about the selection and about diagnostics, and dismiss the findings of
+reviews. In a transcript, they apply to the agent or the permission request at the line.
 """
 
 from collections.abc import Iterator
@@ -15,24 +15,26 @@ from deputy_protocol.place import Range
 from deputy_protocol.validate import parse
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.documents import Document
-from deputy_server.lsp.marks import Mark, marks
 from deputy_server.lsp.text_params import CodeActionContext, CodeActionParams, Diagnostic, DocumentParams
+from deputy_server.lsp.transcript_commands import LineCommand, line_commands
 from deputy_server.rpc.json import JsonObject
 
-MOST_DIAGNOSTICS = 5
-"""Diagnostics of one place that are offered to be fixed."""
+MAX_DIAGNOSTICS = 5
+"""Diagnostics at one place that get a code action."""
 
 ASK, FIX = "refactor", "quickfix"
 """Kinds of code actions: editors group and filter by them."""
 
 _AUTOMATIC = 2
-_TITLE = 60
+"""LSP's trigger kind of requests that the user did not make."""
+_MAX_TITLE = 60
+"""Characters of a diagnostic or finding in the title of its action."""
 
 _QUESTIONS = (
     ("explain this", "Explain this code: what it does, why it is as it is, and what to look out for."),
     ("review this", "Review this code with code_review, and report what it finds."),
 )
-"""What can be asked about a selection: a title, and the prompt."""
+"""Prompts about a selection: title and text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,44 +50,39 @@ async def code_actions(connection: Connection, raw: object) -> object:
     document = connection.documents.named(params.text_document.uri)
     first, last = params.range.start.line, params.range.end.line
     if document is not None and connection.transcript_at(document) is not None:
-        actions = _of_marks([mark for mark in _marks(connection, document) if first <= mark.line <= last])
+        found = [one for one in _line_commands(connection, document) if first <= one.line <= last]
+        actions = (Action(FIX, f"{one.title}: {one.subject}", one.command, one.argument) for one in found)
     else:
         actions = _of_file(connection, params, document)
-    return [_told(connection, action) for action in actions if _is_wanted(action.kind, params.context)]
+    return [_to_lsp(connection, action) for action in actions if _is_requested(action.kind, params.context)]
 
 
 async def code_lenses(connection: Connection, raw: object) -> object:
     document = connection.documents.named(parse(DocumentParams, raw).text_document.uri)
-    found = [] if document is None else _marks(connection, document)
-    return [{"range": _line(mark.line), "command": _command(mark.title, mark.command, mark.argument)} for mark in found]
+    found = [] if document is None else _line_commands(connection, document)
+    return [{"range": _line(one.line), "command": _command(one.title, one.command, one.argument)} for one in found]
 
 
-def _marks(connection: Connection, document: Document) -> list[Mark]:
-    if (shown := connection.transcript_at(document)) is None:
-        return []
-    return list(marks(document.source, shown.reading, shown.agent_id, shown.names))
-
-
-def _of_marks(found: list[Mark]) -> Iterator[Action]:
-    for mark in found:
-        yield Action(FIX, f"{mark.title}: {mark.subject}", mark.command, mark.argument)
+def _line_commands(connection: Connection, document: Document) -> list[LineCommand]:
+    file = connection.transcript_at(document)
+    return [] if file is None else list(line_commands(document.source, file))
 
 
 def _of_file(connection: Connection, params: CodeActionParams, document: Document | None) -> Iterator[Action]:
-    # A client that takes events shows sessions itself, and starts them itself.
+    # A client with events shows and starts sessions itself.
     if not connection.client.events:
         uri = params.text_document.uri
-        for diagnostic in params.context.diagnostics[:MOST_DIAGNOSTICS]:
-            title = f'fix "{cut(visible(diagnostic.message), _TITLE)}"'
+        for diagnostic in params.context.diagnostics[:MAX_DIAGNOSTICS]:
+            title = f'fix "{cut(visible(diagnostic.message), _MAX_TITLE)}"'
             yield _prompt(FIX, title, _problem(diagnostic), uri, diagnostic.range)
-        # Editors ask at every move of the cursor, too: nobody wants to be offered help with every word.
+        # Editors also request actions whenever the cursor moves: without a selection, only explicit requests count.
         if params.range.start != params.range.end or params.context.trigger_kind != _AUTOMATIC:
             for title, text in _QUESTIONS:
                 yield _prompt(ASK, title, text, uri, params.range)
     if document is not None and document.real_path is not None:
         first, last = params.range.start.line, params.range.end.line
         for shown in connection.findings.at(document.real_path, first, last):
-            title = f'Deputy: dismiss "{cut(visible(shown.finding.text), _TITLE)}"'
+            title = f'Deputy: dismiss "{cut(visible(shown.finding.text), _MAX_TITLE)}"'
             argument = to_wire(FindingArgument(finding_id=shown.finding_id))
             yield Action(FIX, title, methods.DISMISS_FINDING_COMMAND.name, argument)
 
@@ -100,13 +97,13 @@ def _problem(diagnostic: Diagnostic) -> str:
     return f"Fix this problem: {diagnostic.message}" + (f" ({origin})" if origin else "")
 
 
-def _is_wanted(kind: str, context: CodeActionContext) -> bool:
-    """Kinds are a hierarchy: who wants some wants what is below them."""
-    return context.only is None or any(wanted in ("", kind) for wanted in context.only)
+def _is_requested(kind: str, context: CodeActionContext) -> bool:
+    """Whether the client requests actions of this kind. Kinds are a hierarchy; the empty kind includes all."""
+    return context.only is None or any(requested in ("", kind) for requested in context.only)
 
 
-def _told(connection: Connection, action: Action) -> JsonObject:
-    """As a code action, or as the bare command where the client knows no other."""
+def _to_lsp(connection: Connection, action: Action) -> JsonObject:
+    """A code action, or a bare command for clients without action literals."""
     command = _command(action.title, action.command, action.argument)
     return (
         {"title": action.title, "kind": action.kind, "command": command}
@@ -120,5 +117,5 @@ def _command(title: str, command: str, argument: JsonObject) -> JsonObject:
 
 
 def _line(number: int) -> JsonObject:
-    place = {"line": number, "character": 0}
-    return {"start": place, "end": place}
+    position = {"line": number, "character": 0}
+    return {"start": position, "end": position}

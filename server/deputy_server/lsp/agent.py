@@ -33,14 +33,14 @@ async def transcript(connection: Connection, params: AgentTranscriptParams) -> A
 
 
 async def output(connection: Connection, params: AgentOutputParams) -> AgentOutputResult:
-    whole = await connection.app.runtime.output(params.session_id, params.agent_id, params.tool_call_id)
-    return AgentOutputResult(text=whole[params.offset : params.offset + params.limit], size=len(whole))
+    text = await connection.app.runtime.output(params.session_id, params.agent_id, params.tool_call_id)
+    return AgentOutputResult(text=text[params.offset : params.offset + params.limit], size=len(text))
 
 
 async def cancel(connection: Connection, params: AgentParams) -> CancelledResult:
     session = await connection.session(params.session_id)
     cancelled = await session.cancel_agent(params.agent_id)
-    await connection.flush(session)
+    await connection.subscriptions.flush(session)
     return CancelledResult(cancelled=cancelled)
 
 

@@ -14,7 +14,7 @@ async def list_definitions(connection: Connection, params: NoParams) -> Definiti
     settings = connection.app.runtime.settings
     catalogue = Catalogue(await connection.roots(), trusted=settings.trusted, known_tools=TOOL_NAMES)
     await catalogue.refresh()
-    connection.report_problems(catalogue.problems)
+    connection.window.report_problems(catalogue.problems)
     definitions = catalogue.definitions.values()
     return DefinitionListResult(
         definitions=tuple(definition_to_wire(definition, sorted(TOOL_NAMES)) for definition in definitions)

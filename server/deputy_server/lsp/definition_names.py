@@ -1,4 +1,4 @@
-"""Names of the agent definitions, told at ``initialize``: before anything that runs agents is loaded."""
+"""The names of agent definitions for the response to ``initialize``, which is sent before agents can run."""
 
 import os.path
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from deputy_agents.files.paths import home_folder
 from deputy_server.lsp.client import local_paths
 
 GRACE = 1
-"""Seconds that a slow disk may hold up the answer to ``initialize``; after that it names the built-in ones only."""
+"""Seconds that a slow disk may delay the response; after that it names only built-in definitions."""
 
 
 async def definition_names(folders: Sequence[str], *, trusted: bool) -> tuple[str, ...]:
-    """What there is for workspace ``folders``, given as URIs. A caller that is cancelled gets it too: the first answer
-    of a connection must come."""
+    """The names for workspace ``folders``, given as URIs. Cancelling the caller does not interrupt this: the response
+    to ``initialize`` must be sent."""
     with anyio.move_on_after(GRACE, shield=True):
         return await anyio.to_thread.run_sync(_find, folders, trusted, abandon_on_cancel=True)
     return BUILT_IN
@@ -26,10 +26,10 @@ def _find(folders: Sequence[str], trusted: bool) -> tuple[str, ...]:
     roots = local_paths(folders) if trusted else ()
     home = home_folder()
     places = (*roots, home) if home else roots
-    there = (os.path.isdir(place / folder) for place in places for folder in FOLDERS)  # noqa: PTH112 - never raises
-    if not any(there):
+    exists = (os.path.isdir(place / folder) for place in places for folder in FOLDERS)  # noqa: PTH112 - never raises
+    if not any(exists):
         return BUILT_IN
-    # The loader takes a tenth of a start-up, which those who have no files of their own need not wait for.
+    # Loading takes a tenth of the start-up time; users without definition files do not wait for it.
     from deputy_agents.definition.catalogue import Catalogue
 
     catalogue = Catalogue(roots, trusted=trusted)

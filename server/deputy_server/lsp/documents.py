@@ -1,8 +1,8 @@
-"""Open documents, kept exactly as the editor has them.
+"""Open documents, identical to the editor's.
 
-pygls' documents are the base. What differs: lines end where LSP says that they end (Python's ``splitlines`` also
-splits at form feeds and others, which shifts every edit behind one), positions beyond the end of a line clamp to
-its end, and a change that is not newer than the text it would change is ignored.
+They extend pygls' documents: lines end where LSP defines it (Python's ``splitlines`` also splits at form feeds and
+other characters, which would shift all later edits), positions beyond the end of a line are clamped to its end, and
+changes that are not newer than the document are ignored.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
-from deputy_agents.events.signal import Signal
+from deputy_agents.concurrency.signal import Signal
 from deputy_server.convert.uris import local_path
 from deputy_server.lsp.rope import Rope
 from deputy_server.rpc.json import JsonObject
@@ -25,7 +25,7 @@ from deputy_server.rpc.json import JsonObject
 log = logging.getLogger(__name__)
 
 _UNITS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
-"""In what positions are counted: an encoding, and bytes of one of its units."""
+"""The units of positions: a Python codec and the bytes per unit."""
 
 
 class Document(TextDocument):
@@ -37,11 +37,11 @@ class Document(TextDocument):
         self._units = _UNITS[str(workspace.position_encoding)]
         path = to_fs_path(item.uri)
         self.real_path = Path(os.path.normpath(path)) if path else None
-        """Where it is on disk, symlinks resolved once :meth:`find` has run; ``None`` when it is no file (an untitled
-        one, for instance)."""
+        """The path on disk, symlinks resolved after :meth:`resolve`; ``None`` for documents without a file, such as
+        untitled ones."""
 
-    async def find(self) -> None:
-        """Resolves symlinks in the path, in a thread: a file system can be slow."""
+    async def resolve(self) -> None:
+        """Resolve symlinks in the path, in a thread: file systems can be slow."""
         if self.real_path is not None:
             self.real_path = await anyio.to_thread.run_sync(local_path, self.uri)
 
@@ -56,12 +56,12 @@ class Document(TextDocument):
 
     def position_of(self, offset: int) -> types.Position:
         """The position, in the client's units, of an index in the text."""
-        number, before = self._rope.place(offset)
+        number, before = self._rope.position(offset)
         codec, size = self._units
         return types.Position(number, len(before) if before.isascii() else len(before.encode(codec)) // size)
 
     def range_of(self, start: int, end: int) -> JsonObject:
-        """The range between two indices in the text, as LSP has it."""
+        """The LSP range between two indices in the text."""
         first, last = self.position_of(start), self.position_of(end)
         return {
             "start": {"line": first.line, "character": first.character},
@@ -69,7 +69,7 @@ class Document(TextDocument):
         }
 
     def _column(self, line: str, units: int) -> int:
-        """The index in ``line`` of so many units; within a character, that of the character."""
+        """The index in ``line`` after ``units`` units; within a character, the index of that character."""
         begin = line[:units]
         if begin.isascii():
             return len(begin)
@@ -94,8 +94,8 @@ class Documents(Workspace):
         self._changed = Signal()
         self._notebook_paths: dict[str, Path] = {}
 
-    async def find_notebook(self, uri: str) -> None:
-        """Remembers where a notebook is on disk, symlinks resolved, in a thread: a file system can be slow."""
+    async def resolve_notebook(self, uri: str) -> None:
+        """Store the path of a notebook, symlinks resolved, in a thread: file systems can be slow."""
         if (path := await anyio.to_thread.run_sync(local_path, uri)) is not None:
             self._notebook_paths[unquote(uri)] = path
 
@@ -109,7 +109,7 @@ class Documents(Workspace):
         self._text_documents[unquote(text_document.uri)] = Document(text_document, self)
 
     def named(self, uri: str) -> Document | None:
-        """The open document of that address, however it is written: pygls keeps them without percent signs."""
+        """The open document with that URI, percent-encoded or not."""
         document = self._text_documents.get(unquote(uri))
         return document if isinstance(document, Document) else None
 
@@ -118,42 +118,42 @@ class Documents(Workspace):
         return next((document for real_path, document in self.files() if real_path == path), None)
 
     def files(self) -> Iterator[tuple[Path, Document]]:
-        """Every open document that is a file, with where it is."""
+        """All open documents with a file, and its path."""
         for document in self._text_documents.values():
             if isinstance(document, Document) and document.real_path is not None:
                 yield document.real_path, document
 
     def change(self, params: types.DidChangeTextDocumentParams) -> Document | None:
-        """Takes a change, unless it is stale or of a document that is not open; the document that has changed."""
-        document = self._behind(params.text_document)
+        """Apply a change and return the document. Changes that are stale or of unopened documents are ignored."""
+        document = self._older_than(params.text_document)
         if document is None:
-            log.warning("a change of a document was ignored: it is not open, or has moved on")
+            log.warning("ignored a change of a document that is not open, or newer than the change")
             return None
         for change in params.content_changes:
             document.apply_change(change)
         document.version = params.text_document.version
-        self._tell()
+        self._changed.notify()
         return document
 
     def update_notebook_document(self, params: types.DidChangeNotebookDocumentParams) -> None:
         notebook = self._notebook_documents.get(unquote(params.notebook_document.uri))
-        # An editor may tell a change of a cell before it counts it as one of the notebook.
+        # Editors may send the change of a cell before the change of the notebook.
         if notebook is None or params.notebook_document.version < notebook.version:
-            log.warning("a change of a notebook was ignored: it is not open, or has moved on")
+            log.warning("ignored a change of a notebook that is not open, or newer than the change")
             return
         if cells := params.change.cells:
-            cells.text_content = [text for text in cells.text_content or () if self._behind(text.document)]
+            cells.text_content = [text for text in cells.text_content or () if self._older_than(text.document)]
         super().update_notebook_document(params)  # pyright: ignore[reportUnknownMemberType]
-        self._tell()
+        self._changed.notify()
 
-    def _behind(self, told: types.VersionedTextDocumentIdentifier) -> Document | None:
-        """The open document that has not come to the version of which a client tells."""
-        document = self.named(told.uri)
-        is_behind = document is not None and (document.version is None or told.version > document.version)
-        return document if is_behind else None
+    def _older_than(self, change: types.VersionedTextDocumentIdentifier) -> Document | None:
+        """The open document that ``change`` is about, if it is older than the change."""
+        document = self.named(change.uri)
+        is_older = document is not None and (document.version is None or change.version > document.version)
+        return document if is_older else None
 
-    async def newer(self, versions: Sequence[tuple[Document, int | None]], *, timeout: float) -> bool:
-        """Waits until each document has left its version; false when one has not within ``timeout`` seconds."""
+    async def wait_for_newer(self, versions: Sequence[tuple[Document, int | None]], *, timeout: float) -> bool:
+        """Wait until each document has another version than given; ``False`` after ``timeout`` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 while any(document.version == version for document, version in versions):
@@ -161,7 +161,3 @@ class Documents(Workspace):
         except TimeoutError:
             return False
         return True
-
-    def _tell(self) -> None:
-        """Wakes those who wait for a change."""
-        self._changed.notify()

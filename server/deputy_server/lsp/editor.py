@@ -1,159 +1,173 @@
-"""The editor's open documents as the agents' :class:`~deputy_agents.ports.buffers.Buffers`."""
+"""The client's editor as an :class:`~deputy_agents.ports.editor.Editor` for agents: requests of ``deputy/editor/*``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from lsprotocol import types
+from pydantic import BaseModel
+from pygls.uris import to_fs_path
+from pygls.workspace import PositionCodec
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.ports.buffers import Buffer
-from deputy_agents.text import visible
+from deputy_agents.domain.event import Location
+from deputy_agents.ports.editor import Ability, Diagnostic, Severity, Spot, Symbol
+from deputy_protocol import editor as wire
+from deputy_protocol import methods
+from deputy_protocol.base import to_wire
+from deputy_protocol.contract import Request
+from deputy_protocol.errors import InvalidParams
+from deputy_protocol.place import Position
+from deputy_protocol.validate import parse
+from deputy_server.convert.uris import uri_of
 from deputy_server.lsp.client import Client
-from deputy_server.lsp.documents import Document, Documents
-from deputy_server.lsp.notebook import Cell, changed, script
+from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.rpc.errors import ClientError, ConnectionLost
-from deputy_server.rpc.json import JsonObject, dig
+from deputy_server.rpc.json import dig, items
 
-APPLY_TIMEOUT = 30
-"""Seconds that an editor may take to apply an edit."""
+TIMEOUT = 10.0
+"""Seconds that the editor's language servers may take."""
+DIAGNOSTICS_TIMEOUT = 2.0
+"""Seconds that an editor may take to send the diagnostics that it shows."""
+MAX_ITEMS = 2000
+"""Items of a response that are read; of diagnostics, those of all files together."""
+_INVALID = "The editor sent an invalid response."
 
-_ANNOTATION = "deputy"
+M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel)
 
-SYNC_TIMEOUT = 10
-"""Seconds after an applied edit within which the editor must tell the new text."""
 
-
-class EditorBuffers:
-    """Reads open documents and changes them through ``workspace/applyEdit``, so that the editor's undo works."""
+class ClientEditor:
+    """The editor of one client. Invalid items of a response are skipped. A response with only invalid items raises
+    ToolError: it does not mean that there are none."""
 
     def __init__(self, protocol: RpcProtocol, documents: Documents, client: Client) -> None:
         self._protocol = protocol
         self._documents = documents
-        self._client = client
+        self._codec = PositionCodec(types.PositionEncodingKind(client.position_encoding))
+        can = {Ability.DIAGNOSTICS: client.diagnostics, Ability.NAVIGATION: client.navigation}
+        self._abilities = frozenset(ability for ability, declared in can.items() if declared)
 
-    async def get(self, path: Path) -> Buffer | None:
-        # A notebook first: that its file is opened as text beside it changes nothing of what was read.
-        if (notebook := self._documents.notebook_at(path)) is not None:
-            return Buffer(path, script(self._cells(notebook)), notebook.version)
-        if (document := self._documents.at(path)) is not None:
-            return Buffer(path, document.source, document.version)
-        return None
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return self._abilities
 
-    def all(self) -> list[Buffer]:
-        return [Buffer(path, document.source, document.version) for path, document in self._documents.files()]
+    async def diagnostics(self, paths: Sequence[Path] | None, wait: float = 0) -> Sequence[Diagnostic]:
+        uris = None if paths is None else tuple(map(self._uri, paths))
+        params = wire.DiagnosticsParams(uris=uris, wait=wait or None)
+        response = await self._request(methods.EDITOR_DIAGNOSTICS, params, DIAGNOSTICS_TIMEOUT + wait)
+        return list(_diagnostics(response))
 
-    async def check(self, path: Path, new_text: str) -> None:
-        """Raises ToolError: the editor applies no edits, or the file is open as a notebook of other cells."""
-        self._texts(path, new_text)
+    async def definition(self, spot: Spot) -> Sequence[Location]:
+        response = await self._request(methods.EDITOR_DEFINITION, self._spot(spot))
+        return [place for one in _valid_items(wire.Spot, response) if (place := _location(one))]
 
-    async def apply(self, path: Path, new_text: str, *, version: int | None, label: str) -> None:
-        """Raises ToolError when the document moved on from ``version`` or the editor does not apply the edit."""
-        opened = self._opened(path)
-        if opened is None or opened.version != version:
-            raise ToolError(f"{path.name} has changed in the editor meanwhile. Read it again before editing.")
-        edits = [
-            (document, edit)
-            for document, text in self._texts(path, new_text)
-            if (edit := minimal_edit(document, text)) is not None
+    async def references(self, spot: Spot) -> Sequence[Location]:
+        response = await self._request(methods.EDITOR_REFERENCES, self._spot(spot))
+        return [place for one in _valid_items(wire.Spot, response) if (place := _location(one))]
+
+    async def hover(self, spot: Spot) -> str:
+        response = await self._request(methods.EDITOR_HOVER, self._spot(spot))
+        text = dig(response, "text")
+        if text is not None and not isinstance(text, str):
+            raise ToolError(_INVALID)
+        return text or ""
+
+    async def symbols(self, path: Path) -> Sequence[Symbol]:
+        found = await self._symbols(wire.SymbolsParams(uri=self._uri(path)))
+        own = (str(path), to_fs_path(self._uri(path)))
+        return [one for one in found if one.location.path in own]
+
+    async def workspace_symbols(self, query: str) -> Sequence[Symbol]:
+        return await self._symbols(wire.SymbolsParams(query=query))
+
+    async def _symbols(self, params: wire.SymbolsParams) -> Sequence[Symbol]:
+        response = await self._request(methods.EDITOR_SYMBOLS, params)
+        return [
+            Symbol(one.name, place, _kind(one.kind), one.container or "")
+            for one in _valid_items(wire.Symbol, response)
+            if (place := _location(one))
         ]
-        if not edits:
-            return
-        versions = [(document, document.version) for document, _ in edits]
-        await self._ask(path, {"label": label, "edit": self._workspace_edit(edits, label)})
-        if not await self._documents.newer(versions, timeout=SYNC_TIMEOUT):
-            raise ToolError(
-                f"The editor said that it applied the edit to {path.name}, and its text is as before. "
-                "Read the file again before editing it."
-            )
 
-    async def delete(self, path: Path, *, version: int | None, label: str) -> None:
-        """Raises ToolError when the document moved on from ``version``, or the editor does not delete files."""
-        opened = self._opened(path)
-        if opened is None or opened.version != version:
-            raise ToolError(f"{path.name} has changed in the editor meanwhile.")
-        if not (self._client.apply_edit and self._client.document_changes and self._client.delete_files):
-            raise ToolError(f"{path.name} is open in an editor that cannot delete files. Close it, then try again.")
-        deletion = {"kind": "delete", "uri": opened.uri, "options": {"ignoreIfNotExists": True}}
-        await self._ask(path, {"label": label, "edit": {"documentChanges": [deletion]}})
+    def _spot(self, spot: Spot) -> wire.SpotParams:
+        character = self._codec.client_num_units(spot.before)
+        return wire.SpotParams(uri=self._uri(spot.path), position=Position(line=spot.line - 1, character=character))
 
-    def _opened(self, path: Path) -> Document | types.NotebookDocument | None:
-        return self._documents.notebook_at(path) or self._documents.at(path)
+    def _uri(self, path: Path) -> str:
+        """The editor's URI of the file, which may be that of a symlink."""
+        document = self._documents.at(path)
+        return uri_of(str(path)) if document is None else document.uri
 
-    def _texts(self, path: Path, new_text: str) -> list[tuple[Document, str]]:
-        """What the file's document, or the cells of its notebook, must become. Raises ToolError, as :meth:`check`."""
-        if not self._client.apply_edit:
-            raise ToolError(f"{path.name} is open in an editor that cannot apply edits. Close it, then try again.")
-        match self._opened(path):
-            case types.NotebookDocument() as notebook:
-                return changed(path.name, self._cells(notebook), new_text)
-            case Document() as document:
-                return [(document, new_text)]
-            case None:
-                return []
-
-    def _cells(self, notebook: types.NotebookDocument) -> list[Cell]:
-        cells = ((cell.kind, self._documents.named(cell.document)) for cell in notebook.cells)
-        return [Cell(types.NotebookCellKind(kind), document) for kind, document in cells if document]
-
-    async def _ask(self, path: Path, params: JsonObject) -> None:
+    async def _request(self, request: Request[P, R], params: P, timeout: float = TIMEOUT) -> object:
         try:
-            answer = await self._protocol.request(types.WORKSPACE_APPLY_EDIT, params, timeout=APPLY_TIMEOUT)
+            return await self._protocol.request(request.name, to_wire(params), timeout=timeout)
         except TimeoutError:
-            raise ToolError(
-                f"The editor did not say within {APPLY_TIMEOUT} s whether it applied the edit to {path.name}. "
-                "Read the file again before editing it."
-            ) from None
-        except (ClientError, ConnectionLost):
-            raise ToolError(f"The editor could not apply the edit to {path.name}.") from None
-        if dig(answer, "applied") is not True or isinstance(dig(answer, "failedChange"), int):
-            reason = dig(answer, "failureReason")
-            detail = f": {visible(reason[:300])}" if isinstance(reason, str) else "."
-            raise ToolError(f"The editor refused the edit to {path.name}{detail}")
-
-    def _workspace_edit(self, edits: Sequence[tuple[Document, JsonObject]], label: str) -> JsonObject:
-        if not self._client.document_changes:
-            return {"changes": {document.uri: [edit] for document, edit in edits}}
-        annotated = {"annotationId": _ANNOTATION} if self._client.change_annotations else {}
-        changes = [
-            {"textDocument": {"uri": document.uri, "version": document.version}, "edits": [edit | annotated]}
-            for document, edit in edits
-        ]
-        # The user has approved the edit by now: the editor need not ask again.
-        annotations: JsonObject = {_ANNOTATION: {"label": label, "needsConfirmation": False}} if annotated else {}
-        return {"documentChanges": changes, **({"changeAnnotations": annotations} if annotations else {})}
+            raise ToolError(f"The editor did not respond within {timeout:g} s.") from None
+        except ConnectionLost:
+            raise ToolError("The editor has disconnected.") from None
+        except ClientError as error:
+            raise ToolError(f"The editor returned an error: {error}") from None
 
 
-def minimal_edit(document: Document, new_text: str) -> JsonObject | None:
-    """The one text edit that turns ``document`` into ``new_text``, without the text that both share at either end:
-    cursors and folds there stay as they are. It never begins or ends behind the last line feed, where some editors have
-    no place: lines are added and taken away before it. ``None`` when nothing changes."""
-    old_text = document.source
-    if old_text == new_text:
-        return None
-    ends = (ending for ending in ("\r\n", "\n") if old_text.endswith(ending) and new_text.endswith(ending))
-    last = len(next(ends, ""))
-    longest = min(len(old_text), len(new_text)) - last
-    start = _shared(old_text, new_text, longest)
-    old_rest, new_rest = (text[: len(text) - last] for text in (old_text, new_text))
-    end = last + _shared(old_rest, new_rest, longest - start, behind=True)
-    # A place between CR and LF is none that an editor knows.
-    if old_text[:start].endswith("\r") or new_text[:start].endswith("\r"):
-        start -= 1
-    if end and any(text[: len(text) - end].endswith("\r") for text in (old_text, new_text)):
-        end -= 1
-    return {
-        "range": document.range_of(start, len(old_text) - end),
-        "newText": new_text[start : len(new_text) - end],
-    }
+def _items(response: object) -> Sequence[object]:
+    if not isinstance(dig(response, "items"), list):
+        raise ToolError(_INVALID)
+    return items(dig(response, "items"))[:MAX_ITEMS]
 
 
-def _shared(one: str, other: str, longest: int, *, behind: bool = False) -> int:
-    """How many characters both begin with, or end with, at most ``longest``."""
-    low, high = 0, longest
-    while low < high:
-        middle = (low + high + 1) // 2
-        # What lies before `low` is known to be the same.
-        part = slice(-middle, -low or None) if behind else slice(low, middle)
-        low, high = (middle, high) if one[part] == other[part] else (low, middle - 1)
-    return low
+def _valid_items(kind: type[M], response: object) -> Sequence[M]:
+    """The items of ``response`` that validate as ``kind``."""
+    return _valid(kind, _items(response))
+
+
+def _valid(kind: type[M], found: Sequence[object]) -> Sequence[M]:
+    valid: list[M] = []
+    for raw in found:
+        with suppress(InvalidParams):
+            valid.append(parse(kind, raw))
+    if found and not valid:
+        raise ToolError(_INVALID)
+    return valid
+
+
+def _diagnostics(response: object) -> Iterator[Diagnostic]:
+    left = MAX_ITEMS
+    given = _items(response)
+    files = [file for file in given if isinstance(dig(file, "diagnostics"), list)]
+    if given and not files:
+        raise ToolError(_INVALID)
+    for file in files:
+        path = _path(dig(file, "uri"))
+        raw = items(dig(file, "diagnostics"))[:left]
+        left -= len(raw)
+        for one in _valid(wire.Diagnostic, raw):
+            if path:
+                yield _diagnostic(path, one)
+
+
+def _diagnostic(path: Path, found: wire.Diagnostic) -> Diagnostic:
+    known = found.severity in list(Severity)
+    source = " ".join(str(part) for part in (found.source, found.code) if part is not None)
+    severity = Severity(found.severity) if known and found.severity else Severity.INFORMATION
+    return Diagnostic(path, found.range.start.line + 1, severity, found.message, source)
+
+
+def _location(spot: wire.Spot) -> Location | None:
+    path = _path(spot.uri)
+    return Location(str(path), spot.range.start.line + 1, spot.range.end.line + 1) if path else None
+
+
+def _kind(number: int | None) -> str:
+    try:
+        return types.SymbolKind(number or 0).name.lower()
+    except ValueError:
+        return ""
+
+
+def _path(uri: object) -> Path | None:
+    """The path of a ``file:`` URI."""
+    path = to_fs_path(uri) if isinstance(uri, str) and uri.startswith("file:") else None
+    return Path(path) if path and "\0" not in path and Path(path).is_absolute() else None

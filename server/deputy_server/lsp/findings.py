@@ -1,4 +1,4 @@
-"""Findings of reviews as diagnostics, for as long as the lines are there that they are about."""
+"""Findings of reviews as diagnostics, as long as the lines that they are about exist."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +9,16 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from lsprotocol import types
 
-from deputy_agents.domain.event import MessageAdded
+from deputy_agents.domain.event import (
+    AgentFinished,
+    CallStatus,
+    Event,
+    MessageAdded,
+    ToolCallUpdated,
+    TurnFinished,
+)
 from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.editor.findings import Finding, Severity, findings
 from deputy_agents.session.session import Session
 from deputy_agents.text import lines_of, visible
@@ -19,10 +27,10 @@ from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.rpc.json import JsonObject
 
 REVIEWER = "code_review"
-"""The definition whose answers are read for findings: the built-in one, or the user's of that name."""
+"""The agent definition whose answers are searched for findings, built-in or the user's."""
 
-LOOK_INTERVAL = 0.5
-"""Seconds between two looks at files that agents may have changed."""
+RECHECK_INTERVAL = 0.5
+"""Seconds between two checks of files that agents may have changed."""
 
 _SEVERITIES = {
     Severity.CRITICAL: types.DiagnosticSeverity.Error,
@@ -32,8 +40,8 @@ _SEVERITIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A finding that an editor shows."""
+class ShownFinding:
+    """A finding that the client shows."""
 
     finding_id: str
     session_id: str
@@ -48,30 +56,43 @@ class Shown:
 class Findings:
     """The findings that one client shows."""
 
-    def __init__(self, protocol: RpcProtocol, documents: Documents) -> None:
+    def __init__(self, protocol: RpcProtocol, documents: Documents, tasks: TaskGroup) -> None:
         self._protocol = protocol
         self._documents = documents
-        self._shown: dict[Path, list[Shown]] = {}
-        self._looking = False
+        self._tasks = tasks
+        self._shown: dict[Path, list[ShownFinding]] = {}
+        self._rechecking = False
 
-    async def add(self, session: Session, agent_id: str) -> None:
-        """Shows what a review has found. In the files that it names, it takes the place of earlier ones."""
+    def on_event(self, session: Session, event: Event) -> None:
+        """Show the findings of a completed review, and recheck when agents may have changed files."""
+        match event.body:
+            case AgentFinished(status=AgentStatus.COMPLETED):
+                node = session.view.agents.get(event.agent_id or "")
+                if node is not None and node.info.definition == REVIEWER:
+                    self._tasks.start_soon(self._add, session, node.info.agent_id)
+            case ToolCallUpdated(status=CallStatus.COMPLETED) | TurnFinished():
+                self.recheck_soon()
+            case _:
+                pass
+
+    async def _add(self, session: Session, agent_id: str) -> None:
+        """Show what a review has found. Its findings replace earlier ones of the session in the same files."""
         found = await findings(_answer(session, agent_id), session.workspace, Path(session.record.cwd))
         for path in {finding.path for finding in found}:
             self._shown[path] = [old for old in self._shown.get(path, ()) if old.session_id != session.id]
         for finding in found:
-            self._shown[finding.path].append(Shown(new_id(), session.id, finding))
+            self._shown[finding.path].append(ShownFinding(new_id(), session.id, finding))
         for path in {finding.path for finding in found}:
             self._publish(path)
 
-    def at(self, path: Path, first: int, last: int) -> Iterator[Shown]:
+    def at(self, path: Path, first: int, last: int) -> Iterator[ShownFinding]:
         """The findings in ``path`` that touch the lines from ``first`` to ``last``, counted from 0."""
         for shown in self._shown.get(path, ()):
             if shown.span[0] <= last and first <= shown.span[1]:
                 yield shown
 
     def dismiss(self, finding_id: str) -> bool:
-        """Takes one back; false when it was not there."""
+        """Remove a finding. Return ``False`` when it is not shown."""
         everywhere = ((path, one) for path, shown in self._shown.items() for one in shown)
         found = next(((path, one) for path, one in everywhere if one.finding_id == finding_id), None)
         if found is not None:
@@ -81,26 +102,26 @@ class Findings:
         return found is not None
 
     def text_changed(self, path: Path, text: Callable[[], str]) -> None:
-        """Findings move with their lines, and go when these have changed."""
+        """Move findings along with their lines, and remove those whose lines have changed."""
         if shown := self._shown.get(path):
             lines = [line.rstrip("\r\n") for line in lines_of(text())]
-            moved = [there for one in shown if (there := _moved(one, lines)) is not None]
+            moved = [found for one in shown if (found := _moved(one, lines)) is not None]
             if moved != shown:
                 self._shown[path] = moved
                 self._publish(path)
 
-    def look_again_soon(self, tasks: TaskGroup) -> None:
-        """Agents may have changed files: looks at those that are not open, once for all that is told meanwhile."""
-        if self._shown and not self._looking:
-            self._looking = True
-            tasks.start_soon(self._look_again)
+    def recheck_soon(self) -> None:
+        """Recheck the files that are not open in the editor, once for all calls within ``RECHECK_INTERVAL``."""
+        if self._shown and not self._rechecking:
+            self._rechecking = True
+            self._tasks.start_soon(self._recheck)
 
-    async def _look_again(self) -> None:
-        await anyio.sleep(LOOK_INTERVAL)
-        self._looking = False
+    async def _recheck(self) -> None:
+        await anyio.sleep(RECHECK_INTERVAL)
+        self._rechecking = False
         for path in tuple(self._shown):
             if self._documents.at(path) is None:
-                text = await anyio.to_thread.run_sync(_text_of, path)
+                text = await anyio.to_thread.run_sync(_read, path)
                 self.text_changed(path, lambda text=text: text)
 
     def _publish(self, path: Path) -> None:
@@ -113,7 +134,7 @@ class Findings:
         if not diagnostics:
             del self._shown[path]
 
-    def _diagnostic(self, shown: Shown) -> JsonObject:
+    def _diagnostic(self, shown: ShownFinding) -> JsonObject:
         finding, (first, last) = shown.finding, shown.span
         units = self._documents.position_codec.client_num_units
         begin, end = finding.lines[0], finding.lines[-1]
@@ -132,21 +153,21 @@ class Findings:
 
 
 def _answer(session: Session, agent_id: str) -> str:
-    """The whole of it: what an end tells may be cut."""
+    """The agent's last message, from its transcript: the result in its end event may be truncated."""
     entries, _ = session.transcript(agent_id)
-    said = (line.body for line in reversed(entries) if isinstance(line.body, MessageAdded))
-    return next((message.text for message in said if message.role == "assistant"), "")
+    messages = (entry.body for entry in reversed(entries) if isinstance(entry.body, MessageAdded))
+    return next((message.text for message in messages if message.role == "assistant"), "")
 
 
-def _moved(shown: Shown, lines: Sequence[str]) -> Shown | None:
-    """It at the place nearest to where it was that has the same lines; ``None`` when there is none."""
+def _moved(shown: ShownFinding, lines: Sequence[str]) -> ShownFinding | None:
+    """``shown`` at the nearest place with the same lines; ``None`` if there is no such place."""
     wanted, before = list(shown.finding.lines), shown.span[0]
     places = (at for at, line in enumerate(lines) if line == wanted[0] and lines[at : at + len(wanted)] == wanted)
     at = min(places, key=lambda place: abs(place - before), default=None)
     return None if at is None else replace(shown, finding=replace(shown.finding, start=at + 1))
 
 
-def _text_of(path: Path) -> str:
+def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Handler of document links: the places that a transcript names, to go to."""
+"""Handler of document links: the locations that a transcript names."""
 
 from collections.abc import AsyncIterator
 from itertools import islice
@@ -15,7 +15,7 @@ from deputy_server.lsp.documents import Document
 from deputy_server.lsp.text_params import DocumentParams
 from deputy_server.rpc.json import JsonObject
 
-MOST = 500
+MAX_LINKS = 500
 """Links of one document."""
 
 
@@ -23,18 +23,18 @@ async def document_links(connection: Connection, raw: object) -> object:
     document = connection.documents.named(parse(DocumentParams, raw).text_document.uri)
     if document is None:
         return []
-    shown = connection.transcript_at(document)
-    if shown is None or not isinstance(shown.reading, Session):
+    file = connection.transcript_at(document)
+    if file is None or not isinstance(file.reading, Session):
         return []
-    info = shown.reading.view.agents[shown.agent_id].info
-    cwd = Path(info.cwd or shown.reading.record.cwd)
-    return [link async for link in _links(document, shown.reading, cwd)]
+    info = file.reading.view.agents[file.agent_id].info
+    cwd = Path(info.cwd or file.reading.record.cwd)
+    return [link async for link in _links(document, file.reading, cwd)]
 
 
 async def _links(document: Document, session: Session, cwd: Path) -> AsyncIterator[JsonObject]:
-    """Links of what is named as a place and is a file of the workspace."""
+    """Links to the named locations that are files of the workspace."""
     targets: dict[str, str | None] = {}
-    for reference, start, end in islice(references_at(document.source), MOST):
+    for reference, start, end in islice(references_at(document.source), MAX_LINKS):
         if reference.path not in targets:
             targets[reference.path] = await _target(session, reference.path, cwd)
         if (target := targets[reference.path]) is not None:

@@ -1,7 +1,7 @@
-"""An open notebook as one text, the way that scripts with cells have it: each cell below a line that tells its kind.
+"""An open notebook as one script with cells: each cell follows a line that names its kind.
 
-Agents read and change that text; a change is made in the cells that it is about. Cells are not added, removed or moved:
-LSP has no edit for that.
+Agents read and edit the script; edits are applied to the cells. Cells cannot be added, removed or moved, because LSP
+has no edit for that.
 """
 
 import re
@@ -26,24 +26,24 @@ class Cell:
 
 
 def script(cells: Sequence[Cell]) -> str:
-    """The text of the notebook. White space at the end of a cell is no part of it."""
+    """The notebook as text, without white space at the end of cells."""
     return _script([_HEADS[cell.kind] for cell in cells], [cell.document.source.rstrip() for cell in cells])
 
 
 def changed(name: str, cells: Sequence[Cell], text: str) -> list[tuple[Document, str]]:
-    """The cells that must change to make ``text`` the script of the notebook ``name``, each with its new source.
+    """The cells that must change so that ``text`` becomes the script of the notebook ``name``, with their new sources.
 
     Raises:
-        ToolError: not only the text within cells would change.
+        ToolError: more than the text within cells would change.
     """
     heads = _HEAD.findall(text)
     sources = [source.removeprefix("\n").rstrip() for source in _HEAD.split(text)[1:]]
-    # A cell may hold a line that looks like the head of one: then nobody can say which is which.
+    # A cell may contain a line that looks like the head of a cell. Then the text is ambiguous.
     if len(heads) != len(cells) or _HEAD.findall(script(cells)) != heads or _script(heads, sources) != text:
         raise ToolError(
-            f"{visible(name)} is open as a notebook, where the text of cells can be changed, and no cell added, moved "
-            "or removed. Keep each line `# %%` and the empty line before it as they are; or let the user close the "
-            "notebook, and read the file again."
+            f"{visible(name)} is open as a notebook: only the text of cells can be changed; cells cannot be added, "
+            "moved or removed. Keep each line `# %%` and the empty line before it unchanged; or ask the user to close the "
+            "notebook, then read the file again."
         )
     return [
         (document, source + document.source[len(before) :])

@@ -26,13 +26,13 @@ async def list_requests(connection: Connection, params: PermissionListParams) ->
 
 
 async def answer(connection: Connection, params: PermissionAnswerParams) -> PermissionAnswerResult:
-    """Answers a permission request of any open session."""
+    """Answer a permission request of any open session."""
     session = connection.app.runtime.find_permission_request(params.request_id)
-    return PermissionAnswerResult(accepted=session.answer(params.request_id, answer_from_wire(params.outcome)))
+    return PermissionAnswerResult(accepted=session.inbox.answer(params.request_id, answer_from_wire(params.outcome)))
 
 
 async def answer_many(connection: Connection, params: PermissionAnswerManyParams) -> PermissionAnswerManyResult:
-    """Answers the named permission requests, or none of them unless the answer is valid for every one."""
+    """Answer the named permission requests, or none of them unless the answer is valid for every one."""
     chosen = answer_from_wire(params.outcome)
     if isinstance(chosen, Selected) and chosen.input is not None and len(params.request_ids) > 1:
         raise InvalidRequest("outcome.input: a changed input can answer only one request.", "outcome.input")
@@ -42,7 +42,7 @@ async def answer_many(connection: Connection, params: PermissionAnswerManyParams
     }
     for request_id, session in sessions.items():
         session.inbox.outcome_of(request_id, chosen)
-    accepted = (request_id for request_id, session in sessions.items() if session.answer(request_id, chosen))
+    accepted = (request_id for request_id, session in sessions.items() if session.inbox.answer(request_id, chosen))
     return PermissionAnswerManyResult(accepted=tuple(accepted))
 
 

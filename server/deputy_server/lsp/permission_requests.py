@@ -1,8 +1,9 @@
-"""Putting questions to the user."""
+"""Showing permission requests to the user."""
 
 from collections.abc import Sequence
 
 import anyio
+from lsprotocol.types import MessageType
 
 from deputy_agents.domain.event import CommandPreview, OptionKind, PermissionRequest, ResolvedBy
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
@@ -19,29 +20,27 @@ from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import JsonObject, dig
 
 PREVIEW_LINES = 20
-"""Lines of a preview that a plain message shows."""
+"""Lines of a preview that a message shows."""
 
 _LINE_WIDTH = 200
-_WARNING = 2
 
 
 class LspPermissionClient:
-    """Puts the questions of one session to one client: as requests that name the asking agent where the client knows
-    them, else as plain message requests, one at a time."""
+    """Sends the permission requests of one session to one client: as ``deputy/permission/request`` if the client
+    supports it, else as message requests, one at a time. ``message_lock`` is shared by all sessions of the client."""
 
-    def __init__(self, protocol: RpcProtocol, client: Client, session_id: str, turns: anyio.Lock) -> None:
+    def __init__(self, protocol: RpcProtocol, client: Client, session_id: str, message_lock: anyio.Lock) -> None:
         self._protocol = protocol
         self._client = client
         self._session_id = session_id
-        self._turns = turns
-        """Shared by all sessions of the client; a lock serves in the order of asking."""
+        self._message_lock = message_lock
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
         try:
-            return await (self._request(request) if self._client.permissions else self._message(request))
+            return await (self._request(request) if self._client.permissions else self._request_by_message(request))
         except ClientError as error:
-            gone = error.code == ErrorCode.METHOD_NOT_FOUND.value
-            return Dismissed(ResolvedBy.UNREACHABLE) if gone else Dismissed()
+            unsupported = error.code == ErrorCode.METHOD_NOT_FOUND.value
+            return Dismissed(ResolvedBy.UNREACHABLE) if unsupported else Dismissed()
         except ConnectionLost:
             return Dismissed(ResolvedBy.UNREACHABLE)
 
@@ -50,8 +49,8 @@ class LspPermissionClient:
         choice = read_choice(await self._protocol.request(PERMISSION_REQUEST.name, params, timeout=None))
         return Dismissed() if choice is None else answer_from_wire(choice)
 
-    async def _message(self, request: PermissionRequest) -> PermissionAnswer:
-        async with self._turns:
+    async def _request_by_message(self, request: PermissionRequest) -> PermissionAnswer:
+        async with self._message_lock:
             params = message_request(request)
             chosen = dig(await self._protocol.request("window/showMessageRequest", params, timeout=None), "title")
         ids = [option.option_id for option in request.options if option.name == chosen]
@@ -59,8 +58,9 @@ class LspPermissionClient:
 
 
 def message_request(request: PermissionRequest) -> JsonObject:
-    """A question as ``window/showMessageRequest``, its actions named exactly as the options. Denying comes first: some
-    editors choose the first one when Enter is pressed. A command is shown whole, a change as far as one can read."""
+    """A permission request as parameters of ``window/showMessageRequest``; its actions are named exactly like the
+    options. Denying comes first: some editors choose the first action on Enter. Commands are shown in full, other
+    previews up to ``PREVIEW_LINES``."""
     head = [cut(visible(line), _LINE_WIDTH) for line in (request.title, request.reason) if line]
     preview = preview_lines(request.preview)
     if isinstance(request.preview, CommandPreview):
@@ -73,4 +73,4 @@ def message_request(request: PermissionRequest) -> JsonObject:
 def _message(request: PermissionRequest, lines: Sequence[str]) -> JsonObject:
     options = sorted(request.options, key=lambda option: option.kind is not OptionKind.REJECT_ONCE)
     actions = [{"title": option.name} for option in options]
-    return {"type": _WARNING, "message": "\n".join(lines), "actions": actions}
+    return {"type": MessageType.Warning.value, "message": "\n".join(lines), "actions": actions}

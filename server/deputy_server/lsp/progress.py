@@ -26,11 +26,11 @@ class ProgressTokens:
     def add(self, token: Token, cancel: Callable[[], None]) -> None:
         self._cancels[token] = cancel
 
-    def drop(self, token: Token) -> None:
+    def remove(self, token: Token) -> None:
         self._cancels.pop(token, None)
 
-    def cancelled(self, token: Token) -> None:
-        """The client cancels; a token that is unknown or has ended is ignored."""
+    def cancel(self, token: Token) -> None:
+        """Handle a cancel by the client. An unknown or ended token is ignored."""
         if (cancel := self._cancels.get(token)) is not None:
             cancel()
 
@@ -49,61 +49,62 @@ class Progress:
         self._token = token
         self._title = title
         self._message = _STARTING
-        self._waits_for: set[str] = set()
+        self._open_requests: set[str] = set()
+        """Permission requests of the run that the user has not answered."""
         self._begun = False
         self._outcome: str | None = None
         tokens.add(token, cancel)
 
     async def create(self) -> None:
-        """Asks the client to accept the token, then begins. A client that does not accept in time sees nothing."""
+        """Ask the client to accept the token, then begin. A client that does not accept in time sees nothing."""
         try:
             params = {"token": self._token}
             await self._protocol.request(types.WINDOW_WORK_DONE_PROGRESS_CREATE, params, timeout=CREATE_TIMEOUT)
         except (TimeoutError, ClientError, ConnectionLost) as error:
-            log.info("the client takes no progress: %s", type(error).__name__)
-            self._tokens.drop(self._token)
+            log.info("the client did not accept a progress token: %s", type(error).__name__)
+            self._tokens.remove(self._token)
         else:
             self.begin()
 
     def begin(self) -> None:
         self._begun = True
-        self._send(kind="begin", title=self._title, message=self._words, cancellable=True)
+        self._send(kind="begin", title=self._title, message=self._shown_message, cancellable=True)
         if self._outcome is not None:
             self._send(kind="end", message=self._outcome)
 
     def report(self, message: str) -> None:
         self._message = message
-        if not self._waits_for:
-            self._tell()
+        if not self._open_requests:
+            self._send_report()
 
-    def wait(self, request_id: str) -> None:
-        """Says that the user is waited for, until each such question is settled."""
+    def wait_for_user(self, request_id: str) -> None:
+        """Show that the run waits for the user, until all such permission requests are resolved."""
         if self._message == _STARTING:
-            self._message = "working"  # is what it goes on with
-        self._waits_for.add(request_id)
-        if len(self._waits_for) == 1:
-            self._tell()
+            self._message = "working"  # shown when the run continues
+        self._open_requests.add(request_id)
+        if len(self._open_requests) == 1:
+            self._send_report()
 
-    def settled(self, request_id: str) -> None:
-        self._waits_for.discard(request_id)
-        if not self._waits_for:
-            self._tell()
+    def resolved(self, request_id: str) -> None:
+        self._open_requests.discard(request_id)
+        if not self._open_requests:
+            self._send_report()
 
     def end(self, outcome: str) -> None:
-        """Ends it, once."""
+        """End the progress. Later calls change nothing."""
         if self._outcome is None:
             self._outcome = outcome
-            self._tokens.drop(self._token)
+            self._tokens.remove(self._token)
             if self._begun:
                 self._send(kind="end", message=outcome)
 
     @property
-    def _words(self) -> str:
-        return "waits for you" if self._waits_for else self._message
+    def _shown_message(self) -> str:
+        return "waiting for you" if self._open_requests else self._message
 
-    def _tell(self) -> None:
+    def _send_report(self) -> None:
         if self._begun and self._outcome is None:
-            self._send(kind="report", message=self._words)
+            self._send(kind="report", message=self._shown_message)
 
     def _send(self, **value: object) -> None:
         self._protocol.notify(types.PROGRESS, {"token": self._token, "value": value})

@@ -1,4 +1,4 @@
-"""A text that stays quick to edit however long it is: nothing here takes time for each of its lines."""
+"""A text that is fast to edit at any length: no operation takes time for each line."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from deputy_agents.text import lines_of
 
 PIECE = 2**12
-"""Characters of a piece, about."""
+"""Approximate number of characters per piece."""
 
 
 class Rope:
-    """The text in pieces. No piece but the last ends with a carriage return: a line feed might follow, and both are one
-    line end."""
+    """The text in pieces. Only the last piece may end with a carriage return: a line feed might follow, and both form
+    one line end."""
 
     def __init__(self, text: str) -> None:
         self._pieces = list(_cut(text))
         self._text: str | None = text
-        # Where the pieces begin, by characters and by line ends: of the first ones, as far as anybody asked. Most edits
-        # lie near the one before, so that little has to be counted anew.
+        # The start of each piece in characters and in line ends, computed on demand from the first piece on. Most edits
+        # are near the previous one, so that few starts have to be recomputed.
         self._offsets = [0]
         self._numbers = [0]
 
@@ -28,7 +28,7 @@ class Rope:
         return self._text
 
     def replace(self, start: int, end: int, text: str) -> None:
-        """Puts ``text`` in the place of what lies from ``start`` to ``end``."""
+        """Replace the text from ``start`` to ``end`` by ``text``."""
         first, before = self._find(start)
         last, behind = self._find(max(start, end))
         new = self._pieces[first][:before] + text + self._pieces[last][behind:]
@@ -40,23 +40,23 @@ class Rope:
         self._text = None
 
     def line(self, number: int) -> tuple[int, str]:
-        """Where a line begins, and its text without its end. Lines behind the last one are empty, at the end."""
-        while self._numbers[-1] < number and self._count_on():
+        """The start of a line, and its text without the line end. Lines after the last one are empty, at the end."""
+        while self._numbers[-1] < number and self._count_next():
             pass
         index = max(bisect_left(self._numbers, number) - 1, 0)
         lines = lines_of(self._pieces[index])
         inside = number - self._numbers[index]
         start = self._offsets[index] + sum(map(len, lines[:inside]))
-        return start, self._whole_line(index, lines[inside]).rstrip("\r\n") if inside < len(lines) else ""
+        return start, self._complete_line(index, lines[inside]).rstrip("\r\n") if inside < len(lines) else ""
 
-    def _whole_line(self, index: int, begun: str) -> str:
-        parts = [begun]
+    def _complete_line(self, index: int, beginning: str) -> str:
+        parts = [beginning]
         while not parts[-1].endswith(("\n", "\r")) and (index := index + 1) < len(self._pieces):
             parts.append(lines_of(self._pieces[index])[0])
         return "".join(parts)
 
-    def place(self, offset: int) -> tuple[int, str]:
-        """The number of the line that ``offset`` lies in, and the line's text before it."""
+    def position(self, offset: int) -> tuple[int, str]:
+        """The number of the line at ``offset``, and the line's text before it."""
         index, column = self._find(offset)
         lines = lines_of(self._pieces[index][:column])
         number = self._numbers[index] + len(lines) - 1
@@ -68,14 +68,14 @@ class Rope:
         return number, "".join(reversed(parts))
 
     def _find(self, offset: int) -> tuple[int, int]:
-        """The piece that ``offset`` lies in, and how far from its beginning."""
-        while self._offsets[-1] <= offset and self._count_on():
+        """The index of the piece at ``offset``, and the offset in that piece."""
+        while self._offsets[-1] <= offset and self._count_next():
             pass
         index = bisect_right(self._offsets, offset) - 1
         return index, min(offset - self._offsets[index], len(self._pieces[index]))
 
-    def _count_on(self) -> bool:
-        """Counts one piece more; false when all are."""
+    def _count_next(self) -> bool:
+        """Compute the start of one more piece; ``False`` when all are computed."""
         index = len(self._offsets) - 1
         if index + 1 == len(self._pieces):
             return False
@@ -85,7 +85,7 @@ class Rope:
 
 
 def line_ends(text: str) -> int:
-    r"""How many lines of ``text`` end, as LSP has it: by ``\n``, ``\r\n`` or ``\r``."""
+    r"""The number of LSP's line ends in ``text``: ``\n``, ``\r\n`` or ``\r``."""
     return text.count("\n") + text.count("\r") - text.count("\r\n")
 
 

@@ -29,7 +29,7 @@ from deputy_server.lsp import (
     session,
 )
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.protocol import RequestHandler, Response
+from deputy_server.rpc.endpoint import RequestHandler, Response
 from deputy_server.rpc.errors import RpcError
 from deputy_server.rpc.json import is_object, items
 
@@ -43,7 +43,7 @@ Unbound: TypeAlias = Callable[[Connection], RequestHandler]
 def _request(
     request: Request[P, R], handler: Callable[[Connection, P], Awaitable[R | Response[R]]]
 ) -> tuple[str, Unbound]:
-    """Pairs a request of the table with its handler; their types must agree."""
+    """Pair a request of the table with its handler; their types must agree."""
 
     def bind(connection: Connection) -> RequestHandler:
         async def handle(raw: object) -> object:
@@ -57,7 +57,7 @@ def _request(
 def _command(
     command: Command[P, R], handler: Callable[[Connection, P], Awaitable[R | Response[R]]]
 ) -> tuple[str, Unbound]:
-    """Pairs a command of the table with its handler; their types must agree."""
+    """Pair a command of the table with its handler; their types must agree."""
 
     def bind(connection: Connection) -> RequestHandler:
         async def handle(arguments: object) -> object:
@@ -125,7 +125,7 @@ REQUESTS = _checked(
 )
 
 COMMANDS = _checked(
-    (command.name for command in methods.COMMANDS if not command.planned),
+    (command.name for command in methods.COMMANDS),
     (
         _command(methods.PROMPT_COMMAND, commands.prompt),
         _command(methods.NEW_SESSION_COMMAND, session.new),

@@ -12,9 +12,9 @@ async def list_rules(connection: Connection, params: RuleListParams) -> RuleList
 
 async def remove_rule(connection: Connection, params: RuleRemoveParams) -> RuleListResult:
     session = await connection.session(params.session_id)
-    session.forget(params.rule_id)
+    session.permissions.forget(params.rule_id)
     return _rules(session)
 
 
 def _rules(session: Session) -> RuleListResult:
-    return RuleListResult(rules=tuple(map(rule_to_wire, session.rules())))
+    return RuleListResult(rules=tuple(map(rule_to_wire, session.permissions.rules())))

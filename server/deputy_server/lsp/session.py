@@ -39,25 +39,25 @@ from deputy_server.convert.prompt import prompt_from_wire
 from deputy_server.convert.session import queued_prompts_to_wire, session_to_wire
 from deputy_server.convert.transcript import entry_to_wire
 from deputy_server.convert.uris import path_of
-from deputy_server.export import exported
+from deputy_server.export import export_text
 from deputy_server.lsp.connection import Connection
-from deputy_server.lsp.protocol import Response
-from deputy_server.prompting import outcome
+from deputy_server.lsp.front_end import incoming_prompt
+from deputy_server.rpc.endpoint import Response
 
 PAGE = 100
-"""Sessions of one part of a list, where the client names no limit."""
-MOST = 10_000
-"""Sessions of a list, at most."""
+"""Sessions per page when the client gives no limit."""
+MAX_PAGE = 10_000
+"""Sessions per page, at most."""
 
 
 async def open_session(connection: Connection, params: SessionNewParams) -> Session:
-    """A new session of the client, not yet subscribed to.
+    """Open a new session, and do not subscribe to it.
 
     Raises:
-        InvalidRequest: ``cwd`` is no folder.
+        InvalidRequest: ``cwd`` is not a folder.
     """
     folders = await connection.roots()
-    cwd, roots = await anyio.to_thread.run_sync(_places, folders, params.cwd)
+    cwd, roots = await anyio.to_thread.run_sync(_cwd_and_roots, folders, params.cwd)
     session = await connection.app.runtime.new_session(
         cwd=cwd,
         roots=roots,
@@ -68,56 +68,45 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
         agent=params.agent,
     )
     connection.latest[cwd] = session.id
-    connection.report_problems(session.problems)
+    connection.window.report_problems(session.problems)
     for notice in (connection.app.store_notice, connection.app.notice if params.model is None else None):
         if notice:
-            connection.notice(notice)
+            connection.window.notice(notice)
     return session
 
 
-def _places(folders: tuple[Path, ...], cwd_uri: str | None) -> tuple[Path, tuple[Path, ...]]:
-    """The folder and the roots of a new session. A folder outside of the workspace is a workspace of its own."""
+def _cwd_and_roots(folders: tuple[Path, ...], cwd_uri: str | None) -> tuple[Path, tuple[Path, ...]]:
+    """The folder and the roots of a new session. A folder outside the workspace is its only root."""
     cwd = folders[0] if folders else Path.cwd().resolve()
     if cwd_uri is not None:
         cwd = path_of(cwd_uri, "cwd")
         if not cwd.is_dir():
-            raise InvalidRequest("cwd: there is no such folder.", "cwd")
+            raise InvalidRequest("cwd: the folder does not exist.", "cwd")
     inside = any(cwd.is_relative_to(folder) for folder in folders)
     return cwd, folders if inside else (cwd,)
 
 
 async def new(connection: Connection, params: SessionNewParams) -> Response[SessionNewResult]:
     session = await open_session(connection, params)
-    feed = connection.subscribe(session, after=0)
+    feed = connection.subscriptions.add(session, after=0)
     result = SessionNewResult(session_id=session.id, agent_id=session.primary_id)
     return Response(result, lambda: feed.start(connection.tasks))
 
 
 async def prompt(connection: Connection, params: SessionPromptParams) -> SessionPromptResult:
     session = await connection.session(params.session_id)
-    since = session.cancels
-    feed = connection.subscribe(session)
+    feed = connection.subscriptions.add(session)
+    incoming = incoming_prompt(connection, feed)
     feed.start(connection.tasks)
-    blocks = prompt_from_wire(params.prompt, Path(session.record.cwd))
-    await connection.refresh(session)
-    connection.lead(session)
-    turn = await session.prompt(blocks, queue=params.queue, since=since)
-    connection.report_problems(session.problems)  # of MCP servers that were started for it
+    turn = await incoming.accept(prompt_from_wire(params.prompt, Path(session.record.cwd)), queue=params.queue)
     feed.expect(turn, params.work_done_token)
-    try:
-        result = await outcome(session, turn, why=connection.why_cancelled)
-        return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=usage_to_wire(result.usage))
-    finally:
-        # However it went, and cancelled or not: the events of the turn come before its answer.
-        with anyio.CancelScope(shield=True):
-            await feed.flush()
-        if session.store_problem:
-            connection.notice(session.store_problem)
+    result = await incoming.outcome(turn)
+    return SessionPromptResult(stop_reason=StopReason(result.stop_reason), usage=usage_to_wire(result.usage))
 
 
 async def unqueue(connection: Connection, params: SessionUnqueueParams) -> SessionUnqueueResult:
     session = await connection.session(params.session_id)
-    return SessionUnqueueResult(removed=session.unqueue(params.prompt_id))
+    return SessionUnqueueResult(removed=session.turns.withdraw(params.prompt_id))
 
 
 async def rename(connection: Connection, params: SessionRenameParams) -> Empty:
@@ -133,44 +122,44 @@ async def archive(connection: Connection, params: SessionArchiveParams) -> Empty
 async def delete(connection: Connection, params: SessionParams) -> Empty:
     await connection.app.runtime.delete(params.session_id)
     connection.transcripts.forget(params.session_id)
-    connection.unsubscribe(params.session_id)
+    connection.subscriptions.remove(params.session_id)
     return Empty()
 
 
 async def export(connection: Connection, params: SessionExportParams) -> SessionExportResult:
     reading = await connection.app.runtime.read(params.session_id)
-    return SessionExportResult(text=await anyio.to_thread.run_sync(exported, reading, params.format))
+    return SessionExportResult(text=await anyio.to_thread.run_sync(export_text, reading, params.format))
 
 
 async def set_permission_mode(connection: Connection, params: SessionSetPermissionModeParams) -> Empty:
     session = await connection.session(params.session_id)
-    session.permission_mode = PermissionMode(params.permission_mode)
-    await session.save()  # a server that is killed now must not come back with a mode that asks less
+    session.permissions.mode = PermissionMode(params.permission_mode)
+    await session.keeper.save()  # a server that is killed now must not restart with a more permissive mode
     return Empty()
 
 
 async def set_model(connection: Connection, params: SessionSetModelParams) -> Empty:
     session = await connection.session(params.session_id)
     session.set_model(params.model)
-    await session.save()
+    await session.keeper.save()
     return Empty()
 
 
 async def cancel(connection: Connection, params: SessionParams) -> CancelledResult:
     session = await connection.session(params.session_id)
     cancelled = await session.cancel()
-    await connection.flush(session)
+    await connection.subscriptions.flush(session)
     return CancelledResult(cancelled=cancelled)
 
 
 async def load(connection: Connection, params: SessionParams) -> Response[SessionLoadResult]:
     session = await connection.reading(params.session_id)
-    earlier = connection.unsubscribe(session.id)
+    earlier = connection.subscriptions.remove(session.id)
     if not isinstance(session, Session):
         return Response(_loaded(session), lambda: None)
     if connection.app.store_notice:
-        connection.notice(connection.app.store_notice)
-    feed = connection.subscribe(session, after=session.last_seq)
+        connection.window.notice(connection.app.store_notice)
+    feed = connection.subscriptions.add(session, after=session.log.last_seq)
     if earlier is not None and earlier.session is session:
         feed.take_over(earlier)
     return Response(_loaded(session), lambda: feed.start(connection.tasks))
@@ -179,7 +168,7 @@ async def load(connection: Connection, params: SessionParams) -> Response[Sessio
 def _loaded(session: Reading) -> SessionLoadResult:
     entries, last_seq = session.transcript(session.primary_id)
     nodes = session.agents()
-    mode = session.permission_mode if isinstance(session, Session) else session.record.permission_mode
+    mode = session.permissions.mode if isinstance(session, Session) else session.record.permission_mode
     record = replace(session.record, agent_count=len(nodes), permission_mode=mode)
     plans = session.view.plans.items()
     return SessionLoadResult(
@@ -188,7 +177,7 @@ def _loaded(session: Reading) -> SessionLoadResult:
         transcript=tuple(map(entry_to_wire, entries)),
         permissions=tuple(permission_request_to_wire(session.id, request) for request in session.permission_requests()),
         plans=tuple(AgentPlan(agent_id=agent_id, entries=plan_to_wire(steps)) for agent_id, steps in plans if steps),
-        prompt_queue=queued_prompts_to_wire(session.waiting()),
+        prompt_queue=queued_prompts_to_wire(session.queued_prompts()),
         last_turn=session.view.last_turn and turn_outcome_to_wire(session.view.last_turn),
         snapshot=None if isinstance(session, Session) else True,
         last_seq=last_seq,
@@ -196,8 +185,8 @@ def _loaded(session: Reading) -> SessionLoadResult:
 
 
 async def unload(connection: Connection, params: SessionParams) -> Empty:
-    await connection.app.runtime.record(params.session_id)  # an unknown one is told
-    connection.unsubscribe(params.session_id)
+    await connection.app.runtime.record(params.session_id)  # raises for an unknown session
+    connection.subscriptions.remove(params.session_id)
     connection.transcripts.forget(params.session_id)
     await connection.app.runtime.unload(params.session_id)
     return Empty()
@@ -210,7 +199,7 @@ async def list_sessions(connection: Connection, params: SessionListParams) -> Se
         children=params.include_children,
         archived=params.include_archived,
         cursor=params.cursor,
-        limit=min(params.limit or PAGE, MOST),
+        limit=min(params.limit or PAGE, MAX_PAGE),
     )
     page = await connection.app.runtime.sessions(query)
     return SessionListResult(sessions=tuple(map(session_to_wire, page.records)), next_cursor=page.cursor)

@@ -1,4 +1,4 @@
-"""What LSP's own requests about places of a text are asked with, as far as it is looked at."""
+"""Parameters of LSP's own requests about text documents, limited to the fields that Deputy uses."""
 
 from deputy_protocol.base import Params
 from deputy_protocol.place import Range
@@ -9,7 +9,7 @@ class TextDocument(Params):
 
 
 class DocumentParams(Params):
-    """Of code lenses and document links."""
+    """Parameters of code lenses and document links."""
 
     text_document: TextDocument
 

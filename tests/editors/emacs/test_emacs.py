@@ -58,6 +58,6 @@ def test_a_user_prompts_approves_one_edit_denies_another_and_stops_a_sub_agent(
     assert (workspace / "first.txt").read_text("utf-8") == "the first text\n"
     assert not (workspace / "second.txt").exists()
     assert "[write the first] write_file(first.txt)" in out
-    assert "The whole thread: " in out
+    assert "Full transcript: " in out
     if client == "lspmode":
         assert {"progress begin", "progress end"} <= set(out.splitlines())

@@ -101,7 +101,7 @@ async def test_unsaved_text_of_an_editor_that_only_reads_is_not_overwritten(acp:
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, READS) as (client, _, session):
         Editor(client, session, {"a.txt": "unsaved text\n"})
         await client.say(session, "go")
-        assert "has unsaved changes, and the editor writes no files" in client.text(session)
+        assert "has unsaved changes, and the editor cannot write files" in client.text(session)
         assert (workspace / "a.txt").read_text() == "saved text\n"
 
 

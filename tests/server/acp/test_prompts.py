@@ -51,7 +51,7 @@ async def test_files_lines_images_and_the_editors_own_text_go_with_a_prompt(acp:
         content: list[Json] = api.bodies[-1]["messages"][-1]["content"]
         texts = [block["text"] for block in content if block["type"] == "text"]
         assert texts[:4] == ["compare", "(about a.py:3-9)", "(about a.py)", "(about a.py.zip)"]
-        assert "[a.py.zip is not attached: it is neither text nor a picture]" in texts
+        assert "[a.py.zip is not attached: it is neither text nor an image]" in texts
         assert "[a.py, as the editor has it]\nunsaved = True\n" in texts
         assert [block["source"]["media_type"] for block in content if block["type"] == "image"] == ["image/png"]
         # What came with it is no part of what people see of the prompt.
@@ -204,7 +204,7 @@ async def test_a_shell_command_is_asked_about_with_all_of_it_escaped_and_its_fol
         )
         await client.say(session, "run it")
         shown, why = asked[0]["toolCall"]["content"]
-        assert why["content"]["text"] == "shell runs a command; that needs a yes in this mode."
+        assert why["content"]["text"] == "shell runs a command, which needs approval in this mode."
         assert shown["content"]["text"] == (f"```\nprintf 'one\\ntwo\\n' # \\u{{202e}}gnp.exe\n```\nin `{workspace}`")
         kinds = [option["kind"] for option in asked[0]["options"]]
         assert "allow_once" in kinds

@@ -216,13 +216,13 @@ async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers,
         session = await client.open(workspace, mcpServers=[broken, unfit])
         await client.say(session, "hello")
         told = [update["title"] for update in client.updates("notice")]
-        assert any("The MCP server files does not run" in title for title in told), told
+        assert any("MCP server files is not running" in title for title in told), told
         assert any("MCP server old: servers by SSE alone are not supported" in title for title in told), told
 
 
 @pytest.mark.parametrize("cwd", ["relative", "/nowhere/at/all", "\0"])
 async def test_a_folder_that_is_none_is_rejected(acp: Speakers, workspace: Path, cwd: str) -> None:
     async with acp(lambda _b, _n: say("x"), workspace) as (client, _, _session):
-        with pytest.raises(RpcFailure, match="cwd: the absolute path of a folder is needed") as failure:
+        with pytest.raises(RpcFailure, match="cwd: must be the absolute path of a folder") as failure:
             await client.request("session/new", {"cwd": cwd, "mcpServers": []})
         assert failure.value.data["field"] == "cwd"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deputy_server.acp.transcript import behind, fenced
+from deputy_server.acp.agent_updates import fenced, remainder
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from deputy_server.acp.transcript import behind, fenced
     ],
 )
 def test_the_rest_of_a_message_is_what_comes_behind_what_was_shown(shown: str, text: str, rest: str | None) -> None:
-    assert behind(shown, text) == rest
+    assert remainder(shown, text) == rest
 
 
 @pytest.mark.parametrize(

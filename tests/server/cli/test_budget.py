@@ -37,4 +37,4 @@ async def test_a_budget_that_cannot_hold_is_told_before_anything_is_spent(worksp
     async with messages_api(looking) as api:
         code, told = await run(workspace, api.url, "--model", "of-my-own", "--budget", "0.0002")
     assert code == 0
-    assert told.startswith("The price of of-my-own is not known, so --budget does not bound it")
+    assert told.startswith("--budget has no effect: the price of of-my-own is unknown.")

@@ -1,4 +1,4 @@
-"""What a client shows of a session beside its conversation: title, mode, model, commands, and what it costs."""
+"""What a client shows of a session outside its conversation: title, mode, model, commands and usage."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,39 +13,36 @@ from deputy_server.rpc.json import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _State:
     title: str
     mode: PermissionMode
     model: str
     commands: tuple[SlashCommand, ...] = ()
 
 
-class Facts:
-    """Of one session; ``models`` are those worth offering."""
+class SessionState:
+    """The state of one session as the client has received it; ``models`` are offered for selection."""
 
     def __init__(self, session: Session, models: Sequence[str]) -> None:
         self._session = session
         self._models = models
-        self._known = _Known(session.record.title, session.permission_mode, session.record.model)
+        self._sent = _State(session.record.title, session.permissions.mode, session.record.model)
 
-    def setup(self) -> JsonObject:
-        """What the answer that opens the session tells."""
-        return {
-            "modes": options.modes(self._session),
-            "configOptions": options.config_options(self._session, self._models),
-        }
+    def initial(self) -> JsonObject:
+        """The state in the response that opens the session."""
+        return {"modes": options.modes(self._session), "configOptions": self.config_options()}
 
     def config_options(self) -> list[JsonObject]:
         return options.config_options(self._session, self._models)
 
-    def news(self) -> Iterator[JsonObject]:
-        """Updates of what has changed since the client was told."""
-        session, before = self._session, self._known
-        now = self._known = _Known(
+    def updates(self) -> Iterator[JsonObject]:
+        """Updates for what has changed since the last call."""
+        session, before = self._session, self._sent
+        now = self._sent = _State(
             session.record.title,
-            session.permission_mode,
+            session.permissions.mode,
             session.record.model,
-            tuple(session.slash_commands.values()),
+            tuple(session.customizations.slash_commands.values()),
         )
         if now.title != before.title:
             yield {"sessionUpdate": "session_info_update", "title": now.title}
@@ -57,16 +54,16 @@ class Facts:
             yield {"sessionUpdate": "available_commands_update", "availableCommands": list(map(_command, now.commands))}
 
 
-class Spending:
-    """How full the primary's window is, and what all agents have cost. ``known`` says that what was before is not told
-    again."""
+class UsageTotals:
+    """The use of the primary agent's context window, and the cost of all agents. With ``known``, the client has already
+    received the past usage."""
 
     def __init__(self, session: Session, *, known: bool) -> None:
         self._session = session
-        self._totals = {one: node.usage for one, node in session.view.agents.items()} if known else {}
+        self._totals = {agent_id: node.usage for agent_id, node in session.view.agents.items()} if known else {}
 
     def take(self, event: Event) -> JsonObject | None:
-        """The update that ``event`` makes necessary, if any."""
+        """Add ``event``, and return the update that it causes, if any."""
         if not isinstance(event.body, UsageChanged) or event.agent_id is None:
             return None
         now, before = event.body.usage, self._totals.get(event.agent_id, Usage())
@@ -76,25 +73,25 @@ class Spending:
         update: JsonObject = {
             "sessionUpdate": "usage_update",
             "used": max(0, _tokens(now) - _tokens(before)),
-            "size": self._session.settings.cards.card(self._session.record.model).window,
+            "size": self._session.host.settings.cards.card(self._session.record.model).window,
         }
         costs = [usage.cost for usage in self._totals.values() if usage.cost is not None]
         return update | {"cost": {"amount": sum(costs), "currency": "USD"}} if costs else update
 
 
-def usage(used: Usage) -> JsonObject:
-    """What a turn has used."""
+def turn_usage(usage: Usage) -> JsonObject:
+    """The usage of a turn, for the response to its prompt."""
     return {
-        "totalTokens": _tokens(used),
-        "inputTokens": used.input_tokens,
-        "outputTokens": used.output_tokens,
-        "cachedReadTokens": used.cache_read_tokens,
-        "cachedWriteTokens": used.cache_write_tokens,
+        "totalTokens": _tokens(usage),
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cachedReadTokens": usage.cache_read_tokens,
+        "cachedWriteTokens": usage.cache_write_tokens,
     }
 
 
-def _tokens(used: Usage) -> int:
-    return used.input_tokens + used.output_tokens + used.cache_read_tokens + used.cache_write_tokens
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 
 def _command(command: SlashCommand) -> JsonObject:

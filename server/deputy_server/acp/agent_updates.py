@@ -1,7 +1,7 @@
-"""What one agent says and does, as updates of a session of the Agent Client Protocol.
+"""The messages and tool calls of one agent as session updates of the Agent Client Protocol.
 
-Updates are plain objects, as they are many, and as the protocol's library does not have types for all of them; the
-tests hold each one against the protocol's own schema.
+Updates are plain dicts, because they are frequent and the protocol's library lacks types for some of them. Tests
+validate each one against the protocol's schema.
 """
 
 import re
@@ -34,63 +34,63 @@ _STATUS: dict[CallStatus, str] = {
     CallStatus.IN_PROGRESS: "in_progress",
     CallStatus.COMPLETED: "completed",
     CallStatus.FAILED: "failed",
-    CallStatus.CANCELLED: "failed",  # the protocol has no word for it
+    CallStatus.CANCELLED: "failed",  # the protocol has no such status
 }
 
 _VERBATIM = (ToolKind.READ, ToolKind.SEARCH, ToolKind.EXECUTE)
-"""What these give is no Markdown."""
+"""Tool calls whose output is not Markdown."""
 
 _TICKS = re.compile(r"`{3,}")
 
 
-class Transcript:
-    """The updates of one agent. In a session that is not its own, ``prefix`` goes before the ids of its calls, and its
-    label before their titles."""
+class AgentUpdates:
+    """The updates of one agent. In another agent's session, ``prefix`` precedes the ids of its calls, and ``label``
+    their titles."""
 
     def __init__(self, agent_id: str, label: str = "", prefix: str = "") -> None:
         self._agent_id = agent_id
         self._label = label
         self._prefix = prefix
-        self._shown: dict[str, str] = {}
-        """The text of each message that is not whole yet, as far as the client has it."""
+        self._sent: dict[str, str] = {}
+        """By message id, the text of an incomplete message that the client has received."""
         self._kinds: dict[str, ToolKind] = {}
-        """The kinds of the calls that are open."""
+        """The kinds of open calls."""
         self._output: dict[str, str] = {}
-        """What commands have put out so far."""
+        """The output of running commands so far."""
 
     def of(self, event: Event) -> Iterator[JsonObject]:
-        """What ``event``, one of this agent's, is to the client. What was said to the agent is not in it."""
+        """The updates for ``event`` of this agent. Messages to the agent cause none."""
         match event.body:
             case MessageDelta(message_id, text):
-                self._shown[message_id] = self._shown.get(message_id, "") + text
+                self._sent[message_id] = self._sent.get(message_id, "") + text
                 yield chunk("agent_message_chunk", text, message_id)
             case ThoughtDelta(message_id, text):
                 yield chunk("agent_thought_chunk", text, f"{message_id}/thought")
             case MessageAdded(message_id, "assistant", text):
-                yield from self._whole(message_id, text)
+                yield from self._complete(message_id, text)
             case PlanChanged(entries):
                 yield {"sessionUpdate": "plan", "entries": list(map(_step, entries))}
             case ToolCallStarted() as body:
                 yield self.started(body)
             case ToolOutputDelta(of, text):
-                yield self._output_so_far(of, text)
+                yield self._append_output(of, text)
             case ToolCallUpdated() as body:
                 yield self._updated(body)
             case _:
                 pass
 
     def call_id(self, tool_call_id: str) -> str:
-        """A call's name in the session. Ids are the model's, and those of two agents may be the same."""
+        """The id of a call in the session. The ids of models are not unique across agents."""
         return f"{self._prefix}{tool_call_id}"
 
     def title(self, title: str, *, named: bool) -> str:
-        """A call's title, with who makes it in front if it is to be ``named``."""
+        """A call's title; with ``named``, the agent's label precedes it."""
         label = f"[{self._label}] " if self._label else ""
         bare = title.removeprefix(label)
         return label + bare if named else bare
 
-    def asked(self, request: PermissionRequest) -> JsonObject:
-        """The call that a question is about, with what it would do."""
+    def requested_call(self, request: PermissionRequest) -> JsonObject:
+        """The tool call of a permission request, with its preview."""
         return {
             "toolCallId": self.call_id(request.tool_call_id),
             "title": self.title(request.title, named=True),
@@ -102,7 +102,7 @@ class Transcript:
         }
 
     def started(self, body: ToolCallStarted) -> JsonObject:
-        """The first that a client hears of a call."""
+        """The first update of a call."""
         self._kinds[body.tool_call_id] = body.kind
         return {
             "sessionUpdate": "tool_call",
@@ -111,23 +111,22 @@ class Transcript:
             "name": body.tool,
             "kind": body.kind.value,
             "status": _STATUS[body.status],
-            "content": _change(body),
+            "content": _edit(body),
             "locations": _locations(body.locations),
             "rawInput": dict(body.input),
             "_meta": {"deputy": {"agentId": self._agent_id}},
         }
 
-    def _whole(self, message_id: str, text: str) -> Iterator[JsonObject]:
-        """What the client lacks of a message. One that was begun otherwise, before its request was repeated, is told
-        anew as a message of its own: nothing can be taken back."""
-        shown = self._shown.pop(message_id, "")
-        rest = behind(shown, text)
+    def _complete(self, message_id: str, text: str) -> Iterator[JsonObject]:
+        """The part of a message that the client has not received. If it has received a different beginning, from before
+        a retry, the message is sent as a new one: sent text cannot be withdrawn."""
+        rest = remainder(self._sent.pop(message_id, ""), text)
         if rest is None:
             yield chunk("agent_message_chunk", text, f"{message_id}/whole")
         elif rest.strip():
             yield chunk("agent_message_chunk", rest, message_id)
 
-    def _output_so_far(self, tool_call_id: str, text: str) -> JsonObject:
+    def _append_output(self, tool_call_id: str, text: str) -> JsonObject:
         output = self._output[tool_call_id] = (self._output.get(tool_call_id, "") + text)[-LIVE_OUTPUT:]
         return call_update(self.call_id(tool_call_id), content=[content(fenced(output))])
 
@@ -137,7 +136,7 @@ class Transcript:
         if ended:
             self._output.pop(body.tool_call_id, None)
         shown: Sequence[JsonObject] | None = None
-        # Of an edit that was made the change itself says more.
+        # A completed edit shows its diff instead.
         if body.content is not None and not (kind is ToolKind.EDIT and body.status is CallStatus.COMPLETED):
             shown = [content(fenced(body.content) if kind in _VERBATIM else body.content)]
         return call_update(
@@ -153,12 +152,12 @@ def is_over(status: CallStatus) -> bool:
 
 
 def chunk(kind: str, text: str, message_id: str) -> JsonObject:
-    """A piece of a message."""
+    """A part of a message."""
     return {"sessionUpdate": kind, "messageId": message_id, "content": {"type": "text", "text": text}}
 
 
 def call_update(call_id: str, **fields: object) -> JsonObject:
-    """News of a tool call; a field that is ``None`` stays as it is."""
+    """An update of a tool call; fields that are ``None`` do not change."""
     given = {name: value for name, value in fields.items() if value is not None}
     return {"sessionUpdate": "tool_call_update", "toolCallId": call_id, **given}
 
@@ -169,17 +168,17 @@ def content(text: str) -> JsonObject:
 
 
 def fenced(text: str) -> str:
-    """``text`` as it is, in Markdown."""
+    """``text`` in a Markdown code block."""
     fence = max(["```", *(f"{ticks}`" for ticks in _TICKS.findall(text))], key=len)
     end = "" if text.endswith("\n") else "\n"
     return f"{fence}\n{text}{end}{fence}"
 
 
-def behind(shown: str, text: str) -> str | None:
-    """What of ``text`` comes behind ``shown``, or ``None`` when it begins otherwise. Blanks do not count: the whole of
-    a message is put together from its parts."""
+def remainder(sent: str, text: str) -> str | None:
+    """The rest of ``text`` after ``sent``, or ``None`` if ``text`` begins differently. White space is ignored: a
+    complete message is joined from its parts."""
     at = 0
-    for char in shown:
+    for char in sent:
         if char.isspace():
             continue
         while at < len(text) and text[at].isspace():
@@ -194,8 +193,8 @@ def _step(entry: PlanEntry) -> JsonObject:
     return {"content": entry.content, "status": entry.status, "priority": entry.priority or "medium"}
 
 
-def _change(body: ToolCallStarted) -> list[JsonObject]:
-    """The change that an edit makes, as far as its input alone tells it."""
+def _edit(body: ToolCallStarted) -> list[JsonObject]:
+    """The diff of an edit, as far as it follows from the input."""
     if body.kind is not ToolKind.EDIT or not body.locations:
         return []
     old, new = _texts(body.input)
@@ -203,7 +202,7 @@ def _change(body: ToolCallStarted) -> list[JsonObject]:
 
 
 def _texts(input: Mapping[str, object]) -> tuple[str | None, str | None]:
-    """The old and the new text in the input of ``edit_file`` or ``write_file``."""
+    """The old and new text in the input of ``edit_file`` or ``write_file``."""
     old, new = input.get("old_string"), input.get("new_string", input.get("content"))
     return old if isinstance(old, str) else None, new if isinstance(new, str) else None
 
@@ -217,7 +216,7 @@ def _locations(places: Sequence[Location]) -> list[JsonObject]:
 
 
 def _preview(request: PermissionRequest) -> list[JsonObject]:
-    """What the call would do, all of it: nobody can say yes to what is not shown."""
+    """The full preview of a call: users must not approve anything that they cannot see."""
     match request.preview:
         case DiffPreview(path, old, new):
             return [_diff(path, old, new)]
