@@ -1,2 +1,2 @@
-"""Agent definitions: the value, and how built-in and user definitions are found, read and described to a model.
-Building an agent from one belongs to ``session/builder.py``."""
+"""Agent definitions: the value type, and finding, reading and describing built-in and user definitions. Building an
+agent from a definition belongs to ``session/builder.py``."""

@@ -1,7 +1,8 @@
-"""Finds the definitions that there are for a workspace: built in, in the user's home, and in the workspace.
+"""Finds the agent definitions of a workspace: built-in ones, those in the user's home, and those in the workspace.
 
-The nearest wins: workspace over home over built-in, and on one level ``.deputy`` over ``.claude``, then the earlier
-root. In a workspace that is not trusted only home and built-in count.
+Of several definitions with one name, the nearest is used: workspace before home before built-in, then ``.deputy``
+before ``.claude``, then the earlier root. In an untrusted workspace, only built-in definitions and those at home are
+used.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,15 +21,15 @@ from deputy_agents.files.paths import home_folder
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A folder of definitions; ``within`` is the workspace root that it must not leave, ``None`` at home."""
+    """A folder of definitions. ``within`` is the workspace root that contains it, ``None`` at home."""
 
     path: Path
     within: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
-    """What a state is the answer to: nothing is read again while it stays the same."""
+class _Inputs:
+    """Everything that determines a state: while it is unchanged, nothing is read again."""
 
     places: tuple[tuple[_Place, Listing], ...]
     known_tools: frozenset[str] | None
@@ -36,18 +37,18 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    question: _Question
+    inputs: _Inputs
     definitions: Mapping[str, Definition]
     problems: tuple[Problem, ...]
     parsed: Mapping[MarkdownFile, Parsed]
     typed: Mapping[MarkdownFile, str | None]
-    """The names of those that are tools of their own."""
+    """The name of each typed definition, ``None`` for other files."""
 
 
 class Catalogue:
-    """The definitions of one workspace. ``roots``, ``trusted`` and ``known_tools`` may be set at any time and count
-    from the next load; until the first one there are the built-in definitions. ``home`` is the user's home folder,
-    ``known_tools`` the tools that there are (``None``: do not look)."""
+    """The definitions of one workspace: the built-in ones until the first load. ``roots``, ``trusted`` and
+    ``known_tools`` can be set at any time and take effect at the next load. ``known_tools`` are the available tools;
+    ``None`` disables the check of tool names. ``home`` is the user's home folder."""
 
     def __init__(
         self,
@@ -65,35 +66,36 @@ class Catalogue:
 
     @property
     def definitions(self) -> Mapping[str, Definition]:
-        """By name: the built-in ones first, then the others by their names."""
+        """By name. The built-in ones come first, the others are sorted by name."""
         return self._state.definitions if self._state else built_in()
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What the user has to know about files, in the order in which they were found."""
+        """Problems in definition files, in the order in which they were found."""
         return self._state.problems if self._state else ()
 
     def subagents(self) -> tuple[Definition, ...]:
-        """Those that a child may be of."""
+        """The definitions of sub-agents."""
         return tuple(definition for definition in self.definitions.values() if definition.is_subagent)
 
     def typed(self) -> tuple[Definition, ...]:
-        """Those that are a tool of the primary's own."""
+        """The sub-agents that the primary agent calls as tools of their name."""
         return tuple(definition for definition in self.subagents() if definition.input_schema is not None)
 
     async def refresh(self) -> bool:
-        """:meth:`load` in a worker thread, which a cancelled caller leaves to itself: a disk may be slow."""
+        """Run :meth:`load` in a worker thread. If the caller is cancelled, the thread is abandoned: a disk may be
+        slow."""
         return await to_thread.run_sync(self.load, abandon_on_cancel=True)
 
     def load(self) -> bool:
-        """Looks at the folders, and reads what is new in them. Blocks. Returns whether anything is different now."""
+        """List the folders and read new and changed files. Return whether anything has changed. Blocks."""
         before = self._state
         places = tuple(self._places())
         known = None if self.known_tools is None else frozenset(self.known_tools)
-        question = _Question(tuple((place, list_markdown(place.path, place.within)) for place in places), known)
-        if before is not None and before.question == question:
+        inputs = _Inputs(tuple((place, list_markdown(place.path, place.within)) for place in places), known)
+        if before is not None and before.inputs == inputs:
             return False
-        self._state = state = _answer(question, before)
+        self._state = state = _load_state(inputs, before)
         return before is None or (before.definitions, before.problems) != (state.definitions, state.problems)
 
     def _places(self) -> Iterator[_Place]:
@@ -105,44 +107,45 @@ class Catalogue:
         yield from map(_Place, at_home)
 
 
-def _answer(question: _Question, before: _State | None) -> _State:
-    typed = _typed(question, before)
-    names = _names(typed)
-    kept = dict[MarkdownFile, Parsed]()
-    if before and (before.question.known_tools, _names(before.typed)) == (question.known_tools, names):
-        kept.update(before.parsed)
+def _load_state(inputs: _Inputs, before: _State | None) -> _State:
+    typed = _typed_names(inputs, before)
+    names = _all_typed(typed)
+    cached = dict[MarkdownFile, Parsed]()
+    if before and (before.inputs.known_tools, _all_typed(before.typed)) == (inputs.known_tools, names):
+        cached.update(before.parsed)
     parsed: dict[MarkdownFile, Parsed] = {}
     problems: list[Problem] = []
     found: dict[str, Definition] = {}
-    for place, listing in question.places:
-        problems += (Problem(file, 1, reason, fatal=True) for file, reason in listing.refused)
+    for place, listing in inputs.places:
+        problems += (Problem(file, 1, reason, fatal=True) for file, reason in listing.rejected)
         here: dict[str, Definition] = {}
         real: dict[str, str] = {}
         for file in listing.files:
-            parsed[file] = one = kept.get(file) or _read(file, question.known_tools, names)
+            parsed[file] = one = cached.get(file) or _read(file, inputs.known_tools, names)
             problems += one.problems
             if one.definition is not None and real.get(one.definition.name) != file.real:  # else a link to it
-                definition = replace(one.definition, own=place.within is None)
+                definition = replace(one.definition, from_home=place.within is None)
                 real.setdefault(definition.name, file.real)
-                problems += _clash(definition, here, found, workspace=not definition.own)
+                problems += _name_conflicts(definition, here, found)
                 here.setdefault(definition.name, definition)
         found = here | found
-    own = {name: found.get(name, definition) for name, definition in built_in().items()}
-    definitions = own | {name: found[name] for name in sorted(found)}
-    return _State(question, definitions, tuple(problems), parsed, typed)
+    first = {name: found.get(name, definition) for name, definition in built_in().items()}
+    definitions = first | {name: found[name] for name in sorted(found)}
+    return _State(inputs, definitions, tuple(problems), parsed, typed)
 
 
-def _names(typed: Mapping[MarkdownFile, str | None]) -> frozenset[str]:
-    """All agents that are tools of their own, the built-in ones included."""
+def _all_typed(typed: Mapping[MarkdownFile, str | None]) -> frozenset[str]:
+    """The names of all typed definitions, including the built-in ones."""
     of_files = (name for name in typed.values() if name)
     return frozenset((*of_files, *(one.name for one in built_in().values() if one.input_schema)))
 
 
-def _typed(question: _Question, before: _State | None) -> Mapping[MarkdownFile, str | None]:
-    """What has to be known of all files before one can be read: its tools may be agents of the others."""
-    kept = before.typed if before else dict[MarkdownFile, str | None]()
-    files = (file for _, listing in question.places for file in listing.files)
-    return {file: kept[file] if file in kept else _typed_name(file) for file in files}
+def _typed_names(inputs: _Inputs, before: _State | None) -> Mapping[MarkdownFile, str | None]:
+    """The typed definitions of all files. They must be known before any file is read, because its tools may include
+    them."""
+    cached = before.typed if before else dict[MarkdownFile, str | None]()
+    files = (file for _, listing in inputs.places for file in listing.files)
+    return {file: cached[file] if file in cached else _typed_name(file) for file in files}
 
 
 def _typed_name(file: MarkdownFile) -> str | None:
@@ -150,7 +153,7 @@ def _typed_name(file: MarkdownFile) -> str | None:
         text = read_markdown(file)
     except Unreadable:
         return None
-    if "schema" not in text.lower():  # reading one takes milliseconds, and few have any
+    if "schema" not in text.lower():  # parsing takes milliseconds, and few files have a schema
         return None
     found = parse_definition(file.path, text).definition
     return found.name if found and found.input_schema else None
@@ -164,11 +167,13 @@ def _read(file: MarkdownFile, known_tools: frozenset[str] | None, typed: frozens
         return Parsed(None, (Problem(file.path, 1, str(error), fatal=True),))
 
 
-def _clash(
-    definition: Definition, here: Mapping[str, Definition], found: Mapping[str, Definition], *, workspace: bool
+def _name_conflicts(
+    definition: Definition, here: Mapping[str, Definition], found: Mapping[str, Definition]
 ) -> Iterator[Problem]:
     name = definition.name
     if name in here:
-        yield Problem(definition.source, 1, f"{here[name].source} defines {name!r} too and is used.", fatal=True)
-    elif workspace and name in built_in() and name not in found:
-        yield Problem(definition.source, 1, f"It replaces the built-in agent {name!r} in this workspace.")
+        yield Problem(
+            definition.source, 1, f"{here[name].source} also defines {name!r} and is used instead.", fatal=True
+        )
+    elif not definition.from_home and name in built_in() and name not in found:
+        yield Problem(definition.source, 1, f"This file replaces the built-in agent {name!r} in this workspace.")

@@ -1,4 +1,4 @@
-"""The agent definition, as a value."""
+"""The agent definition value."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -8,23 +8,20 @@ from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import Rule, names_tool
 
 SMALL = "small"
-"""The model name that stands for the configured small model."""
-
+"""The model name that means the configured small model."""
 
 BUILT_IN = ("primary", "general", "code_search", "code_review", "planner")
-"""Names of the definitions that Deputy ships, in the order in which they are listed."""
+"""Names of the built-in definitions, in listing order."""
 
-
-SERVERS = "mcp__"
-"""How the names of the tools of MCP servers begin."""
-
+MCP_PREFIX = "mcp__"
+"""Prefix of the names of MCP tools."""
 
 FOLDERS = (".deputy/agents", ".claude/agents")
-"""Where definitions lie, below a workspace root or the user's home; the nearest first."""
+"""Folders of definitions, below a workspace root or the user's home. Earlier ones have precedence."""
 
 
 class Mode(StrEnum):
-    """Who may be of a definition: the session's own agent, a child, or both."""
+    """Who can use a definition: the primary agent, sub-agents, or both."""
 
     PRIMARY = "primary"
     SUBAGENT = "subagent"
@@ -33,17 +30,17 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind of agent.
+    """An agent definition.
 
-    ``tools`` names the tools that it is offered, or ``None`` for all that its access allows (a child without
-    them gets its parent's); ``disallowed_tools`` are taken from these. Names that start with ``mcp__`` may be
-    patterns, see :meth:`allows`. ``model`` is a model name, :data:`SMALL`, or ``None`` for the parent's.
-    ``timeout`` is in seconds of running time. ``input_schema`` (JSON Schema of an object) makes it a tool of the
-    primary's own, and ``result_format`` is the template of that tool's result (see ``typed``). ``source`` says
-    where it was found: ``built-in`` or a path; ``own`` is one that the user has at home.
+    ``tools`` are the names of its tools; ``None`` means the tools of the parent, or for a primary agent all that its
+    access allows. ``disallowed_tools`` are removed from them. Names that start with ``mcp__`` may be patterns, see
+    :meth:`allows`. ``model`` is a model name, :data:`SMALL`, or ``None`` for the model of the parent. ``timeout`` is in
+    seconds of running time. ``input_schema`` (JSON Schema of an object) makes the agent a typed one: the primary agent
+    calls it as a tool of its name, and ``result_format`` is the template of the tool result (see ``typed``). ``source``
+    is ``built-in`` or the path of the file. ``from_home`` is true for a definition in the user's home.
 
-    ``servers`` are the MCP servers that it has, where it names them: by name, with what ``.mcp.json`` says of one for
-    those that it brings along, ``None`` for those that the session has anyway.
+    ``mcp_servers`` are the MCP servers that the agent can use, by name; ``None`` means all. The value is the server's
+    entry in the format of ``.mcp.json`` if the definition contains it, ``None`` for a server of the session.
     """
 
     name: str
@@ -62,32 +59,32 @@ class Definition:
     input_schema: Mapping[str, object] | None = None
     result_format: str | None = None
     source: str = "built-in"
-    own: bool = False
-    servers: Mapping[str, object] | None = None
+    from_home: bool = False
+    mcp_servers: Mapping[str, object] | None = None
 
     @property
     def is_subagent(self) -> bool:
         return self.mode is not Mode.PRIMARY
 
     def allows(self, tool: str) -> bool:
-        """Whether an agent of this kind may be offered ``tool``. ``mcp__server`` stands for every tool of that
-        server, and ``*`` in such a name for any text."""
+        """Whether an agent with this definition can have ``tool``. An entry ``mcp__server`` means every tool of that
+        MCP server, and ``*`` in such an entry matches any text."""
         if any(names_tool(entry, tool) for entry in self.disallowed_tools):
             return False
-        if self.servers is not None and tool.startswith(SERVERS):
-            return self._has_of_server(tool, self.servers)
+        if self.mcp_servers is not None and tool.startswith(MCP_PREFIX):
+            return self._allows_mcp_tool(tool, self.mcp_servers)
         return self.tools is None or any(names_tool(entry, tool) for entry in self.tools)
 
-    def _has_of_server(self, tool: str, servers: Collection[str]) -> bool:
-        """``servers`` says of which servers it has tools; where ``tools`` names some of one, only these."""
-        server = next((name for name in servers if names_tool(f"{SERVERS}{name}", tool)), None)
+    def _allows_mcp_tool(self, tool: str, mcp_servers: Collection[str]) -> bool:
+        """Whether ``tool`` is a tool of one of ``mcp_servers``. If ``tools`` names tools of a server, only those."""
+        server = next((name for name in mcp_servers if names_tool(f"{MCP_PREFIX}{name}", tool)), None)
         if server is None:
             return False
-        named = [entry for entry in self.tools or () if f"{entry}__".startswith(f"{SERVERS}{server}__")]
+        named = [entry for entry in self.tools or () if f"{entry}__".startswith(f"{MCP_PREFIX}{server}__")]
         return not named or any(names_tool(entry, tool) for entry in named)
 
     def model_for(self, parent: str, small: str | None) -> str:
-        """The name of its model, where ``parent`` is that of its parent and ``small`` the configured small one."""
+        """The model to use, given the model of the parent and the configured small model."""
         if self.model == SMALL:
             return small or parent
         return self.model or parent

@@ -1,4 +1,4 @@
-"""Tells the primary which sub-agents there are."""
+"""Describes the available sub-agents in the system prompt of the primary agent."""
 
 from collections.abc import Iterable
 
@@ -6,27 +6,27 @@ from deputy_agents.definition.definition import Definition
 from deputy_agents.text import clean, cut
 
 DESCRIPTION_LENGTH = 400
-"""Characters per sub-agent. Descriptions written for other programs carry whole dialogues."""
+"""Characters per sub-agent. Descriptions written for other programs may contain whole dialogues."""
 
 SECTION_LENGTH = 8000
-"""Characters of the section, about; the names of those beyond are still given."""
+"""Approximate characters of the section. Sub-agents beyond it are listed by name only."""
 
 
 def summary(definition: Definition) -> str:
-    """Its description on one line, without examples, at most :data:`DESCRIPTION_LENGTH` characters."""
+    """The description on one line, without examples, at most :data:`DESCRIPTION_LENGTH` characters."""
     text = clean(definition.description).partition("<example")[0]
     return cut(" ".join(text.split()), DESCRIPTION_LENGTH)
 
 
 def describe(definitions: Iterable[Definition]) -> str:
-    """A section of Markdown for a system prompt; empty when there are no sub-agents among ``definitions``."""
+    """A Markdown section for a system prompt; empty if ``definitions`` contain no sub-agents."""
     agents = [definition for definition in definitions if definition.is_subagent]
     if not agents:
         return ""
     lines = ["# Sub-agents"]
     for heading, group in (
-        ("Each of these is a tool of its name:", [agent for agent in agents if agent.input_schema is not None]),
-        ("These are named as `subagent_type`:", [agent for agent in agents if agent.input_schema is None]),
+        ("Call each of these as a tool of its name:", [agent for agent in agents if agent.input_schema is not None]),
+        ("Pass one of these names as `subagent_type`:", [agent for agent in agents if agent.input_schema is None]),
     ):
         if group:
             lines += ["", heading, *_listed(group, SECTION_LENGTH // 2)]

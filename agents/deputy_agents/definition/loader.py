@@ -1,8 +1,8 @@
-"""Reads agent definitions: Markdown files whose YAML frontmatter holds the fields and whose body is the prompt.
+"""Reads agent definitions: Markdown files with the fields in a YAML frontmatter and the prompt in the body.
 
-Files written for other programs load as they are. What keeps one from being loaded is a limit, a schema or a template
-that does not fit, or that name, description, prompt or every tool is missing: to go on without these would give an
-agent that its author did not describe. Anything else that does not fit is left out, and said.
+Files written for other programs load unchanged. A definition is not loaded if a limit, schema, template or permission
+rule is invalid, or if the name, the description, the prompt or every tool is missing: without these, the agent would
+not be the one that its author described. Anything else that is invalid is ignored with a warning.
 """
 
 import re
@@ -54,14 +54,14 @@ _FOREIGN = frozenset((
     "id", "initialprompt", "isolation", "license", "memory", "metadata", "permission", "prompt", "skills", "tags",
     "target", "title", "topp", "version", "whentouse",
 ))  # fmt: skip
-"""Fields of other programs: read over, but in a frontmatter that is no YAML the field before ends at them."""
+"""Fields of other programs. They are ignored, but end the previous field in a frontmatter that is not YAML."""
 
 _MODELS: Mapping[str, str | None] = {
     **dict.fromkeys(("inherit", "default", "sonnet", "opus")),
     "haiku": SMALL,
     SMALL: SMALL,
 }
-"""Words for "the one I run on" and families of models. Any other word is the name of a model."""
+"""Words for the model of the parent, and for model families. Any other word is a model name."""
 
 _PERMISSION_MODES: Mapping[str, PermissionMode] = {
     "plan": PermissionMode.PLAN,
@@ -77,7 +77,7 @@ _PERMISSION_MODES: Mapping[str, PermissionMode] = {
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a file holds; no ``definition`` when one of ``problems`` is fatal."""
+    """The result of reading a file. ``definition`` is ``None`` if one of ``problems`` is fatal."""
 
     definition: Definition | None
     problems: tuple[Problem, ...] = ()
@@ -85,12 +85,12 @@ class Parsed:
 
 @cache
 def built_in() -> Mapping[str, Definition]:
-    """The definitions that Deputy ships, by name."""
+    """The built-in definitions, by name."""
     folder = files("deputy_agents.definition") / "builtin"
     parsed = [parse_definition(f"{name}.md", (folder / f"{name}.md").read_text("utf-8")) for name in BUILT_IN]
-    faults = [str(problem) for one in parsed for problem in one.problems]
-    if faults:
-        raise DeputyError(f"Deputy is damaged; install it anew. {'; '.join(faults)}")
+    problems = [str(problem) for one in parsed for problem in one.problems]
+    if problems:
+        raise DeputyError(f"The installation of Deputy is damaged. Reinstall it. {'; '.join(problems)}")
     return {one.definition.name: one.definition for one in parsed if one.definition}
 
 
@@ -102,12 +102,12 @@ def parse_definition(
     replaces: Mapping[str, Definition] | None = None,
     typed: Collection[str] = (),
 ) -> Parsed:
-    """The definition that ``text`` holds.
+    """Parse the definition in ``text``.
 
-    ``file`` is named in problems, and its stem is the name of a definition that gives none. ``known_tools`` are the
-    tools that there are (``None``: do not look), ``typed`` the agents that are tools too. One that has the name of a
-    definition in ``replaces`` keeps that one's mode, icon, input schema and result format where it says nothing of
-    them, so that who calls it need not know.
+    ``file`` is named in problems, and its stem is the default name. ``known_tools`` are the available tools; ``None``
+    disables the check of tool names. ``typed`` are the names of typed definitions, which are tools too. A definition
+    with the name of one in ``replaces`` inherits its mode, icon, input schema and result format, unless it sets them,
+    so that callers are not affected.
     """
     try:
         front = read(text, lambda name: name in _SPELLINGS or name in _FOREIGN)
@@ -149,13 +149,13 @@ def _definition(
         input_schema=schema,
         result_format=reader.template() or (old.result_format if old else None),
         source=source,
-        servers=reader.servers(),
+        mcp_servers=reader.mcp_servers(),
     )
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the fields of one file and notes what is wrong with them."""
+    """Reads the fields of one file and records problems."""
 
     file: str
     front: Frontmatter
@@ -166,23 +166,25 @@ class _Reader:
         for spelling, found in self.front.fields.items():
             if (name := _SPELLINGS.get(spelling)) is not None:
                 if name in self.fields:
-                    self._note(found.line, f"{name} stands there twice; the first counts")
+                    self._warn(found.line, f"{name} is repeated; the first one is used")
                 else:
                     self.fields[name] = found
         for name, line in self.front.repeated.items():
             if normalize_name(name) in _SPELLINGS:
-                self._note(line, f"{visible(name)} stands there twice; the first counts")
+                self._warn(line, f"{visible(name)} is repeated; the first one is used")
 
-    def _note(self, line: int, reason: str, *, fatal: bool = False) -> None:
-        self.problems.append(Problem(self.file, line, f"{reason}.", fatal))
+    def _warn(self, line: int, reason: str) -> None:
+        self.problems.append(Problem(self.file, line, f"{reason}."))
 
-    def _given(self, name: str) -> Field | None:
-        """A field that holds something."""
+    def _fail(self, line: int, reason: str) -> None:
+        self.problems.append(Problem(self.file, line, f"{reason}.", fatal=True))
+
+    def _non_null(self, name: str) -> Field | None:
         found = self.fields.get(name)
         return None if found is None or found.value is None else found
 
     def _word(self, name: str) -> str:
-        found = self._given(name)
+        found = self._non_null(name)
         return clean(found.text).strip() if found else ""
 
     def _line(self, name: str) -> int:
@@ -194,38 +196,38 @@ class _Reader:
         given = self._word("name")
         name = _slug(given) or _slug(PurePath(self.file).name.removesuffix(".md"))
         if not name:
-            self._note(self._line("name"), "there is no name", fatal=True)
+            self._fail(self._line("name"), "there is no name")
         elif given and name != given:
-            self._note(self._line("name"), f"the name {visible(cut(given, MAX_NAME))!r} became {name!r}")
+            self._warn(self._line("name"), f"the name {visible(cut(given, MAX_NAME))!r} was changed to {name!r}")
         return name
 
     def description(self) -> str:
-        # Other programs write a description of many lines as one, with the line ends spelled out.
-        found = self._given("description")
+        # Other programs write a description of several lines on one line, with escaped line ends.
+        found = self._non_null("description")
         text = clean(found.prose).replace("\\n", "\n").replace('\\"', '"').strip() if found else ""
         if not text:
-            self._note(self._line("description"), "the description is missing", fatal=True)
+            self._fail(self._line("description"), "the description is missing")
         return cut(text, MAX_DESCRIPTION)
 
     def prompt(self) -> str:
         text = clean(self.front.body).strip()
         if not text:
-            self._note(self.front.body_line, "there is no prompt below the frontmatter", fatal=True)
+            self._fail(self.front.body_line, "there is no prompt below the frontmatter")
         return text
 
     def icon(self) -> str | None:
         text = self._word("icon")
         if len(text) > 8 or len(text.split()) > 1:
-            self._note(self._line("icon"), "icon: it must be one sign; it is left out")
+            self._warn(self._line("icon"), "icon: must be a single character; it is ignored")
             return None
         return text or None
 
-    # -- words with a meaning
+    # -- keywords
 
     def model(self) -> str | None:
         word = self._word("model")
         if len(word.split()) > 1:
-            self._note(self._line("model"), "model: it must be one name; the model of the parent is used")
+            self._warn(self._line("model"), "model: must be one name; the model of the parent is used")
             return None
         return _MODELS.get(word.lower(), word) or None
 
@@ -234,9 +236,9 @@ class _Reader:
         default = old.mode if old else Mode.PRIMARY if name == PRIMARY else Mode.SUBAGENT
         mode = Mode(word) if word in set(Mode) else default
         if word and mode != word:
-            self._note(self._line("mode"), f"mode: it must be primary, subagent or all; it is {default.value} now")
+            self._warn(self._line("mode"), f"mode: must be primary, subagent or all; {default.value} is used")
         if old is not None and mode not in (old.mode, Mode.ALL):
-            self._note(self._line("mode"), f"mode: {name} must stay {old.mode.value}, or be all", fatal=True)
+            self._fail(self._line("mode"), f"mode: {name} must be {old.mode.value} or all")
         return mode
 
     def permission_mode(self) -> PermissionMode | None:
@@ -244,61 +246,64 @@ class _Reader:
         if not word:
             return None
         if (mode := _PERMISSION_MODES.get(normalize_name(word))) is None:
-            self._note(self._line("permissionMode"), f"permissionMode: {cut(visible(word), 40)} is taken for default")
+            reason = f"permissionMode: {cut(visible(word), 40)} is unknown; default is used"
+            self._warn(self._line("permissionMode"), reason)
         return mode or PermissionMode.DEFAULT
 
-    # -- values that must fit
+    # -- values that must be valid
 
     def rules(self, source: str) -> tuple[Rule, ...]:
-        """``permissions: {deny: ["shell(git push *)"], allow: [edit_file(docs/**)]}``"""
-        if (found := self._given("permissions")) is None:
+        """Read a field such as ``permissions: {deny: ["shell(git push *)"], allow: [edit_file(docs/**)]}``."""
+        if (found := self._non_null("permissions")) is None:
             return ()
         try:
             return tuple(read_rules(found.value, source))
         except InvalidRequest as error:
-            self._note(found.line, f"permissions: {found.yaml_error or error}".rstrip("."), fatal=True)
+            self._fail(found.line, f"permissions: {found.yaml_error or error}".rstrip("."))
             return ()
 
     def number(self, name: str, low: float, high: float, *, whole: bool = False) -> float | None:
-        found = self._given(name)
+        found = self._non_null(name)
         if found is None:
             return None
         value = _number(found.value)
         if value is None or not low <= value <= high or (whole and value != int(value)):
-            kind = "whole number" if whole else "number"
-            self._note(found.line, f"{name}: it must be a {kind} from {low:g} to {high:g}", fatal=True)
+            number = "whole number" if whole else "number"
+            self._fail(found.line, f"{name}: must be a {number} from {low:g} to {high:g}")
             return None
         return value
 
     def schema(self) -> Mapping[str, object] | None:
-        if (found := self._given("inputSchema")) is None:
+        if (found := self._non_null("inputSchema")) is None:
             return None
         try:
             return check_schema(found.value)
         except SchemaError as error:
-            self._note(found.line, f"inputSchema: {found.yaml_error or error}", fatal=True)
+            self._fail(found.line, f"inputSchema: {found.yaml_error or error}")
             return None
 
     def check_tool_name(self, name: str, known_tools: Collection[str] | None) -> None:
         if not name.isascii():
-            reason = f"{name!r} is no name of a tool, which an input schema makes it: use letters a-z, digits, _ and -"
-            self._note(self._line("name"), reason, fatal=True)
+            reason = (
+                f"an agent with an input schema is a tool, and {name!r} is not a tool name: use a-z, digits, _ and -"
+            )
+            self._fail(self._line("name"), reason)
         elif known_tools and name in known_tools:
-            self._note(self._line("name"), f"there is a tool {name!r} already; choose another name", fatal=True)
+            self._fail(self._line("name"), f"a tool named {name!r} exists; choose another name")
 
     def template(self) -> str | None:
-        if (found := self._given("resultFormat")) is None:
+        if (found := self._non_null("resultFormat")) is None:
             return None
-        text = found.text.rstrip("\n")  # that of a YAML block, which nobody meant
+        text = found.text.rstrip("\n")  # a YAML block ends with a line end that is not intended
         try:
             check_template(text)
         except TemplateError as error:
-            self._note(found.line, f"resultFormat: {error}", fatal=True)
+            self._fail(found.line, f"resultFormat: {error}")
         return text
 
-    def servers(self) -> Mapping[str, object] | None:
-        """``[name, {name: {command: ...}}]``, as a list, as one mapping, or as names with commas."""
-        if (found := self._given("mcpServers")) is None:
+    def mcp_servers(self) -> Mapping[str, object] | None:
+        """Read ``[name, {name: {command: ...}}]``, one mapping, or names separated by commas."""
+        if (found := self._non_null("mcpServers")) is None:
             return None
         listed = found.value
         if isinstance(listed, str):
@@ -310,7 +315,7 @@ class _Reader:
             elif isinstance(one, str):
                 servers[one] = None
             else:
-                self._note(found.line, "mcpServers: it must be a list of names, or of servers by name")
+                self._warn(found.line, "mcpServers: must be a list of names or of MCP servers by name")
         return servers
 
     def tools(
@@ -326,9 +331,9 @@ class _Reader:
             typed,
         )
         for warning in found.warnings:
-            self._note(self._line(warning.partition(":")[0]), warning)
-        if found.allowed is not None and not found.allowed and not self._given("mcpServers"):
-            self._note(self._line("tools"), "tools: none is left, so it could do nothing", fatal=True)
+            self._warn(self._line(warning.partition(":")[0]), warning)
+        if found.allowed is not None and not found.allowed and not self._non_null("mcpServers"):
+            self._fail(self._line("tools"), "tools: none of them exists, so the agent could do nothing")
         return found.allowed, found.disallowed
 
 
@@ -344,15 +349,15 @@ def _number(value: Value) -> float | None:
 
 
 def read_rules(value: Value, source: str) -> Iterator[Rule]:
-    """The rules of ``allow``, ``ask`` and ``deny``, each a list of ``tool`` or ``tool(pattern)``.
+    """Read the rules under ``allow``, ``ask`` and ``deny``, each a list of ``tool`` or ``tool(pattern)``.
 
     Raises:
-        InvalidRequest: it is of another form.
+        InvalidRequest: ``value`` does not have this form.
     """
     if not isinstance(value, dict) or not value.keys() <= set(DecisionKind):
-        raise InvalidRequest("it must have lists of rules under allow, ask and deny")
-    for effect, texts in value.items():
+        raise InvalidRequest("must contain lists of rules under allow, ask and deny")
+    for decision, texts in value.items():
         for text in texts if isinstance(texts, list) else [texts]:
             if not isinstance(text, str):
                 raise InvalidRequest("a rule is tool or tool(pattern), as in shell(git push *)")
-            yield parse_rule(text, DecisionKind(effect), source)
+            yield parse_rule(text, DecisionKind(decision), source)

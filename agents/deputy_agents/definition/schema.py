@@ -1,6 +1,6 @@
-"""Input schemas of typed definitions: JSON Schema, draft 2020-12, of an object.
+"""Input schemas of typed definitions: JSON Schema of an object, draft 2020-12.
 
-References may lead to places in the same schema alone: nothing is ever fetched.
+References must point into the same schema: nothing is fetched.
 """
 
 import json
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 MAX_BYTES = 16 * 1024
-MAX_FAULTS = 5
+MAX_ERRORS = 5
 
 
 class SchemaError(DeputyError):
-    """A schema cannot be that of a tool's input."""
+    """A schema cannot describe the input of a tool."""
 
 
 def check_schema(schema: object) -> Mapping[str, object]:
-    """``schema``, when it can describe the input of a tool.
+    """Return ``schema`` if it can describe the input of a tool.
 
     Raises:
-        SchemaError: it is no JSON Schema, not of an object, too large, or refers elsewhere.
+        SchemaError: it is not a JSON Schema of an object, is too large, or refers to another document.
     """
     from jsonschema import Draft202012Validator  # late: it takes long to import
     from jsonschema.exceptions import SchemaError as Invalid
 
     if not isinstance(schema, dict):
-        raise SchemaError("it must be a JSON Schema of an object")
+        raise SchemaError("must be a JSON Schema of an object")
     fields = cast("dict[str, object]", schema)
     if fields.get("type") != "object":
-        raise SchemaError("its type must be object")
+        raise SchemaError("the type must be object")
     if len(json.dumps(fields)) > MAX_BYTES:
-        raise SchemaError(f"it is larger than {MAX_BYTES} bytes")
+        raise SchemaError(f"must not be larger than {MAX_BYTES} bytes")
     _check_references(fields)
     try:
         Draft202012Validator.check_schema(fields, format_checker=Draft202012Validator.FORMAT_CHECKER)
     except Invalid as error:
         where = ".".join(map(str, error.absolute_path))
-        raise SchemaError(cut(f"{where or 'it'}: {error.message}", 300)) from None
+        raise SchemaError(cut(f"{where}: {error.message}" if where else error.message, 300)) from None
     return fields
 
 
@@ -53,7 +53,7 @@ def _check_references(node: object) -> None:
         case dict():
             for key, value in cast("dict[str, object]", node).items():
                 if key in ("$ref", "$dynamicRef") and not (isinstance(value, str) and value.startswith("#")):
-                    raise SchemaError(f"{key} may only lead to a place in the same schema")
+                    raise SchemaError(f"{key} must point into the same schema")
                 _check_references(value)
         case list():
             for item in cast("list[object]", node):
@@ -63,11 +63,11 @@ def _check_references(node: object) -> None:
 
 
 def check_input(schema: Mapping[str, object], input: Mapping[str, object]) -> dict[str, object]:
-    """``input`` as ``schema`` wants it: a ``null`` of an optional field counts as left out, and top-level defaults are
-    filled in.
+    """Validate ``input``. Optional fields that are ``null`` are removed, and missing top-level fields get their
+    default.
 
     Raises:
-        ToolError: naming the fields that do not fit.
+        ToolError: the input is invalid; the message names the fields.
     """
     required = schema.get("required", ())
     given = {
@@ -75,26 +75,26 @@ def check_input(schema: Mapping[str, object], input: Mapping[str, object]) -> di
         for name, value in input.items()
         if value is not None or (isinstance(required, list | tuple) and name in required)
     }
-    if faults := _faults(schema, given):
-        raise ToolError(cut("; ".join(faults), 1000))
+    if errors := _validate(schema, given):
+        raise ToolError(cut("; ".join(errors), 1000))
     return _defaults(schema) | given
 
 
-def _faults(schema: Mapping[str, object], input: object) -> list[str]:
+def _validate(schema: Mapping[str, object], input: object) -> list[str]:
     from jsonschema import Draft202012Validator
     from referencing import Registry
     from referencing.exceptions import Unresolvable
 
-    registry: Registry[Any] = Registry()  # an empty one: the default one would fetch what it does not hold
+    registry: Registry[Any] = Registry()  # empty: the default registry fetches unknown references
     validator: Any = Draft202012Validator(schema, registry=registry)
     try:
-        return [_fault(error) for error in islice(validator.iter_errors(input), MAX_FAULTS)]
+        return [_message(error) for error in islice(validator.iter_errors(input), MAX_ERRORS)]
     except (Unresolvable, RecursionError, re.error) as error:
-        raise ToolError(f"The input schema of this tool cannot be used: {cut(visible(str(error)), 200)}") from None
+        raise ToolError(f"The input schema of this tool is invalid: {cut(visible(str(error)), 200)}") from None
 
 
 def properties(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """The fields of an input, in order."""
+    """The fields of an input, in the order of the schema."""
     found = schema.get("properties")
     return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
 
@@ -104,7 +104,7 @@ def _defaults(schema: Mapping[str, object]) -> dict[str, object]:
     return {name: of["default"] for name, of in fields.items() if of.get("default") is not None}
 
 
-def _fault(error: "ValidationError") -> str:
+def _message(error: "ValidationError") -> str:
     where = ".".join(map(str, error.absolute_path))
     message = cut(visible(error.message), 300)
     return f"{visible(where)}: {message}" if where else message

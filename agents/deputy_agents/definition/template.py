@@ -1,7 +1,6 @@
-"""The template of a typed tool's result: a text in which ``{result}`` and a few other names stand for values.
+"""The result template of a typed definition: text with ``{result}`` and a few other placeholders.
 
-Only these names in braces mean anything; every other brace is text, so that a template can be JSON. What is put in is
-never read as a template.
+All other braces are text, so that a template can be JSON. Inserted values are not expanded again.
 """
 
 import re
@@ -16,26 +15,27 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class TemplateError(DeputyError):
-    """A template has a placeholder that there is not, or lacks ``{result}``."""
+    """A template contains an unknown placeholder, or no ``{result}``."""
 
 
 def check_template(template: str) -> None:
-    """
+    """Validate ``template``.
+
     Raises:
-        TemplateError: an unknown placeholder, or no ``{result}``.
+        TemplateError: it contains an unknown placeholder, or no ``{result}``.
     """
     names = _PLACEHOLDER.findall(template)
     unknown = next((name for name in names if name not in PLACEHOLDERS), None)
     if unknown is not None:
         known = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
-        raise TemplateError(f"there is no placeholder {{{cut(unknown, 40)}}}, only {known}")
+        raise TemplateError(f"unknown placeholder {{{cut(unknown, 40)}}}; the placeholders are {known}")
     if "result" not in names:
-        raise TemplateError("without {result} the answer would be lost")
+        raise TemplateError("{result} is missing, so the result would be lost")
 
 
 def fill(template: str, outcome: Outcome) -> str:
-    """``template``, which was checked, with the values of ``outcome``; ``{result}`` of a child that did not complete
-    is what it had found."""
+    """Fill in a valid ``template`` with the values of ``outcome``. The ``{result}`` of a sub-agent that did not
+    complete is its partial result."""
     values = {
         "result": _text(outcome),
         "agent_id": outcome.agent_id,

@@ -1,4 +1,4 @@
-"""The names by which other programs call tools, and what they are here."""
+"""Maps the tool names of other programs to the tools of Deputy."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from deputy_agents.definition.frontmatter import Value, normalize_name
 from deputy_agents.text import cut, visible
 
-_DOORS = ("spawn_agent", "spawn_agents", "task")
+_DELEGATION = ("spawn_agent", "spawn_agents", "task")
 
 _MEANINGS: Mapping[tuple[str, ...], str] = {
     ("read_file",): "Read read_file read_many_files NotebookRead view",
@@ -22,7 +22,7 @@ _MEANINGS: Mapping[tuple[str, ...], str] = {
     ("process",): "process BashOutput KillShell KillBash",
     ("web_fetch",): "WebFetch web_fetch fetch",
     ("web_search",): "WebSearch web_search google_web_search",
-    _DOORS: "Task Agent",
+    _DELEGATION: "Task Agent",
     ("todo",): "TodoWrite TodoRead todo",
     ("skill",): "Skill",
     ("diagnostics",): "diagnostics getDiagnostics",
@@ -33,12 +33,12 @@ _MEANINGS: Mapping[tuple[str, ...], str] = {
 _TOOLS = {normalize_name(alias): ours for ours, aliases in _MEANINGS.items() for alias in aliases.split()}
 _EVERYTHING = {"*", "all", "alltools", "inherit"}
 _ENTRY = re.compile(r"([^\s,()]+)(\([^)]*\)?)?")
-"""A name, and in parentheses what another program confines it to: ``Bash(git add:*, git commit:*)``."""
+"""A name, and in parentheses a restriction of another program: ``Bash(git add:*, git commit:*)``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """``allowed`` is ``None`` for all; ``warnings`` are sentences for the user."""
+    """The tools of a definition. ``allowed`` is ``None`` for all tools. ``warnings`` are messages for the user."""
 
     allowed: tuple[str, ...] | None
     disallowed: tuple[str, ...]
@@ -53,48 +53,53 @@ def read_tools(
     known: Collection[str] | None,
     typed: Collection[str] = (),
 ) -> Tools:
-    """The tools that two fields name, as lists, as texts with commas, or as a mapping of names to booleans. ``known``
-    are the tools that there are (``None``: do not look), ``typed`` the agents that are tools too."""
+    """Read two fields, each a list, names separated by commas, or a mapping of names to booleans. ``known`` are the
+    available tools; ``None`` disables the check of names. ``typed`` are the names of typed definitions, which are tools
+    too."""
     warnings: list[str] = []
     denied = _denied(disallowed, disallowed_source, typed, warnings)
     if isinstance(allowed, dict) and allowed and all(isinstance(value, bool) for value in allowed.values()):
-        refused: Value = [name for name, value in allowed.items() if value is False and name != "*"]
-        denied += _denied(refused, "", typed, warnings)
-        wanted: Value = [name for name, value in allowed.items() if value is True]
-        listed = _allowed(wanted, "", known, typed, warnings) if allowed.get("*") is False else None
+        switched_off: Value = [name for name, value in allowed.items() if value is False and name != "*"]
+        denied += _denied(switched_off, "", typed, warnings)
+        switched_on: Value = [name for name, value in allowed.items() if value is True]
+        listed = _allowed(switched_on, "", known, typed, warnings) if allowed.get("*") is False else None
     else:
         listed = None if allowed is None else _allowed(allowed, allowed_source, known, typed, warnings)
-    kept = None if listed is None else tuple(name for name in listed if name not in denied)
-    return Tools(kept, tuple(dict.fromkeys(denied)), tuple(warnings))
+    remaining = None if listed is None else tuple(name for name in listed if name not in denied)
+    return Tools(remaining, tuple(dict.fromkeys(denied)), tuple(warnings))
 
 
 def _allowed(
     value: Value, source: str, known: Collection[str] | None, typed: Collection[str], warnings: list[str]
 ) -> tuple[str, ...] | None:
     names: dict[str, None] = {}
-    for entry, confined in _entries(value, source):
+    for entry, restriction in _entries(value, source):
         if entry == "*" or normalize_name(entry) in _EVERYTHING:
             return None
-        meant = _ours(entry, known, typed)
-        ours = [name for name in meant if known is None or name in known or name in typed or name.startswith("mcp__")]
+        candidates = _to_our_tools(entry, known, typed)
+        ours = [
+            name for name in candidates if known is None or name in known or name in typed or name.startswith("mcp__")
+        ]
         if not ours:
-            warnings.append(f"tools: there is no tool {_shown(entry)} here; it is left out")
-        elif confined:
-            shown = _shown(entry + confined)
-            warnings.append(f"tools: {shown} is {', '.join(ours)} as a whole; what it may do is decided at each call")
+            warnings.append(f"tools: unknown tool {_display(entry)}; it is ignored")
+        elif restriction:
+            shown = _display(entry + restriction)
+            warnings.append(f"tools: {shown} allows {', '.join(ours)} completely; permissions are checked at each call")
         names.update(dict.fromkeys(ours))
     return tuple(names)
 
 
 def _denied(value: Value, source: str, typed: Collection[str], warnings: list[str]) -> list[str]:
     names: list[str] = []
-    for entry, confined in _entries(value, source):
-        ours = _ours(entry, None, typed)
+    for entry, restriction in _entries(value, source):
+        ours = _to_our_tools(entry, None, typed)
         if not ours:
-            warnings.append(f"disallowedTools: there is no tool {_shown(entry)} here; nothing is taken away by it")
-        elif confined:
-            shown = _shown(entry + confined)
-            warnings.append(f"disallowedTools: {shown} takes {', '.join(ours)} away as a whole; a rule can deny a part")
+            warnings.append(f"disallowedTools: unknown tool {_display(entry)}; it is ignored")
+        elif restriction:
+            shown = _display(entry + restriction)
+            warnings.append(
+                f"disallowedTools: {shown} removes {', '.join(ours)} completely; use a deny rule for a part"
+            )
         names += ours
     return names
 
@@ -108,16 +113,16 @@ def _entries(value: Value, source: str) -> list[tuple[str, str]]:
     text = value if isinstance(value, str) else source
     if normalize_name(text) in _EVERYTHING:
         return [("*", "")]
-    found = ((name.strip("\"'`[]{}"), confined) for name, confined in _ENTRY.findall(text))
-    return [(name, confined) for name, confined in found if name == "*" or re.search(r"\w", name)]
+    found = ((name.strip("\"'`[]{}"), restriction) for name, restriction in _ENTRY.findall(text))
+    return [(name, restriction) for name, restriction in found if name == "*" or re.search(r"\w", name)]
 
 
-def _ours(entry: str, known: Collection[str] | None, typed: Collection[str]) -> tuple[str, ...]:
-    """No agent takes over a name that a tool has, here or in another program."""
+def _to_our_tools(entry: str, known: Collection[str] | None, typed: Collection[str]) -> tuple[str, ...]:
+    """The tools that ``entry`` means. Tool names, also those of other programs, have precedence over agents."""
     if entry.startswith("mcp__") or entry in (known or ()):
         return (entry,)
     return _TOOLS.get(normalize_name(entry)) or ((entry,) if entry in typed else ())
 
 
-def _shown(entry: str) -> str:
+def _display(entry: str) -> str:
     return cut(visible(entry), 60)

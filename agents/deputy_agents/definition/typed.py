@@ -1,4 +1,4 @@
-"""Definitions with an input schema: each is a tool of the primary's own, whose calls start a child of that kind."""
+"""Typed definitions: those with an input schema. The primary agent calls each as a tool, which starts a sub-agent."""
 
 import json
 from collections.abc import Mapping
@@ -10,37 +10,37 @@ from deputy_agents.domain.outcome import Completed, Outcome
 
 
 def schema_of(definition: Definition) -> Mapping[str, object]:
-    """The schema of its input; of a definition without one, that of an object without fields."""
+    """The input schema of ``definition``; an object without fields by default."""
     return definition.input_schema or {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def parse_input(definition: Definition, input: Mapping[str, object]) -> dict[str, object]:
-    """``input`` with top-level defaults filled in.
+    """Validate ``input`` and fill in top-level defaults.
 
     Raises:
-        ToolError: naming the fields that do not fit.
+        ToolError: the input is invalid; the message names the fields.
     """
     return check_input(schema_of(definition), input)
 
 
 def label_source(definition: Definition, input: Mapping[str, object]) -> str:
-    """The text that names a child: the first string of its input in the order of the schema, else its kind."""
-    name = _lead(definition, input)
+    """The text for the label of a sub-agent: the first string of the input in schema order, else the definition's
+    name."""
+    name = _first_text(definition, input)
     return str(input[name]) if name else definition.name
 
 
 def first_message(definition: Definition, input: Mapping[str, object]) -> str:
-    """What the child is told: the first string of its input as it is, then each other field under its name."""
-    lead = _lead(definition, input)
-    rest = [_line(name, input[name]) for name in _order(definition, input) if name != lead]
-    return "\n\n".join(([str(input[lead])] if lead else []) + (["\n".join(rest)] if rest else [])) or "(no input)"
+    """The first message to the sub-agent: the first string of the input, then the other fields with their names."""
+    first = _first_text(definition, input)
+    rest = [_line(name, input[name]) for name in _order(definition, input) if name != first]
+    return "\n\n".join(([str(input[first])] if first else []) + (["\n".join(rest)] if rest else [])) or "(no input)"
 
 
 def format_result(definition: Definition, outcome: Outcome) -> str:
-    """The result of the tool: the child's answer, put into the definition's template if it has one. Only a child that
-    completed has a result of this form."""
+    """The tool result of a completed sub-agent: its result, in the definition's template if there is one."""
     if not isinstance(outcome.ending, Completed):
-        raise ValueError("only a completed child has a result")
+        raise ValueError("the sub-agent has not completed")
     return fill(definition.result_format or "{result}", outcome)
 
 
@@ -49,7 +49,7 @@ def _order(definition: Definition, input: Mapping[str, object]) -> list[str]:
     return [name for name in in_schema if name in input] + [name for name in input if name not in in_schema]
 
 
-def _lead(definition: Definition, input: Mapping[str, object]) -> str | None:
+def _first_text(definition: Definition, input: Mapping[str, object]) -> str | None:
     texts = (name for name in _order(definition, input) if isinstance(input[name], str))
     return next((name for name in texts if str(input[name]).strip()), None)
 

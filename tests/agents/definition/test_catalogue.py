@@ -1,4 +1,4 @@
-"""Definitions are found where they are, the nearest wins, and nothing foreign gets in unseen."""
+"""Definitions are found in all places, the nearest has precedence, and foreign files are rejected."""
 
 import os
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ LEVELS = (
 )
 
 
-def test_without_files_there_are_the_built_in_definitions(disk: Disk) -> None:
+def test_built_in_definitions_exist_without_files(disk: Disk) -> None:
     catalogue = disk.catalogue()
     assert tuple(catalogue.definitions) == BUILT_IN
     assert catalogue.load()
@@ -65,7 +65,7 @@ def test_without_files_there_are_the_built_in_definitions(disk: Disk) -> None:
 
 @pytest.mark.requirement("X15")
 @pytest.mark.parametrize("nearest", range(len(LEVELS)))
-def test_the_nearest_definition_of_a_name_wins(disk: Disk, nearest: int) -> None:
+def test_nearest_definition_of_a_name_is_used(disk: Disk, nearest: int) -> None:
     for level in LEVELS[nearest:]:
         disk.write(level, "mine", f"From {level}.")
     found = loaded(disk.catalogue())
@@ -74,7 +74,7 @@ def test_the_nearest_definition_of_a_name_wins(disk: Disk, nearest: int) -> None
     assert found.problems == ()
 
 
-def test_the_earlier_root_wins(disk: Disk, tmp_path: Path) -> None:
+def test_earlier_root_has_precedence(disk: Disk, tmp_path: Path) -> None:
     second = Disk(disk.home, tmp_path / "second")
     disk.write("root/.deputy/agents/a.md", "mine", "First.")
     second.write("root/.deputy/agents/a.md", "mine", "Second.")
@@ -84,7 +84,7 @@ def test_the_earlier_root_wins(disk: Disk, tmp_path: Path) -> None:
     assert "other" in found
 
 
-def test_nothing_of_a_workspace_that_is_not_trusted_is_loaded(disk: Disk) -> None:
+def test_definitions_of_an_untrusted_workspace_are_not_loaded(disk: Disk) -> None:
     disk.write("root/.deputy/agents/a.md", "theirs")
     disk.write("root/.claude/agents/general.md", "general", "Evil.")
     disk.write("home/.claude/agents/a.md", "mine")
@@ -94,7 +94,7 @@ def test_nothing_of_a_workspace_that_is_not_trusted_is_loaded(disk: Disk) -> Non
     assert catalogue.problems == ()
 
 
-def test_trust_counts_from_the_next_load(disk: Disk) -> None:
+def test_trust_takes_effect_at_the_next_load(disk: Disk) -> None:
     disk.write("root/.deputy/agents/a.md", "theirs")
     catalogue = loaded(disk.catalogue())
     assert "theirs" in catalogue.definitions
@@ -103,13 +103,13 @@ def test_trust_counts_from_the_next_load(disk: Disk) -> None:
     assert "theirs" not in catalogue.definitions
 
 
-def test_a_home_folder_that_is_opened_as_an_untrusted_workspace_is_still_home(disk: Disk) -> None:
+def test_home_folder_opened_as_untrusted_workspace_is_still_home(disk: Disk) -> None:
     disk.write("home/.claude/agents/a.md", "mine")
     assert "mine" in loaded(disk.catalogue(trusted=False, roots=(disk.home,))).definitions
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_workspace_takes_the_name_of_a_built_in_agent_only_with_a_notice(disk: Disk, name: str) -> None:
+def test_workspace_definition_that_replaces_a_built_in_one_is_reported(disk: Disk, name: str) -> None:
     file = disk.write(f"root/.deputy/agents/{name}.md", name, "Another.")
     catalogue = loaded(disk.catalogue())
     assert catalogue.definitions[name].prompt == "Another."
@@ -118,14 +118,14 @@ def test_a_workspace_takes_the_name_of_a_built_in_agent_only_with_a_notice(disk:
     assert f"replaces the built-in agent '{name}'" in problem.reason
 
 
-def test_a_home_takes_the_name_of_a_built_in_agent_without_a_word(disk: Disk) -> None:
+def test_home_definition_that_replaces_a_built_in_one_is_not_reported(disk: Disk) -> None:
     disk.write("home/.deputy/agents/primary.md", "primary", "My own primary.")
     catalogue = loaded(disk.catalogue())
     assert catalogue.definitions["primary"].prompt == "My own primary."
     assert catalogue.problems == ()
 
 
-def test_a_broken_file_is_reported_and_does_not_stop_the_rest(disk: Disk) -> None:
+def test_invalid_file_is_reported_and_the_others_are_loaded(disk: Disk) -> None:
     broken = disk.write("root/.deputy/agents/a.md", "broken", extra="maxIterations: -1\n")
     disk.write("root/.deputy/agents/b.md", "good")
     disk.write("root/.deputy/agents/general.md", "general", extra="timeout: 0\n")
@@ -133,18 +133,18 @@ def test_a_broken_file_is_reported_and_does_not_stop_the_rest(disk: Disk) -> Non
     assert "good" in catalogue.definitions
     assert "broken" not in catalogue.definitions
     assert catalogue.definitions["general"].source == "built-in"
-    assert str(catalogue.problems[0]) == f"{broken}:4: maxIterations: it must be a whole number from 1 to 1000."
+    assert str(catalogue.problems[0]) == f"{broken}:4: maxIterations: must be a whole number from 1 to 1000."
 
 
-def test_two_files_of_one_folder_with_one_name_are_a_problem(disk: Disk) -> None:
+def test_two_files_with_one_name_in_a_folder_are_reported(disk: Disk) -> None:
     first = disk.write("root/.deputy/agents/a.md", "same", "First.")
     disk.write("root/.deputy/agents/b.md", "same", "Second.")
     catalogue = loaded(disk.catalogue())
     assert catalogue.definitions["same"].prompt == "First."
-    assert reasons(catalogue) == [f"{first} defines 'same' too and is used."]
+    assert reasons(catalogue) == [f"{first} also defines 'same' and is used instead."]
 
 
-def test_a_link_to_a_file_of_its_folder_is_no_second_definition(disk: Disk) -> None:
+def test_link_to_a_file_in_the_folder_is_not_a_second_definition(disk: Disk) -> None:
     first = Path(disk.write("root/.deputy/agents/a.md", "same", "First."))
     (first.parent / "b.md").symlink_to("a.md")
     catalogue = loaded(disk.catalogue())
@@ -152,7 +152,7 @@ def test_a_link_to_a_file_of_its_folder_is_no_second_definition(disk: Disk) -> N
     assert catalogue.problems == ()
 
 
-def test_nothing_is_read_while_nothing_changes(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_files_are_not_read_again(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     disk.write("root/.deputy/agents/a.md", "mine")
     catalogue = loaded(disk.catalogue())
     before = catalogue.definitions
@@ -162,7 +162,7 @@ def test_nothing_is_read_while_nothing_changes(disk: Disk, monkeypatch: pytest.M
     assert catalogue.definitions is before
 
 
-def test_changed_new_and_deleted_files_are_noticed(disk: Disk) -> None:
+def test_changed_new_and_deleted_files_are_detected(disk: Disk) -> None:
     file = disk.write("root/.deputy/agents/a.md", "mine", "One.")
     catalogue = loaded(disk.catalogue())
     disk.write("root/.deputy/agents/a.md", "mine", "Two, longer.")
@@ -193,14 +193,14 @@ def test_only_the_changed_file_is_read_again(disk: Disk, monkeypatch: pytest.Mon
     assert "same" in catalogue.definitions
 
 
-def test_a_file_that_says_the_same_as_before_changes_nothing(disk: Disk) -> None:
+def test_rewriting_the_same_text_is_not_a_change(disk: Disk) -> None:
     file = disk.write("root/.deputy/agents/a.md", "mine")
     catalogue = loaded(disk.catalogue())
     os.utime(file, ns=(1, 1))
     assert not catalogue.load()
 
 
-def test_other_tools_make_the_files_be_read_anew(disk: Disk) -> None:
+def test_files_are_read_again_when_the_tools_change(disk: Disk) -> None:
     disk.write("root/.deputy/agents/a.md", "mine", extra="tools: shell\n")
     catalogue = disk.catalogue()
     catalogue.known_tools = {"read_file"}
@@ -212,7 +212,7 @@ def test_other_tools_make_the_files_be_read_anew(disk: Disk) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_refresh_does_not_block_the_event_loop(disk: Disk) -> None:
+async def test_refresh_does_not_block_the_event_loop(disk: Disk) -> None:
     disk.write("root/.deputy/agents/a.md", "mine")
     catalogue = disk.catalogue()
     assert await catalogue.refresh()
@@ -223,7 +223,7 @@ async def test_a_refresh_does_not_block_the_event_loop(disk: Disk) -> None:
 # -- what is not a definition ----------------------------------------------------------------------------------------
 
 
-def test_only_markdown_files_directly_in_the_folder_count(disk: Disk) -> None:
+def test_only_markdown_files_directly_in_the_folder_are_listed(disk: Disk) -> None:
     for name in ("README.md", ".hidden.md", "notes.txt", "sub/x.md"):
         disk.write(f"root/.deputy/agents/{name}", "nobody")
     (disk.root / ".deputy/agents/folder.md").mkdir()
@@ -231,7 +231,7 @@ def test_only_markdown_files_directly_in_the_folder_count(disk: Disk) -> None:
     assert (tuple(catalogue.definitions), catalogue.problems) == (BUILT_IN, ())
 
 
-def test_a_link_that_leads_out_of_its_folder_is_rejected(disk: Disk) -> None:
+def test_link_that_leads_out_of_its_folder_is_rejected(disk: Disk) -> None:
     secret = disk.write("root/elsewhere/secret.md", "secret")
     folder = disk.write("root/.deputy/agents/real.md", "real").parent
     (folder / "out.md").symlink_to(secret)
@@ -243,13 +243,13 @@ def test_a_link_that_leads_out_of_its_folder_is_rejected(disk: Disk) -> None:
     assert reasons(catalogue)[2] == "It is a link that leads out of its folder."
 
 
-def test_a_link_inside_the_folder_is_followed(disk: Disk) -> None:
+def test_link_inside_the_folder_is_followed(disk: Disk) -> None:
     real = disk.write("root/.deputy/agents/real.txt", "linked")
     (real.parent / "link.md").symlink_to("real.txt")
     assert "linked" in loaded(disk.catalogue()).definitions
 
 
-def test_a_folder_that_is_a_link_out_of_the_workspace_is_rejected_and_at_home_followed(disk: Disk) -> None:
+def test_folder_link_is_rejected_in_a_workspace_and_followed_at_home(disk: Disk) -> None:
     disk.write("home/dotfiles/agents/a.md", "mine")
     (disk.root / ".claude").symlink_to(disk.home / "dotfiles")
     (disk.home / ".claude").symlink_to(disk.home / "dotfiles")
@@ -258,15 +258,15 @@ def test_a_folder_that_is_a_link_out_of_the_workspace_is_rejected_and_at_home_fo
     assert catalogue.definitions["mine"].source == str(disk.home / ".claude/agents/a.md")
 
 
-def test_what_is_no_regular_file_is_never_opened(disk: Disk) -> None:
+def test_special_files_are_never_opened(disk: Disk) -> None:
     folder = disk.write("root/.deputy/agents/a.md", "mine").parent
     os.mkfifo(folder / "pipe.md")
     catalogue = loaded(disk.catalogue())
-    assert reasons(catalogue) == ["It is no regular file."]
+    assert reasons(catalogue) == ["It is not a regular file."]
     assert "mine" in catalogue.definitions
 
 
-def test_large_foreign_and_too_many_files_are_rejected(disk: Disk) -> None:
+def test_large_binary_and_excess_files_are_rejected(disk: Disk) -> None:
     folder = disk.root / ".deputy/agents"
     for number in range(MAX_FILES + 1):
         disk.write(f"root/.deputy/agents/x{number:03}.md", f"x{number:03}")
@@ -275,14 +275,14 @@ def test_large_foreign_and_too_many_files_are_rejected(disk: Disk) -> None:
     catalogue = loaded(disk.catalogue())
     assert reasons(catalogue) == [
         "It is larger than 256 KiB.",
-        f"It holds more than {MAX_FILES} files; the last by name are left out.",
-        "It is no UTF-8 text (byte 10).",
+        f"It contains more than {MAX_FILES} files; the last by name are ignored.",
+        "It is not UTF-8 text (byte 10).",
     ]
     assert "x000" in catalogue.definitions
     assert "x200" not in catalogue.definitions
 
 
-def test_a_file_that_vanishes_or_may_not_be_read_is_reported(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_vanishes_or_is_unreadable_is_reported(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     disk.write("root/.deputy/agents/a.md", "mine")
 
     def denied(*_: object) -> int:
@@ -295,18 +295,16 @@ def test_a_file_that_vanishes_or_may_not_be_read_is_reported(disk: Disk, monkeyp
 SCHEMA = "inputSchema: {type: object, properties: {topic: {type: string}}}\n"
 
 
-def test_tools_may_be_agents_with_an_input_schema_built_in_or_of_other_files(disk: Disk) -> None:
+def test_tools_can_be_typed_agents_of_other_files(disk: Disk) -> None:
     lead = disk.write("root/.deputy/agents/lead.md", "lead", extra="tools: [Read, code_search, poet, nobody]\n")
     disk.write("home/.deputy/agents/poet.md", "poet", extra=SCHEMA)
     catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
     catalogue.load()
     assert catalogue.definitions["lead"].tools == ("read_file", "code_search", "poet")
-    assert [str(problem) for problem in catalogue.problems] == [
-        f"{lead}:4: tools: there is no tool nobody here; it is left out."
-    ]
+    assert [str(problem) for problem in catalogue.problems] == [f"{lead}:4: tools: unknown tool nobody; it is ignored."]
 
 
-def test_an_agent_that_becomes_a_tool_or_ceases_to_be_one_counts_at_once(disk: Disk) -> None:
+def test_adding_or_removing_an_input_schema_takes_effect_at_once(disk: Disk) -> None:
     disk.write("root/.deputy/agents/lead.md", "lead", extra="tools: [Read, poet]\n")
     catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
     tools: list[tuple[str, ...] | None] = []
@@ -317,7 +315,7 @@ def test_an_agent_that_becomes_a_tool_or_ceases_to_be_one_counts_at_once(disk: D
     assert tools == [("read_file",), ("read_file", "poet"), ("read_file",)]
 
 
-def test_no_agent_takes_over_the_name_that_other_programs_give_a_tool(disk: Disk) -> None:
+def test_tool_names_of_other_programs_have_precedence_over_agents(disk: Disk) -> None:
     disk.write("root/.deputy/agents/lead.md", "lead", extra="tools: Read\n")
     disk.write("root/.deputy/agents/read.md", "Read", extra=SCHEMA)
     catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
@@ -326,11 +324,11 @@ def test_no_agent_takes_over_the_name_that_other_programs_give_a_tool(disk: Disk
     assert catalogue.definitions["Read"].input_schema is not None
 
 
-def test_an_agent_can_be_taken_away_like_any_tool(disk: Disk) -> None:
+def test_typed_agent_can_be_disallowed_like_any_tool(disk: Disk) -> None:
     disk.write("root/.deputy/agents/primary.md", "primary", extra="disallowedTools: planner\n")
     catalogue = Catalogue((disk.root,), trusted=True, known_tools={"read_file"}, home=disk.home)
     catalogue.load()
     assert not catalogue.definitions["primary"].allows("planner")
     assert [problem.reason for problem in catalogue.problems] == [
-        "It replaces the built-in agent 'primary' in this workspace."
+        "This file replaces the built-in agent 'primary' in this workspace."
     ]

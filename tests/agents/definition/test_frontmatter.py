@@ -1,4 +1,4 @@
-"""Frontmatter is read as YAML, and line by line where it is not quite."""
+"""Frontmatter is read as YAML, or line by line if it is not valid YAML."""
 
 from contextlib import suppress
 
@@ -19,7 +19,7 @@ def values(head: str) -> dict[str, object]:
     return {name: field.value for name, field in front(head).fields.items()}
 
 
-def test_yaml_is_read_with_its_types() -> None:
+def test_yaml_values_keep_their_types() -> None:
     head = "name: x\ntools: [a, 'b']\nn: 3\nt: 0.5\nyes: true\nnone: ~\nquoted: '3'\nmap:\n  a: {b: -1e2}"
     assert values(head) == {
         "name": "x",
@@ -33,14 +33,14 @@ def test_yaml_is_read_with_its_types() -> None:
     }
 
 
-def test_each_field_knows_its_line() -> None:
+def test_fields_have_line_numbers() -> None:
     found = front("name: x\ndescription: |\n  one\n  two\ntools: a")
     assert {name: field.line for name, field in found.fields.items()} == {"name": 2, "description": 3, "tools": 6}
     assert found.body_line == 8
 
 
 @pytest.mark.parametrize("spelling", ["maxTurns", "max-turns", "max_turns", "MaxTurns"])
-def test_spellings_of_a_name_are_one(spelling: str) -> None:
+def test_spellings_of_a_name_are_equal(spelling: str) -> None:
     assert values(f"{spelling}: 3") == {"maxturns": 3}
 
 
@@ -60,13 +60,13 @@ def test_spellings_of_a_name_are_one(spelling: str) -> None:
         ("description: |\nnot: indented\nbut meant", "not: indented\nbut meant"),
     ],
 )
-def test_a_description_is_kept_as_it_was_meant(line: str, prose: str) -> None:
+def test_description_that_is_not_yaml_is_kept_as_prose(line: str, prose: str) -> None:
     found = front(f"name: x\n{line}\nmodel: haiku").fields
     assert found["description"].prose == prose
     assert (found["name"].value, found["model"].value) == ("x", "haiku")
 
 
-def test_a_dialogue_in_a_description_may_quote_fields_that_came_before() -> None:
+def test_dialogue_in_a_description_can_quote_earlier_fields() -> None:
     found = front(
         "name: reviewer\n"
         "description: Use this agent after a change. Examples:\n"
@@ -83,7 +83,7 @@ def test_a_dialogue_in_a_description_may_quote_fields_that_came_before() -> None
     assert found["tools"].value == "Read, Grep"
 
 
-def test_a_piece_that_is_yaml_is_read_as_such_beside_one_that_is_not() -> None:
+def test_valid_yaml_piece_is_read_as_yaml_beside_an_invalid_one() -> None:
     found = values("description: a: b\ntools:\n  - Read\n  - Grep\ninputSchema:\n\ttype: object\n")
     assert found["tools"] == ["Read", "Grep"]
     assert found["inputschema"] == {"type": "object"}
@@ -97,11 +97,11 @@ def test_byte_order_mark_blank_lines_and_line_ends_do_not_matter(wrap: str, line
     assert (found.fields["name"].value, found.body) == ("x", "Body\nof it.")
 
 
-def test_a_rule_in_the_body_does_not_end_anything() -> None:
+def test_horizontal_rule_in_the_body_is_kept() -> None:
     assert front("name: x", "one\n---\ntwo").body == "one\n---\ntwo"
 
 
-def test_a_repeated_field_is_reported_and_the_first_counts() -> None:
+def test_first_of_repeated_fields_is_used_and_the_others_reported() -> None:
     found = front("name: x\nmodel: a\nmodel: b")
     assert (found.fields["model"].value, found.repeated) == ("a", {"model": 4})
 
@@ -115,7 +115,7 @@ def test_a_repeated_field_is_reported_and_the_first_counts() -> None:
         (f"---\nname: {'x' * MAX_HEAD}\n---\n", 2, "longer than"),
     ],
 )
-def test_what_has_no_frontmatter_is_said(text: str, line: int, reason: str) -> None:
+def test_missing_frontmatter_is_reported(text: str, line: int, reason: str) -> None:
     with pytest.raises(FrontmatterError, match=reason) as caught:
         read(text, KNOWN.__contains__)
     assert caught.value.line == line
@@ -130,12 +130,17 @@ def test_what_has_no_frontmatter_is_said(text: str, line: int, reason: str) -> N
         "n: 1e999\nm: " + "9" * 5000,
     ],
 )
-def test_no_text_makes_more_of_itself_than_it_is_long(bomb: str) -> None:
+def test_values_are_bounded_by_the_length_of_the_text(bomb: str) -> None:
     for field in front(bomb).fields.values():
         assert isinstance(field.value, str | list | None)
 
 
 @given(st.text(alphabet=st.sampled_from("ab:-#'\"[]{}|>*&!%@`,? \t\n~<.0\\\x00é"), max_size=200))
-def test_no_head_crashes_the_reader(head: str) -> None:
+def test_no_frontmatter_crashes_the_reader(head: str) -> None:
     with suppress(FrontmatterError):
         front(head)
+
+
+def test_tags_are_ignored_and_aliases_are_text() -> None:
+    assert values("name: !!str 3\nmodel: !custom x") == {"name": "3", "model": "x"}
+    assert values("name: &n x\nname: &n x\nmodel: *n") == {"name": "x", "model": "*n"}

@@ -1,4 +1,4 @@
-"""A definition file becomes a definition, or a problem that names file, line and reason."""
+"""A file is read as a definition, or reported with file, line and reason."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ def parse(head: str, body: str = "Prompt.", file: str = "some/agent_file.md") ->
 
 
 def loaded(head: str, body: str = "Prompt.") -> Definition:
-    """The definition of a file that has nothing wrong with it, given what it needs."""
+    """The definition of a valid file, with the required fields added."""
     parsed = parse(f"description: d\n{head}", body)
     assert parsed.problems == ()
     assert parsed.definition is not None
@@ -30,14 +30,14 @@ def warned(head: str) -> tuple[Definition, str]:
     return parsed.definition, " ".join(problem.reason for problem in parsed.problems)
 
 
-def refused(head: str, body: str = "Prompt.") -> str:
+def rejected(head: str, body: str = "Prompt.") -> str:
     parsed = parse(head, body)
     assert parsed.definition is None
     return " ".join(f"{problem.file}:{problem.line}: {problem.reason}" for problem in parsed.problems if problem.fatal)
 
 
 @pytest.mark.requirement("B1")
-def test_a_definition_holds_all_that_its_file_says() -> None:
+def test_all_fields_are_read() -> None:
     found = loaded(
         "name: scout\nicon: '⚲'\nmode: all\ntools: [read_file, grep]\ndisallowedTools: edit_file\n"
         "model: some-model\ntemperature: 0.5\nmax-iterations: 7\ntimeout: 30\npermission_mode: plan\n"
@@ -63,11 +63,11 @@ def test_a_definition_holds_all_that_its_file_says() -> None:
     )
 
 
-def test_a_definition_that_says_little_has_defaults() -> None:
+def test_missing_fields_have_defaults() -> None:
     assert loaded("color: blue") == Definition("agent_file", "d", "Prompt.", source="somewhere")
 
 
-def test_a_file_with_an_unquoted_dialogue_loads_as_it_is() -> None:
+def test_file_with_an_unquoted_dialogue_loads() -> None:
     parsed = parse(
         "name: code-reviewer\n"
         'description: Use this agent when: code was written.\\n\\nExamples:\\n<example>\\nuser: \\"hi\\"\\n</example>\n'
@@ -92,11 +92,11 @@ def test_a_file_with_an_unquoted_dialogue_loads_as_it_is() -> None:
         ("llama-9", "llama-9"),
     ],
 )
-def test_words_for_models_are_understood(word: str, model: str | None) -> None:
+def test_model_words_are_mapped(word: str, model: str | None) -> None:
     assert loaded(f"model: {word}").model == model
 
 
-def test_the_small_model_is_the_configured_one_or_that_of_the_parent() -> None:
+def test_small_model_is_the_configured_one_or_the_parents() -> None:
     small, own, inherited = loaded("model: haiku"), loaded("model: m"), loaded("model: inherit")
     assert small.model_for("big", "tiny") == "tiny"
     assert small.model_for("big", None) == "big"
@@ -114,17 +114,17 @@ def test_the_small_model_is_the_configured_one_or_that_of_the_parent() -> None:
         ("default", PermissionMode.DEFAULT),
     ],
 )
-def test_spellings_of_permission_modes_are_understood(word: str, mode: PermissionMode) -> None:
+def test_spellings_of_permission_modes_are_mapped(word: str, mode: PermissionMode) -> None:
     assert loaded(f"permissionMode: {word}").permission_mode is mode
 
 
-def test_an_unknown_permission_mode_asks() -> None:
+def test_unknown_permission_mode_falls_back_to_default() -> None:
     found, warning = warned("permissionMode: yolo")
     assert found.permission_mode is PermissionMode.DEFAULT
     assert "yolo" in warning
 
 
-def test_an_unknown_mode_is_that_of_a_child() -> None:
+def test_unknown_mode_falls_back_to_subagent() -> None:
     found, warning = warned("mode: chat")
     assert found.mode is Mode.SUBAGENT
     assert "subagent" in warning
@@ -132,19 +132,19 @@ def test_an_unknown_mode_is_that_of_a_child() -> None:
 
 @pytest.mark.parametrize("field", ["maxIterations", "maxTurns", "timeout"])
 @pytest.mark.parametrize("value", ["-1", "0", "99999999", "many", "true", "[1]", ".nan", "1e999"])
-def test_a_silly_limit_keeps_a_file_from_being_loaded(field: str, value: str) -> None:
-    reason = refused(f"name: x\ndescription: d\n{field}: {value}")
+def test_invalid_limit_prevents_loading(field: str, value: str) -> None:
+    reason = rejected(f"name: x\ndescription: d\n{field}: {value}")
     assert reason.startswith("some/agent_file.md:4: ")
     assert "must be a" in reason
 
 
 @pytest.mark.parametrize("value", ["-0.1", "1.5", "hot"])
-def test_a_temperature_outside_the_scale_keeps_a_file_from_being_loaded(value: str) -> None:
-    assert "temperature: it must be a number from 0 to 1" in refused(f"description: d\ntemperature: {value}")
+def test_temperature_out_of_range_prevents_loading(value: str) -> None:
+    assert "temperature: must be a number from 0 to 1" in rejected(f"description: d\ntemperature: {value}")
 
 
-def test_half_an_iteration_is_none() -> None:
-    assert "whole number" in refused("description: d\nmaxIterations: 2.5")
+def test_fractional_iterations_are_rejected() -> None:
+    assert "whole number" in rejected("description: d\nmaxIterations: 2.5")
 
 
 @pytest.mark.parametrize(
@@ -160,72 +160,72 @@ def test_half_an_iteration_is_none() -> None:
         ("{type: object, description: " + "x" * 20_000 + "}", "larger"),
     ],
 )
-def test_a_schema_that_is_none_of_an_input_keeps_a_file_from_being_loaded(schema: str, reason: str) -> None:
-    assert reason in refused(f"description: d\ninputSchema: {schema}")
+def test_schema_that_cannot_describe_an_input_prevents_loading(schema: str, reason: str) -> None:
+    assert reason in rejected(f"description: d\ninputSchema: {schema}")
 
 
-def test_a_schema_that_is_no_yaml_is_said_to_be_so() -> None:
-    reason = refused("description: d\ninputSchema:\n  type: object\n   wrong: [indent")
+def test_schema_that_is_not_yaml_is_reported_as_such() -> None:
+    reason = rejected("description: d\ninputSchema:\n  type: object\n   wrong: [indent")
     assert "agent_file.md:3: inputSchema: " in reason
 
 
-def test_a_typed_definition_cannot_have_the_name_of_a_tool() -> None:
+def test_typed_definition_cannot_have_the_name_of_a_tool() -> None:
     schema = "inputSchema: {type: object}"
-    assert "there is a tool 'read_file' already" in refused(f"name: read_file\ndescription: d\n{schema}")
-    assert "no name of a tool" in refused(f"name: größe\ndescription: d\n{schema}")
+    assert "a tool named 'read_file' exists" in rejected(f"name: read_file\ndescription: d\n{schema}")
+    assert "not a tool name" in rejected(f"name: größe\ndescription: d\n{schema}")
     assert loaded("name: größe").name == "größe"
 
 
 @pytest.mark.parametrize(
-    ("template", "reason"), [("'{reslut} {result}'", "{reslut}"), ("'done'", "answer would be lost")]
+    ("template", "reason"), [("'{reslut} {result}'", "{reslut}"), ("'done'", "result would be lost")]
 )
-def test_a_template_with_a_mistake_keeps_a_file_from_being_loaded(template: str, reason: str) -> None:
-    assert reason in refused(f"description: d\nresultFormat: {template}")
+def test_invalid_template_prevents_loading(template: str, reason: str) -> None:
+    assert reason in rejected(f"description: d\nresultFormat: {template}")
 
 
-def test_a_template_may_be_json() -> None:
+def test_template_can_be_json() -> None:
     assert loaded('resultFormat: \'{"status": "{status}", "x": {}, "r": {result}}\'').result_format is not None
 
 
-def test_name_description_and_prompt_must_be_there() -> None:
-    assert ":1: the description is missing" in refused("name: x")
-    assert ":2: the description is missing" in refused("description:\nname: x")
-    assert ":5: there is no prompt" in refused("name: x\ndescription: d", " \n\n")
+def test_name_description_and_prompt_are_required() -> None:
+    assert ":1: the description is missing" in rejected("name: x")
+    assert ":2: the description is missing" in rejected("description:\nname: x")
+    assert ":5: there is no prompt" in rejected("name: x\ndescription: d", " \n\n")
     assert "there is no name" in " ".join(
         problem.reason for problem in parse_definition("!.md", "---\ndescription: d\n---\np").problems
     )
 
 
-def test_a_name_becomes_one_that_can_be_typed() -> None:
+def test_name_is_changed_to_a_valid_identifier() -> None:
     found, warning = warned("name: Code Reviewer!")
     assert found.name == "Code-Reviewer"
-    assert "became 'Code-Reviewer'" in warning
+    assert "was changed to 'Code-Reviewer'" in warning
 
 
-def test_control_characters_do_not_get_in() -> None:
+def test_control_characters_are_removed() -> None:
     parsed = parse('description: "a\\eb\\u0007c"\nname: "x\\u0000"', "evil \x1b[2Jprompt")
     assert parsed.definition is not None
     assert (parsed.definition.description, parsed.definition.prompt) == ("abc", "evil prompt")
 
 
-def test_a_field_twice_is_a_warning() -> None:
+def test_repeated_field_is_a_warning() -> None:
     found, warning = warned("tools: read_file\nallowedTools: edit_file\nmodel: a\nmodel: b")
     assert (found.tools, found.model) == (("read_file",), "a")
-    assert warning.count("stands there twice") == 2
+    assert warning.count("is repeated") == 2
 
 
-def test_a_definition_that_replaces_a_built_in_one_is_called_as_before() -> None:
+def test_definition_that_replaces_a_built_in_one_keeps_its_interface() -> None:
     found = loaded("name: planner", "My way of planning.")
     old = built_in()["planner"]
     assert (found.mode, found.icon, found.input_schema) == (old.mode, old.icon, old.input_schema)
     assert (found.prompt, found.tools, found.max_iterations) == ("My way of planning.", None, 50)
 
 
-def test_the_primary_stays_primary_and_children_stay_children() -> None:
+def test_built_in_primary_and_sub_agents_keep_their_mode() -> None:
     assert loaded("name: primary").mode is Mode.PRIMARY
     assert loaded("name: general\nmode: all").mode is Mode.ALL
-    assert "must stay primary" in refused("name: primary\ndescription: d\nmode: subagent")
-    assert "must stay subagent" in refused("name: general\ndescription: d\nmode: primary")
+    assert "must be primary or all" in rejected("name: primary\ndescription: d\nmode: subagent")
+    assert "must be subagent or all" in rejected("name: general\ndescription: d\nmode: primary")
 
 
 @given(st.text())

@@ -1,4 +1,4 @@
-"""docs/agents.md is true."""
+"""docs/agents.md matches the code."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ def block(language: str) -> str:
     return found[1]
 
 
-def test_the_example_of_the_manual_loads_with_every_field() -> None:
+def test_documented_example_loads_with_every_field() -> None:
     parsed = parse_definition("test_writer.md", block("markdown"), "here")
     assert parsed.problems == ()
     definition = parsed.definition
@@ -27,14 +27,14 @@ def test_the_example_of_the_manual_loads_with_every_field() -> None:
     assert (definition.timeout, definition.temperature, definition.max_iterations) == (600, 0.2, 20)
 
 
-def test_the_first_message_in_the_manual_is_the_one_that_is_made() -> None:
+def test_documented_first_message_matches() -> None:
     definition = parse_definition("test_writer.md", block("markdown"), "here").definition
     assert definition is not None
     input = parse_input(definition, {"target": "src/backoff.py:40", "cases": ["no retries", "a wait above the cap"]})
     assert first_message(definition, input) + "\n" == block("text")
 
 
-def test_the_manual_names_every_built_in_agent_and_placeholder() -> None:
+def test_documentation_names_every_built_in_agent_and_placeholder() -> None:
     assert all(f"`{name}`" in MANUAL for name in BUILT_IN)
     assert all(f"`{{{name}}}`" in MANUAL for name in PLACEHOLDERS)
     assert f"1 to {MAX_TIMEOUT:g}" in MANUAL

@@ -19,7 +19,7 @@ def fields(**of: dict[str, object]) -> Definition:
     return typed({"properties": of})
 
 
-def test_the_built_in_typed_agents_have_the_inputs_tools_and_limits_that_are_promised() -> None:
+def test_built_in_typed_agents_have_the_documented_inputs_tools_and_limits() -> None:
     search, review, planner = (built_in()[name] for name in ("code_search", "code_review", "planner"))
     readers = {"read_file", "glob", "grep", "list_dir"}
     assert (set(search.tools or ()), search.max_iterations) == (readers, 8)
@@ -32,7 +32,7 @@ def test_the_built_in_typed_agents_have_the_inputs_tools_and_limits_that_are_pro
     assert parse_input(planner, {"task": "t", "constraints": "c"}) == {"task": "t", "constraints": "c"}
 
 
-def test_every_built_in_agent_has_a_description_an_icon_and_a_prompt() -> None:
+def test_built_in_agents_have_a_description_an_icon_and_a_prompt() -> None:
     for definition in built_in().values():
         assert definition.description
         assert definition.prompt
@@ -40,7 +40,7 @@ def test_every_built_in_agent_has_a_description_an_icon_and_a_prompt() -> None:
         assert definition.source == "built-in"
 
 
-def test_the_tool_has_the_name_the_description_and_the_schema_of_its_definition_and_takes_a_timeout() -> None:
+def test_tool_has_the_name_description_and_schema_of_its_definition_and_a_timeout() -> None:
     search = built_in()["code_search"]
     spec = spec_of(search)
     assert (spec.name, spec.description) == ("code_search", search.description)
@@ -53,12 +53,12 @@ def test_the_tool_has_the_name_the_description_and_the_schema_of_its_definition_
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "soon", True])
-def test_a_time_limit_that_is_none_is_rejected_by_name(wrong: object) -> None:
+def test_invalid_timeout_is_rejected_by_name(wrong: object) -> None:
     with pytest.raises(ToolError, match="timeout: "):
         parse_typed(built_in()["code_search"], {"query": "q", "timeout": wrong})
 
 
-def test_a_timeout_of_the_definitions_own_is_left_to_it() -> None:
+def test_timeout_field_of_the_schema_is_passed_on() -> None:
     kind = fields(timeout={"type": "string"})
     assert spec_of(kind).input_schema == kind.input_schema
     assert parse_typed(kind, {"timeout": "soon"}) == TypedArgs({"timeout": "soon"})
@@ -74,56 +74,54 @@ def test_a_timeout_of_the_definitions_own_is_left_to_it() -> None:
         ("code_review", {"target": "t", "focus": "speed"}, "focus: 'speed' is not one of"),
     ],
 )
-def test_an_input_that_does_not_fit_is_rejected_naming_the_field(
-    name: str, input: dict[str, object], message: str
-) -> None:
+def test_invalid_input_is_rejected_and_the_field_named(name: str, input: dict[str, object], message: str) -> None:
     with pytest.raises(ToolError) as caught:
         parse_input(built_in()[name], input)
     assert message in str(caught.value)
 
 
-def test_a_null_of_an_optional_field_counts_as_left_out() -> None:
+def test_null_in_an_optional_field_means_absent() -> None:
     assert parse_input(built_in()["code_review"], {"target": "t", "focus": None}) == {"target": "t", "focus": "all"}
 
 
-def test_a_place_deep_in_the_input_is_named() -> None:
+def test_nested_fields_are_named_by_path() -> None:
     kind = fields(files={"type": "array", "items": {"type": "object", "properties": {"line": {"type": "integer"}}}})
     with pytest.raises(ToolError, match=r"files\.1\.line: 'x' is not of type 'integer'"):
         parse_input(kind, {"files": [{"line": 1}, {"line": "x"}]})
 
 
 @pytest.mark.parametrize("target", ["#/$defs/none", "#"])
-def test_a_schema_that_leads_nowhere_or_in_circles_is_an_error_of_the_tool(target: str) -> None:
+def test_unresolvable_or_circular_schema_is_a_tool_error(target: str) -> None:
     kind = typed({"allOf": [{"$ref": target}]})
-    with pytest.raises(ToolError, match="cannot be used"):
+    with pytest.raises(ToolError, match="schema of this tool is invalid"):
         parse_input(kind, {})
 
 
-def test_the_error_of_a_huge_input_is_short() -> None:
+def test_error_for_a_huge_input_is_short() -> None:
     with pytest.raises(ToolError) as caught:
         parse_input(fields(a={"type": "integer"}), {"a": "x" * 100_000})
     assert len(str(caught.value)) < 1000
 
 
-def test_the_first_message_is_the_first_text_then_the_other_fields_by_name() -> None:
+def test_first_message_is_the_first_text_then_the_other_fields_by_name() -> None:
     kind = fields(number={"type": "integer"}, task={"type": "string"}, notes={"type": "string"})
     input = {"notes": "one\ntwo", "task": "do it", "number": 3}
     assert first_message(kind, input) == "do it\n\nnumber: 3\nnotes:\none\ntwo"
     assert label_source(kind, input) == "do it"
 
 
-def test_a_single_text_is_the_whole_first_message() -> None:
+def test_single_text_is_the_whole_first_message() -> None:
     assert first_message(built_in()["code_search"], {"query": "where?"}) == "where?"
 
 
-def test_an_input_without_texts_still_makes_a_message_and_a_label() -> None:
+def test_input_without_texts_has_a_message_and_a_label() -> None:
     kind = fields(number={"type": "integer"})
     assert first_message(kind, {"number": 3}) == "number: 3"
     assert first_message(kind, {}) == "(no input)"
     assert label_source(kind, {"number": 3}) == "kind"
 
 
-def test_a_blank_text_is_no_label() -> None:
+def test_blank_text_is_not_used_as_label() -> None:
     kind = fields(a={"type": "string"}, b={"type": "string"})
     assert label_source(kind, {"a": " ", "b": "real"}) == "real"
 
@@ -131,16 +129,16 @@ def test_a_blank_text_is_no_label() -> None:
 OUTCOME = Outcome("id-1", Completed("{status} <answer>"), usage=Usage(10, 20), tool_calls=3)
 
 
-def test_the_result_is_the_bare_answer_by_default() -> None:
+def test_result_is_the_plain_answer_by_default() -> None:
     assert format_result(typed({}), OUTCOME) == "{status} <answer>"
 
 
-def test_a_template_is_filled_once_and_leaves_other_braces_alone() -> None:
+def test_template_is_filled_once_and_other_braces_are_kept() -> None:
     template = '{"a": {}, "by": "{agent_id}", "n": [{tool_calls},{input_tokens},{output_tokens}]} {status}: {result}'
     filled = format_result(typed({}, result_format=template), OUTCOME)
     assert filled == '{"a": {}, "by": "id-1", "n": [3,10,20]} completed: {status} <answer>'
 
 
-def test_only_a_completed_child_has_a_result() -> None:
+def test_only_a_completed_sub_agent_has_a_result() -> None:
     with pytest.raises(ValueError, match="completed"):
         format_result(typed({}), Outcome("id-1", Failed(FailureReason.TIMED_OUT, "late", "half")))
