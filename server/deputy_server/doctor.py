@@ -1,4 +1,4 @@
-"""``deputy doctor``: looks at each thing that Deputy needs, and says what is wrong and what to do about it."""
+"""``deputy doctor``: checks everything that Deputy needs, and suggests fixes."""
 
 import asyncio
 import json
@@ -34,14 +34,14 @@ from deputy_protocol.validate import parse
 from deputy_server.convert.settings import api_settings_from_wire
 from deputy_server.storage import state_folder
 
-_START = 30.0
-_ONLINE = 60.0
+_START_TIMEOUT = 30.0
+_MODEL_TIMEOUT = 60.0
 _MIN_PYTHON = (3, 11)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What was found of one thing: a sentence, and what to do if it is not ``ok``."""
+class CheckResult:
+    """The result of a check. ``action`` is what to do if it is not ``ok``."""
 
     name: str
     ok: bool
@@ -50,8 +50,9 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
-    """What is looked at. ``online`` allows one small request to the model, which may cost something."""
+class CheckContext:
+    """The environment and settings to check. ``online`` allows one short request to the model, which may cost
+    something."""
 
     environ: Mapping[str, str]
     settings: Settings
@@ -59,10 +60,10 @@ class Patient:
 
 
 def read_settings(path: Path | None) -> Settings:
-    """The settings in a JSON file, as an editor would send them.
+    """Read settings from a JSON file in the format that editors send.
 
     Raises:
-        InvalidRequest: they cannot be used.
+        InvalidRequest: the file cannot be read, or a setting is invalid.
     """
     if path is None:
         return Settings()
@@ -71,64 +72,65 @@ def read_settings(path: Path | None) -> Settings:
     except (InvalidParams, Malformed) as error:
         raise InvalidRequest(f"{path}: {error}") from None
     except UnicodeDecodeError:
-        raise InvalidRequest(f"{path}: it is no UTF-8 text") from None
+        raise InvalidRequest(f"{path}: not valid UTF-8") from None
     except OSError as error:
         raise InvalidRequest(f"{path}: {unreadable(error)}") from None
 
 
-async def examine(patient: Patient) -> list[Check]:
-    """All checks, in the order in which they are worth reading."""
-    return [await check(patient) for check in _CHECKS]
+async def run_checks(context: CheckContext) -> list[CheckResult]:
+    """Run all checks. Earlier results explain later ones."""
+    return [await check(context) for check in _CHECKS]
 
 
 def report(settings: Path | None, *, online: bool, as_json: bool) -> tuple[bool, str]:
-    """Whether all is well, and what was found as text or JSON.
+    """Run all checks. Return whether all passed, and the results as text or JSON.
 
     Raises:
-        InvalidRequest: the file of settings cannot be used.
+        InvalidRequest: the settings file cannot be used.
     """
-    found = asyncio.run(examine(Patient(os.environ, read_settings(settings), online)))
-    ok = all(check.ok for check in found)
+    results = asyncio.run(run_checks(CheckContext(os.environ, read_settings(settings), online)))
+    ok = all(result.ok for result in results)
     if as_json:
-        return ok, json.dumps({"ok": ok, "checks": [asdict(check) for check in found]}, indent=2)
-    return ok, _told(found)
+        return ok, json.dumps({"ok": ok, "checks": [asdict(result) for result in results]}, indent=2)
+    return ok, _as_text(results)
 
 
-def _told(found: list[Check]) -> str:
-    width = max(len(check.name) for check in found)
+def _as_text(results: list[CheckResult]) -> str:
+    width = max(len(result.name) for result in results)
     lines: list[str] = []
-    for check in found:
-        lines.append(f"{'✓' if check.ok else '✗'} {check.name:<{width}}  {check.message}")
-        if check.action:
-            lines.append(f"  {'':<{width}}  → {check.action}")
+    for result in results:
+        lines.append(f"{'✓' if result.ok else '✗'} {result.name:<{width}}  {result.message}")
+        if result.action:
+            lines.append(f"  {'':<{width}}  → {result.action}")
     return "\n".join(lines)
 
 
 # -- the checks ----------------------------------------------------------------------------------------------------
 
 
-async def _python(_: Patient) -> Check:
+async def _check_python(_: CheckContext) -> CheckResult:
     version = platform.python_version()
     if sys.version_info < _MIN_PYTHON:
-        return Check("python", False, f"Python {version} is too old.", "Install Python 3.11 or newer.")
-    return Check("python", True, f"Python {version} at {sys.executable}.")
+        return CheckResult("python", False, f"Python {version} is too old.", "Install Python 3.11 or newer.")
+    return CheckResult("python", True, f"Python {version} at {sys.executable}.")
 
 
-async def _server(_: Patient) -> Check:
+async def _check_server(_: CheckContext) -> CheckResult:
     params: dict[str, object] = {"capabilities": {}, "processId": None}
-    sent = _framed("initialize", id=1, params=params) + _framed("shutdown", id=2) + _framed("exit")
+    messages = _framed("initialize", id=1, params=params) + _framed("shutdown", id=2) + _framed("exit")
     command = [sys.executable, "-P", "-m", "deputy_server", "serve", "--stdio"]
-    action = "Run `deputy serve --stdio` in a terminal and read what it says, or install Deputy anew."
+    action = "Run `deputy serve --stdio` in a terminal to see the error, or reinstall Deputy."
     try:
-        with anyio.fail_after(_START), tempfile.TemporaryDirectory() as folder:
-            ran = await anyio.run_process(command, input=sent, check=False, stderr=subprocess.DEVNULL, cwd=folder)
+        with anyio.fail_after(_START_TIMEOUT), tempfile.TemporaryDirectory() as folder:
+            ran = await anyio.run_process(command, input=messages, check=False, stderr=subprocess.DEVNULL, cwd=folder)
     except TimeoutError:
-        return Check("server", False, f"The server did not answer within {_START:g} s.", action)
+        return CheckResult("server", False, f"The server did not respond within {_START_TIMEOUT:g} s.", action)
     except OSError as error:
-        return Check("server", False, f"The server cannot be started: {error}.", action)
+        return CheckResult("server", False, f"The server cannot be started: {error}.", action)
     if ran.returncode or b'"serverInfo"' not in ran.stdout:
-        return Check("server", False, f"The server ended with exit code {ran.returncode} and no answer.", action)
-    return Check("server", True, "The server starts, answers and ends.")
+        message = f"The server exited with code {ran.returncode} and did not respond."
+        return CheckResult("server", False, message, action)
+    return CheckResult("server", True, "The server starts, responds and shuts down.")
 
 
 def _framed(method: str, **fields: object) -> bytes:
@@ -136,99 +138,101 @@ def _framed(method: str, **fields: object) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-async def _search(_: Patient) -> Check:
-    action = "Install the package `ripgrep` beside Deputy, or `rg` on your PATH."
+async def _check_search(_: CheckContext) -> CheckResult:
+    action = "Install the Python package `ripgrep` next to Deputy, or `rg` on your PATH."
     try:
         program = await anyio.to_thread.run_sync(ripgrep.binary)
         ran = await anyio.run_process([program, "--version"], check=True)
     except (DeputyError, OSError, subprocess.CalledProcessError) as error:
-        return Check("search", False, f"ripgrep does not run: {error}", action)
-    return Check("search", True, f"{ran.stdout.decode().splitlines()[0]} at {program}.")
+        return CheckResult("search", False, f"ripgrep does not run: {error}", action)
+    return CheckResult("search", True, f"{ran.stdout.decode().splitlines()[0]} at {program}.")
 
 
-async def _model(patient: Patient) -> Check:
-    api = api_settings_from_wire(patient.settings)
-    choice = choose_model(patient.settings.model, patient.environ, api)
+async def _check_model(context: CheckContext) -> CheckResult:
+    api = api_settings_from_wire(context.settings)
+    choice = choose_model(context.settings.model, context.environ, api)
     if choice.name == OFFLINE:
         hint = (
             "" if choice.notice is None else "Set ANTHROPIC_API_KEY, or the setting `model`, to use a language model."
         )
-        return Check("model", True, "The built-in offline model is used, which works by fixed rules.", hint)
+        return CheckResult("model", True, "Using the built-in offline model, which follows fixed rules.", hint)
     try:
-        endpoint = await resolve_credential(endpoint_of(patient.environ, api))
+        endpoint = await resolve_credential(endpoint_of(context.environ, api))
     except ModelError as error:
-        return Check("model", False, str(error), error.action)
-    if patient.online:
-        return await _answer(patient, choice.name)
-    return Check("model", True, f"{choice.name} at {endpoint.shown_url}, with a key; `--online` asks it for a word.")
+        return CheckResult("model", False, str(error), error.action)
+    if context.online:
+        return await _check_online(context, choice.name)
+    message = f"{choice.name} at {endpoint.shown_url}, with a key. Use --online to send a test request."
+    return CheckResult("model", True, message)
 
 
-async def _answer(patient: Patient, name: str) -> Check:
-    models = Models(patient.environ, api_settings_from_wire(patient.settings))
+async def _check_online(context: CheckContext, name: str) -> CheckResult:
+    models = Models(context.environ, api_settings_from_wire(context.settings))
     request = ModelRequest(name, "", (Message("user", (Text("Say hello."),)),), max_tokens=16)
     try:
-        with anyio.fail_after(_ONLINE):
+        with anyio.fail_after(_MODEL_TIMEOUT):
             async with aclosing(models(name).stream(request)) as events:
                 async for _ in events:
                     pass
     except ModelError as error:
-        return Check("model", False, str(error), error.action)
+        return CheckResult("model", False, str(error), error.action)
     except TimeoutError:
-        return Check("model", False, f"{name} did not answer within {_ONLINE:g} s.", "Check the network and `baseUrl`.")
+        message = f"{name} did not respond within {_MODEL_TIMEOUT:g} s."
+        return CheckResult("model", False, message, "Check the network and the setting `baseUrl`.")
     finally:
         await models.aclose()
-    return Check("model", True, f"{name} answers.")
+    return CheckResult("model", True, f"{name} responds.")
 
 
-async def _prices(patient: Patient) -> Check:
-    path = patient.environ.get("DEPUTY_MODELS", "").strip()
+async def _check_prices(context: CheckContext) -> CheckResult:
+    path = context.environ.get("DEPUTY_MODELS", "").strip()
     if not path:
-        return Check("prices", True, "Prices and windows of models are those that come with Deputy.")
+        return CheckResult("prices", True, "Using the built-in prices and context windows of models.")
     if not await anyio.Path(path).is_file():
-        return Check("prices", False, f"There is no file {path}.", "Correct DEPUTY_MODELS, or take it away.")
+        return CheckResult("prices", False, f"The file {path} does not exist.", "Correct or unset DEPUTY_MODELS.")
     try:
         own = await anyio.to_thread.run_sync(card_file.read, Path(path))
     except InvalidRequest as error:
-        return Check("prices", False, str(error), "Correct the file that DEPUTY_MODELS names.")
-    return Check("prices", True, f"{path} has cards of {len(own.cards)} models.")
+        return CheckResult("prices", False, str(error), "Correct the file that DEPUTY_MODELS names.")
+    return CheckResult("prices", True, f"{path} describes {len(own.cards)} models.")
 
 
-async def _written(_: Patient) -> Check:
-    """The settings files of the user and of this folder: while one cannot be read, everything asks."""
-    problems = await anyio.to_thread.run_sync(_problems)
+async def _check_settings_files(_: CheckContext) -> CheckResult:
+    """The settings files in the home folder and in this folder. If one is invalid, everything needs approval."""
+    problems = await anyio.to_thread.run_sync(_settings_problems)
     if problems:
-        return Check("files", False, "; ".join(map(str, problems)), "Correct the file.")
-    return Check("files", True, "What is written in .deputy/settings.json, here and at home, can be read.")
+        return CheckResult("files", False, "; ".join(map(str, problems)), "Correct the file.")
+    return CheckResult("files", True, "The settings files in this folder and in your home folder are valid.")
 
 
-def _problems() -> list[Problem]:
+def _settings_problems() -> list[Problem]:
     home = home_folder()
     own = Written() if home is None else written_in(home, own=True)
     return list(dict.fromkeys((own + written_in(Path.cwd().resolve())).problems))
 
 
-async def _store(patient: Patient) -> Check:
-    folder = state_folder(patient.environ)
+async def _check_store(context: CheckContext) -> CheckResult:
+    folder = state_folder(context.environ)
     try:
-        await anyio.to_thread.run_sync(_write_in, folder)
+        await anyio.to_thread.run_sync(_write_test_file, folder)
     except OSError as error:
-        action = "Make it a folder that you can write to, or name another one by DEPUTY_STATE."
-        return Check("store", False, f"Nothing can be kept in {folder}: {error.strerror or error}.", action)
-    return Check("store", True, f"The state folder can be written: {folder}.")
+        action = "Make the folder writable, or set DEPUTY_STATE to another folder."
+        return CheckResult("store", False, f"Cannot write to {folder}: {error.strerror or error}.", action)
+    return CheckResult("store", True, f"Sessions are stored in {folder}.")
 
 
-def _write_in(folder: Path) -> None:
+def _write_test_file(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(b"deputy")
 
 
-_CHECKS: tuple[Callable[[Patient], Awaitable[Check]], ...] = (
-    _python,
-    _server,
-    _search,
-    _model,
-    _prices,
-    _written,
-    _store,
+_CHECKS: tuple[Callable[[CheckContext], Awaitable[CheckResult]], ...] = (
+    _check_python,
+    _check_server,
+    _check_search,
+    _check_model,
+    _check_prices,
+    _check_settings_files,
+    _check_store,
 )

@@ -12,24 +12,21 @@ if TYPE_CHECKING:
 
 
 def acp(
-    agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="The agent definition that new sessions work by.")
-    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Agent definition for new sessions.")] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Model to use; 'offline' needs no key.", envvar=None)
+        str | None, typer.Option("--model", "-m", help="Model to use. 'offline' needs no key.", envvar=None)
     ] = None,
     mode: Annotated[
-        PermissionMode | None, typer.Option("--permission-mode", help="What new sessions may do without asking.")
+        PermissionMode | None,
+        typer.Option("--permission-mode", help="What agents of new sessions may do without approval."),
     ] = None,
-    settings: Annotated[
-        Path | None, typer.Option(help="A JSON file with further settings, as other editors send them.")
-    ] = None,
+    settings: Annotated[Path | None, typer.Option(help="JSON file with further settings.")] = None,
     record: Annotated[
-        Path | None, typer.Option(help="Write what is said to models and by them to a new file, without secrets.")
+        Path | None, typer.Option(help="Record model requests and responses to a new file, without secrets.")
     ] = None,
-    replay: Annotated[Path | None, typer.Option(help="Answer from such a file, in place of a model.")] = None,
+    replay: Annotated[Path | None, typer.Option(help="Replay a recorded file instead of calling a model.")] = None,
 ) -> None:
-    """Speak the Agent Client Protocol over standard input and output. Editors such as Zed call this.
+    """Run an agent for editors with the Agent Client Protocol, such as Zed. Editors call this.
 
     Examples: `deputy acp` · `deputy acp --model offline` · `deputy acp --permission-mode plan`
     """
@@ -44,7 +41,7 @@ def acp(
 
 
 def _settings(file: Path | None, model: str | None, mode: PermissionMode | None) -> "Settings":
-    from deputy_agents.domain.errors import DeputyError  # settings take time to load, and most have none
+    from deputy_agents.domain.errors import DeputyError  # imported here, because most calls have no settings
     from deputy_protocol import session
     from deputy_protocol.base import overlaid
     from deputy_server.doctor import read_settings

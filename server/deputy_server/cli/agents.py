@@ -1,4 +1,4 @@
-"""``deputy agents``: the kinds of agents that there are here, without an editor."""
+"""``deputy agents``: the agent definitions of a folder."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -13,99 +13,100 @@ if TYPE_CHECKING:
     from deputy_agents.domain.problem import Problem
 
 agents = typer.Typer(
-    name="agents", help="List, show and check the agent definitions that count in this folder.", no_args_is_help=True
+    name="agents", help="List, show and check the agent definitions for this folder.", no_args_is_help=True
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _begun(incomplete: str) -> list[tuple[str, str]]:
-    """Completes a name, with what the agent is for."""
-    return _completed(incomplete, _loaded().definitions.values())
+def _complete_name(incomplete: str) -> list[tuple[str, str]]:
+    """Completions of the name of a definition, with their descriptions."""
+    return _completions(incomplete, _load().definitions.values())
 
 
-def primary_begun(incomplete: str) -> list[tuple[str, str]]:
-    """Completes the name of an agent that a session can have as its own."""
+def complete_primary(incomplete: str) -> list[tuple[str, str]]:
+    """Completions of the name of a definition that a primary agent can have."""
     from deputy_agents.definition.definition import Mode
 
-    return _completed(incomplete, (one for one in _loaded().definitions.values() if one.mode is not Mode.SUBAGENT))
+    return _completions(incomplete, (one for one in _load().definitions.values() if one.mode is not Mode.SUBAGENT))
 
 
-def _completed(incomplete: str, known: "Iterable[Definition]") -> list[tuple[str, str]]:
+def _completions(incomplete: str, known: "Iterable[Definition]") -> list[tuple[str, str]]:
     from deputy_agents.definition.describe import summary
     from deputy_agents.text import cut
 
     return [(one.name, cut(summary(one), 80)) for one in known if one.name.startswith(incomplete)]
 
 
-AgentName = Annotated[str, typer.Argument(help="Name of the definition.", autocompletion=_begun)]
+AgentName = Annotated[str, typer.Argument(help="Name of the agent definition.", autocompletion=_complete_name)]
 
 
 @agents.command("list")
 def list_agents(as_json: AsJson = False) -> None:
-    """List the definitions: built in, of your home folder, and of this folder.
+    """List agent definitions: built in, from your home folder, and from this folder.
 
     Examples: `deputy agents list` · `deputy agents list --json | jq -r '.[].name'`
     """
     from deputy_agents.definition.describe import summary
     from deputy_agents.text import cut
 
-    catalogue = _loaded()
-    found = list(catalogue.definitions.values())
+    catalogue = _load()
+    definitions = list(catalogue.definitions.values())
     if as_json:
-        typer.echo(json.dumps([_told(one) for one in found], ensure_ascii=False, indent=2))
+        typer.echo(json.dumps([_to_json(one) for one in definitions], ensure_ascii=False, indent=2))
     else:
-        width = max(len(one.name) for one in found)
-        for one in found:
+        width = max(len(one.name) for one in definitions)
+        for one in definitions:
             source = "" if one.source == "built-in" else f"  ({_short(one.source)})"
             typer.echo(f"{one.name:<{width}}  {one.mode.value:<8}  {cut(summary(one), 90)}{source}")
-    _warn(catalogue.problems)
+    _print_problems(catalogue.problems)
 
 
 @agents.command()
 def show(name: AgentName, as_json: AsJson = False) -> None:
-    """Show one definition: its tools, its limits and its prompt.
+    """Show the tools, limits and prompt of an agent definition.
 
     Examples: `deputy agents show code_review` · `deputy agents show planner --json`
     """
-    known = _loaded().definitions
+    known = _load().definitions
     if (one := known.get(name)) is None:
-        raise typer.BadParameter(f"there is no agent {name!r}; there are {', '.join(known)}.", param_hint="name")
+        raise typer.BadParameter(
+            f"there is no agent definition {name!r}. Available: {', '.join(known)}.", param_hint="name"
+        )
     if as_json:
-        typer.echo(json.dumps(_told(one) | {"prompt": one.prompt}, ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(_to_json(one) | {"prompt": one.prompt}, ensure_ascii=False, indent=2))
         return
     from deputy_agents.text import clean
 
-    told = _told(one)
-    told["tools"] = ", ".join(cast("list[str]", told["tools"]))
-    typer.echo(clean("\n".join([*(f"{key}: {value}" for key, value in told.items()), "", one.prompt.strip()])))
+    fields = _to_json(one)
+    fields["tools"] = ", ".join(cast("list[str]", fields["tools"]))
+    typer.echo(clean("\n".join([*(f"{key}: {value}" for key, value in fields.items()), "", one.prompt.strip()])))
 
 
 @agents.command()
 def check(as_json: AsJson = False) -> None:
-    """Check the definition files of this folder and of your home folder.
+    """Check the agent definition files in this folder and in your home folder.
 
-    The exit code is 1 when one of them cannot be used.
+    Exits with 1 if a file cannot be used.
 
     Examples: `deputy agents check` · `deputy agents check --json`
     """
-    catalogue = _loaded()
-    problems = [*catalogue.problems, *_of_servers(catalogue)]
+    catalogue = _load()
+    problems = [*catalogue.problems, *_mcp_server_problems(catalogue)]
     if as_json:
-        told = [{"file": p.file, "line": p.line, "reason": p.reason, "fatal": p.fatal} for p in problems]
-        typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        rows = [{"file": p.file, "line": p.line, "reason": p.reason, "fatal": p.fatal} for p in problems]
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
         for problem in problems:
             typer.echo(f"{'✗' if problem.fatal else '!'} {_line(problem)}")
         own = sum(one.source != "built-in" for one in catalogue.definitions.values())
-        typer.echo(
-            f"{own} of your own can be used, {len(problems)} problem{'' if len(problems) == 1 else 's'}.", err=True
-        )
+        usable = f"{own} usable definition{'' if own == 1 else 's'} of your own"
+        typer.echo(f"{usable}, {len(problems)} problem{'' if len(problems) == 1 else 's'}.", err=True)
     raise typer.Exit(1 if any(problem.fatal for problem in problems) else 0)
 
 
-def _loaded() -> "Catalogue":
-    """The definitions that count here. Reads files."""
+def _load() -> "Catalogue":
+    """The agent definitions for this folder. Reads files."""
     from deputy_agents.definition.catalogue import Catalogue
     from deputy_agents.session.builder import TOOL_NAMES
 
@@ -114,9 +115,9 @@ def _loaded() -> "Catalogue":
     return catalogue
 
 
-def _of_servers(catalogue: "Catalogue") -> "Sequence[Problem]":
-    """What is wrong with the MCP servers that definitions bring along. Those that they only name may be in the settings
-    of an editor."""
+def _mcp_server_problems(catalogue: "Catalogue") -> "Sequence[Problem]":
+    """Problems of the MCP servers that definitions contain. Those that a definition only names are not checked, because
+    an editor's settings may contain them."""
     from deputy_agents.guidance.mcp_config import read_servers
     from deputy_agents.guidance.workspace_settings import Written
     from deputy_agents.session.mcp_servers import sources
@@ -124,8 +125,8 @@ def _of_servers(catalogue: "Catalogue") -> "Sequence[Problem]":
     return read_servers(sources({}, Written(), Written(), catalogue.definitions.values()), [])[1]
 
 
-def _told(one: "Definition") -> dict[str, object]:
-    """As `deputy/definition/list` tells it to an editor."""
+def _to_json(one: "Definition") -> dict[str, object]:
+    """The definition as in the result of `deputy/definition/list`."""
     from deputy_agents.session.builder import TOOL_NAMES
     from deputy_protocol.base import to_wire
     from deputy_server.convert.definition import definition_to_wire
@@ -145,6 +146,6 @@ def _line(problem: "Problem") -> str:
     return visible(f"{_short(problem.file)}:{problem.line}: {problem.reason}")
 
 
-def _warn(problems: "Sequence[Problem]") -> None:
+def _print_problems(problems: "Sequence[Problem]") -> None:
     for problem in problems:
         typer.echo(_line(problem), err=True)

@@ -1,4 +1,4 @@
-"""The command line, for people. An editor's ``deputy serve`` goes past it, from ``__main__`` straight to ``serve``."""
+"""The command ``deputy`` and its subcommands."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,13 +15,13 @@ from deputy_server.version import VERSION
 
 
 class _Deputy(TyperGroup):
-    """Says in plain words what is wrong with an option, or with where it is called."""
+    """Rewrites the library's error messages in plain English, and rejects a current folder that no longer exists."""
 
-    def invoke(self, ctx: Any) -> object:  # the library does not export the type of contexts
+    def invoke(self, ctx: Any) -> object:  # the library does not export the type of a context
         try:
             Path.cwd()
         except OSError:
-            ctx.fail("The folder that this is called in is gone; change to another one.")
+            ctx.fail("The current folder no longer exists. Change to another folder.")
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
@@ -59,17 +59,17 @@ def deputy(
 
 @app.command()
 def serve(
-    stdio: Annotated[bool, typer.Option("--stdio", help="Speak LSP over standard input and output.")] = True,  # noqa: ARG001
+    stdio: Annotated[bool, typer.Option("--stdio", help="Serve one client over standard input and output.")] = True,  # noqa: ARG001
     record: Annotated[
-        Path | None, typer.Option(help="Write what is said to models and by them to a new file, without secrets.")
+        Path | None, typer.Option(help="Record model requests and responses to a new file, without secrets.")
     ] = None,
-    replay: Annotated[Path | None, typer.Option(help="Answer from such a file, in place of a model.")] = None,
+    replay: Annotated[Path | None, typer.Option(help="Replay a recorded file instead of calling a model.")] = None,
 ) -> None:
     """Run the language server. Editors call this.
 
-    Examples: `deputy serve --stdio` · `deputy serve --record fault.jsonl` · `deputy serve --replay fault.jsonl`
+    Examples: `deputy serve --stdio` · `deputy serve --record bug.jsonl` · `deputy serve --replay bug.jsonl`
     """
-    from deputy_server.serve import main as run_server  # what `__main__` calls without coming here
+    from deputy_server.serve import main as run_server  # `__main__` calls it directly
 
     files = {"--record": record, "--replay": replay}
     given = [word for option, file in files.items() if file is not None for word in (option, str(file))]
@@ -79,16 +79,17 @@ def serve(
 @app.command()
 def doctor(
     online: Annotated[
-        bool, typer.Option("--online", help="Ask the model for a word as well; this may cost something.")
+        bool, typer.Option("--online", help="Also send a short request to the model, which may cost something.")
     ] = False,
     settings: Annotated[
-        Path | None, typer.Option(help="A JSON file with the settings that your editor sends, to check with them.")
+        Path | None, typer.Option(help="JSON file with the settings of your editor, to check them too.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check what Deputy needs: Python, the server, search, model and key, prices, the folder for sessions.
+    """Check the installation and suggest fixes.
 
-    Says of each in one sentence whether it works and what to do. The exit code is 1 when something does not.
+    Checks Python, the server, search, the model and its key, prices, settings files and the session store. Exits with
+    1 if a check fails.
 
     Examples: `deputy doctor` · `deputy doctor --online --json`
     """
@@ -96,40 +97,40 @@ def doctor(
     from deputy_server.doctor import report
 
     try:
-        ok, told = report(settings, online=online, as_json=as_json)
+        ok, text = report(settings, online=online, as_json=as_json)
     except InvalidRequest as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from None
-    typer.echo(told)
+    typer.echo(text)
     raise typer.Exit(0 if ok else 1)
 
 
 @app.command()
 def demo(
     prompt: Annotated[
-        str | None, typer.Argument(help="Your own prompt, for the current folder. Without one, a story in three acts.")
+        str | None, typer.Argument(help="A prompt for the current folder. Without it, a tour in three parts runs.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Model to use; 'offline' needs no key.", envvar=None)
+        str | None, typer.Option("--model", "-m", help="Model to use. 'offline' needs no key.", envvar=None)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve every question without asking you.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Approve everything without asking.")] = False,
     no_input: Annotated[
-        bool, typer.Option("--no-input", help="Ask nothing: approve in the sample project, refuse all else.")
+        bool, typer.Option("--no-input", help="Never ask: approve edits in the sample project, nothing else.")
     ] = False,
 ) -> None:
-    """Watch agents work, in this terminal.
+    """Watch agents work in this terminal.
 
-    Starts the real server and speaks with it as an editor does: sub-agents in parallel, one of them stopped, an edit
-    that asks first. It needs no key, and changes nothing in your folder unless you give a prompt that asks for a
-    change and approve it.
+    Starts a real server and connects to it like an editor. The tour runs sub-agents in parallel, stops one of them,
+    and makes an edit that needs approval. It needs no key. Nothing in your folder changes, unless you pass a prompt
+    that asks for a change and approve it.
 
     Examples: `deputy demo` · `deputy demo "where are retries handled?"` ·
     `deputy demo --model offline 'replace "colour" with "color" in docs'`
     """
     if prompt is not None and not prompt.strip():
-        raise typer.BadParameter("it is empty; leave it out to see the story", param_hint="prompt")
-    from deputy_server.demo.run import Options, run  # rich and the rest only where they are shown
+        raise typer.BadParameter("the prompt is empty. Omit it to run the tour.", param_hint="prompt")
+    from deputy_server.demo.run import DemoOptions, run  # imports rich
 
-    raise typer.Exit(run(Options(prompt=prompt, model=model, approve=yes, ask=not no_input), Path.cwd()))
+    raise typer.Exit(run(DemoOptions(prompt=prompt, model=model, approve=yes, ask=not no_input), Path.cwd()))
 
 
 app.command("run")(run_prompt)

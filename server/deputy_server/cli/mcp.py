@@ -1,4 +1,4 @@
-"""``deputy mcp``: which MCP servers there are in a folder, and which of them may run."""
+"""``deputy mcp``: the MCP servers of a folder, and which of them are approved."""
 
 import json
 import os
@@ -12,57 +12,57 @@ if TYPE_CHECKING:
     from deputy_agents.guidance.mcp_entry import ServerEntry
     from deputy_agents.mcp.approvals import Approvals
 
-mcp = typer.Typer(name="mcp", help="List, try, approve and revoke MCP servers.", no_args_is_help=True)
+mcp = typer.Typer(name="mcp", help="List, test, approve and revoke MCP servers.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Name = Annotated[str, typer.Argument(help="Name of the server.")]
-SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", help="A JSON file with the settings that your editor sends.")
-]
+Name = Annotated[str, typer.Argument(help="Name of the MCP server.")]
+SettingsFile = Annotated[Path | None, typer.Option("--settings", help="JSON file with the settings of your editor.")]
 
 Row: TypeAlias = dict[str, object]
-_WORDS = {
-    "source": "named in",
-    "variables": "gets to see",
+_LABELS = {
+    "source": "defined in",
+    "variables": "reads variables",
     "agents": "for agents",
     **{kind: kind for kind in ("problem", "tools", "resources", "prompts")},
 }
 _ANSWERS = {True: "approved", False: "refused", None: "will ask"}
+_APPROVAL_LABELS = {"refused": "denied", "will ask": "needs approval", "switched off": "disabled"}
+"""The text for values of ``approval``, where it differs from the JSON."""
 
 
 @mcp.command("list")
 def list_servers(
     start: Annotated[
-        bool, typer.Option("--start", help="Start those that may run for a moment, and list what they have.")
+        bool, typer.Option("--start", help="Start each approved MCP server briefly and list its tools.")
     ] = False,
     settings: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the MCP servers of this folder, and whether they may run.
+    """List the MCP servers of this folder and whether they are approved.
 
-    They are those of `.mcp.json` and `.deputy/settings.json` here, of `~/.deputy/settings.json`, of the setting
-    `mcpServers`, and of definitions of agents. `--start` starts those that you have let run, and shows each as soon
-    as it is known what it has; the exit code is 1 when one of them does not work.
+    Reads `.mcp.json` and `.deputy/settings.json` in this folder, `~/.deputy/settings.json`, the setting `mcpServers`,
+    and agent definitions. With --start, shows the tools, resources and prompts of each approved MCP server, and exits
+    with 1 if one of them does not work.
 
     Examples: `deputy mcp list` · `deputy mcp list --start --json`
     """
-    servers, approvals = _servers(settings), _approvals()
+    servers, approvals = _entries(settings), _approvals()
     rows = [_row(entry, approvals.get(_folder(), entry), start=start) for entry in servers]
     if start:
-        _try(servers, rows, None if as_json else _show)
+        _probe(servers, rows, None if as_json else _show)
     elif not as_json:
         for row in rows:
             _show(row)
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     elif not rows:
-        typer.echo("No MCP servers: neither a file here nor one of yours names one.", err=True)
+        typer.echo("No MCP servers configured.", err=True)
     if any(row.get("state") == "failed" for row in rows):
         raise typer.Exit(1)
 
 
 def _row(entry: "ServerEntry", answer: bool | None, *, start: bool) -> Row:
-    """What is known of a server before it is started. One that the user has not let run is not, to be looked at."""
+    """What is known of an MCP server before it starts. ``start`` also sets the state of those that must not start."""
     own = answer is None and entry.source.own
     approval = "switched off" if entry.disabled else "your own" if own else _ANSWERS[answer]
     row: Row = {"name": entry.name, "starts": entry.line, "source": entry.source.place}
@@ -72,19 +72,19 @@ def _row(entry: "ServerEntry", answer: bool | None, *, start: bool) -> Row:
         row["agents"] = entry.source.definition
     row["approval"] = approval
     if start and not (own or answer) and not entry.disabled:
-        row |= {"state": "not started", "problem": f"you have not let it run here; see deputy mcp approve {entry.name}"}
+        row |= {"state": "not started", "problem": f"not approved; run: deputy mcp approve {entry.name}"}
     elif start and entry.disabled:
         row["state"] = "not started"
     return row
 
 
-def _try(servers: "Sequence[ServerEntry]", rows: list[Row], show: Callable[[Row], None] | None) -> None:
-    """Starts those that may run. Each is shown as soon as it is known what it has."""
-    from deputy_server.mcp_probe import look_at
+def _probe(servers: "Sequence[ServerEntry]", rows: list[Row], show: Callable[[Row], None] | None) -> None:
+    """Start the approved MCP servers. Show each as soon as its result is known."""
+    from deputy_server.mcp_probe import probe
 
-    def tell(entry: "ServerEntry", found: Row) -> None:
+    def report(entry: "ServerEntry", result: Row) -> None:
         row = next(row for row, one in zip(rows, servers, strict=True) if one is entry)
-        row |= found
+        row |= result
         if show:
             show(row)
 
@@ -92,59 +92,64 @@ def _try(servers: "Sequence[ServerEntry]", rows: list[Row], show: Callable[[Row]
         for row in rows:
             if "state" in row:
                 show(row)
-    look_at([one for one, row in zip(servers, rows, strict=True) if "state" not in row], _folder(), tell)
+    probe([one for one, row in zip(servers, rows, strict=True) if "state" not in row], _folder(), report)
 
 
 @mcp.command()
 def approve(name: Name, settings: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Let a server run in this folder, as it is written now, without being asked.
+    """Approve an MCP server for this folder. The approval ends when its command line changes.
 
     Examples: `deputy mcp approve git` · `deputy mcp approve git --json`
     """
-    found = _answered(name, settings, True, as_json=as_json)
+    entries = _set_approval(name, settings, True, as_json=as_json)
     if not as_json:
-        for entry in found:
-            typer.echo(f"{name} may run here: {entry.line}")
+        for entry in entries:
+            typer.echo(f"Approved {name} for this folder: {entry.line}")
 
 
 @mcp.command()
 def revoke(name: Name, settings: SettingsFile = None, as_json: AsJson = False) -> None:
-    """Forget what was said about a server: it is asked about again.
+    """Withdraw an approval, or a denial. The MCP server needs approval again.
 
     Examples: `deputy mcp revoke git` · `deputy mcp revoke git --json`
     """
-    _answered(name, settings, None, as_json=as_json)
+    _set_approval(name, settings, None, as_json=as_json)
     if not as_json:
-        typer.echo(f"{name} will be asked about.")
+        typer.echo(f"{name} needs approval again.")
 
 
-def _answered(name: str, settings: Path | None, allowed: bool | None, *, as_json: bool) -> "list[ServerEntry]":
-    """The servers of that name, with the answer about each kept, and told where JSON is wanted."""
-    found = _named(name, settings)
-    for entry in found:
-        _keep(entry, allowed)
+def _set_approval(name: str, settings: Path | None, allowed: bool | None, *, as_json: bool) -> "list[ServerEntry]":
+    """Store the answer for all MCP servers with this name and return them. Print them if JSON is requested."""
+    entries = _entries_named(name, settings)
+    for entry in entries:
+        _store(entry, allowed)
     if as_json:
-        typer.echo(json.dumps([{"name": name, "approval": _ANSWERS[allowed], "starts": one.line} for one in found]))
-    return found
+        typer.echo(json.dumps([{"name": name, "approval": _ANSWERS[allowed], "starts": one.line} for one in entries]))
+    return entries
 
 
 def _show(row: Row) -> None:
-    typer.echo("\n".join(_told(row)))
+    typer.echo("\n".join(_lines(row)))
 
 
-def _told(row: Row) -> list[str]:
+def _lines(row: Row) -> list[str]:
     from deputy_agents.text import visible
 
+    approval = str(row["approval"])
     state = f", {row['state']}" if "state" in row else ""
-    lines = [f"{row['name']}  ({row['approval']}{state})", f"    {visible(str(row['starts']))}"]
-    for kind, word in _WORDS.items():
-        found = row.get(kind)
-        if found:
-            lines.append(f"    {word}: {', '.join(map(str, found)) if isinstance(found, list) else found}")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    lines = [
+        f"{row['name']}  ({_APPROVAL_LABELS.get(approval, approval)}{state})",
+        f"    {visible(str(row['starts']))}",
+    ]
+    for kind, label in _LABELS.items():
+        value = row.get(kind)
+        if value:
+            lines.append(f"    {label}: {', '.join(map(str, value)) if isinstance(value, list) else value}")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return lines
 
 
-def _servers(settings: Path | None) -> "list[ServerEntry]":
+def _entries(settings: Path | None) -> "list[ServerEntry]":
+    """All MCP servers of this folder. Prints problems to standard error."""
     from deputy_agents.definition.catalogue import Catalogue
     from deputy_agents.domain.errors import InvalidRequest
     from deputy_agents.files.paths import home_folder
@@ -168,20 +173,20 @@ def _servers(settings: Path | None) -> "list[ServerEntry]":
     return list(servers.values())
 
 
-def _named(name: str, settings: Path | None) -> "list[ServerEntry]":
-    """Those of one name: of the session, or of several definitions."""
-    servers = _servers(settings)
-    if not (found := [entry for entry in servers if entry.name == name]):
-        known = ", ".join(dict.fromkeys(entry.name for entry in servers))
-        raise typer.BadParameter(f"there is no server {name!r} here; there are: {known or 'none'}")
+def _entries_named(name: str, settings: Path | None) -> "list[ServerEntry]":
+    """The MCP servers with this name. Several agent definitions may have one each."""
+    entries = _entries(settings)
+    if not (found := [entry for entry in entries if entry.name == name]):
+        known = ", ".join(dict.fromkeys(entry.name for entry in entries))
+        raise typer.BadParameter(f"there is no MCP server {name!r} here. Configured: {known or 'none'}")
     return found
 
 
-def _keep(entry: "ServerEntry", allowed: bool | None) -> None:
+def _store(entry: "ServerEntry", allowed: bool | None) -> None:
     try:
         _approvals().save(_folder(), entry, allowed)
     except OSError as error:
-        typer.echo(f"The answer cannot be kept: {error}", err=True)
+        typer.echo(f"Cannot store the approval: {error}", err=True)
         raise typer.Exit(1) from None
 
 

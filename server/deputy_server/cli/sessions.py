@@ -1,4 +1,4 @@
-"""``deputy sessions``: what is kept, without an editor."""
+"""``deputy sessions``: the stored sessions."""
 
 import json
 import os
@@ -19,21 +19,19 @@ T = TypeVar("T")
 
 
 class Format(StrEnum):
-    """What is written. The protocol has the same, and is loaded late."""
+    """Output formats. The same as in the protocol, which takes longer to import."""
 
     MARKDOWN = "markdown"
     JSON = "json"
 
 
-sessions = typer.Typer(
-    name="sessions", help="List, show, export and delete the sessions that are kept.", no_args_is_help=True
-)
+sessions = typer.Typer(name="sessions", help="List, show, export and delete stored sessions.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def _begun(incomplete: str) -> list[tuple[str, str]]:
-    """Completes an id, with the session's title."""
+def _complete_id(incomplete: str) -> list[tuple[str, str]]:
+    """Completions of an id, with the titles of the sessions."""
     from deputy_agents.ports.store import SessionQuery, SessionRecord, Store
 
     async def read(store: Store) -> tuple[SessionRecord, ...]:
@@ -43,18 +41,19 @@ def _begun(incomplete: str) -> list[tuple[str, str]]:
 
 
 SessionId = Annotated[
-    str, typer.Argument(help="Id of the session, or its beginning.", autocompletion=_begun, show_default=False)
+    str,
+    typer.Argument(help="Id of the session, or the beginning of it.", autocompletion=_complete_id, show_default=False),
 ]
 
 
 @sessions.command("list")
 def list_sessions(
-    everywhere: Annotated[bool, typer.Option("--all", "-a", help="Those of all folders.")] = False,
-    archived: Annotated[bool, typer.Option("--archived", help="Those that were put away, too.")] = False,
-    children: Annotated[bool, typer.Option("--children", help="The sub-agents of each, too.")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="List the sessions of all folders.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="Include archived sessions.")] = False,
+    children: Annotated[bool, typer.Option("--children", help="Include sub-agents.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the sessions of this folder, the newest first.
+    """List the sessions of this folder, newest first.
 
     Examples: `deputy sessions list` · `deputy sessions list --all --json`
     """
@@ -75,16 +74,16 @@ def list_sessions(
     for record in found:
         when = session_to_wire(record).updated_at[:16].replace("T", " ")
         parts = ["  " if record.parent_session_id else "", record.session_id, when, one_line(record.title)]
-        parts += ["(put away)"] if record.archived else []
+        parts += ["(archived)"] if record.archived else []
         parts += [record.cwd] if everywhere else []
         typer.echo("  ".join(filter(None, parts)))
     if not found:
-        typer.echo("No sessions." if everywhere else "No sessions of this folder; try --all.", err=True)
+        typer.echo("No sessions." if everywhere else "No sessions in this folder. Use --all for all folders.", err=True)
 
 
 @sessions.command()
 def show(session_id: SessionId, as_json: AsJson = False) -> None:
-    """Print a session for reading, in Markdown.
+    """Print a session as Markdown.
 
     Examples: `deputy sessions show 0192f1c2` · `deputy sessions show 0192f1c2 --json | jq .session.title`
     """
@@ -94,14 +93,16 @@ def show(session_id: SessionId, as_json: AsJson = False) -> None:
 @sessions.command()
 def export(
     session_id: SessionId,
-    kind: Annotated[Format, typer.Option("--format", help="For people, or with everything for programs.")] = (
+    kind: Annotated[Format, typer.Option("--format", help="Markdown for reading, or JSON with all data.")] = (
         Format.MARKDOWN
     ),
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A new file; else standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="New file to write to. Default: standard output.")
+    ] = None,
 ) -> None:
-    """Write a session to a file, transcripts of all its agents included.
+    """Export a session with the transcripts of all its agents.
 
-    Examples: `deputy sessions export 0192f1c2 -o talk.md` · `deputy sessions export 0192f1c2 --format json`
+    Examples: `deputy sessions export 0192f1c2 -o session.md` · `deputy sessions export 0192f1c2 --format json`
     """
     text = _exported(session_id, kind)
     if output is None:
@@ -111,16 +112,16 @@ def export(
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise typer.BadParameter(f"{output} cannot be written: {error.strerror}.", param_hint="--output") from None
+        raise typer.BadParameter(f"cannot write {output}: {error.strerror}.", param_hint="--output") from None
 
 
 @sessions.command()
 def delete(
     session_id: SessionId,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a session with all that belongs to it. It cannot be brought back.
+    """Delete a session and all its data. This cannot be undone.
 
     Examples: `deputy sessions delete 0192f1c2` · `deputy sessions delete 0192f1c2 --yes --json`
     """
@@ -128,21 +129,21 @@ def delete(
     from deputy_server.terminal.draw import one_line
 
     async def find(store: Store) -> tuple[str, str]:
-        record = await store.get(await _whole(store, session_id))
+        record = await store.get(await _full_id(store, session_id))
         return record.session_id, record.title
 
     async def remove(store: Store) -> bool:
-        if await store.claim(whole) is Claim.FOREIGN:
+        if await store.claim(full_id) is Claim.FOREIGN:
             return False
-        await store.delete(whole)
+        await store.delete(full_id)
         return True
 
-    whole, title = _with_store(find)
+    full_id, title = _with_store(find)
     if not yes:
-        typer.confirm(f"Delete the session {one_line(title) or whole}?", abort=True, err=True)
+        typer.confirm(f"Delete the session {one_line(title) or full_id}?", abort=True, err=True)
     if not _with_store(remove):
-        raise typer.BadParameter("It is open in a running Deputy; close it there first.")
-    typer.echo(json.dumps({"deleted": whole}) if as_json else f"Deleted {whole}.", err=not as_json)
+        raise typer.BadParameter("the session is open in a running Deputy. Close it there first.")
+    typer.echo(json.dumps({"deleted": full_id}) if as_json else f"Deleted {full_id}.", err=not as_json)
 
 
 def _exported(session_id: str, kind: Format) -> str:
@@ -150,32 +151,36 @@ def _exported(session_id: str, kind: Format) -> str:
     from deputy_agents.session import restore
     from deputy_agents.session.snapshot import Snapshot
     from deputy_protocol.session import ExportFormat
-    from deputy_server.export import exported
+    from deputy_server.export import export_text
 
     async def read(store: Store) -> str:
-        whole = await _whole(store, session_id)
-        past = restore.fold(whole, await store.events(whole), await store.histories(whole))
+        full_id = await _full_id(store, session_id)
+        past = restore.fold(full_id, await store.events(full_id), await store.histories(full_id))
         return await anyio.to_thread.run_sync(
-            exported, Snapshot(await store.get(whole), past.view), ExportFormat(kind.value)
+            export_text, Snapshot(await store.get(full_id), past.view), ExportFormat(kind.value)
         )
 
     return _with_store(read)
 
 
-async def _whole(store: "Store", begun: str) -> str:
-    """The one session whose id begins so. Raises UnknownSession: there is none, or there are several."""
-    from deputy_agents.ports.store import SessionQuery
-    from deputy_server.storage import whole_id
+async def _full_id(store: "Store", prefix: str) -> str:
+    """The id of the one session whose id starts with ``prefix``.
 
-    return whole_id((await store.sessions(SessionQuery())).records, begun)
+    Raises:
+        UnknownSession: no session or several sessions match.
+    """
+    from deputy_agents.ports.store import SessionQuery
+    from deputy_server.storage import resolve_id
+
+    return resolve_id((await store.sessions(SessionQuery())).records, prefix)
 
 
 def _with_store(use: "Callable[[Store], Awaitable[T]]") -> T:
-    """What ``use`` makes of the user's store."""
+    """Open the user's store and return what ``use`` returns for it."""
     from deputy_agents.domain.errors import DeputyError, UnknownSession
 
     async def main() -> T:
-        async with _opened() as store:
+        async with _open_store() as store:
             return await use(store)
 
     try:
@@ -188,10 +193,10 @@ def _with_store(use: "Callable[[Store], Awaitable[T]]") -> T:
 
 
 @asynccontextmanager
-async def _opened() -> "AsyncGenerator[Store]":
+async def _open_store() -> "AsyncGenerator[Store]":
     """
     Raises:
-        StoreError: it cannot be used.
+        StoreError: the store cannot be used.
     """
     from deputy_agents.store.sqlite import SqliteStore
     from deputy_server.storage import state_folder

@@ -1,10 +1,10 @@
-"""A small LSP client that owns its server: it starts the process, speaks JSON-RPC over its pipes, and ends it.
+"""A small LSP client that owns its server: it starts the process, sends JSON-RPC over its pipes, and stops it.
 
 Errors::
 
-    ClientError             fit for the user
-    ├── RequestFailed       the server answered with an error; ``code`` is its JSON-RPC code
-    └── ServerGone          the server ended; the text has the end of its log
+    ClientError             the text is for the user
+    ├── RequestFailed       the server returned an error; ``code`` is its JSON-RPC code
+    └── ServerEnded         the server ended; the text has the end of its log
 """
 
 import json
@@ -24,18 +24,19 @@ from anyio.streams.text import TextReceiveStream
 
 JsonObject: TypeAlias = Mapping[str, object]
 Handler: TypeAlias = Callable[[JsonObject], Awaitable[object]]
-Listener: TypeAlias = Callable[[str, JsonObject], None]
+NotificationHandler: TypeAlias = Callable[[str, JsonObject], None]
 
 MAX_HEADER = 4 * 1024
 MAX_BODY = 64 * 1024 * 1024
 MAX_OUTGOING = 256
 LOG_LINES = 12
-LOG_KEPT = 4000
-"""Of the end of the server's log, what is kept, in characters; an error shows the last lines."""
-ANSWER_TIMEOUT = 30.0
-"""Seconds to wait for an answer that no person and no model has a part in."""
+"""Number of log lines in an error."""
+MAX_LOG = 4000
+"""Number of characters kept from the end of the server's log."""
+RESPONSE_TIMEOUT = 30.0
+"""Seconds to wait for a response that depends neither on a user nor on a model."""
 STOP_TIMEOUT = 5.0
-"""Seconds for each step of the server's end: a polite one, then a signal, then a kill."""
+"""Seconds for each step of stopping the server: `shutdown` and `exit`, then SIGTERM, then SIGKILL."""
 
 METHOD_NOT_FOUND = -32601
 INTERNAL_ERROR = -32603
@@ -47,51 +48,51 @@ class ClientError(Exception):
 
 
 class RequestFailed(ClientError):
-    """The server answered with an error."""
+    """The server returned an error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-class ServerGone(ClientError):
-    """The server ended while it was still needed."""
+class ServerEnded(ClientError):
+    """The server ended unexpectedly."""
 
 
 @dataclass(slots=True)
 class _Pending:
     done: anyio.Event = field(default_factory=anyio.Event)
-    answer: JsonObject | None = None
+    response: JsonObject | None = None
 
 
 class Client:
-    """One connection. Made by :func:`connect`.
+    """One connection. Created by :func:`connect`.
 
-    ``handlers`` answer the server's requests, each in a task of its own that ends when the server withdraws the
-    request. ``listen`` hears its notifications, in order; it must not block.
+    ``handlers`` answer the server's requests. Each runs in its own task, which ends when the server withdraws the
+    request. ``on_notification`` receives the server's notifications in order; it must not block.
     """
 
-    def __init__(self, process: Process, handlers: Mapping[str, Handler], listen: Listener) -> None:
+    def __init__(self, process: Process, handlers: Mapping[str, Handler], on_notification: NotificationHandler) -> None:
         self._process = process
         self._handlers = handlers
-        self._listen = listen
+        self._on_notification = on_notification
         self._ids = count(1)
         self._pending: dict[int, _Pending] = {}
-        self._answering: dict[object, anyio.CancelScope] = {}
+        self._running_handlers: dict[object, anyio.CancelScope] = {}
         self._log = ""
         self._log_ended = anyio.Event()
-        self._gone = anyio.Event()
+        self._server_ended = anyio.Event()
         self._outbox, self._outgoing = anyio.create_memory_object_stream[bytes](MAX_OUTGOING)
 
-    async def request(self, method: str, params: object, *, timeout: float | None = ANSWER_TIMEOUT) -> JsonObject:
-        """The server's answer. ``timeout`` is in seconds; ``None`` where a model or a person takes part.
+    async def request(self, method: str, params: object, *, timeout: float | None = RESPONSE_TIMEOUT) -> JsonObject:
+        """The result of a request. ``timeout`` is in seconds; use ``None`` if the result depends on a model or a user.
 
-        A caller that is cancelled, or waits no longer, takes its request back.
+        If the caller is cancelled, or the timeout expires, the request is cancelled too.
 
         Raises:
-            RequestFailed: the answer is an error.
-            ServerGone: no answer will come.
-            TimeoutError: none came in time.
+            RequestFailed: the server returned an error.
+            ServerEnded: the server ended.
+            TimeoutError: the timeout expired.
         """
         id = next(self._ids)
         pending = self._pending[id] = _Pending()
@@ -100,18 +101,18 @@ class Client:
             with anyio.fail_after(timeout):
                 await pending.done.wait()
         except BaseException:
-            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + 1), suppress(ServerGone):
+            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + 1), suppress(ServerEnded):
                 await self.notify("$/cancelRequest", {"id": id})
             raise
         finally:
             del self._pending[id]
-        return self._result(method, pending.answer)
+        return self._result(method, pending.response)
 
     async def notify(self, method: str, params: object = None) -> None:
-        """Sends a notification.
+        """Send a notification.
 
         Raises:
-            ServerGone: nobody is there to hear it.
+            ServerEnded: the server ended.
         """
         await self._send({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
@@ -121,43 +122,43 @@ class Client:
         return "\n".join(f"  {line}" for line in self._log.splitlines()[-LOG_LINES:])
 
     def kill(self) -> None:
-        """Ends the server at once, for a user who will not wait."""
+        """Kill the server immediately."""
         with suppress(ProcessLookupError):
             self._process.kill()
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _result(self, method: str, answer: JsonObject | None) -> JsonObject:
-        if answer is None:
-            raise self._farewell()
-        error = answer.get("error")
+    def _result(self, method: str, response: JsonObject | None) -> JsonObject:
+        if response is None:
+            raise self._ended_error()
+        error = response.get("error")
         if isinstance(error, dict):
             details = cast("JsonObject", error)
             code = details.get("code")
-            raise RequestFailed(code if isinstance(code, int) else 0, _told(details, method))
-        return _object(answer.get("result"))
+            raise RequestFailed(code if isinstance(code, int) else 0, _error_text(details, method))
+        return _object(response.get("result"))
 
-    def _farewell(self) -> ServerGone:
+    def _ended_error(self) -> ServerEnded:
         code = self._process.returncode
         ended = "the server ended" if code is None else f"the server ended with code {code}"
-        return ServerGone(f"{ended}:\n{self.log}" if self.log else ended)
+        return ServerEnded(f"{ended}:\n{self.log}" if self.log else ended)
 
     async def _send(self, message: JsonObject) -> None:
-        if self._gone.is_set():
-            raise self._farewell()
+        if self._server_ended.is_set():
+            raise self._ended_error()
         try:
             await self._outbox.send(json.dumps(message).encode())
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            raise self._farewell() from None
+            raise self._ended_error() from None
 
     def run(self, tasks: TaskGroup) -> None:
-        """Starts reading and writing in ``tasks``."""
+        """Start reading and writing in ``tasks``."""
         stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
         assert stdin is not None
         assert stdout is not None
         assert stderr is not None
         tasks.start_soon(self._write, stdin)
-        tasks.start_soon(self._keep_log, stderr)
+        tasks.start_soon(self._read_log, stderr)
         tasks.start_soon(self._read, stdout, tasks)
 
     async def _write(self, stdin: ByteSendStream) -> None:
@@ -166,10 +167,10 @@ class Client:
                 async for body in self._outgoing:
                     await stdin.send(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
 
-    async def _keep_log(self, stderr: ByteReceiveStream) -> None:
+    async def _read_log(self, stderr: ByteReceiveStream) -> None:
         try:
             async for text in TextReceiveStream(stderr, errors="replace"):
-                self._log = (self._log + text)[-LOG_KEPT:]
+                self._log = (self._log + text)[-MAX_LOG:]
         except anyio.ClosedResourceError:
             pass
         finally:
@@ -183,65 +184,66 @@ class Client:
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass
         except (anyio.DelimiterNotFound, ValueError) as error:
-            self._log += f"\n(the server sent what is no message: {error})"
+            self._log += f"\n(the server sent an invalid message: {error})"
         finally:
-            # The reason is in the log, which may come a moment later.
+            # The log has the reason and may arrive a moment later.
             with anyio.move_on_after(1):
                 await self._log_ended.wait()
                 await self._process.wait()
-            self._gone.set()
+            self._server_ended.set()
             for pending in self._pending.values():
                 pending.done.set()
-            for scope in self._answering.values():
+            for scope in self._running_handlers.values():
                 scope.cancel()
 
     def _receive(self, message: JsonObject, tasks: TaskGroup) -> None:
         method, id = message.get("method"), message.get("id")
         if isinstance(method, str) and "id" in message:
-            scope = self._answering[id] = anyio.CancelScope()
+            scope = self._running_handlers[id] = anyio.CancelScope()
             tasks.start_soon(self._answer, id, method, _object(message.get("params")), scope)
         elif method == "$/cancelRequest":
-            withdrawn = self._answering.get(_object(message.get("params")).get("id"))
+            withdrawn = self._running_handlers.get(_object(message.get("params")).get("id"))
             if withdrawn is not None:
                 withdrawn.cancel()
         elif isinstance(method, str):
-            self._listen(method, _object(message.get("params")))
+            self._on_notification(method, _object(message.get("params")))
         elif isinstance(id, int) and (pending := self._pending.get(id)) is not None:
-            pending.answer = message
+            pending.response = message
             pending.done.set()
 
     async def _answer(self, id: object, method: str, params: JsonObject, scope: anyio.CancelScope) -> None:
-        answer: JsonObject = {"error": {"code": REQUEST_CANCELLED, "message": "withdrawn"}}
+        response: JsonObject = {"error": {"code": REQUEST_CANCELLED, "message": "the server cancelled the request"}}
         try:
             with scope:
-                answer = await self._handle(method, params)
+                response = await self._handle(method, params)
         finally:
-            del self._answering[id]
-        with suppress(ServerGone):
-            await self._send({"jsonrpc": "2.0", "id": id, **answer})
+            del self._running_handlers[id]
+        with suppress(ServerEnded):
+            await self._send({"jsonrpc": "2.0", "id": id, **response})
 
     async def _handle(self, method: str, params: JsonObject) -> JsonObject:
         handler = self._handlers.get(method)
         if handler is None:
-            return {"error": {"code": METHOD_NOT_FOUND, "message": f"this client has no {method}"}}
+            return {"error": {"code": METHOD_NOT_FOUND, "message": f"this client does not support {method}"}}
         try:
             return {"result": await handler(params)}
         except ValueError as error:
             return {"error": {"code": INTERNAL_ERROR, "message": str(error)}}
 
     async def stop(self) -> None:
-        """Ends the server: politely, else by a signal, else by a kill. Returns when the process is gone."""
+        """Stop the server: with `shutdown` and `exit`, else with SIGTERM, else with SIGKILL. Returns when the process
+        has ended."""
         with suppress(ClientError, TimeoutError):
             await self.request("shutdown", None, timeout=STOP_TIMEOUT)
             await self.notify("exit")
         self._outbox.close()
-        for insist in (self._process.terminate, self._process.kill, None):
-            with anyio.move_on_after(STOP_TIMEOUT if insist else None):
+        for next_step in (self._process.terminate, self._process.kill, None):
+            with anyio.move_on_after(STOP_TIMEOUT if next_step else None):
                 await self._process.wait()
                 return
-            if insist is not None:
+            if next_step is not None:
                 with suppress(ProcessLookupError):
-                    insist()
+                    next_step()
 
 
 async def _read_message(stream: BufferedByteReceiveStream) -> JsonObject:
@@ -249,12 +251,12 @@ async def _read_message(stream: BufferedByteReceiveStream) -> JsonObject:
     fields = dict(line.lower().split(b":", 1) for line in header.split(b"\r\n") if b":" in line)
     length = int(fields[b"content-length"]) if b"content-length" in fields else -1
     if not 0 <= length <= MAX_BODY:
-        raise ValueError("a header without a sensible Content-Length")
+        raise ValueError("missing or invalid Content-Length")
     return _object(json.loads(await stream.receive_exactly(length)))
 
 
-def _told(error: JsonObject, method: str) -> str:
-    """What went wrong, and what to do about it where the server says that."""
+def _error_text(error: JsonObject, method: str) -> str:
+    """The message of an error and, if the server sent one, the suggested action."""
     message, data = str(error.get("message") or f"{method} failed"), error.get("data")
     action = cast("JsonObject", data).get("action") if isinstance(data, dict) else None
     if not isinstance(action, str) or action in message:
@@ -273,10 +275,10 @@ async def connect(
     cwd: Path,
     env: Mapping[str, str],
     handlers: Mapping[str, Handler],
-    listen: Listener,
+    on_notification: NotificationHandler,
 ) -> AsyncGenerator[Client]:
-    """Starts ``command`` as a server and gives a :class:`Client` for it. On the way out the process is gone,
-    whatever happened inside."""
+    """Start ``command`` as a server and connect to it. When the block ends, for whatever reason, the process has
+    ended."""
     process = await anyio.open_process(
         command,
         stdin=PIPE,
@@ -284,17 +286,17 @@ async def connect(
         stderr=PIPE,
         cwd=cwd,
         env=env,
-        # Ctrl-C in the terminal is for this program to act on; the server is told in its own way.
+        # Ctrl-C at the terminal must reach only this program, which then stops the server.
         start_new_session=os.name == "posix",
     )
-    client = Client(process, handlers, listen)
+    client = Client(process, handlers, on_notification)
     failure: Exception | None = None
     try:
         async with anyio.create_task_group() as tasks:
             client.run(tasks)
             try:
                 yield client
-            except Exception as error:  # noqa: BLE001 - handed on as it is, not wrapped in the group's
+            except Exception as error:  # noqa: BLE001 - raised below without the task group's wrapper
                 failure = error
             finally:
                 with anyio.CancelScope(shield=True):

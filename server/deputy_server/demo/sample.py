@@ -1,4 +1,4 @@
-"""A project of a few lines for agents to change, so that the demo changes nothing of the user's."""
+"""A small sample project for agents to change, so that the demo changes no file of the user."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ REQUEST = 'Replace "Hello" with "Good morning"'
 
 
 def write(folder: Path) -> None:
-    """Writes the project into ``folder``, which is made."""
+    """Create ``folder`` with the project in it."""
     folder.mkdir()
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def changed(folder: Path) -> list[str]:
-    """Names of the files that are no longer as they were written."""
+    """Names of the files that have changed since :func:`write`."""
     return [name for name, text in FILES.items() if (folder / name).read_text(encoding="utf-8") != text]

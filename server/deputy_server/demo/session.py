@@ -1,4 +1,4 @@
-"""The demo's side of the wire: what it declares, what it hears, what it asks of the server."""
+"""The demo's client side of the protocol: its capabilities, its handlers and its requests."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from rich.text import Text
 
-from deputy_agents.events.signal import Signal
+from deputy_agents.concurrency.signal import Signal
 from deputy_protocol.event import DefinitionsChanged, EventParams
 from deputy_protocol.permission import (
     CancelledOutcome,
@@ -27,43 +27,43 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Tally:
-    """What people answered."""
+class AnswerCounts:
+    """How often permission requests were approved, denied, or not answered."""
 
     approved: int = 0
     denied: int = 0
     unanswered: int = 0
 
     @property
-    def asked(self) -> int:
+    def total(self) -> int:
         return self.approved + self.denied + self.unanswered
 
 
 class Sessions:
-    """Keeps a view of each session and lets the screen follow. Its methods are the client's handlers."""
+    """Folds events into one view per session and updates the screen. Its methods are the client's handlers."""
 
     def __init__(self, screen: Screen) -> None:
         self.views: dict[str, View] = {}
-        self.tally = Tally()
+        self.answers = AnswerCounts()
         self._screen = screen
         self._changed = Signal()
 
-    def hear(self, method: str, params: JsonObject) -> None:
-        """Takes a notification of the server."""
+    def on_notification(self, method: str, params: JsonObject) -> None:
+        """Handle a notification of the server."""
         match method:
             case "deputy/event":
-                self._hear_event(params)
+                self._on_event(params)
             case "window/showMessage":
                 self._screen.show(Text(one_line(str(params.get("message", ""))), style="dim italic"))
             case _:
                 pass
 
-    def _hear_event(self, params: JsonObject) -> None:
+    def _on_event(self, params: JsonObject) -> None:
         try:
             event = EventParams.model_validate(params).root
         except ValidationError:
-            # A newer server may say more than this client knows.
-            log.debug("an event of type %s was not understood", params.get("type"))
+            # A newer server may send types that this client does not know.
+            log.debug("ignored an event of unknown type %s", params.get("type"))
             return
         if isinstance(event, DefinitionsChanged):
             return
@@ -72,29 +72,33 @@ class Sessions:
         self._changed.notify()
 
     async def until(self, session_id: str, holds: Callable[[View], bool]) -> View:
-        """The first view of the session of which ``holds`` is true; waits as long as it takes."""
+        """Wait for a view of the session for which ``holds`` is true, and return it."""
         while not holds(view := self.views.get(session_id, View())):
             await self._changed.wait()
         return view
 
     async def permission(self, params: JsonObject) -> object:
-        """Answers ``deputy/permission/request``. Raises ValueError when the request makes no sense."""
+        """Answer ``deputy/permission/request``.
+
+        Raises:
+            ValueError: the request is invalid.
+        """
         permission_request = PermissionRequest.model_validate(params)
         option = await self._screen.ask(permission_request)
         if option is None:
             outcome = CancelledOutcome()
-            self.tally.unanswered += 1
+            self.answers.unanswered += 1
         else:
             outcome = SelectedOutcome(option_id=option.option_id)
             if option.kind in (OptionKind.ALLOW_ONCE, OptionKind.ALLOW_ALWAYS):
-                self.tally.approved += 1
+                self.answers.approved += 1
             else:
-                self.tally.denied += 1
+                self.answers.denied += 1
         return PermissionResponse(outcome=outcome).model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def initialize_params(folders: Mapping[str, Path], model: str | None, version: str) -> JsonObject:
-    """What this client is and can do. ``folders`` maps names to the folders that agents may work in."""
+    """The params of ``initialize``. ``folders`` are the workspace folders by name."""
     uris = {name: folder.as_uri() for name, folder in folders.items()}
     return {
         "processId": os.getpid(),
@@ -112,19 +116,19 @@ def initialize_params(folders: Mapping[str, Path], model: str | None, version: s
 
 
 async def open_session(client: Client, folder: Path) -> str:
-    """A new session in ``folder``; its id."""
+    """Open a session in ``folder`` and return its id."""
     answer = await client.request("deputy/session/new", {"cwd": folder.as_uri()})
     return str(answer["sessionId"])
 
 
 async def prompt(client: Client, session_id: str, text: str, timeout: float | None) -> str:
-    """One turn; its stop reason. ``timeout`` is in seconds."""
+    """Run one turn and return its stop reason. ``timeout`` is in seconds."""
     params = {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
     answer = await client.request("deputy/session/prompt", params, timeout=timeout)
     return str(answer.get("stopReason"))
 
 
 async def stop_agent(client: Client, session_id: str, agent_id: str) -> bool:
-    """Stops one agent and all below it; false when it had ended before."""
+    """Stop an agent and everything below it. Return whether it was still running."""
     answer = await client.request("deputy/agent/cancel", {"sessionId": session_id, "agentId": agent_id})
     return answer.get("cancelled") is True

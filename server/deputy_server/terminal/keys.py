@@ -1,4 +1,4 @@
-"""Single key presses from the terminal, without echo and without waiting for Enter."""
+"""Single key presses at a terminal, without echo and without Enter."""
 
 import os
 import sys
@@ -9,14 +9,13 @@ import anyio
 
 
 def available() -> bool:
-    """Whether a person sits at a terminal that can give single keys."""
+    """Whether the process has a terminal that supports single keys."""
     return os.name == "posix" and sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
-def one_by_one() -> Generator[None]:
-    """Sets the terminal so that keys arrive at once and are not shown; puts it back on the way out. Ctrl-C goes on
-    to be a signal."""
+def single_keys() -> Generator[None]:
+    """Make keys arrive immediately and without echo, until the end of the block. Ctrl-C remains a signal."""
     import termios  # POSIX only
     import tty
 
@@ -30,14 +29,14 @@ def one_by_one() -> Generator[None]:
 
 
 async def pressed() -> AsyncIterator[str]:
-    """Keys as they come, until the terminal goes away."""
+    """Keys as they are pressed, until the terminal is closed."""
     terminal = sys.stdin.fileno()
     while True:
         await anyio.wait_readable(terminal)
         data = os.read(terminal, 64)
         if not data:
             return
-        # Arrow and function keys arrive as one escape sequence: none of its letters may answer a question.
+        # Arrow and function keys arrive as one escape sequence, whose letters must not count as keys.
         if not data.startswith(b"\x1b"):
             for key in data.decode(errors="ignore"):
                 yield key

@@ -1,4 +1,4 @@
-"""Where lines go: a terminal or a pipe, which its reader may close at any time."""
+"""Output to a terminal, or to a pipe that its reader may close at any time."""
 
 import os
 import shutil
@@ -10,8 +10,8 @@ from rich.console import Console
 
 
 class Output(Console):
-    """The terminal or pipe. When nobody reads any more, it falls silent and says so by ``on_unread``; what it does by
-    itself, to exit from the midst of a task, would leave agents for later."""
+    """A console that calls ``on_unread`` and drops further output when the reader has closed the pipe. The library's
+    default is to exit immediately, which would leave agents running."""
 
     on_unread: Callable[[], None]
 
@@ -22,17 +22,17 @@ class Output(Console):
 
 
 def discard(descriptor: int) -> None:
-    """What is written there goes nowhere from now on: the interpreter flushes its streams once more at its end."""
-    with Path(os.devnull).open("w") as nowhere:
-        os.dup2(nowhere.fileno(), descriptor)
+    """Drop everything that is written to ``descriptor`` from now on. At exit, the interpreter flushes its streams."""
+    with Path(os.devnull).open("w") as null:
+        os.dup2(null.fileno(), descriptor)
 
 
 def command_name() -> str:
-    """How the user calls this program from here."""
-    called = Path(sys.argv[0])
-    if called.name == "__main__.py":
+    """The command with which the user can run this program from the current folder."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
         return "python -m deputy_server"
-    found = shutil.which("deputy")
-    if found is not None and Path(found).resolve() == called.resolve():
+    on_path = shutil.which("deputy")
+    if on_path is not None and Path(on_path).resolve() == program.resolve():
         return "deputy"
-    return os.path.relpath(called)
+    return os.path.relpath(program)

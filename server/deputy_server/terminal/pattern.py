@@ -1,23 +1,24 @@
-"""Regular expressions, shortened for the eye."""
+"""Shortens regular expressions for display."""
 
 import re
 
-LONGEST = 60
-"""Characters of a pattern that are shown."""
+MAX_LENGTH = 60
+"""Maximum number of characters of a shortened pattern."""
 _FLAGS = re.compile(r"^\(\?[a-z]+\)")
-_GROUP = re.compile(r"\((?P<first>(?:\\.|[^()|\\])*)(?:\|(?:\\.|[^()|\\])*){2,}\)")
-_WHOLE = re.compile(r"\(((?!\?)(?:\\.|[^()\\])*)\)")
+_ALTERNATIVES = re.compile(r"\((?P<first>(?:\\.|[^()|\\])*)(?:\|(?:\\.|[^()|\\])*){2,}\)")
+_OUTER_GROUP = re.compile(r"\(((?!\?)(?:\\.|[^()\\])*)\)")
 
 
 def short_pattern(pattern: str) -> str:
-    """``pattern`` without its flags and a group around all of it; where it is long, of a group of many alternatives
-    the first is left, and of what is still too long beginning and end: what is sought often stands there."""
+    """``pattern`` without its flags and without a group around all of it. In a long pattern, groups of many
+    alternatives keep only the first one. If it is still too long, its middle is cut, because the searched words are
+    often at the start or the end."""
     short = _FLAGS.sub("", pattern) or pattern
-    if whole := _WHOLE.fullmatch(short):
-        short = whole[1] or short
-    if len(short) > LONGEST:
-        short = _GROUP.sub(lambda group: f"({group['first']}|…)", short)
-    if len(short) > LONGEST:
-        half = LONGEST // 2
-        short = f"{short[:half]}…{short[half - LONGEST + 1 :]}"
+    if outer := _OUTER_GROUP.fullmatch(short):
+        short = outer[1] or short
+    if len(short) > MAX_LENGTH:
+        short = _ALTERNATIVES.sub(lambda group: f"({group['first']}|…)", short)
+    if len(short) > MAX_LENGTH:
+        half = MAX_LENGTH // 2
+        short = f"{short[:half]}…{short[half - MAX_LENGTH + 1 :]}"
     return short

@@ -1,4 +1,4 @@
-"""Where agents appear: :class:`LiveScreen` on a terminal with a person at it, :class:`PlainScreen` anywhere else."""
+"""Shows a session in a terminal: :class:`LiveScreen` if a user is present, :class:`PlainScreen` otherwise."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator
@@ -26,10 +26,10 @@ from deputy_protocol.message import Role
 from deputy_protocol.permission import OptionKind, PermissionOption, PermissionRequest
 from deputy_server.icons import RUNNING
 from deputy_server.terminal import draw, keys
-from deputy_server.terminal.view import Block, Item, View, status_line
+from deputy_server.terminal.view import AgentBlock, Item, View, status_line
 
-Auto = Callable[[PermissionRequest], str | None]
-"""What approves a question, in words; ``None`` where nobody and nothing does."""
+AutoApproval = Callable[[PermissionRequest], str | None]
+"""Decides without the user: the reason to approve a request, as in ``approved by --yes``, or ``None`` to dismiss it."""
 KEYS_OF = {
     OptionKind.ALLOW_ONCE: "y",
     OptionKind.ALLOW_ALWAYS: "a",
@@ -40,45 +40,46 @@ FRAMES_PER_SECOND = 10
 
 
 class Screen(Protocol):
-    """What a story needs of a screen."""
+    """Where a session is shown."""
 
     def show(self, what: RenderableType) -> None:
-        """Shows something that stays."""
+        """Print something permanently."""
         ...
 
     def update(self, view: View, event: Event | None) -> None:
-        """``view`` is how things are now; ``event``, if any, led to it."""
+        """Show the current ``view``. ``event`` is the event that led to it, if any."""
         ...
 
     async def ask(self, request: PermissionRequest) -> PermissionOption | None:
-        """The option chosen, or ``None``. Waits for the person; cancelled when the question is withdrawn."""
+        """The chosen option, or ``None``. Waits for the user; cancelled when the request is withdrawn."""
         ...
 
 
-def answer(request: PermissionRequest, auto: Auto) -> tuple[PermissionOption | None, str]:
-    """The option that approves this one call, if ``auto`` does, and what is said of it. Otherwise none: that nobody
-    was there to ask is not the user's no."""
-    approval = auto(request)
-    if approval is None:
-        return None, "refused: nobody is asked here"
+def decide(request: PermissionRequest, auto_approval: AutoApproval) -> tuple[PermissionOption | None, str]:
+    """The option that approves this one call, or none, and the result as text. A call is never denied here: the user
+    did not deny it."""
+    reason = auto_approval(request)
+    if reason is None:
+        return None, "not approved: no user to ask"
     options = (option for option in request.options if option.kind is OptionKind.ALLOW_ONCE)
-    return next(options, None), f"approved {approval}"
+    return next(options, None), f"approved {reason}"
 
 
 def keys_for(request: PermissionRequest) -> dict[str, PermissionOption]:
-    """Which key chooses which option. Enter and the space bar choose none."""
+    """The key for each option. Enter and space never choose one."""
     return {KEYS_OF[option.kind]: option for option in request.options}
 
 
 class PlainScreen:
-    """Lines without colour or movement. ``auto`` answers the questions, and each answer is said. Where the answer is
-    told elsewhere, what the primary says last is not shown: that is it, unless more happens."""
+    """Prints lines without colour or movement. ``auto_approval`` decides permission requests, and each decision is
+    printed. With ``answers=False``, the final answer of the primary agent is omitted because the caller prints it; a
+    message is only printed once something follows it."""
 
-    def __init__(self, console: Console, auto: Auto, *, answers: bool = True) -> None:
+    def __init__(self, console: Console, auto_approval: AutoApproval, *, answers: bool = True) -> None:
         self._console = console
-        self._auto = auto
+        self._auto_approval = auto_approval
         self._answers = answers
-        self._last: tuple[str, ...] = ()
+        self._held_back: tuple[str, ...] = ()
 
     def show(self, what: RenderableType) -> None:
         self._console.print(what, soft_wrap=True)
@@ -87,19 +88,19 @@ class PlainScreen:
         lines = tuple(_lines(view, event)) if event is not None else ()
         if not lines:
             return
-        for line in self._last:
+        for line in self._held_back:
             self.show(Text(line))
-        said = isinstance(event, MessageAdded) and not self._answers
-        self._last = lines if said else ()
-        for line in () if said else lines:
+        hold_back = isinstance(event, MessageAdded) and not self._answers
+        self._held_back = lines if hold_back else ()
+        for line in () if hold_back else lines:
             self.show(Text(line))
 
     async def ask(self, request: PermissionRequest) -> PermissionOption | None:
-        option, said = answer(request, self._auto)
+        option, result = decide(request, self._auto_approval)
         self.show(Text(f"? {draw.one_line(request.title)}"))
         for line, _ in draw.preview_lines(request):
             self.show(Text(f"    {line}"))
-        self.show(Text(f"  {said}"))
+        self.show(Text(f"  {result}"))
         return option
 
 
@@ -121,7 +122,7 @@ def _lines(view: View, event: Event) -> Iterator[str]:
             return
 
 
-def _line(block: Block, event: AgentStarted | ToolCallStarted | AgentFinished) -> str:
+def _line(block: AgentBlock, event: AgentStarted | ToolCallStarted | AgentFinished) -> str:
     label = f"[{draw.one_line(block.label)}]"
     match event:
         case AgentStarted():
@@ -135,39 +136,39 @@ def _line(block: Block, event: AgentStarted | ToolCallStarted | AgentFinished) -
 
 
 @dataclass(slots=True)
-class _Asked:
+class _OpenRequest:
     request: PermissionRequest
     answered: anyio.Event = field(default_factory=anyio.Event)
-    seen: bool = False
+    drawn: bool = False
     choice: PermissionOption | None = None
-    fitted: tuple[object, RenderableType] | None = None
-    """As it was last drawn, and what for: to find out how much fits takes many times longer than a frame may."""
+    layout: tuple[object, RenderableType] | None = None
+    """The last layout and what it was computed for. Computing how much fits takes much longer than a frame may."""
 
 
 class LiveScreen:
-    """A part of the terminal that moves, under lines that stay. ``auto`` answers questions if given; otherwise keys
-    do. ``stop`` is called with the id of an agent that the user stops."""
+    """Redraws the running part of a session below permanent lines. ``auto_approval``, if given, decides permission
+    requests; otherwise the user does, by key. ``stop`` is called with the id of an agent that the user stops."""
 
-    def __init__(self, console: Console, stop: Callable[[str], object], auto: Auto | None) -> None:
+    def __init__(self, console: Console, stop: Callable[[str], object], auto_approval: AutoApproval | None) -> None:
         self._console = console
         self._stop = stop
-        self._auto = auto
+        self._auto_approval = auto_approval
         self._view = View()
-        self._shown = 0
-        self._asked: list[_Asked] = []
-        self._live = Live(console=console, get_renderable=self.picture, auto_refresh=False, transient=True)
+        self._printed_count = 0
+        self._open_requests: list[_OpenRequest] = []
+        self._live = Live(console=console, get_renderable=self.render, auto_refresh=False, transient=True)
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """The terminal is this screen's from here to the end of the block. What moved until then stays as it was."""
-        with keys.one_by_one(), self._live:
+        """Use the terminal until the end of the block. Items that are still running then are printed as they are."""
+        with keys.single_keys(), self._live:
             try:
                 yield
             finally:
                 self._print(lambda _: True)
 
     async def run(self) -> None:
-        """Redraws and reads keys until cancelled."""
+        """Redraw and handle keys until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._redraw)
             async for key in keys.pressed():
@@ -183,104 +184,105 @@ class LiveScreen:
 
     def update(self, view: View, event: Event | None) -> None:
         if view.primary != self._view.primary:
-            self._shown = 0
+            self._printed_count = 0
         self._view = view
-        self._print(lambda item: item.settled)
+        self._print(lambda item: item.finished)
 
-    def _print(self, settled: Callable[[Item], bool]) -> None:
-        """Prints what has ``settled``, in order, up to the first that has not."""
+    def _print(self, is_final: Callable[[Item], bool]) -> None:
+        """Print items permanently, in order, up to the first that is not final."""
         items = list(self._view.items.values())
-        while self._shown < len(items) and settled(items[self._shown]):
-            self._console.print(draw.item(items[self._shown], time()))
-            self._shown += 1
+        while self._printed_count < len(items) and is_final(items[self._printed_count]):
+            self._console.print(draw.item(items[self._printed_count], time()))
+            self._printed_count += 1
 
     async def ask(self, request: PermissionRequest) -> PermissionOption | None:
-        if self._auto is not None:
-            option, said = answer(request, self._auto)
+        if self._auto_approval is not None:
+            option, result = decide(request, self._auto_approval)
             self._console.print(draw.permission_request(request, {}, 0, None))
-            self._console.print(Text(said, style="bold"))
+            self._console.print(Text(result, style="bold"))
             return option
-        asked = _Asked(request)
-        self._asked.append(asked)
+        open_request = _OpenRequest(request)
+        self._open_requests.append(open_request)
         try:
-            await asked.answered.wait()
+            await open_request.answered.wait()
         finally:
-            self._asked.remove(asked)
-        self._console.print(_answered(asked))
-        return asked.choice
+            self._open_requests.remove(open_request)
+        self._console.print(_answer_line(open_request))
+        return open_request.choice
 
     def press(self, key: str) -> None:
-        """What a key does: it answers the first open question, shows it whole, or stops a child."""
-        if self._asked:
-            first = self._asked[0]
+        """Handle a key: it answers the first open permission request, prints all of it, or stops a sub-agent."""
+        if self._open_requests:
+            first = self._open_requests[0]
             choice = keys_for(first.request).get(key)
-            # A key pressed before the question was drawn was meant for something else.
-            if choice is not None and first.seen and not first.answered.is_set():
+            # A key pressed before the request was drawn was not meant for it.
+            if choice is not None and first.drawn and not first.answered.is_set():
                 first.choice = choice
                 first.answered.set()
             elif key == "?":
                 self._console.print(draw.permission_request(first.request, keys_for(first.request), 0, None))
-        agent = next((agent for agent, own in self._stops().items() if own == key), None)
+        agent = next((agent for agent, stop_key in self._stop_keys().items() if stop_key == key), None)
         if agent is not None:
             self._stop(agent)
 
-    def _stops(self) -> dict[str, str]:
-        """The key of each child that can be stopped: the last digit of its place, which never changes."""
+    def _stop_keys(self) -> dict[str, str]:
+        """The key of each running sub-agent: the last digit of its position, which never changes."""
         blocks = enumerate(self._view.blocks, start=1)
-        return {block.agent_id: str(place % 10) for place, block in blocks if not block.settled}
+        return {block.agent_id: str(position % 10) for position, block in blocks if not block.finished}
 
-    def picture(self) -> RenderableType:
-        """What moves, as it is now; an open question counts as seen from here on."""
+    def render(self) -> RenderableType:
+        """The running part of the session. Marks the first open permission request as drawn."""
         below, height = None, self._console.height
-        if self._asked:
-            self._asked[0].seen = True
-            below = self._fitted(self._asked[0])
-            height -= self._lines(below)
-        return draw.live(self._view, self._shown, time(), self._stops(), below, height - 1)
+        if self._open_requests:
+            self._open_requests[0].drawn = True
+            below = self._request_layout(self._open_requests[0])
+            height -= self._line_count(below)
+        return draw.live(self._view, self._printed_count, time(), self._stop_keys(), below, height - 1)
 
-    def _fitted(self, asked: _Asked) -> RenderableType:
-        circumstances = (self._console.size, len(self._asked))
-        if asked.fitted is None or asked.fitted[0] != circumstances:
-            asked.fitted = circumstances, self._question(asked.request, self._console.height)
-        return asked.fitted[1]
+    def _request_layout(self, open_request: _OpenRequest) -> RenderableType:
+        basis = (self._console.size, len(self._open_requests))
+        if open_request.layout is None or open_request.layout[0] != basis:
+            open_request.layout = basis, self._fitted(open_request.request, self._console.height)
+        return open_request.layout[1]
 
-    def _question(self, request: PermissionRequest, height: int) -> RenderableType:
-        """The first open question, with as much of its preview as leaves room for who asks, the keys and the status
-        line."""
-        keys, behind = keys_for(request), len(self._asked) - 1
+    def _fitted(self, request: PermissionRequest, height: int) -> RenderableType:
+        """The first open permission request, with as much of its preview as fits beside the title, the keys and the
+        status line."""
+        option_keys, behind = keys_for(request), len(self._open_requests) - 1
 
-        def whole(room: int) -> RenderableType:
-            return draw.permission_request(request, keys, behind, room)
+        def full(room: int) -> RenderableType:
+            return draw.permission_request(request, option_keys, behind, room)
 
-        def small(room: int) -> RenderableType:
-            return draw.small_permission_request(request, keys, room)
+        def compact(room: int) -> RenderableType:
+            return draw.compact_permission_request(request, option_keys, room)
 
-        # One line is for the agents, one for the status. A long line of a preview takes several of the screen.
-        if (room := self._room(whole, height - 2)) > 0:
-            return whole(min(room, height // 2))
-        return small(max(0, self._room(small, height - 1)))
+        # Reserve one line for agents and one for the status. A long preview line may take several screen lines.
+        if (room := self._room(full, height - 2)) > 0:
+            return full(min(room, height // 2))
+        return compact(max(0, self._room(compact, height - 1)))
 
-    def _room(self, drawn: Callable[[int], RenderableType], height: int) -> int:
-        """The most lines of a preview with which what is ``drawn`` is not higher than ``height``; below zero when it
-        always is."""
-        return bisect_right(range(height), height, key=lambda room: self._lines(drawn(room))) - 1
+    def _room(self, layout: Callable[[int], RenderableType], height: int) -> int:
+        """The largest number of preview lines with which ``layout`` is at most ``height`` lines high; negative if none
+        is."""
+        return bisect_right(range(height), height, key=lambda room: self._line_count(layout(room))) - 1
 
-    def _lines(self, what: RenderableType) -> int:
+    def _line_count(self, what: RenderableType) -> int:
         return len(self._console.render_lines(what))
 
 
-def _answered(asked: _Asked) -> RenderableType:
-    choice = asked.choice.name if asked.choice else "dismissed"
-    return Text.assemble((f"{draw.one_line(asked.request.title)}  ", ""), (draw.one_line(choice), "bold"))
+def _answer_line(open_request: _OpenRequest) -> RenderableType:
+    choice = open_request.choice.name if open_request.choice else "dismissed"
+    title = draw.one_line(open_request.request.title)
+    return Text.assemble((f"{title}  ", ""), (draw.one_line(choice), "bold"))
 
 
-def in_folder(folder: Path) -> Auto:
-    """Approves what touches files below ``folder`` alone."""
+def in_folder(folder: Path) -> AutoApproval:
+    """Approves requests that concern only files below ``folder``."""
     root = folder.resolve()
 
-    def auto(request: PermissionRequest) -> str | None:
+    def auto_approval(request: PermissionRequest) -> str | None:
         paths = [Path(draw.path_of(location.uri)).resolve() for location in request.locations]
         inside = bool(paths) and all(path.is_relative_to(root) for path in paths)
-        return "automatically: nobody is asked here, and it is the demo's own sample" if inside else None
+        return "automatically: it is in the sample project" if inside else None
 
-    return auto
+    return auto_approval

@@ -1,6 +1,6 @@
-"""What a terminal shows, as a pure fold over a session's events: ``fold(view, event) -> view``.
+"""What a terminal shows of a session, as a pure fold over its events: ``fold(view, event) -> view``.
 
-Drawing is elsewhere; nothing here knows of a terminal or a clock (times come with the events).
+Nothing here draws or reads a clock; times come from the events.
 """
 
 from collections.abc import Mapping
@@ -34,34 +34,34 @@ _V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call. ``title`` is without the label of the agent that makes it."""
+class ToolCallItem:
+    """A tool call. ``title`` does not have the label of the agent that makes it."""
 
     id: str
     title: str
     status: ToolStatus
 
     @property
-    def settled(self) -> bool:
+    def finished(self) -> bool:
         return self.status not in _OPEN_CALLS
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A message of the primary. ``whole`` once nothing more follows."""
+class MessageItem:
+    """A message of the primary agent. ``complete`` once all of its text has arrived."""
 
     id: str
     text: str
-    whole: bool
+    complete: bool
 
     @property
-    def settled(self) -> bool:
-        return self.whole
+    def finished(self) -> bool:
+        return self.complete
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """One run of a child: what its collapsible group shows. Times are seconds since the epoch."""
+class AgentBlock:
+    """One run of a sub-agent. Times are seconds since the epoch."""
 
     agent_id: str
     run: int
@@ -73,105 +73,105 @@ class Block:
     ended: float | None = None
     queue_position: int | None = None
     activity: str = ""
-    wait: str = ""
-    """Why it does not get on, such as a model service that is asked again."""
-    calls: tuple[Call, ...] = ()
+    waiting_for: str = ""
+    """What the agent waits for, such as a retry of a model request."""
+    calls: tuple[ToolCallItem, ...] = ()
     call_count: int = 0
     tokens: int = 0
     result: str = ""
     error: str = ""
     reason: FailureReason | None = None
-    asking: frozenset[str] = frozenset()
-    """Ids of its open questions."""
+    permission_requests: frozenset[str] = frozenset()
+    """Ids of its open permission requests."""
 
     @property
-    def settled(self) -> bool:
+    def finished(self) -> bool:
         return self.status in ENDED
 
 
-Item: TypeAlias = Said | Call | Block
+Item: TypeAlias = MessageItem | ToolCallItem | AgentBlock
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything of one session in the order in which it began, which never changes.
+    """A session. ``items`` are the messages and tool calls of the primary agent and the blocks of its sub-agents, in
+    the order in which they started, by key.
 
-    ``items`` maps a key to what the primary said, the tools that it called itself, and the blocks of its children.
-    A block takes the place of the tool call that it came from, if that has no block yet.
+    The first block of a delegation tool call replaces the item of that call.
     """
 
     primary: str | None = None
     model: str = ""
-    wait: str = ""
-    """Why the primary does not get on."""
+    waiting_for: str = ""
+    """What the primary agent waits for."""
     items: Mapping[str, Item] = field(default_factory=dict[str, Item])
-    asking: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Open questions: request id to the id of the agent that asks."""
+    permission_requests: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The agent id of each open permission request, by request id."""
     tokens: int = 0
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
-        return tuple(item for item in self.items.values() if isinstance(item, Block))
+    def blocks(self) -> tuple[AgentBlock, ...]:
+        return tuple(item for item in self.items.values() if isinstance(item, AgentBlock))
 
-    def block_of(self, agent_id: str) -> Block | None:
-        """The latest run of an agent."""
+    def block_of(self, agent_id: str) -> AgentBlock | None:
+        """The block of the agent's latest run."""
         runs = [block for block in self.blocks if block.agent_id == agent_id]
         return runs[-1] if runs else None
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many agents there are. ``asking`` is a part of ``running`` and counts questions."""
+    """Numbers of sub-agents by the state of their latest run, and of open permission requests of all agents."""
 
     pending: int
     running: int
     finished: int
-    asking: int
+    permission_requests: int
 
 
 def counts(view: View) -> Counts:
-    """The figures of the status line: children by their latest run, and open questions of anyone."""
     latest = {block.agent_id: block for block in view.blocks}.values()
     return Counts(
         pending=sum(block.status is AgentStatus.PENDING for block in latest),
         running=sum(block.status is AgentStatus.RUNNING for block in latest),
-        finished=sum(block.settled for block in latest),
-        asking=len(view.asking),
+        finished=sum(block.finished for block in latest),
+        permission_requests=len(view.permission_requests),
     )
 
 
 def status_line(view: View) -> str:
     """``Agents: 1 primary, 2 running, 1 finished · 1 waiting for you``."""
-    have = counts(view)
-    queued = f", {have.pending} queued" if have.pending else ""
-    waiting = f" · {have.asking} waiting for you" if have.asking else ""
-    return f"Agents: 1 primary{queued}, {have.running} running, {have.finished} finished{waiting}"
+    count = counts(view)
+    queued = f", {count.pending} queued" if count.pending else ""
+    waiting = f" · {count.permission_requests} waiting for you" if count.permission_requests else ""
+    return f"Agents: 1 primary{queued}, {count.running} running, {count.finished} finished{waiting}"
 
 
 def fold(view: View, event: Event) -> View:
-    """The view after ``event``. Events that change nothing here give the same view back."""
+    """The view after ``event``. An event that changes nothing here returns the same view."""
     match event:
         case AgentStarted():
-            return _started(view, event)
+            return _agent_started(view, event)
         case AgentStatusChanged() | AgentActivity() | AgentFinished() | UsageChanged():
-            return _changed(view, event)
+            return _agent_changed(view, event)
         case MessageDelta() | MessageAdded():
-            return _said(view, event)
+            return _message(view, event)
         case ToolCallStarted() | ToolCallUpdate():
-            return _called(view, event)
+            return _tool_call(view, event)
         case PermissionRequested():
-            return _asking(view, event.agent.agent_id, {**view.asking, event.request_id: event.agent.agent_id})
+            agent_id = event.agent.agent_id
+            return _permissions(view, agent_id, {**view.permission_requests, event.request_id: agent_id})
         case PermissionResolved():
-            return _asking(view, event.agent_id, _without(view.asking, event.request_id))
+            return _permissions(view, event.agent_id, _without(view.permission_requests, event.request_id))
         case _:
             return view
 
 
-def _started(view: View, event: AgentStarted) -> View:
+def _agent_started(view: View, event: AgentStarted) -> View:
     agent = event.agent
     if agent.parent_agent_id is None:
         return replace(view, primary=agent.agent_id, model=agent.model)
-    block = Block(
+    block = AgentBlock(
         agent_id=agent.agent_id,
         run=event.run,
         label=agent.label,
@@ -181,10 +181,10 @@ def _started(view: View, event: AgentStarted) -> View:
         started=_seconds(event.time),
         queue_position=agent.queue_position,
     )
-    door = event.tool_call_id or agent.tool_call_id
+    delegation = event.tool_call_id or agent.tool_call_id
     items: dict[str, Item] = {}
     for key, item in view.items.items():
-        if key == door and isinstance(item, Call):
+        if key == delegation and isinstance(item, ToolCallItem):
             items[_key(block)] = block
         else:
             items[key] = item
@@ -192,18 +192,18 @@ def _started(view: View, event: AgentStarted) -> View:
     return replace(view, items=items)
 
 
-def _changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged) -> View:
+def _agent_changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged) -> View:
     block = view.block_of(event.agent_id)
     if block is None:
-        return _changed_primary(view, event)
+        return _primary_changed(view, event)
     match event:
         case AgentStatusChanged():
             block = replace(
                 block,
                 status=event.status,
                 queue_position=event.queue_position,
-                wait=event.detail or "",
-                # The clock of a block shows its work, not its wait.
+                waiting_for=event.detail or "",
+                # The time of a block does not include the time in the queue.
                 started=block.started if block.status is AgentStatus.RUNNING else _seconds(event.time),
             )
         case AgentActivity():
@@ -214,63 +214,66 @@ def _changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinish
                 status=AgentStatus(event.status),
                 ended=_seconds(event.time),
                 activity="",
-                wait="",
+                waiting_for="",
                 call_count=event.tool_call_count,
-                tokens=_total(event.usage),
+                tokens=_total_tokens(event.usage),
                 result=event.result,
                 error=event.error or "",
                 reason=event.failure_reason,
             )
         case UsageChanged():
-            block = replace(block, tokens=_total(event.usage))
-    return _put(view, _key(block), block)
+            block = replace(block, tokens=_total_tokens(event.usage))
+    return _with_item(view, _key(block), block)
 
 
-def _changed_primary(view: View, event: AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged) -> View:
+def _primary_changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged) -> View:
     match event:
         case UsageChanged():
-            return replace(view, tokens=_total(event.usage))
+            return replace(view, tokens=_total_tokens(event.usage))
         case AgentStatusChanged() if event.agent_id == view.primary:
-            return replace(view, wait=event.detail or "")
+            return replace(view, waiting_for=event.detail or "")
         case _:
             return view
 
 
-def _said(view: View, event: MessageDelta | MessageAdded) -> View:
+def _message(view: View, event: MessageDelta | MessageAdded) -> View:
     if event.agent_id != view.primary:
         return view
     if isinstance(event, MessageDelta):
         before = view.items.get(event.message_id)
-        text = before.text if isinstance(before, Said) else ""
-        return _put(view, event.message_id, Said(event.message_id, text + event.text, whole=False))
+        text = before.text if isinstance(before, MessageItem) else ""
+        return _with_item(view, event.message_id, MessageItem(event.message_id, text + event.text, complete=False))
     if event.role is Role.USER:
         return view
-    return _put(view, event.message_id, Said(event.message_id, event.text, whole=True))
+    return _with_item(view, event.message_id, MessageItem(event.message_id, event.text, complete=True))
 
 
-def _called(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
+def _tool_call(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
     block = view.block_of(event.agent_id)
     if block is None:
-        return _called_by_primary(view, event)
+        return _primary_tool_call(view, event)
     if isinstance(event, ToolCallStarted):
-        call = Call(event.tool_call_id, _title(event, f"[{block.label}] "), event.status)
+        call = ToolCallItem(event.tool_call_id, _title(event, f"[{block.label}] "), event.status)
         calls = (*block.calls, call)
         block = replace(block, calls=calls, call_count=max(block.call_count, len(calls)))
     else:
-        moved = (replace(c, status=event.status) if c.id == event.tool_call_id else c for c in block.calls)
-        block = replace(block, calls=tuple(moved))
-    return _put(view, _key(block), block)
+        updated = (replace(c, status=event.status) if c.id == event.tool_call_id else c for c in block.calls)
+        block = replace(block, calls=tuple(updated))
+    return _with_item(view, _key(block), block)
 
 
-def _called_by_primary(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
+def _primary_tool_call(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
     if isinstance(event, ToolCallStarted):
-        return _put(view, event.tool_call_id, Call(event.tool_call_id, _title(event, ""), event.status))
-    call = view.items.get(event.tool_call_id)
-    return _put(view, event.tool_call_id, replace(call, status=event.status)) if isinstance(call, Call) else view
+        call = ToolCallItem(event.tool_call_id, _title(event, ""), event.status)
+        return _with_item(view, event.tool_call_id, call)
+    item = view.items.get(event.tool_call_id)
+    if not isinstance(item, ToolCallItem):
+        return view
+    return _with_item(view, event.tool_call_id, replace(item, status=event.status))
 
 
 def _title(event: ToolCallStarted, prefix: str) -> str:
-    """The title without who calls; that of a search says what is sought where, so that it can be read at a glance."""
+    """The title without the agent's label in ``prefix``. For a search, a short form of the pattern and its places."""
     pattern = event.input.get("pattern")
     if event.tool != "grep" or not isinstance(pattern, str):
         return event.title.removeprefix(prefix)
@@ -278,16 +281,17 @@ def _title(event: ToolCallStarted, prefix: str) -> str:
     return f"grep({' in '.join([short_pattern(pattern), *places])})"
 
 
-def _asking(view: View, agent_id: str, asking: Mapping[str, str]) -> View:
-    view = replace(view, asking=asking)
+def _permissions(view: View, agent_id: str, requests: Mapping[str, str]) -> View:
+    """The view with the open permission ``requests``, of which those of one agent have changed."""
+    view = replace(view, permission_requests=requests)
     block = view.block_of(agent_id)
     if block is None:
         return view
-    own = frozenset(request for request, asker in asking.items() if asker == agent_id)
-    return _put(view, _key(block), replace(block, asking=own))
+    own = frozenset(request_id for request_id, requester in requests.items() if requester == agent_id)
+    return _with_item(view, _key(block), replace(block, permission_requests=own))
 
 
-def _put(view: View, key: str, item: Item) -> View:
+def _with_item(view: View, key: str, item: Item) -> View:
     return replace(view, items={**view.items, key: item})
 
 
@@ -295,11 +299,11 @@ def _without(mapping: Mapping[_K, _V], key: _K) -> dict[_K, _V]:
     return {k: v for k, v in mapping.items() if k != key}
 
 
-def _key(block: Block) -> str:
+def _key(block: AgentBlock) -> str:
     return f"{block.agent_id}/{block.run}"
 
 
-def _total(usage: Usage) -> int:
+def _total_tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 

@@ -21,19 +21,19 @@ def deputy(*arguments: str, **env: str) -> Result:
     return CliRunner().invoke(app, arguments, env=env, prog_name="deputy")
 
 
-def test_definitions_are_listed_as_a_table_and_as_editors_get_them(workspace: Path) -> None:
+def test_list_prints_definitions_as_text_and_as_json(workspace: Path) -> None:
     define(workspace, "scout", ["tools: read_file, grep", "maxTurns: 3"])
     ran = deputy("agents", "list")
     assert (ran.exit_code, ran.stderr) == (0, "")
     last = ran.stdout.splitlines()[-1].split()
     assert last == ["scout", "subagent", "The", "agent", "scout.", "(.deputy/agents/scout.md)"]
-    told = {one["name"]: one for one in json.loads(deputy("agents", "list", "--json").stdout)}
-    assert {"primary", "general", "code_search", "code_review", "planner", "scout"} <= told.keys()
-    assert sorted(told["scout"]["tools"]) == ["grep", "read_file"]
-    assert told["planner"]["source"] == "built-in"
+    rows = {one["name"]: one for one in json.loads(deputy("agents", "list", "--json").stdout)}
+    assert {"primary", "general", "code_search", "code_review", "planner", "scout"} <= rows.keys()
+    assert sorted(rows["scout"]["tools"]) == ["grep", "read_file"]
+    assert rows["planner"]["source"] == "built-in"
 
 
-def test_one_definition_is_shown_with_its_prompt_and_an_unknown_name_tells_those_that_there_are(
+def test_show_prints_a_definition_and_lists_the_names_if_it_is_unknown(
     workspace: Path,
 ) -> None:
     define(workspace, "scout", prompt="You look\x1b[31m around.")
@@ -43,30 +43,30 @@ def test_one_definition_is_shown_with_its_prompt_and_an_unknown_name_tells_those
     assert json.loads(deputy("agents", "show", "scout", "--json").stdout)["name"] == "scout"
     unknown = deputy("agents", "show", "nobody")
     assert unknown.exit_code == 2
-    assert "there is no agent 'nobody'" in unknown.stderr
+    assert "there is no agent definition 'nobody'" in unknown.stderr
     assert "scout" in unknown.stderr
 
 
-def test_checking_looks_at_the_servers_that_a_definition_brings_along(workspace: Path) -> None:
+def test_check_reports_problems_of_mcp_servers_in_a_definition(workspace: Path) -> None:
     define(workspace, "scout", ["mcpServers: [{x: {command: true}}, lab]"])
-    told = json.loads(deputy("agents", "check", "--json").stdout)
-    assert [one["reason"] for one in told] == ["MCP server x: command: a text is needed"]
+    problems = json.loads(deputy("agents", "check", "--json").stdout)
+    assert [one["reason"] for one in problems] == ["MCP server x: command: a text is needed"]
 
 
 @pytest.mark.parametrize(("fields", "code"), [(["maxTurns: 3"], 0), (["maxTurns: -3"], 1)])
-def test_checking_names_file_line_and_reason_and_fails_for_what_cannot_be_used(
+def test_check_prints_file_line_and_reason_and_fails_for_an_unusable_file(
     workspace: Path, fields: list[str], code: int
 ) -> None:
     define(workspace, "scout", fields)
     ran = deputy("agents", "check")
     assert ran.exit_code == code
     assert (".deputy/agents/scout.md:" in ran.stdout) == bool(code)
-    told = json.loads(deputy("agents", "check", "--json").stdout)
-    assert [one["fatal"] for one in told] == [True] * code
+    problems = json.loads(deputy("agents", "check", "--json").stdout)
+    assert [one["fatal"] for one in problems] == [True] * code
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_completes_commands_options_and_names_of_agents(workspace: Path, shell: str) -> None:
+def test_shell_completes_commands_options_and_names_of_agents(workspace: Path, shell: str) -> None:
     define(workspace, "scout")
 
     def completed(line: str) -> str:

@@ -1,4 +1,4 @@
-"""``deputy run --budget``: what it bounds, and what it cannot."""
+"""``deputy run --budget``."""
 
 import os
 import sys
@@ -21,20 +21,20 @@ async def run(folder: Path, url: str, *options: str) -> tuple[int, str]:
     return ended.returncode, ended.stderr.decode()
 
 
-def looking(body: Json, _: int) -> Play:
+def look_around(body: Json, _: int) -> Play:
     return calls(call("list_dir", path=".")) if len(body["messages"]) < 7 else say("That is all.")
 
 
-async def test_a_budget_ends_the_run_and_says_so(workspace: Path) -> None:
-    async with messages_api(looking) as api:
-        code, told = await run(workspace, api.url, "--model", "claude-sonnet-5-5", "--budget", "0.0002")
+async def test_exceeded_budget_ends_the_run_with_a_message(workspace: Path) -> None:
+    async with messages_api(look_around) as api:
+        code, output = await run(workspace, api.url, "--model", "claude-sonnet-5-5", "--budget", "0.0002")
     assert code == 1
-    assert "the session's budget of 0.0002 US dollars is used up" in told
+    assert "the session's budget of 0.0002 US dollars is used up" in output
     assert len(api.requests) < 4
 
 
-async def test_a_budget_that_cannot_hold_is_told_before_anything_is_spent(workspace: Path) -> None:
-    async with messages_api(looking) as api:
-        code, told = await run(workspace, api.url, "--model", "of-my-own", "--budget", "0.0002")
+async def test_budget_for_a_model_without_a_price_prints_a_warning_first(workspace: Path) -> None:
+    async with messages_api(look_around) as api:
+        code, output = await run(workspace, api.url, "--model", "of-my-own", "--budget", "0.0002")
     assert code == 0
-    assert told.startswith("--budget has no effect: the price of of-my-own is unknown.")
+    assert output.startswith("--budget has no effect: the price of of-my-own is unknown.")

@@ -1,4 +1,4 @@
-"""A server that does what the name of a method says. Standard library only, so that it starts at once."""
+"""A server that does what the name of a method says. Only the standard library, so that it starts quickly."""
 
 import json
 import signal
@@ -21,13 +21,13 @@ def receive() -> dict[str, Any] | None:
 
 def main() -> None:
     stubborn = False
-    heard: list[Any] = []
+    received: list[Any] = []
     while (message := receive()) is not None or stubborn:
         if message is None:
             signal.pause()
             continue
         method, id = message.get("method"), message.get("id")
-        heard.append(message)
+        received.append(message)
         match method:
             case "echo":
                 send(id=id, result=message["params"])
@@ -35,8 +35,8 @@ def main() -> None:
                 send(id=id, error={"code": -32003, "message": "not now", "data": message["params"].get("data")})
             case "silence":
                 send(method="seen", params={"id": id})
-            case "heard":
-                send(id=id, result={"messages": heard})
+            case "received":
+                send(id=id, result={"messages": received})
             case "ask":
                 send(id="q", method=message["params"]["method"], params={"n": 1})
                 send(id=id, result={})
@@ -47,7 +47,7 @@ def main() -> None:
                 print("the reason is in the log", file=sys.stderr, flush=True)
                 sys.exit(3)
             case "babble":
-                sys.stdout.write("Traceback: this is no message\r\n\r\n")
+                sys.stdout.write("Traceback: this is not a message\r\n\r\n")
                 sys.stdout.flush()
             case "be stubborn":
                 stubborn = True

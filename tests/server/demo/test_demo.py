@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it: a process, the real server below it, with and without a terminal."""
+"""The demo as a process with a real server, with and without a terminal."""
 
 import re
 import signal
@@ -26,7 +26,7 @@ def project(workspace: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The demo's temporary files go here, and must be gone when it has ended."""
+    """The folder for the demo's temporary files. It must be empty when the demo has ended."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -50,52 +50,52 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_a_terminal_three_acts_run_by_themselves_and_leave_the_folder_as_it_was(project: Path) -> None:
+def test_without_a_terminal_the_tour_runs_and_leaves_the_folder_unchanged(project: Path) -> None:
     before = contents(project)
     ended = run(cwd=project)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "No terminal to ask at: changes of the demo's own sample are approved" in ended.stdout
-    assert "approved automatically: nobody is asked here" in ended.stdout
+    assert "No terminal for approvals: edits in the sample project are approved" in ended.stdout
+    assert "approved automatically: it is in the sample project" in ended.stdout
     assert re.search(r"⊘ \[.*\] cancelled", ended.stdout)
     assert re.search(r"✓ \[.*\] completed", ended.stdout)
     assert "hello.py: changed, as approved" in ended.stdout
     assert contents(project) == before
 
 
-def test_with_a_prompt_and_nobody_to_ask_an_edit_is_shown_and_rejected_but_not_in_the_users_name(project: Path) -> None:
+def test_edit_without_a_user_to_ask_is_shown_and_dismissed_but_not_denied(project: Path) -> None:
     before = contents(project)
     ended = run('replace "colour" with "color"', cwd=project)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert 'print("color")' in ended.stdout
-    assert "refused: nobody is asked here" in ended.stdout
+    assert "not approved: no user to ask" in ended.stdout
     assert "dismissed without an answer" in ended.stdout
     assert "Denied by the user" not in ended.stdout
     assert "0 approved, 0 denied, 1 without an answer" in ended.stdout
     assert contents(project) == before
 
 
-def test_yes_in_advance_approves(project: Path) -> None:
+def test_yes_option_approves_everything(project: Path) -> None:
     ended = run("--yes", 'replace "colour" with "color"', cwd=project)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "approved as --yes says" in ended.stdout
-    assert "nobody is asked" not in ended.stdout
+    assert "approved by --yes" in ended.stdout
+    assert "no user to ask" not in ended.stdout
     assert 'print("color")' in (project / "main.py").read_text()
 
 
-def test_an_empty_prompt_is_rejected_at_once(project: Path) -> None:
+def test_empty_prompt_is_rejected(project: Path) -> None:
     ended = run(" ", cwd=project)
     assert ended.returncode == 2
-    assert "it is empty" in ended.stderr
+    assert "the prompt is empty" in ended.stderr
     assert ended.stdout == ""
 
 
-def test_without_a_key_it_says_what_to_set(project: Path) -> None:
+def test_missing_key_is_reported_with_what_to_set(project: Path) -> None:
     ended = run("--model", "some-model", "Where is main?", cwd=project)
     assert ended.returncode == 1
     assert "Set ANTHROPIC_API_KEY" in ended.stdout
 
 
-def test_when_nobody_reads_any_more_it_ends_quietly(project: Path) -> None:
+def test_closed_output_ends_the_demo_without_an_error_message(project: Path) -> None:
     with subprocess.Popen(
         DEMO, cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as demo:
@@ -111,7 +111,7 @@ def at_terminal(*arguments: str, cwd: Path) -> AbstractContextManager[Terminal]:
     return terminal([*DEMO, *arguments], cwd)
 
 
-def test_at_a_terminal_the_user_is_asked_and_a_key_answers(project: Path) -> None:
+def test_key_at_a_terminal_answers_a_permission_request(project: Path) -> None:
     with at_terminal('replace "colour" with "color"', cwd=project) as person:
         person.wait_for(r"\] edit_file\(main\.py\)")
         person.wait_for(r"1 waiting for you")
@@ -121,7 +121,7 @@ def test_at_a_terminal_the_user_is_asked_and_a_key_answers(project: Path) -> Non
     assert 'print("color")' in (project / "main.py").read_text()
 
 
-def test_a_denied_edit_changes_nothing(project: Path) -> None:
+def test_denied_edit_leaves_file_unchanged(project: Path) -> None:
     before = contents(project)
     with at_terminal('replace "colour" with "color"', cwd=project) as person:
         person.wait_for(r"1 waiting for you")
@@ -132,7 +132,7 @@ def test_a_denied_edit_changes_nothing(project: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_a_permission_request_is_open_ends_everything(project: Path, number: signal.Signals) -> None:
+def test_signal_during_a_permission_request_ends_everything(project: Path, number: signal.Signals) -> None:
     before = contents(project)
     with at_terminal('replace "colour" with "color"', cwd=project) as person:
         person.wait_for(r"1 waiting for you")
@@ -145,17 +145,17 @@ def test_a_signal_while_a_permission_request_is_open_ends_everything(project: Pa
     assert contents(project) == before
 
 
-def test_the_version_and_the_commands_are_told() -> None:
+def test_version_and_help_are_printed() -> None:
     command = [sys.executable, "-m", "deputy_server"]
-    told = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
-    assert re.fullmatch(r"deputy \d+\.\d+\.\d+\n", told.stdout)
+    printed = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert re.fullmatch(r"deputy \d+\.\d+\.\d+\n", printed.stdout)
     shown = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     assert "serve" in shown
     assert "demo" in shown
     assert "<bool>" not in shown
 
 
-def test_modules_in_the_workspace_are_never_imported(tmp_path: Path) -> None:
+def test_modules_in_the_workspace_are_not_imported(tmp_path: Path) -> None:
     for name in ("deputy_agents", "deputy_protocol", "anyio"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('a module of the workspace was imported')\n")

@@ -1,4 +1,4 @@
-"""Events as they come over the wire."""
+"""Events in wire format."""
 
 from datetime import UTC, datetime
 from itertools import count
@@ -10,7 +10,7 @@ NO_USAGE = {"inputTokens": 0, "outputTokens": 0, "cacheReadTokens": 0, "cacheWri
 
 
 def at(second: float) -> float:
-    """Seconds since the epoch of a second of the test's own time."""
+    """A time of the test, in seconds since the epoch."""
     return _BASE + second
 
 
@@ -56,10 +56,10 @@ def primary() -> Raw:
 
 
 def started(
-    agent: str, label: str, *, door: str | None = None, status: str = "running", queue: int | None = None, run: int = 1
+    agent: str, label: str, *, call: str | None = None, status: str = "running", queue: int | None = None, run: int = 1
 ) -> Raw:
     node = _node(agent, label, run, status, 1, parentAgentId="p", queuePosition=queue)
-    return _event("agent_started", agent, run=run, agent=node, toolCallId=door)
+    return _event("agent_started", agent, run=run, agent=node, toolCallId=call)
 
 
 def status(agent: str, status: str, at: float = 0, *, detail: str | None = None) -> Raw:

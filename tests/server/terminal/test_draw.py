@@ -1,4 +1,4 @@
-"""What the demo draws, as text."""
+"""Drawn items and permission requests, as text."""
 
 from functools import reduce
 from io import StringIO
@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from deputy_protocol.event import EventParams
 from deputy_protocol.permission import PermissionRequest
 from deputy_server.terminal import draw
-from deputy_server.terminal.screen import answer, in_folder, keys_for
+from deputy_server.terminal.screen import decide, in_folder, keys_for
 from deputy_server.terminal.view import View, fold
 from tests.server.terminal import events as make
 
@@ -29,7 +29,7 @@ def asked(**fields: object) -> PermissionRequest:
     return PermissionRequest.model_validate({**make.permission_request("c", "q"), **fields})
 
 
-def test_a_block_says_who_does_what_in_which_state_and_how_to_stop_it() -> None:
+def test_block_shows_agent_state_tool_calls_and_stop_key() -> None:
     view = session_view(
         make.primary(),
         make.started("c", "find callers"),
@@ -55,12 +55,12 @@ def test_a_block_says_who_does_what_in_which_state_and_how_to_stop_it() -> None:
         ([make.started("c", "x"), make.finished("c", "cancelled")], "⊘", "cancelled"),
     ],
 )
-def test_every_state_has_an_icon_and_a_word(events: list[dict[str, object]], icon: str, word: str) -> None:
+def test_every_state_has_an_icon_and_a_text(events: list[dict[str, object]], icon: str, word: str) -> None:
     (block,) = session_view(make.primary(), *events).blocks
     assert draw.state_of(block)[:2] == (icon, word)
 
 
-def test_why_an_agent_waits_is_shown() -> None:
+def test_reason_why_an_agent_waits_is_shown() -> None:
     why = "rate limited, retrying in 4 s (2/8)"
     waiting = session_view(
         make.primary(),
@@ -74,14 +74,14 @@ def test_why_an_agent_waits_is_shown() -> None:
 
 
 @pytest.mark.parametrize("room", [1, 4, 6, 12, 23])
-def test_blocks_fold_when_the_screen_is_too_low_for_all_of_them(room: int) -> None:
+def test_blocks_hide_tool_calls_when_the_screen_is_too_small(room: int) -> None:
     starts = [make.started(f"c{n}", f"task {n}") for n in range(6)]
     calls = [make.call(f"c{n}", f"{n}-{i}", "grep(x)") for n in range(6) for i in range(4)]
     picture = drawn(draw.live(session_view(make.primary(), *starts, *calls), 0, make.at(1), {}, None, room))
     assert len(picture) <= room + 1
 
 
-def test_a_permission_request_shows_who_asks_the_diff_and_the_keys() -> None:
+def test_permission_request_shows_agent_diff_and_keys() -> None:
     request = asked()
     picture = "\n".join(drawn(draw.permission_request(request, keys_for(request), 1, 20)))
     for part in (
@@ -90,20 +90,20 @@ def test_a_permission_request_shows_who_asks_the_diff_and_the_keys() -> None:
         "+b",
         "y Approve",
         "n Deny",
-        "1 of 1 · 1 more behind it",
+        "1 of 1 · 1 more waiting",
     ):
         assert part in picture
 
 
-def test_a_long_diff_is_cut_and_says_so() -> None:
+def test_long_diff_is_cut_with_the_number_of_hidden_lines() -> None:
     new = "".join(f"line {n}\n" for n in range(50))
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": None, "newText": new}
     picture = "\n".join(drawn(draw.permission_request(asked(preview=preview), {}, 0, 10)))
     assert "line 40" not in picture
-    assert "? shows 42 more lines" in picture
+    assert "press ? for 42 more lines" in picture
 
 
-def test_characters_that_hide_or_move_text_are_shown_escaped() -> None:
+def test_characters_that_hide_or_move_text_are_escaped() -> None:
     preview = {"type": "command", "command": "rm \u202ex\x1b[2K # ok\r#", "cwd": "file:///p"}
     shown = "\n".join(line for line, _ in draw.preview_lines(asked(preview=preview)))
     assert "\u202e" not in shown
@@ -112,45 +112,45 @@ def test_characters_that_hide_or_move_text_are_shown_escaped() -> None:
     assert "202e" in shown
 
 
-def test_a_title_cannot_smuggle_in_escape_sequences() -> None:
+def test_escape_sequences_in_a_title_are_escaped() -> None:
     picture = "\n".join(drawn(draw.permission_request(asked(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
     assert "\x1b" not in picture
     assert "evil" in picture
 
 
-def test_line_ends_that_a_file_has_everywhere_are_not_noise_in_its_diff() -> None:
+def test_consistent_crlf_line_endings_do_not_appear_in_a_diff() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\r\nb\r\n", "newText": "a\r\nc\r\n"}
     lines = [line for line, _ in draw.preview_lines(asked(preview=preview))]
     assert lines[-2:] == ["-b", "+c"]
 
 
-def test_a_last_line_end_that_goes_is_seen() -> None:
+def test_removed_final_newline_appears_in_a_diff() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\n", "newText": "a"}
     assert [line for line, _ in draw.preview_lines(asked(preview=preview))][-1] == "-"
 
 
-def test_a_line_end_that_changes_is_seen() -> None:
+def test_changed_line_ending_appears_in_a_diff() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\nb\n", "newText": "a\r\nb\n"}
     assert "+a\\r" in [line for line, _ in draw.preview_lines(asked(preview=preview))]
 
 
-def test_enter_and_space_choose_nothing() -> None:
+def test_enter_and_space_choose_no_option() -> None:
     assert {"\r", "\n", " "} & keys_for(asked()).keys() == set()
 
 
-def test_an_automatic_yes_is_for_one_call_only_and_there_is_no_automatic_no() -> None:
-    yes, said = answer(asked(), lambda _: "as --yes says")
-    assert yes is not None
-    assert (yes.option_id, said) == ("yes", "approved as --yes says")
-    assert answer(asked(), lambda _: None) == (None, "refused: nobody is asked here")
+def test_auto_approval_approves_one_call_and_never_denies() -> None:
+    option, result = decide(asked(), lambda _: "by --yes")
+    assert option is not None
+    assert (option.option_id, result) == ("yes", "approved by --yes")
+    assert decide(asked(), lambda _: None) == (None, "not approved: no user to ask")
 
 
-def test_where_nobody_is_asked_only_the_sample_project_may_change(workspace: Path) -> None:
-    auto = in_folder(workspace)
+def test_only_files_in_the_folder_are_approved_automatically(workspace: Path) -> None:
+    auto_approval = in_folder(workspace)
     (workspace / "link").symlink_to("/etc")
     inside = asked(locations=[{"uri": (workspace / "a.py").as_uri()}])
     outside = asked(locations=[{"uri": (workspace.parent / "b.py").as_uri()}])
     through_link = asked(locations=[{"uri": (workspace / "link" / "passwd").as_uri()}])
     climbing = asked(locations=[{"uri": f"{workspace.as_uri()}/../b.py"}])
-    assert auto(inside) is not None
-    assert [auto(request) for request in (outside, through_link, climbing, asked(locations=[]))] == [None] * 4
+    assert auto_approval(inside) is not None
+    assert [auto_approval(request) for request in (outside, through_link, climbing, asked(locations=[]))] == [None] * 4

@@ -1,10 +1,10 @@
-"""Regular expressions, shortened for the eye."""
+"""Shortened regular expressions."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_server.terminal.pattern import LONGEST, short_pattern
+from deputy_server.terminal.pattern import MAX_LENGTH, short_pattern
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ from deputy_server.terminal.pattern import LONGEST, short_pattern
         (f"{'x' * 80}(sought)", f"{'x' * 30}…{'x' * 21}(sought)"),
     ],
 )
-def test_what_is_sought_stays_readable(pattern: str, short: str) -> None:
+def test_short_pattern_keeps_the_searched_words(pattern: str, short: str) -> None:
     assert short_pattern(pattern) == short
 
 
 @given(st.text(st.sampled_from(r"()|\ab?i"), max_size=400))
-def test_nothing_is_longer_than_a_line_of_a_block(pattern: str) -> None:
-    assert len(short_pattern(pattern)) <= LONGEST
+def test_short_pattern_never_exceeds_the_maximum_length(pattern: str) -> None:
+    assert len(short_pattern(pattern)) <= MAX_LENGTH

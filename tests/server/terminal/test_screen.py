@@ -1,4 +1,4 @@
-"""Questions and keys on the live screen, and the lines of the plain one."""
+"""Permission requests and keys on the live screen, and the lines of the plain screen."""
 
 from contextlib import nullcontext
 from functools import reduce
@@ -29,7 +29,7 @@ def event(raw: dict[str, object]) -> Event:
 
 
 @pytest.mark.asyncio
-async def test_keys_answer_open_permission_requests_in_the_order_in_which_they_were_asked() -> None:
+async def test_keys_answer_permission_requests_in_order() -> None:
     screen = LiveScreen(console()[0], lambda agent: None, None)
     answers: dict[str, PermissionOption | None] = {}
 
@@ -41,14 +41,14 @@ async def test_keys_answer_open_permission_requests_in_the_order_in_which_they_w
             for request in ("first", "second"):
                 tasks.start_soon(ask, request)
                 await anyio.wait_all_tasks_blocked()
-            screen.picture()
-            for key in "\rxyn":  # y settles the first question; n came before the second was seen
+            screen.render()
+            for key in "\rxyn":  # y answers the first request; n came before the second was drawn
                 screen.press(key)
             await anyio.wait_all_tasks_blocked()
             screen.press("n")
             await anyio.wait_all_tasks_blocked()
             assert list(answers) == ["first"]
-            screen.picture()
+            screen.render()
             screen.press("n")
     assert {request: option and option.option_id for request, option in answers.items()} == {
         "first": "yes",
@@ -57,7 +57,7 @@ async def test_keys_answer_open_permission_requests_in_the_order_in_which_they_w
 
 
 @pytest.mark.asyncio
-async def test_a_permission_request_that_is_withdrawn_makes_room_for_the_next() -> None:
+async def test_withdrawn_permission_request_is_replaced_by_the_next() -> None:
     screen = LiveScreen(console()[0], lambda agent: None, None)
     answer: list[PermissionOption | None] = []
 
@@ -73,7 +73,7 @@ async def test_a_permission_request_that_is_withdrawn_makes_room_for_the_next() 
                     withdrawn.cancel()
             tasks.start_soon(ask_second)
             await anyio.wait_all_tasks_blocked()
-            screen.picture()
+            screen.render()
             screen.press("a")
     assert [option and option.option_id for option in answer] == ["always"]
 
@@ -81,7 +81,7 @@ async def test_a_permission_request_that_is_withdrawn_makes_room_for_the_next() 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("width", "height"), [(30, 10), (24, 8), (40, 12), (60, 16), (100, 25)])
 @pytest.mark.parametrize("lines", [1, 100])
-async def test_in_the_smallest_window_a_permission_request_shows_who_asks_for_what_and_every_key(
+async def test_permission_request_shows_its_title_and_all_keys_in_the_smallest_window(
     width: int, height: int, lines: int
 ) -> None:
     terminal, out = console(width, height)
@@ -94,7 +94,7 @@ async def test_in_the_smallest_window_a_permission_request_shows_who_asks_for_wh
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(screen.ask, asked)
         await anyio.wait_all_tasks_blocked()
-        terminal.print(screen.picture())
+        terminal.print(screen.render())
         tasks.cancel_scope.cancel()
     picture = out.getvalue().splitlines()
     assert len(picture) <= height
@@ -109,7 +109,7 @@ async def test_in_the_smallest_window_a_permission_request_shows_who_asks_for_wh
         assert part in shown
 
 
-def test_a_digit_stops_the_child_at_that_place_while_it_runs() -> None:
+def test_digit_stops_the_running_sub_agent_at_that_position() -> None:
     stopped: list[str] = []
     screen = LiveScreen(console()[0], stopped.append, None)
     raw = [make.primary(), make.started("c1", "one"), make.started("c2", "two"), make.finished("c1", "completed")]
@@ -119,7 +119,7 @@ def test_a_digit_stops_the_child_at_that_place_while_it_runs() -> None:
     assert stopped == ["c2"]
 
 
-def test_what_has_ended_stays_in_the_order_in_which_it_began() -> None:
+def test_finished_items_are_printed_once_in_the_order_in_which_they_started() -> None:
     terminal, out = console()
     screen = LiveScreen(terminal, lambda agent: None, None)
     view = View()
@@ -140,7 +140,7 @@ def test_what_has_ended_stays_in_the_order_in_which_it_began() -> None:
     assert text.count("⊘ one") == 1
 
 
-def test_plain_lines_say_who_does_what() -> None:
+def test_plain_screen_prints_a_line_for_each_event() -> None:
     terminal, out = console()
     screen = PlainScreen(terminal, lambda permission_request: None)
     view = View()
@@ -169,25 +169,25 @@ def test_plain_lines_say_who_does_what() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("approval", "option", "said"),
-    [("as --yes says", "yes", "approved as --yes says"), (None, None, "refused: nobody is asked here")],
+    ("approval", "option", "result"),
+    [("by --yes", "yes", "approved by --yes"), (None, None, "not approved: no user to ask")],
 )
-async def test_where_nobody_is_asked_the_answer_and_what_it_is_about_are_shown(
-    approval: str | None, option: str | None, said: str
+async def test_plain_screen_prints_the_request_and_the_decision(
+    approval: str | None, option: str | None, result: str
 ) -> None:
     terminal, out = console()
     choice = await PlainScreen(terminal, lambda permission_request: approval).ask(permission_request("q"))
     assert (choice and choice.option_id) == option
-    for part in ("[x] edit_file(a.py)", "-a", "+b", said):
+    for part in ("[x] edit_file(a.py)", "-a", "+b", result):
         assert part in out.getvalue()
 
 
-def test_at_its_end_everything_stays_though_something_before_it_never_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deputy_server.terminal.screen.keys.one_by_one", nullcontext)
+def test_unfinished_items_are_printed_when_the_screen_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deputy_server.terminal.screen.keys.single_keys", nullcontext)
     device, out = console()
     screen = LiveScreen(device, lambda agent: None, None)
-    told = [make.primary(), make.call("p", "call", "mcp(time)"), make.message("p", "m", "The answer.")]
+    raw = [make.primary(), make.call("p", "call", "mcp(time)"), make.message("p", "m", "The answer.")]
     with screen.running():
-        screen.update(reduce(fold, map(event, told), View()), None)
+        screen.update(reduce(fold, map(event, raw), View()), None)
         assert "The answer." not in out.getvalue()
     assert out.getvalue().index("mcp(time)") < out.getvalue().index("The answer.")

@@ -1,4 +1,4 @@
-"""The fold from events to what the demo shows."""
+"""The fold from events to the view of a terminal."""
 
 from functools import reduce
 
@@ -7,7 +7,7 @@ import pytest
 from deputy_protocol.agent import AgentStatus
 from deputy_protocol.event import Event, EventParams
 from deputy_protocol.tool import ToolStatus
-from deputy_server.terminal.view import Block, Call, Said, View, counts, fold, status_line
+from deputy_server.terminal.view import AgentBlock, MessageItem, ToolCallItem, View, counts, fold, status_line
 from tests.server.terminal import events as make
 
 
@@ -16,31 +16,31 @@ def folded(*raw: dict[str, object], onto: View | None = None) -> View:
     return reduce(fold, events, onto or View())
 
 
-def test_a_childs_block_takes_the_place_of_the_tool_call_that_it_came_from() -> None:
+def test_block_replaces_the_delegation_tool_call() -> None:
     view = folded(
         make.primary(),
-        make.call("p", "door-1", "spawn_agent(find callers)"),
-        make.call("p", "door-2", "spawn_agent(find tests)"),
-        make.started("c2", "find tests", door="door-2"),
-        make.started("c1", "find callers", door="door-1"),
+        make.call("p", "call-1", "spawn_agent(find callers)"),
+        make.call("p", "call-2", "spawn_agent(find tests)"),
+        make.started("c2", "find tests", call="call-2"),
+        make.started("c1", "find callers", call="call-1"),
     )
-    assert [item.label if isinstance(item, Block) else item for item in view.items.values()] == [
+    assert [item.label if isinstance(item, AgentBlock) else item for item in view.items.values()] == [
         "find callers",
         "find tests",
     ]
 
 
-def test_children_of_one_call_stand_side_by_side() -> None:
+def test_all_sub_agents_of_one_call_have_blocks() -> None:
     view = folded(
         make.primary(),
-        make.call("p", "door", "spawn_agents(2 tasks)"),
-        make.started("c1", "one", door="door"),
-        make.started("c2", "two", door="door"),
+        make.call("p", "call", "spawn_agents(2 tasks)"),
+        make.started("c1", "one", call="call"),
+        make.started("c2", "two", call="call"),
     )
     assert [block.label for block in view.blocks] == ["one", "two"]
 
 
-def test_a_block_follows_its_child_from_queue_to_end() -> None:
+def test_block_follows_its_agent_from_queue_to_end() -> None:
     started = folded(make.primary(), make.started("c", "read it", status="pending", queue=2))
     (queued,) = started.blocks
     assert (queued.status, queued.queue_position) == (AgentStatus.PENDING, 2)
@@ -56,7 +56,7 @@ def test_a_block_follows_its_child_from_queue_to_end() -> None:
         make.finished("c", "failed", at=9, reason="timed_out", error="too slow", calls=1, tokens=1200),
         onto=started,
     ).blocks
-    assert ended == Block(
+    assert ended == AgentBlock(
         agent_id="c",
         run=1,
         label="read it",
@@ -65,7 +65,7 @@ def test_a_block_follows_its_child_from_queue_to_end() -> None:
         status=AgentStatus.FAILED,
         started=make.at(5),
         ended=make.at(9),
-        calls=(Call("t1", "read_file(a.py)", ToolStatus.COMPLETED),),
+        calls=(ToolCallItem("t1", "read_file(a.py)", ToolStatus.COMPLETED),),
         call_count=1,
         tokens=1200,
         result="partial",
@@ -75,7 +75,7 @@ def test_a_block_follows_its_child_from_queue_to_end() -> None:
     assert ended.reason == "timed_out"
 
 
-def test_why_an_agent_waits_is_known_until_it_gets_on() -> None:
+def test_reason_for_waiting_is_cleared_when_the_agent_continues() -> None:
     why = "rate limited, retrying in 4 s (2/8)"
     waiting = folded(
         make.primary(),
@@ -83,12 +83,12 @@ def test_why_an_agent_waits_is_known_until_it_gets_on() -> None:
         make.status("c", "running", detail=why),
         make.status("p", "running", detail=why),
     )
-    assert (waiting.wait, waiting.blocks[0].wait) == (why, why)
-    going_on = folded(make.status("c", "running"), make.status("p", "running"), onto=waiting)
-    assert (going_on.wait, going_on.blocks[0].wait) == ("", "")
+    assert (waiting.waiting_for, waiting.blocks[0].waiting_for) == (why, why)
+    continued = folded(make.status("c", "running"), make.status("p", "running"), onto=waiting)
+    assert (continued.waiting_for, continued.blocks[0].waiting_for) == ("", "")
 
 
-def test_a_search_is_told_by_what_is_sought_where() -> None:
+def test_title_of_a_search_has_its_pattern_and_places() -> None:
     view = folded(
         make.primary(),
         make.started("c", "x"),
@@ -98,49 +98,49 @@ def test_a_search_is_told_by_what_is_sought_where() -> None:
     )
     titles = [call.title for call in view.blocks[0].calls]
     assert titles == ["grep(errors|faults in src)", "grep(retry in *.md)"]
-    assert view.items["3"] == Call("3", "grep(retry)", ToolStatus.IN_PROGRESS)
+    assert view.items["3"] == ToolCallItem("3", "grep(retry)", ToolStatus.IN_PROGRESS)
 
 
-def test_a_continued_child_gets_a_block_of_its_own() -> None:
+def test_resumed_sub_agent_gets_a_new_block() -> None:
     view = folded(
         make.primary(), make.started("c", "x"), make.finished("c", "completed"), make.started("c", "x", run=2)
     )
-    assert [(block.run, block.settled) for block in view.blocks] == [(1, True), (2, False)]
+    assert [(block.run, block.finished) for block in view.blocks] == [(1, True), (2, False)]
     assert counts(view).running == 1
 
 
-def test_deltas_add_up_and_the_whole_message_replaces_them() -> None:
+def test_complete_message_replaces_its_deltas() -> None:
     parts = folded(make.primary(), make.delta("p", "m", "Hel"), make.delta("p", "m", "lo"))
-    assert list(parts.items.values()) == [Said("m", "Hello", whole=False)]
-    whole = folded(make.message("p", "m", "Hello there"), onto=parts)
-    assert list(whole.items.values()) == [Said("m", "Hello there", whole=True)]
+    assert list(parts.items.values()) == [MessageItem("m", "Hello", complete=False)]
+    complete = folded(make.message("p", "m", "Hello there"), onto=parts)
+    assert list(complete.items.values()) == [MessageItem("m", "Hello there", complete=True)]
 
 
-def test_what_children_say_and_what_the_user_said_is_no_item() -> None:
+def test_messages_of_sub_agents_and_of_the_user_are_not_items() -> None:
     view = folded(
         make.primary(),
         make.message("p", "u", "a prompt", role="user"),
         make.started("c", "x"),
         make.delta("c", "m", "text of the child"),
     )
-    assert [type(item) for item in view.items.values()] == [Block]
+    assert [type(item) for item in view.items.values()] == [AgentBlock]
 
 
-def test_an_open_permission_request_marks_the_block_of_the_agent_that_asks_until_it_is_settled() -> None:
+def test_open_permission_request_marks_the_block_until_it_is_settled() -> None:
     asking = folded(make.primary(), make.started("c", "x"), make.asked("c", "q"))
-    assert asking.blocks[0].asking == {"q"}
+    assert asking.blocks[0].permission_requests == {"q"}
     assert status_line(asking) == "Agents: 1 primary, 1 running, 0 finished · 1 waiting for you"
 
     settled = folded(make.resolved("c", "q"), onto=asking)
-    assert settled.blocks[0].asking == frozenset()
+    assert settled.blocks[0].permission_requests == frozenset()
     assert status_line(settled) == "Agents: 1 primary, 1 running, 0 finished"
 
 
-def test_a_permission_request_of_the_primary_counts_as_well() -> None:
-    assert counts(folded(make.primary(), make.asked("p", "q"))).asking == 1
+def test_permission_request_of_the_primary_agent_is_counted() -> None:
+    assert counts(folded(make.primary(), make.asked("p", "q"))).permission_requests == 1
 
 
-def test_events_that_change_nothing_give_the_same_view_back() -> None:
+def test_event_that_changes_nothing_returns_the_same_view() -> None:
     view = folded(make.primary())
     assert folded(make.turn_started(), onto=view) is view
 
@@ -148,6 +148,6 @@ def test_events_that_change_nothing_give_the_same_view_back() -> None:
 @pytest.mark.parametrize(
     "event", [make.status("x", "running"), make.activity("x", "y", 1), make.update("x", "t", "failed")]
 )
-def test_an_event_of_an_agent_that_was_never_announced_is_no_harm(event: dict[str, object]) -> None:
+def test_event_of_an_unknown_agent_is_ignored(event: dict[str, object]) -> None:
     view = folded(make.primary())
     assert folded(event, onto=view) is view
