@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.api_rules import blocks_of
 from tests.support.messages_api import MessagesApi, messages_api
-from tests.support.model_replies import Fault, Json, Play, call, calls, event, failing, frames, say, text, think
+from tests.support.model_replies import Failure, Json, Play, call, calls, event, failing, frames, say, text, think
 from tests.support.prefix import misses
 from tests.support.rpc import RpcClient, RpcFailure, serving
 from tests.support.shared_server import Deputies
@@ -56,8 +56,8 @@ def texts(message: Json) -> list[str]:
 # -- what passes by itself -------------------------------------------------------------------------------------------
 
 
-def broken(fault: Fault) -> Play:
-    return say(ANSWER, piece=6, fault=fault, after=3)
+def broken(failure: Failure) -> Play:
+    return say(ANSWER, piece=6, failure=failure, after=3)
 
 
 PASSING = {
@@ -66,11 +66,11 @@ PASSING = {
     "overload": (failing(529, "overloaded_error"), "overloaded, retrying in"),
     "server error": (failing(500, "api_error"), "service failed, retrying in"),
     "bad gateway": (failing(502, ""), "service failed, retrying in"),
-    "cut before headers": (say("", fault=Fault.CLOSE_BEFORE_HEADERS), "service unreachable, retrying in"),
-    "error in mid-stream": (broken(Fault.ERROR_EVENT), "overloaded, retrying in"),
-    "cut in mid-stream": (broken(Fault.CUT), "answer cut off, retrying in"),
-    "reset in mid-stream": (broken(Fault.RESET), "answer cut off, retrying in"),
-    "no message_stop": (broken(Fault.NO_STOP), "answer cut off, retrying in"),
+    "cut before headers": (say("", failure=Failure.CLOSE_BEFORE_HEADERS), "service unreachable, retrying in"),
+    "error in mid-stream": (broken(Failure.ERROR_EVENT), "overloaded, retrying in"),
+    "cut in mid-stream": (broken(Failure.CUT), "answer cut off, retrying in"),
+    "reset in mid-stream": (broken(Failure.RESET), "answer cut off, retrying in"),
+    "no message_stop": (broken(Failure.NO_STOP), "answer cut off, retrying in"),
     "garbage": (Play(raw=b"event: message_start\ndata: {oops\n\n"), "answer cut off, retrying in"),
     "no stream at all": (Play(raw=b"<html>sign in first</html>"), "answer cut off, retrying in"),
 }
@@ -90,9 +90,9 @@ async def test_what_passes_is_told_and_repeated_and_no_text_is_shown_twice(
         assert first == second
 
 
-@pytest.mark.parametrize("fault", [Fault.STALL, Fault.STALL_BEFORE_HEADERS])
-async def test_silence_is_told_and_repeated(deputy: Deputies, workspace: Path, fault: Fault) -> None:
-    async with deputy(Plays(say(ANSWER, piece=6, fault=fault), say(ANSWER)), workspace) as (client, api):
+@pytest.mark.parametrize("failure", [Failure.STALL, Failure.STALL_BEFORE_HEADERS])
+async def test_silence_is_told_and_repeated(deputy: Deputies, workspace: Path, failure: Failure) -> None:
+    async with deputy(Plays(say(ANSWER, piece=6, failure=failure), say(ANSWER)), workspace) as (client, api):
         configured(client, api, api={"idleTimeout": 0.3})
         session_id, _ = await client.session()
         assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
@@ -104,7 +104,7 @@ async def test_silence_is_told_and_repeated(deputy: Deputies, workspace: Path, f
 async def test_a_wait_for_the_next_try_can_be_cancelled_and_keeps_what_was_shown(
     deputy: Deputies, workspace: Path
 ) -> None:
-    play = Plays(broken(Fault.CUT), *[failing(500, "api_error")] * 3, say(ANSWER))
+    play = Plays(broken(Failure.CUT), *[failing(500, "api_error")] * 3, say(ANSWER))
     async with deputy(play, workspace) as (client, api):
         session_id, _ = await client.session()
         prompt = client.start_prompt(session_id, "go")
@@ -246,7 +246,7 @@ ODD = {
     "split characters": say("Grüße, 世界 🌍!", piece=3, chunk=1),
     "unknown events": strange("Grüße, 世界 🌍!"),
     "a huge delta": say("wörter " * 40_000),
-    "a body that does not end": say("ok", fault=Fault.LINGER),
+    "a body that does not end": say("ok", failure=Failure.LINGER),
 }
 
 

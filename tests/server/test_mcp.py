@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from deputy_server.cli.mcp import mcp
 from tests.support.commands import until
-from tests.support.mcp_workspaces import DEAF, name_servers, own_servers, tools_server
+from tests.support.mcp_workspaces import SILENT_SERVER, configure_mcp_servers, configure_user_mcp_servers, tools_server
 from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import PLAIN, serving
 from tests.support.shared_server import Deputies, is_child
@@ -49,7 +49,7 @@ def convert(body: Json, _: int) -> Play:
 async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_once(
     deputy: Deputies, workspace: Path
 ) -> None:
-    name_servers(workspace, time=TIME)
+    configure_mcp_servers(workspace, time=TIME)
 
     def script(body: Json, n: int) -> object:
         if len(body["messages"]) == 1 and not is_child(body):
@@ -89,7 +89,7 @@ async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_o
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_plain_client_is_told_what_would_be_started_and_who_names_it(deputy: Deputies, workspace: Path) -> None:
-    name_servers(workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
+    configure_mcp_servers(workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
     async with deputy(lambda _b, _n: say("done"), workspace, PLAIN) as (client, _):  # type: ignore[arg-type]
         client.handlers["window/showMessageRequest"] = lambda _: {"title": "Not this time"}
         await client.command("deputy.prompt", {"text": "go"})
@@ -108,7 +108,7 @@ async def test_a_plain_client_is_told_what_would_be_started_and_who_names_it(dep
 @pytest.mark.requirement("X12")
 @pytest.mark.asyncio
 async def test_a_deputy_that_is_killed_leaves_no_server(workspace: Path) -> None:
-    name_servers(workspace, tools=tools_server())
+    configure_mcp_servers(workspace, tools=tools_server())
     async with serving() as client:
         await client.initialize(workspace, initializationOptions={"permissionMode": "bypass", "model": "offline"})
         session_id, _ = await client.session()
@@ -122,7 +122,7 @@ async def test_a_deputy_that_is_killed_leaves_no_server(workspace: Path) -> None
 @pytest.mark.asyncio
 @pytest.mark.parametrize("way", ["deputy/session/cancel", "$/cancelRequest"])
 async def test_a_prompt_that_waits_for_a_server_is_cancelled_at_once(workspace: Path, tmp_path: Path, way: str) -> None:
-    own_servers(tmp_path / "own", deaf=DEAF)
+    configure_user_mcp_servers(tmp_path / "own", deaf=SILENT_SERVER)
     async with serving(env={"HOME": str(tmp_path / "own")}) as client:
         await client.initialize(workspace, initializationOptions={"model": "offline"})
         session_id, _ = await client.session()
@@ -152,7 +152,7 @@ def invoked(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
 
 def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: Callable[..., Result]) -> None:
     broken = {"command": "no-such-program", "env": {"A": "${HOME}"}}
-    name_servers(workspace, time=TIME, broken=broken, wrong={})
+    configure_mcp_servers(workspace, time=TIME, broken=broken, wrong={})
     place = f"    defined in: {workspace / '.mcp.json'}\n"
     assert f"    no-such-program\n{place}    reads variables: HOME\n" in invoked("list").stdout
     listed = invoked("list", "--json")
@@ -174,7 +174,7 @@ def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: C
 
 
 def test_the_command_line_starts_servers_to_see_what_they_have(workspace: Path, invoked: Callable[..., Result]) -> None:
-    name_servers(workspace, time=TIME, broken={"command": "no-such-program"})
+    configure_mcp_servers(workspace, time=TIME, broken={"command": "no-such-program"})
     for name in ("time", "broken"):
         invoked("approve", name)
     tried = invoked("list", "--start")
@@ -187,7 +187,7 @@ def test_the_command_line_starts_servers_to_see_what_they_have(workspace: Path, 
 def test_a_server_that_was_not_let_run_is_not_started_to_be_looked_at(
     workspace: Path, invoked: Callable[..., Result]
 ) -> None:
-    name_servers(
+    configure_mcp_servers(
         workspace,
         eager={"command": "touch", "args": ["ran"]},
         off={"command": "touch", "args": ["ran"], "disabled": True},
@@ -201,7 +201,7 @@ def test_a_server_that_was_not_let_run_is_not_started_to_be_looked_at(
 
 
 def test_a_server_that_hangs_does_not_hold_up_what_the_others_have(workspace: Path, tmp_path: Path) -> None:
-    own_servers(tmp_path / "own", deaf=DEAF, time=TIME)
+    configure_user_mcp_servers(tmp_path / "own", deaf=SILENT_SERVER, time=TIME)
     process = subprocess.Popen(
         [sys.executable, "-m", "deputy_server", "mcp", "list", "--start"],
         cwd=workspace,
@@ -220,7 +220,7 @@ def test_a_server_that_hangs_does_not_hold_up_what_the_others_have(workspace: Pa
 
 
 def test_a_run_without_a_person_goes_on_without_the_server_and_says_how_to_let_it_run(workspace: Path) -> None:
-    name_servers(workspace, tools=tools_server())
+    configure_mcp_servers(workspace, tools=tools_server())
     done = run(workspace, "run", "--model", "offline", "hello")
     assert done.returncode == 0
     assert "deputy mcp approve tools" in done.stderr

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deputy_protocol.event import EventParams
-from tests.support.mcp_workspaces import DEAF, own_servers, tools_server
+from tests.support.mcp_workspaces import SILENT_SERVER, configure_user_mcp_servers, tools_server
 
 DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
 PATIENCE = 60
@@ -162,7 +162,7 @@ def test_an_agent_of_ones_own_takes_the_place_of_the_primary(run: Run, project: 
 
 @pytest.mark.parametrize("name", ["explain", "nothing"])
 def test_a_prompt_of_a_server_that_cannot_be_filled_is_wrong_usage(run: Run, tmp_path: Path, name: str) -> None:
-    own_servers(tmp_path / "own", tools=tools_server())
+    configure_user_mcp_servers(tmp_path / "own", tools=tools_server())
     ended = run("run", f"/mcp__tools__{name}", HOME=str(tmp_path / "own"))
     assert ended.returncode == 2, ended.stderr
     assert f"/mcp__tools__{name}" in ended.stderr
@@ -199,7 +199,7 @@ def test_a_signal_cancels_and_leaves_nothing_running(project: Path, stop: signal
 def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked(
     project: Path, tmp_path: Path, signals: int
 ) -> None:
-    own_servers(tmp_path / "own", deaf=DEAF)
+    configure_user_mcp_servers(tmp_path / "own", deaf=SILENT_SERVER)
     process = subprocess.Popen(
         [*DEPUTY, "run", "--json", "--model", "m", "go"],
         cwd=project,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from tests.support.mcp_workspaces import DEAF, name_servers, tools_server
+from tests.support.mcp_workspaces import SILENT_SERVER, configure_mcp_servers, tools_server
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import Json, Play, say
 from tests.support.terminal import Terminal, terminal
@@ -29,7 +29,7 @@ def tools(body: Json, _: int) -> Play:
     ("key", "answer"), [("y", "I have .*mcp__tools__echo"), ("n", "I have none"), ("v", "I have none")]
 )
 async def test_the_prompt_waits_for_the_persons_word_about_a_server(workspace: Path, key: str, answer: str) -> None:
-    name_servers(workspace, tools=tools_server())
+    configure_mcp_servers(workspace, tools=tools_server())
 
     def look(person: Terminal) -> int:
         person.wait_for(r"mcp\(tools\)")
@@ -47,7 +47,7 @@ async def test_the_prompt_waits_for_the_persons_word_about_a_server(workspace: P
 
 
 async def test_an_interrupt_at_that_permission_request_ends_the_run_and_asks_no_model(workspace: Path) -> None:
-    name_servers(workspace, deaf=DEAF)
+    configure_mcp_servers(workspace, deaf=SILENT_SERVER)
 
     def look(person: Terminal) -> int:
         person.wait_for(r"y Start it this time")

@@ -1,7 +1,7 @@
-"""What the Messages API demands of a request, as far as Deputy could break it.
+"""The rules of the Messages API for requests, as far as Deputy could break them.
 
-:func:`broken_rules` looks at one request alone and names every rule that it breaks, in sentences; an empty list
-means that the real service would take it.
+:func:`broken_rules` checks a single request and returns a sentence for every broken rule; an empty list means that the
+real service would accept the request.
 """
 
 import re
@@ -39,7 +39,7 @@ def _head(headers: Mapping[str, str], body: Json) -> Iterator[str]:
 
 
 _SERVER_TOOLS = ("web_search_20250305",)
-"""Tools that the service runs by itself."""
+"""Tools that the service runs."""
 
 
 def _tools(body: Json) -> Iterator[str]:
@@ -78,9 +78,9 @@ def _messages(body: Json) -> Iterator[str]:
         for place, block in enumerate(blocks):
             yield from _block(f"messages.{index}.content.{place}", role, block)
         yield from _ids(index, blocks, seen)
-        yield from _answers(index, blocks_of(previous) if previous.get("role") == "assistant" else [], blocks)
+        yield from _tool_results(index, blocks_of(previous) if previous.get("role") == "assistant" else [], blocks)
         previous = message
-    yield from _ending(messages[-1], len(messages) - 1)
+    yield from _last_message(messages[-1], len(messages) - 1)
 
 
 def blocks_of(message: Json) -> list[Json]:
@@ -158,22 +158,22 @@ def _ids(index: int, blocks: Sequence[Json], seen: set[str]) -> Iterator[str]:
         seen.add(tool_id)
 
 
-def _answers(index: int, asked_in: Sequence[Json], blocks: Sequence[Json]) -> Iterator[str]:
-    """Each tool_use is answered directly after by exactly one tool_result, before anything else."""
-    asked = [block["id"] for block in asked_in if block.get("type") == "tool_use"]
+def _tool_results(index: int, previous: Sequence[Json], blocks: Sequence[Json]) -> Iterator[str]:
+    """Each tool_use has exactly one tool_result in the next message, before all other blocks."""
+    expected = [block["id"] for block in previous if block.get("type") == "tool_use"]
     kinds = [block.get("type") for block in blocks]
     given = [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
-    for tool_id in asked:
+    for tool_id in expected:
         if given.count(tool_id) != 1:
             yield f"messages.{index}: tool_use {tool_id} has {given.count(tool_id)} tool_result blocks directly after"
     for tool_id in given:
-        if tool_id not in asked:
+        if tool_id not in expected:
             yield f"messages.{index}: unexpected tool_use_id {tool_id} in tool_result blocks"
     if "tool_result" in kinds[len(given) :]:
         yield f"messages.{index}: tool_result blocks must come first"
 
 
-def _ending(last: Json, index: int) -> Iterator[str]:
+def _last_message(last: Json, index: int) -> Iterator[str]:
     if last.get("role") == "assistant" and any(block.get("type") == "tool_use" for block in blocks_of(last)):
         yield f"messages.{index}: tool_use without a tool_result directly after"
     text = blocks_of(last)[-1].get("text", "") if last.get("role") == "assistant" and blocks_of(last) else ""

@@ -1,4 +1,4 @@
-"""Events as lines that people can read: ``label: what happened``, with ids of agents as ``<label>``."""
+"""Events as readable lines: ``label: what happened``, with ids of agents as ``<label>``."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from deputy_agents.domain.message import Message, Text, ToolResult, ToolUse
 
 
 def lines_of(events: Iterable[Event]) -> Iterator[str]:
-    """One line for each event that has one; of a text that is not one line, line ends are ``\\n``."""
+    """One line per event, for most types of events; line breaks in texts become ``\\n``."""
     labels: dict[str, str] = {}
     titles: dict[str, str] = {}
     for event in events:
@@ -32,26 +32,26 @@ def lines_of(events: Iterable[Event]) -> Iterator[str]:
             labels[event.body.info.agent_id] = event.body.info.label
         if isinstance(event.body, ToolCallStarted):
             titles[event.body.tool_call_id] = event.body.tool
-        if what := _what(event, titles, labels):
-            who = labels.get(event.agent_id or "", "")
+        if description := _description(event, titles, labels):
+            label = labels.get(event.agent_id or "", "")
             run = f" (run {event.run})" if event.run and event.run > 1 else ""
-            yield named(f"{who}{run}: {what}" if who else what, labels)
+            yield named(f"{label}{run}: {description}" if label else description, labels)
 
 
 def named(text: str, labels: Mapping[str, str]) -> str:
-    """``text`` on one line, with the labels of agents for their ids."""
+    """``text`` on one line, with labels of agents instead of ids."""
     for agent_id, label in labels.items():
         text = text.replace(agent_id, f"<{label}>")
     return text.replace("\n", "\\n")
 
 
-def fits(pattern: str, line: str) -> bool:
-    """``*`` in ``pattern`` stands for any text."""
+def matches(pattern: str, line: str) -> bool:
+    """Whether ``line`` matches ``pattern``, in which ``*`` is any text."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), line) is not None
 
 
-def heard(messages: Iterable[Message]) -> Iterator[str]:
-    """What a model was sent, a line for each block."""
+def message_lines(messages: Iterable[Message]) -> Iterator[str]:
+    """The messages of a request, one line per block."""
     for message in messages:
         for block in message.content:
             match block:
@@ -65,7 +65,7 @@ def heard(messages: Iterable[Message]) -> Iterator[str]:
                     pass
 
 
-def _what(event: Event, titles: Mapping[str, str], labels: Mapping[str, str]) -> str:
+def _description(event: Event, titles: Mapping[str, str], labels: Mapping[str, str]) -> str:
     match event.body:
         case AgentStarted(info, status, place):
             below = f" below {labels[info.parent_id]}" if info.parent_id else ""

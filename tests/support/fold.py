@@ -1,4 +1,4 @@
-"""What a fold shows, to hold one against another."""
+"""Comparable content of a view."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,17 +15,17 @@ def folded(events: Iterable[Event], onto: View | None = None) -> View:
 
 
 def shown(view: View) -> object:
-    """All that a fold tells of durable events; what an agent does just now is told by others."""
+    """The content that follows from durable events, without activities."""
     return (
         view.last_seq,
         [replace(node, activity=None) for node in view.tree()],
         view.permission_requests,
         view.plans,
-        {agent_id: list(map(_still, view.transcript(agent_id))) for agent_id in view.agents},
+        {agent_id: list(map(_without_activity, view.transcript(agent_id))) for agent_id in view.agents},
     )
 
 
-def _still(entry: Entry) -> Entry:
+def _without_activity(entry: Entry) -> Entry:
     match entry.body:
         case ChildBlock(node):
             return replace(entry, body=ChildBlock(replace(node, activity=None)))

@@ -1,7 +1,8 @@
-"""Whether a model's provider would take a history, judged on the domain's own messages.
+"""Whether a provider would accept a model history, checked on domain messages.
 
-The rules of the wire come from :mod:`tests.support.api_rules`, applied after messages of the same role are merged, as
-an adapter may do. What merging would hide is judged before it: a result stands in the very next message.
+The rules of the API come from :mod:`tests.support.api_rules` and are applied after messages of the same role are
+merged, as an adapter may do. Rules that merging would hide are checked before: a tool result must be in the next
+message.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,9 @@ _HEADERS = {"anthropic-version": "2023-06-01"}
 
 
 def broken_history_rules(history: Sequence[Message]) -> list[str]:
-    """Every rule that ``history`` breaks as the messages of a request, in sentences."""
+    """A sentence for every rule that ``history`` breaks as the messages of a request."""
     body = {"model": "any", "max_tokens": 1, "messages": _merged(history)}
-    return [*_shape(history), *_answers(history), *broken_rules(_HEADERS, body)]
+    return [*_shape(history), *_tool_results(history), *broken_rules(_HEADERS, body)]
 
 
 def _shape(history: Sequence[Message]) -> Iterator[str]:
@@ -27,12 +28,12 @@ def _shape(history: Sequence[Message]) -> Iterator[str]:
             yield f"{index}: the last block of an assistant message is thinking"
 
 
-def _answers(history: Sequence[Message]) -> Iterator[str]:
+def _tool_results(history: Sequence[Message]) -> Iterator[str]:
     for index, message in enumerate(history):
-        asked = [use.id for use in tool_uses(history[index - 1])] if index else []
+        expected = [use.id for use in tool_uses(history[index - 1])] if index else []
         given = [block.tool_use_id for block in message.content if isinstance(block, ToolResult)]
-        if asked != given:
-            yield f"{index}: the message before asks {asked}, and this one answers {given}"
+        if expected != given:
+            yield f"{index}: the previous message calls {expected}, and this one has results for {given}"
 
 
 def _merged(history: Sequence[Message]) -> list[Json]:

@@ -1,4 +1,4 @@
-"""An MCP server with good tools and bad ones, as its users write them."""
+"""An MCP server with working and failing tools."""
 
 import os
 import sys
@@ -15,20 +15,20 @@ server = MCPServer("tools")
 
 @server.tool()
 def echo(text: str) -> str:
-    """Says it."""
+    """Returns the text."""
     return text
 
 
 @server.tool()
 def write(path: str) -> str:
-    """Writes a file, to show that it ran."""
+    """Writes a file to show that it ran."""
     Path(path).write_text("written\n", "utf-8")
     return "written"
 
 
 @server.tool()
 def secret() -> str:
-    """Gives away what it was given."""
+    """Reveals its environment variables."""
     return f"the token is {os.environ['TOOLS_TOKEN']}, the key is {os.environ.get('ANTHROPIC_API_KEY')}"
 
 
@@ -39,52 +39,52 @@ def fail() -> str:
 
 
 @server.tool()
-def refuse() -> str:
-    """Answers with an error of the protocol, by the code that servers have for errors of their own."""
+def protocol_error() -> str:
+    """Returns a protocol error with the code for server-defined errors."""
     raise MCPError(-32000, "the table is locked")
 
 
 @server.tool()
 def paint() -> Image:
-    """Paints."""
+    """Returns an image."""
     return Image(data=png(2, 1), format="png")
 
 
 @server.tool()
 def pid() -> str:
-    """Who it is."""
+    """Returns the process id."""
     return str(os.getpid())
 
 
 @server.tool()
 def crash() -> str:
-    """Ends in the middle."""
+    """Exits during the call."""
     os.write(2, b"out of luck\n")
     os._exit(3)
 
 
 @server.tool()
 async def hang() -> str:
-    """Does not come back."""
+    """Never returns."""
     await anyio.sleep_forever()
     return ""
 
 
 @server.tool()
 def flood() -> str:
-    """Says far too much at once."""
+    """Returns more than the maximum message size."""
     return "x" * (9 * 1024 * 1024)
 
 
 @server.tool()
 def much() -> str:
-    """Says much."""
+    """Returns a long text."""
     return "y" * (1024 * 1024)
 
 
 @server.tool()
 async def grow(context: Context) -> str:
-    """Gets a further tool."""
+    """Adds a tool to the server."""
     server.add_tool(lambda: "grown", name="grown", description="New.")
     await context.session.send_tool_list_changed()
     return "grown"
@@ -110,7 +110,7 @@ def explain(topic: str, depth: str = "all") -> str:
 
 @server.prompt()
 async def ponder() -> str:
-    """Never comes."""
+    """Never returns."""
     await anyio.sleep_forever()
     return ""
 

@@ -1,4 +1,4 @@
-"""Workspaces that name MCP servers."""
+"""Workspaces with MCP servers."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def tools_server(program: str = "mcp_server", **env: str) -> dict[str, object]:
-    """The server with good tools and bad ones, or another ``program`` of this folder, as `.mcp.json` has it."""
+    """The configuration of :mod:`tests.support.mcp_server`, or of another ``program`` in this folder."""
     return {
         "command": sys.executable,
         "args": ["-m", f"tests.support.{program}"],
@@ -23,16 +23,16 @@ def tools_server(program: str = "mcp_server", **env: str) -> dict[str, object]:
     }
 
 
-def name_servers(workspace: Path, **servers: object) -> None:
+def configure_mcp_servers(workspace: Path, **servers: object) -> None:
     (workspace / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
 
 
-DEAF: dict[str, object] = {"command": "sleep", "args": ["600"]}
-"""A server that never says anything."""
+SILENT_SERVER: dict[str, object] = {"command": "sleep", "args": ["600"]}
+"""An MCP server that never responds."""
 
 
-def own_servers(home: Path, **servers: object) -> None:
-    """The user's own settings file names ``servers``: they are started unasked."""
+def configure_user_mcp_servers(home: Path, **servers: object) -> None:
+    """Adds ``servers`` to the user's settings file; they start without approval."""
     own = home / ".deputy" / "settings.json"
     own.parent.mkdir(parents=True)
     own.write_text(json.dumps({"mcpServers": servers}), "utf-8")
@@ -40,14 +40,14 @@ def own_servers(home: Path, **servers: object) -> None:
 
 @asynccontextmanager
 async def http_server(port: int | None = None) -> AsyncIterator[str]:
-    """The address of the tools' server, as a program of its own."""
+    """Runs :mod:`tests.support.mcp_server` as an HTTP server; its address."""
     port = port or free_port()
     env = {**os.environ, "PORT": str(port), "PYTHONPATH": str(ROOT)}
     program = [sys.executable, "-m", "tests.support.mcp_server", "http"]
     server = await asyncio.create_subprocess_exec(*program, env=env, stderr=asyncio.subprocess.DEVNULL)
     try:
         async with asyncio.timeout(PATIENCE):
-            while not await _listens(port):  # noqa: ASYNC110 - it sends no word
+            while not await _listens(port):  # noqa: ASYNC110 - it emits no event
                 await asyncio.sleep(0.05)
         yield f"http://127.0.0.1:{port}"
     finally:

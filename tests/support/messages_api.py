@@ -1,17 +1,17 @@
-"""A loopback server that speaks the Messages API: what a script says, with every way in which the real one fails.
+"""A fake Messages API server on loopback. A script determines its replies, including all failures of the real service.
 
 In a test::
 
     async with messages_api(lambda body, n: say("hello")) as api:
         ...  # point a client at api.url, look at api.requests and api.violations
 
-As a process, for driving a program from outside (prints its URL as the first line of stdout)::
+As a separate process, which prints its URL as the first line of stdout::
 
     python tests/support/messages_api.py --port 0 --script path/to/file.py:function
 
-A script is called with the request's JSON and the number of the request (from 0), and returns, or awaits, a
-:class:`tests.support.model_replies.Play`. A request that breaks the rules of the API gets 400 as the real service
-would, and remembered.
+A script is called with the JSON of the request and its number (from 0), and returns or awaits a
+:class:`tests.support.model_replies.Play`. A request that breaks the rules of the API is recorded and gets a 400, as
+from the real service.
 """
 
 import argparse
@@ -30,15 +30,16 @@ from typing import TypeAlias
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from deputy_agents.concurrency.signal import Signal
 from tests.support.api_rules import broken_rules
-from tests.support.model_replies import Fault, Json, Play, event, frames, say, whole
+from tests.support.model_replies import Failure, Json, Play, event, frames, full_message, say
 
 Script: TypeAlias = Callable[[Json, int], Play | Awaitable[Play]]
 
 
 @dataclass
 class Received:
-    """A request as it came. Times are of ``time.monotonic``; header names are in lower case."""
+    """A received request. Times are from ``time.monotonic``; header names are in lower case."""
 
     number: int
     path: str
@@ -47,11 +48,11 @@ class Received:
     at: float
     ended_at: float | None = None
     left_early: bool = False
-    """The client closed the connection before the answer was complete."""
+    """The client closed the connection before the reply was complete."""
 
 
 class MessagesApi:
-    """The running server. ``url`` is for a client's base URL, ``violations`` the rules broken so far."""
+    """The running server. ``url`` is the base URL for clients, ``violations`` are the rules broken so far."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -61,19 +62,18 @@ class MessagesApi:
         self.connections: set[_Connection] = set()
         self.streams = 0
         self.peak = 0
-        self._changed = asyncio.Event()
+        self._changed = Signal()
 
     @property
     def bodies(self) -> list[Json]:
         return [received.body for received in self.requests]
 
     def changed(self) -> None:
-        """Wakes those who wait in :meth:`until`."""
-        self._changed.set()
-        self._changed = asyncio.Event()
+        """Wakes all waits in :meth:`until`."""
+        self._changed.notify()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Waits until ``holds()``, which is asked again whenever something happened here."""
+        """Waits until ``holds()``, which is checked after every event of the server."""
         while not holds():
             await self._changed.wait()
 
@@ -92,8 +92,8 @@ class MessagesApi:
         if broken:
             connection.send_error(400, "invalid_request_error", broken[0])
             return
-        played = self.script(received.body, received.number)
-        await connection.play(await played if inspect.isawaitable(played) else played, received.body)
+        play = self.script(received.body, received.number)
+        await connection.play(await play if inspect.isawaitable(play) else play, received.body)
 
 
 def _has_key(headers: Mapping[str, str]) -> bool:
@@ -101,7 +101,7 @@ def _has_key(headers: Mapping[str, str]) -> bool:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection. A request in work is a task, cancelled when the client goes."""
+    """One connection. Each request is handled in a task, which is cancelled when the client disconnects."""
 
     transport: asyncio.Transport
 
@@ -149,7 +149,7 @@ class _Connection(asyncio.Protocol):
             await self.api.answer(self, received)
         except asyncio.CancelledError:
             received.left_early = True
-        except Exception as error:  # noqa: BLE001 - a faulty script must not leave its client waiting
+        except Exception as error:  # noqa: BLE001 - a script error must not block the client
             self.api.violations.append(f"script: {error!r}")
             self.send_error(500, "api_error", "The script failed.")
         finally:
@@ -175,15 +175,15 @@ class _Connection(asyncio.Protocol):
             await play.gate.wait()
         if play.first_byte:
             await asyncio.sleep(play.first_byte)
-        if play.fault is Fault.CLOSE_BEFORE_HEADERS:
+        if play.failure is Failure.CLOSE_BEFORE_HEADERS:
             self.transport.abort()
             return
-        if play.fault is Fault.STALL_BEFORE_HEADERS:
+        if play.failure is Failure.STALL_BEFORE_HEADERS:
             await asyncio.Event().wait()
         if play.status != 200:
             self.send_error(play.status, *play.error, play.headers)
         elif not body.get("stream"):
-            self.send_json(200, whole(play, body["model"]), play.headers)
+            self.send_json(200, full_message(play, body["model"]), play.headers)
         else:
             await self._stream(play, body["model"])
 
@@ -197,14 +197,14 @@ class _Connection(asyncio.Protocol):
                 f"HTTP/1.1 200 OK\r\n{lines}request-id: req_test\r\ntransfer-encoding: chunked\r\n\r\n".encode()
             )
             if await self._events(play, model):
-                if play.fault is Fault.LINGER:
+                if play.failure is Failure.LINGER:
                     await asyncio.Event().wait()
                 self.transport.write(b"0\r\n\r\n")
         finally:
             self.api.streams -= 1
 
     async def _events(self, play: Play, model: str) -> bool:
-        """Sends the body; False when the connection was ended instead."""
+        """Sends the body; returns False if the connection was closed instead."""
         if play.raw is not None:
             await self._write(play.raw, play.chunk)
             return True
@@ -215,13 +215,13 @@ class _Connection(asyncio.Protocol):
             if b"_delta" not in frame:
                 continue
             deltas += 1
-            if deltas == play.after and (play.hold or play.fault not in (None, Fault.LINGER)):
+            if deltas == play.after and (play.hold or play.failure not in (None, Failure.LINGER)):
                 await self._write(b"".join(waiting), play.chunk)
                 waiting.clear()
                 if play.hold is not None:
                     await play.hold.wait()
-                if play.fault not in (None, Fault.LINGER):
-                    return await self._strike(play.fault)
+                if play.failure not in (None, Failure.LINGER):
+                    return await self._fail(play.failure)
             elif play.gap:
                 await self._write(b"".join(waiting), play.chunk)
                 waiting.clear()
@@ -229,16 +229,16 @@ class _Connection(asyncio.Protocol):
         await self._write(b"".join(waiting), play.chunk)
         return True
 
-    async def _strike(self, fault: Fault) -> bool:
-        match fault:
-            case Fault.NO_STOP:
+    async def _fail(self, failure: Failure) -> bool:
+        match failure:
+            case Failure.NO_STOP:
                 return True
-            case Fault.ERROR_EVENT:
+            case Failure.ERROR_EVENT:
                 await self._write(event("error", error={"type": "overloaded_error", "message": "Overloaded"}), 0)
                 return True
-            case Fault.STALL:
+            case Failure.STALL:
                 await asyncio.Event().wait()
-            case Fault.RESET:
+            case Failure.RESET:
                 self.transport.abort()
             case _:
                 self.transport.close()
@@ -255,7 +255,7 @@ class _Connection(asyncio.Protocol):
 
 @asynccontextmanager
 async def messages_api(script: Script, port: int = 0) -> AsyncGenerator[MessagesApi]:
-    """The server, listening on loopback while the block runs."""
+    """Runs the server on loopback for the duration of the block."""
     api = MessagesApi(script)
     server = await asyncio.get_running_loop().create_server(lambda: _Connection(api), "127.0.0.1", port)
     api.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
@@ -263,13 +263,13 @@ async def messages_api(script: Script, port: int = 0) -> AsyncGenerator[Messages
         yield api
     finally:
         server.close()
-        for connection in (left := list(api.connections)):
+        for connection in (remaining := list(api.connections)):
             connection.transport.abort()
-        await asyncio.gather(*(c.task for c in left if c.task is not None), return_exceptions=True)
+        await asyncio.gather(*(c.task for c in remaining if c.task is not None), return_exceptions=True)
         await server.wait_closed()
 
 
-# -- as a process --------------------------------------------------------------------------------------------------
+# -- command line -------------------------------------------------------------------------------------------------
 
 
 def _load(where: str) -> Script:
@@ -293,9 +293,9 @@ async def _run(port: int, script: Script) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A loopback server that speaks the Messages API.")
+    parser = argparse.ArgumentParser(description="A fake Messages API server on loopback.")
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--script", help="FILE.py:FUNCTION; without it every answer is one sentence")
+    parser.add_argument("--script", help="FILE.py:FUNCTION. Default: every reply is one sentence")
     options = parser.parse_args()
     script = _load(options.script) if options.script else _numbered
     try:

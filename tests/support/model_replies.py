@@ -1,4 +1,4 @@
-"""What a model of the Messages API says, for tests: answers in the making, and the event streams that carry them."""
+"""Replies of a model of the Messages API, for tests, and their event streams."""
 
 import asyncio
 import itertools
@@ -14,30 +14,30 @@ Block: TypeAlias = Mapping[str, Any]
 _ids = itertools.count(1)
 
 
-class Fault(Enum):
-    """How an answer goes wrong. Those of a stream strike after ``Play.after`` deltas."""
+class Failure(Enum):
+    """A failure of a reply. Failures of a stream occur after ``Play.after`` deltas."""
 
     CLOSE_BEFORE_HEADERS = auto()
     STALL_BEFORE_HEADERS = auto()
     CUT = auto()
-    """The connection ends in the middle of the body."""
+    """The connection closes in the middle of the body."""
     RESET = auto()
     NO_STOP = auto()
-    """The body ends properly, but without ``message_stop``."""
+    """The body ends regularly, but without ``message_stop``."""
     STALL = auto()
     ERROR_EVENT = auto()
     LINGER = auto()
-    """Everything is sent, but the body does not end."""
+    """All events are sent, but the body does not end."""
 
 
 @dataclass(frozen=True)
 class Play:
-    """One answer.
+    """One reply.
 
-    ``blocks`` come from :func:`text`, :func:`think` and :func:`call`. ``first_byte`` and ``gap`` are seconds before
-    the headers and between deltas, ``piece`` the characters per delta (0: one delta per block). A ``status`` other
-    than 200 answers with ``error`` (type, message) instead. ``gate`` is waited for before the headers, ``hold`` in the
-    place where a fault would strike. ``raw`` replaces the whole event stream; ``chunk`` cuts it into that many
+    ``blocks`` come from :func:`text`, :func:`think` and :func:`call`. ``first_byte`` and ``gap`` are the seconds before
+    the headers and between deltas, ``piece`` is the number of characters per delta (0: one delta per block). A
+    ``status`` other than 200 sends ``error`` (type, message) instead. The server waits for ``gate`` before the headers,
+    and for ``hold`` where a failure would occur. ``raw`` replaces the event stream; ``chunk`` is the number of its
     bytes per write, to split characters.
     """
 
@@ -49,7 +49,7 @@ class Play:
     status: int = 200
     error: tuple[str, str] = ("api_error", "Internal server error")
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    fault: Fault | None = None
+    failure: Failure | None = None
     after: int = 1
     gate: asyncio.Event | None = None
     hold: asyncio.Event | None = None
@@ -72,7 +72,7 @@ def redacted(data: str) -> Block:
 
 
 def call(name: str, *, id: str | None = None, json_text: str | None = None, **input: Any) -> Block:
-    """A tool call; ``json_text`` is sent as its input instead, valid or not."""
+    """A tool call. ``json_text``, valid or not, replaces its input."""
     return {
         "type": "tool_use",
         "id": id or f"toolu_{next(_ids):06d}",
@@ -90,7 +90,7 @@ def calls(*blocks: Block, **how: Any) -> Play:
 
 
 def failing(status: int, kind: str, message: str = "", **headers: str) -> Play:
-    """An answer with an HTTP error; header names are written with underscores."""
+    """A reply with an HTTP error; header names have underscores instead of hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Play(status=status, error=(kind, message or kind), headers=named)
 
@@ -99,11 +99,11 @@ def event(kind: str, **data: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
 
 
-# -- the event stream of a play ------------------------------------------------------------------------------------
+# -- event streams -------------------------------------------------------------------------------------------------
 
 
 def frames(play: Play, model: str) -> Iterator[bytes]:
-    """The whole event stream of ``play``; each delta is one frame."""
+    """The complete event stream of ``play``; each delta is one frame."""
     yield event("message_start", message=message_of(play, model, content=[])) + event("ping")
     for index, block in enumerate(play.blocks):
         yield from _block_frames(index, block, play.piece)
@@ -155,7 +155,7 @@ def message_of(play: Play, model: str, content: list[Json]) -> Json:
     }
 
 
-def whole(play: Play, model: str) -> Json:
+def full_message(play: Play, model: str) -> Json:
     content = [
         {"type": "tool_use", "id": block["id"], "name": block["name"], "input": json.loads(block["json"])}
         if block["type"] == "tool_use"

@@ -1,45 +1,45 @@
-"""An MCP server as a script of someone who never read the protocol: names and schemas of all sorts, written by hand."""
+"""A handwritten MCP server that violates the protocol: invalid names, schemas and results."""
 
 import json
 import sys
 from typing import Any
 
-FINE: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
+VALID: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
 TOOLS: list[object] = [
-    {"name": "echo", "inputSchema": FINE},
-    {"name": "dot.ted", "inputSchema": FINE},
-    {"name": "a/b", "inputSchema": FINE},
+    {"name": "echo", "inputSchema": VALID},
+    {"name": "dot.ted", "inputSchema": VALID},
+    {"name": "a/b", "inputSchema": VALID},
     {"name": "we ird", "inputSchema": {}},
-    {"name": "echo", "description": "Another one.", "inputSchema": FINE},
-    {"name": "x" * 100, "inputSchema": FINE},
-    {"name": "", "inputSchema": FINE},
+    {"name": "echo", "description": "Another one.", "inputSchema": VALID},
+    {"name": "x" * 100, "inputSchema": VALID},
+    {"name": "", "inputSchema": VALID},
     {"name": "list", "inputSchema": {"type": "array"}},
     {"name": "words", "inputSchema": "an object, please"},
-    {"name": 5, "inputSchema": FINE},
+    {"name": 5, "inputSchema": VALID},
     "tool",
 ]
 
 
 def main() -> None:
     for line in sys.stdin:
-        asked = json.loads(line)
-        params, result = asked.get("params", {}), None
-        match asked["method"]:
+        request = json.loads(line)
+        params, result = request.get("params", {}), None
+        match request["method"]:
             case "initialize":
-                about = {"name": "odd", "version": "1"}
+                info = {"name": "odd", "version": "1"}
                 result = {
                     "protocolVersion": params["protocolVersion"],
                     "capabilities": {"tools": {}},
-                    "serverInfo": about,
+                    "serverInfo": info,
                 }
             case "tools/list":
                 result = {"tools": TOOLS}
             case "tools/call":
-                said = f"{params['name']} said {params['arguments'].get('text', 'nothing')}"
-                result = {"content": [{"type": "text", "text": said}] if "garble" not in said else "nope"}
+                text = f"{params['name']} said {params['arguments'].get('text', 'nothing')}"
+                result = {"content": [{"type": "text", "text": text}] if "garble" not in text else "nope"}
             case _:
                 continue
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 
 
 if __name__ == "__main__":

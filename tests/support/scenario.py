@@ -22,7 +22,7 @@ from deputy_protocol.settings import Settings as WireSettings
 from deputy_server.convert.settings import settings_from_wire
 from tests.support.core import ALLOW, DENY, Core, Person, core, silent, task_of
 from tests.support.delegation import define
-from tests.support.event_lines import fits, heard, lines_of, named
+from tests.support.event_lines import lines_of, matches, message_lines, named
 
 Json: TypeAlias = dict[str, Any]
 MODEL = "m"
@@ -61,7 +61,7 @@ class Scenario:
         async with core(workspace, self._say, *people, settings=self._settings()) as c:
             self._core = c
             if "mode" in self.data:
-                c.session.permission_mode = PermissionMode(self.data["mode"])
+                c.session.permissions.mode = PermissionMode(self.data["mode"])
             turns = [turn for step in self.data["do"] if (turn := await self._do(step)) is not None]
             for turn in turns:
                 await c.finish(turn)
@@ -136,7 +136,7 @@ class Scenario:
             case "cancel":
                 await c.session.cancel_agent(self._id(argument))
             case "cancel turn":
-                await c.session.cancel_turn()
+                await c.session.turns.cancel()
             case "cancel all":
                 await c.session.cancel()
             case "tell":
@@ -151,7 +151,7 @@ class Scenario:
         await self._running.caught_up()
 
     def _happened(self, pattern: str) -> bool:
-        return any(fits(pattern, line) for line in lines_of(self._running.events))
+        return any(matches(pattern, line) for line in lines_of(self._running.events))
 
     # -- what must have come of it ---------------------------------------------------------------------------------
 
@@ -161,15 +161,15 @@ class Scenario:
         story = "\n".join(lines)
         _in_order(self.data["events"], lines, story)
         for pattern in self.data.get("never", ()):
-            assert not any(fits(pattern, line) for line in lines), f"{pattern!r} happened:\n{story}"
+            assert not any(matches(pattern, line) for line in lines), f"{pattern!r} happened:\n{story}"
         if "agents_at_the_end" in self.data:
             nodes = [f"{'  ' * node.info.depth}{node.info.label}: {node.status}" for node in c.session.agents()]
             assert nodes == self.data["agents_at_the_end"]
         for who, wanted in self.data.get("heard", {}).items():
             request = c.requests(None if who == "primary" else who)[-1]
-            last = [named(line, self._labels()) for line in heard(request.messages)]
+            last = [named(line, self._labels()) for line in message_lines(request.messages)]
             assert len(last) == len(wanted), last
-            assert all(map(fits, wanted, last)), last
+            assert all(map(matches, wanted, last)), last
 
     @property
     def _running(self) -> Core:
@@ -189,7 +189,7 @@ def _in_order(wanted: list[str | list[str]], lines: list[str], story: str) -> No
     for entry in wanted:
         ends: list[int] = []
         for pattern in [entry] if isinstance(entry, str) else entry:
-            found = next((index for index in range(at, len(lines)) if fits(pattern, lines[index])), None)
+            found = next((index for index in range(at, len(lines)) if matches(pattern, lines[index])), None)
             assert found is not None, f"{pattern!r} did not happen, or not after the lines before it:\n{story}"
             ends.append(found + 1)
         at = max(ends)

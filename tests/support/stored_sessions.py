@@ -1,4 +1,4 @@
-"""Sessions for stores: records, numbered events, and one event of every kind."""
+"""Data for tests of stores: session records, numbered events, and one event of every type."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def started(info: ev.AgentInfo, seq: int, session_id: str = "s") -> ev.Event:
     return ev.Event(session_id, 100.0 + seq, ev.AgentStarted(info, AgentStatus.RUNNING), info.agent_id, 1, seq, 1)
 
 
-QUESTION = ev.PermissionRequest(
+PERMISSION_REQUEST = ev.PermissionRequest(
     "q1",
     ev.AgentRef("c", "look here", "general", "m", 1, (("p", "primary"),)),
     ev.Batch("b", 0, 2),
@@ -58,7 +58,7 @@ BODIES: Sequence[ev.Durable] = (
         "t1", "grep", "grep(x)", ev.ToolKind.SEARCH, ev.CallStatus.PENDING, {"pattern": "x"}, (ev.Location("/folder"),)
     ),
     ev.ToolCallUpdated("t1", ev.CallStatus.COMPLETED, "found", (ev.Location("/folder/a.py", 3),)),
-    ev.PermissionRequested(QUESTION),
+    ev.PermissionRequested(PERMISSION_REQUEST),
     ev.PermissionResolved("q1", ev.ResolvedBy.USER, "allow_once"),
     ev.StatusChanged(AgentStatus.RUNNING, 2, "waiting"),
     ev.PlanChanged((ev.PlanEntry("first", "in_progress", "high"),)),

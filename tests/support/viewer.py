@@ -1,4 +1,4 @@
-"""What a plain editor does with documents that the server shows: it opens them, and reads them again when told."""
+"""The behaviour of a plain editor for documents shown by the server: it opens them, and reloads them after changes."""
 
 import asyncio
 from pathlib import Path
@@ -19,40 +19,40 @@ VIEWING: Json = {
 
 
 class Viewer:
-    """Shows documents for a client that declares ``VIEWING``."""
+    """Shows documents for a client with the capabilities ``VIEWING``."""
 
     def __init__(self, client: RpcClient) -> None:
         self.client = client
         self.focused: list[str] = []
-        """The documents that came with the focus."""
+        """The documents that were shown with focus."""
         self._versions: dict[str, int] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         client.handlers["window/showDocument"] = self._show
-        client.handlers["workspace/codeLens/refresh"] = lambda _: self._news.set()
+        client.handlers["workspace/codeLens/refresh"] = lambda _: self._changed.set()
 
     @property
     def shown(self) -> list[str]:
         return list(self._versions)
 
     async def until(self, uri: str, *wanted: str, gone: str = "") -> str:
-        """The text of a document, as soon as all that is ``wanted`` is in it, and nothing that should be ``gone``."""
+        """Waits until a document contains all ``wanted`` parts and not ``gone``; returns its text."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                self._news.clear()
-                text = self.read_again(uri)
+                self._changed.clear()
+                text = self.reload(uri)
                 if all(part in text for part in wanted) and not (gone and gone in text):
                     return text
-                await self._news.wait()
+                await self._changed.wait()
 
     async def opened(self, number: int = 0) -> str:
-        """The document that was shown as the first, second, … one."""
+        """Waits for the document that was shown as number ``number``, from 0."""
         async with asyncio.timeout(PATIENCE):
             while len(self._versions) <= number:
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
         return self.shown[number]
 
-    def read_again(self, uri: str) -> str:
+    def reload(self, uri: str) -> str:
         text = path_of(uri).read_text("utf-8")
         self._versions[uri] += 1
         identifier = {"uri": uri, "version": self._versions[uri]}
@@ -60,12 +60,12 @@ class Viewer:
         return text
 
     async def lenses(self, uri: str) -> list[tuple[int, str, Json]]:
-        """The line, the title and the command of each."""
+        """Line, title and command of each code lens."""
         lenses = await self.client.request("textDocument/codeLens", {"textDocument": {"uri": uri}})
         return [(lens["range"]["start"]["line"], lens["command"]["title"], lens["command"]) for lens in lenses]
 
     async def press(self, uri: str, title: str, number: int = 0) -> Json:
-        """Runs the command of a lens; its answer."""
+        """Runs the command of a code lens; returns its result."""
         command = [command for _, name, command in await self.lenses(uri) if name == title][number]
         return await self.client.command(command["command"], *command["arguments"])
 
@@ -77,7 +77,7 @@ class Viewer:
             self.client.notify("textDocument/didOpen", {"textDocument": item})
         if params["takeFocus"]:
             self.focused.append(uri)
-        self._news.set()
+        self._changed.set()
         return {"success": True}
 
 

@@ -15,7 +15,7 @@ from deputy_agents.model.scripted import say
 from tests.agents.session.test_mcp_servers import prompt, starting, state
 from tests.support.commands import until
 from tests.support.core import Cast, core
-from tests.support.mcp_workspaces import name_servers
+from tests.support.mcp_workspaces import configure_mcp_servers
 
 pytestmark = pytest.mark.asyncio
 
@@ -79,7 +79,7 @@ def listening(error: HTTPStatus | None = None) -> Generator[tuple[str, list[tupl
 
 async def test_an_http_error_of_an_mcp_server_is_reported_with_its_status(workspace: Path) -> None:
     with listening(HTTPStatus.UNAUTHORIZED) as (url, _):
-        name_servers(workspace, tracker={"type": "http", "url": url})
+        configure_mcp_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:
             await prompt(c)
             await until(lambda: state(c) is McpServerState.FAILED)
@@ -88,7 +88,7 @@ async def test_an_http_error_of_an_mcp_server_is_reported_with_its_status(worksp
 
 async def test_the_session_is_deleted_on_the_mcp_server_when_it_ends(workspace: Path) -> None:
     with listening() as (url, received):
-        name_servers(workspace, tracker={"type": "http", "url": url})
+        configure_mcp_servers(workspace, tracker={"type": "http", "url": url})
         async with core(workspace, Cast([say("hello")]), starting()) as c:
             await prompt(c)
             await until(lambda: state(c) is McpServerState.READY)

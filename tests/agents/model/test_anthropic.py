@@ -34,7 +34,7 @@ from deputy_agents.ports.model import (
     UsageReported,
 )
 from tests.support.messages_api import MessagesApi, Script, messages_api
-from tests.support.model_replies import Fault, Play, call, calls, event, failing, frames, redacted, say, text, think
+from tests.support.model_replies import Failure, Play, call, calls, event, failing, frames, redacted, say, text, think
 
 KEY = "sk-secret-key"
 
@@ -408,24 +408,24 @@ async def test_the_adapter_does_not_retry() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    ("fault", "kind"),
+    ("failure", "kind"),
     [
-        (Fault.CLOSE_BEFORE_HEADERS, ModelErrorKind.CONNECTION),
-        (Fault.CUT, ModelErrorKind.CUT_STREAM),
-        (Fault.RESET, ModelErrorKind.CUT_STREAM),
-        (Fault.NO_STOP, ModelErrorKind.CUT_STREAM),
-        (Fault.ERROR_EVENT, ModelErrorKind.OVERLOADED),
+        (Failure.CLOSE_BEFORE_HEADERS, ModelErrorKind.CONNECTION),
+        (Failure.CUT, ModelErrorKind.CUT_STREAM),
+        (Failure.RESET, ModelErrorKind.CUT_STREAM),
+        (Failure.NO_STOP, ModelErrorKind.CUT_STREAM),
+        (Failure.ERROR_EVENT, ModelErrorKind.OVERLOADED),
     ],
 )
-async def test_an_incomplete_reply_is_retryable(fault: Fault, kind: ModelErrorKind) -> None:
-    error = await failed(say("half an answer", piece=4, fault=fault, after=2))
+async def test_an_incomplete_reply_is_retryable(failure: Failure, kind: ModelErrorKind) -> None:
+    error = await failed(say("half an answer", piece=4, failure=failure, after=2))
     assert (error.kind, error.retryable) == (kind, True)
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("fault", [Fault.STALL_BEFORE_HEADERS, Fault.STALL])
-async def test_silence_ends_after_the_idle_timeout(fault: Fault) -> None:
-    error = await failed(say("half an answer", piece=4, fault=fault), idle_timeout=0.2)
+@pytest.mark.parametrize("failure", [Failure.STALL_BEFORE_HEADERS, Failure.STALL])
+async def test_silence_ends_after_the_idle_timeout(failure: Failure) -> None:
+    error = await failed(say("half an answer", piece=4, failure=failure), idle_timeout=0.2)
     assert (error.kind, error.retryable) == (ModelErrorKind.TIMEOUT, True)
 
 
@@ -501,7 +501,7 @@ async def started(model: AnthropicModel, first: asyncio.Event) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    "play", [say("x" * 10, piece=1, fault=Fault.STALL), say("x", fault=Fault.STALL_BEFORE_HEADERS)]
+    "play", [say("x" * 10, piece=1, failure=Failure.STALL), say("x", failure=Failure.STALL_BEFORE_HEADERS)]
 )
 async def test_cancelling_closes_the_connection(play: Play) -> None:
     async with served(lambda body, n: play, idle_timeout=60) as (model, api):
@@ -516,7 +516,7 @@ async def test_cancelling_closes_the_connection(play: Play) -> None:
 
 @pytest.mark.asyncio
 async def test_closing_the_iterator_closes_the_connection() -> None:
-    async with served(lambda body, n: say("x" * 10, piece=1, fault=Fault.STALL), idle_timeout=60) as (model, api):
+    async with served(lambda body, n: say("x" * 10, piece=1, failure=Failure.STALL), idle_timeout=60) as (model, api):
         events = model.stream(request())
         assert [type(await anext(events)) for _ in range(3)] == [RequestAccepted, UsageReported, TextPart]
         await events.aclose()
@@ -525,5 +525,5 @@ async def test_closing_the_iterator_closes_the_connection() -> None:
 
 @pytest.mark.asyncio
 async def test_a_complete_reply_does_not_wait_for_the_end_of_the_body() -> None:
-    async with served(lambda body, n: say("ok", fault=Fault.LINGER)) as (model, _):
+    async with served(lambda body, n: say("ok", failure=Failure.LINGER)) as (model, _):
         assert isinstance((await collect(model))[-1], Reply)

@@ -13,7 +13,7 @@ from deputy_agents.domain.turn import Turn
 from deputy_agents.model.scripted import say
 from deputy_agents.session import mcp_servers
 from tests.support.core import BOUND, Cast, Core, Person, core
-from tests.support.mcp_workspaces import DEAF, own_servers
+from tests.support.mcp_workspaces import SILENT_SERVER, configure_user_mcp_servers
 
 pytestmark = pytest.mark.asyncio
 
@@ -26,7 +26,7 @@ def _told_soon_and_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def project(workspace: Path) -> Path:
-    own_servers(workspace.parent / "home", deaf=DEAF)
+    configure_user_mcp_servers(workspace.parent / "home", deaf=SILENT_SERVER)
     return workspace
 
 
@@ -92,9 +92,9 @@ async def test_a_session_that_is_closed_answers_the_prompt_that_waits_as_cancell
 
 async def test_a_cancel_between_the_call_of_a_client_and_the_prompt_counts(project: Path) -> None:
     async with core(project, Cast([say("the next one")]), Person()) as c, asyncio.timeout(BOUND):
-        since = c.session.cancels
+        since = c.session.prompts.cancels
         await c.session.cancel()
         turn = await c.session.prompt([Text("go")], since=since)
         assert (await turn.result()).stop_reason == "cancelled"
-        turn = await c.session.prompt([Text("next")], since=c.session.cancels)
+        turn = await c.session.prompt([Text("next")], since=c.session.prompts.cancels)
         assert (await turn.result()).stop_reason == "end_turn"

@@ -28,7 +28,13 @@ from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_agents.session import prompt_acceptor
 from tests.support.commands import started, until
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Line, Person, core, delegate, results
-from tests.support.mcp_workspaces import free_port, http_server, name_servers, own_servers, tools_server
+from tests.support.mcp_workspaces import (
+    configure_mcp_servers,
+    configure_user_mcp_servers,
+    free_port,
+    http_server,
+    tools_server,
+)
 
 pytestmark = pytest.mark.asyncio
 
@@ -42,7 +48,7 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def project(workspace: Path) -> Path:
-    name_servers(workspace, tools=tools_server(TOOLS_TOKEN="${MY_TOKEN:-hush-hush-hush}"))
+    configure_mcp_servers(workspace, tools=tools_server(TOOLS_TOKEN="${MY_TOKEN:-hush-hush-hush}"))
     return workspace
 
 
@@ -195,7 +201,7 @@ async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line
         await ready(c)
         await again(c)
         assert len(person.asked) == 1
-        name_servers(project, tools=tools_server(TOOLS_TOKEN="another"))
+        configure_mcp_servers(project, tools=tools_server(TOOLS_TOKEN="another"))
         await again(c)
         assert [one.tool for one in person.asked] == ["mcp", "mcp"]
 
@@ -223,7 +229,7 @@ async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_ru
 async def test_servers_of_the_users_own_file_are_started_unasked_and_go_before_those_of_the_workspace(
     project: Path,
 ) -> None:
-    own_servers(project.parent / "home", tools=tools_server(TOOLS_TOKEN="mine"))
+    configure_user_mcp_servers(project.parent / "home", tools=tools_server(TOOLS_TOKEN="mine"))
     person = Person()
     async with core(project, Cast([call("echo", text="a"), say("done")]), person) as c:
         await prompt(c)
@@ -235,7 +241,7 @@ async def test_servers_of_the_users_own_file_are_started_unasked_and_go_before_t
 
 @pytest.mark.parametrize("effect", [DecisionKind.DENY, DecisionKind.ASK])
 async def test_rules_about_starting_servers_hold_for_the_users_own_too(project: Path, effect: DecisionKind) -> None:
-    own_servers(project.parent / "home", tools=tools_server())
+    configure_user_mcp_servers(project.parent / "home", tools=tools_server())
     settings = Settings(permissions=PermissionSettings((Rule("r", "mcp", effect),)))
     person = Person(DENY)
     async with core(project, Cast([say("hello")]), person, settings=settings) as c:
@@ -310,7 +316,7 @@ async def test_a_server_that_a_definition_brings_along_is_started_for_its_agents
 
 
 async def test_an_agent_goes_on_without_a_server_of_its_definition_that_may_not_run(project: Path) -> None:
-    name_servers(project)
+    configure_mcp_servers(project)
     define(project, "bench", mcpServers=[{"lab": tools_server()}])
     lines: dict[str, list[Line]] = {"one": [say("done")]}
     async with core(project, Cast([spawn(one="bench"), say("end")], lines), Person(DENY)) as c:
@@ -319,7 +325,7 @@ async def test_an_agent_goes_on_without_a_server_of_its_definition_that_may_not_
 
 
 async def test_an_agent_that_waits_for_the_answer_about_its_server_can_be_cancelled(project: Path) -> None:
-    name_servers(project)
+    configure_mcp_servers(project)
     define(project, "bench", mcpServers=[{"lab": tools_server()}])
     async with core(project, Cast([spawn(one="bench"), say("end")]), grace=BOUND) as c:
         await c.session.refresh()
@@ -382,17 +388,17 @@ async def test_a_server_that_crashes_or_floods_is_told_and_started_again(project
 
 
 async def test_an_error_of_a_servers_own_is_told_in_its_words_and_the_server_goes_on(project: Path) -> None:
-    async with running(project, [call("pid"), call("refuse"), call("pid"), say("done")]) as c:
+    async with running(project, [call("pid"), call("protocol_error"), call("pid"), say("done")]) as c:
         await prompt(c)
-        first, refused, second = (results(request)[0] for request in c.requests()[2:])
-        assert refused.is_error
-        assert refused.content == "The MCP server tools returned an error: the table is locked"
+        first, error, second = (results(request)[0] for request in c.requests()[2:])
+        assert error.is_error
+        assert error.content == "The MCP server tools returned an error: the table is locked"
         assert first.content == second.content
 
 
 async def test_a_server_that_was_started_anew_at_its_address_is_connected_to_again(workspace: Path) -> None:
     port = free_port()
-    name_servers(workspace, tools={"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})
+    configure_mcp_servers(workspace, tools={"type": "http", "url": f"http://127.0.0.1:{port}/mcp"})
     lines: list[Line] = [call("echo", text="a"), call("echo", text="b"), say("done")]
     async with core(workspace, Cast([say("hello"), *lines]), starting()) as c:
         async with http_server(port):
@@ -450,7 +456,7 @@ async def test_new_tools_of_a_server_are_offered(project: Path) -> None:
 async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_are_none_are_told(
     workspace: Path,
 ) -> None:
-    name_servers(workspace, tools=tools_server("odd_mcp_server"))
+    configure_mcp_servers(workspace, tools=tools_server("odd_mcp_server"))
     lines = [call("we-ird", text="hi"), say("done"), call("echo", text="garble"), say("done")]
     async with running(workspace, lines) as c:
         assert list(c.session.mcp_servers.list()[0].catalog.tools) == ["echo", "dot-ted", "a-b", "we-ird"]
@@ -470,7 +476,7 @@ async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_a
 
 
 async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: Path) -> None:
-    name_servers(
+    configure_mcp_servers(
         workspace,
         none={"command": "no-such-program"},
         silent={"command": "sh", "args": ["-c", "echo out of order >&2; exit 1"]},
@@ -490,7 +496,7 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
 
 
 async def test_servers_end_with_their_session_even_those_that_ignore_their_input(project: Path) -> None:
-    name_servers(project, tools={**tools_server(), "args": ["-c", _DEAF]})
+    configure_mcp_servers(project, tools={**tools_server(), "args": ["-c", _DEAF]})
     async with running(project, []):
         mine = started()
         assert any("sleep" in " ".join(process.cmdline()) for process in mine)
@@ -510,7 +516,7 @@ signal.pause()
 
 async def test_an_entry_that_is_taken_out_ends_its_server(project: Path) -> None:
     async with running(project, [say("hello")]) as c:
-        name_servers(project)
+        configure_mcp_servers(project)
         await c.session.refresh()
         await prompt(c)
         assert c.session.mcp_servers.list() == []
@@ -533,7 +539,7 @@ async def test_prompts_of_servers_are_called_by_a_slash_with_arguments_in_their_
         shown = {item.text: item.detail for item in (await c.session.complete("/mcp")).items}
         assert shown == {
             "/mcp__tools__explain": "<topic> [depth] Asks for an explanation.",
-            "/mcp__tools__ponder": "Never comes.",
+            "/mcp__tools__ponder": "Never returns.",
             "/mcp__tools__review": "Asks for a review.",
         }
         for words, becomes in (
@@ -570,7 +576,7 @@ async def test_resources_are_read_by_a_tool_that_names_those_that_are_listed(pro
 async def test_a_server_is_reached_by_http(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with http_server() as url:
         monkeypatch.setenv("MCP_HOST", url)
-        name_servers(workspace, tools={"type": "http", "url": "${MCP_HOST}/mcp", "headers": {"X-Who": "me"}})
+        configure_mcp_servers(workspace, tools={"type": "http", "url": "${MCP_HOST}/mcp", "headers": {"X-Who": "me"}})
         lines: list[Line] = [call("echo", text="hi"), call("much"), say("done")]
         async with running(workspace, lines) as c:
             await prompt(c)

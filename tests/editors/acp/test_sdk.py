@@ -13,7 +13,7 @@ from tests.editors.acp.sdk import Run, run
 from tests.support.acp import SUBAGENTS
 from tests.support.mcp_workspaces import http_server, tools_server
 from tests.support.messages_api import Script, messages_api
-from tests.support.model_replies import Fault, Json, Play, call, calls, say, text, think
+from tests.support.model_replies import Failure, Json, Play, call, calls, say, text, think
 from tests.support.shared_server import is_child
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("C10")]
@@ -57,7 +57,7 @@ def a_day(body: Json, n: int) -> Play:
     ]
     if done < len(steps):
         return steps[done]
-    return say("All is done.", piece=4, fault=Fault.CUT if n == 6 else None, after=2)
+    return say("All is done.", piece=4, failure=Failure.CUT if n == 6 else None, after=2)
 
 
 @BOTH

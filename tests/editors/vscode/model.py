@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from tests.support.model_replies import Fault, Json, Play, call, calls, say
+from tests.support.model_replies import Failure, Json, Play, call, calls, say
 
 Steps: TypeAlias = Sequence[Play]
 
@@ -45,7 +45,7 @@ def _read(path: str) -> Json:
 
 def _stalled() -> Play:
     """A child that works for as long as nobody stops it."""
-    return say("I have found the place, and look at what is around it.", piece=9, fault=Fault.STALL, after=4)
+    return say("I have found the place, and look at what is around it.", piece=9, failure=Failure.STALL, after=4)
 
 
 SCRIPTS: Mapping[str, Callable[[], Steps]] = {

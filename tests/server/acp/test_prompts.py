@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.acp import ASK, SUBAGENTS, AcpClient, Speakers, choose
 from tests.support.images import png
-from tests.support.model_replies import Fault, Json, Play, call, calls, failing, say, think
+from tests.support.model_replies import Failure, Json, Play, call, calls, failing, say, think
 from tests.support.rpc import RpcFailure
 from tests.support.shared_server import last_text
 
@@ -113,7 +113,7 @@ async def test_a_plan_is_told_with_priorities(acp: Speakers, workspace: Path) ->
 
 async def test_a_stream_that_is_repeated_is_not_shown_twice(acp: Speakers, workspace: Path) -> None:
     def script(_body: Json, n: int) -> Play:
-        return say("Here is the answer.", piece=5, fault=Fault.CUT if n == 0 else None, after=2)
+        return say("Here is the answer.", piece=5, failure=Failure.CUT if n == 0 else None, after=2)
 
     async with acp(script, workspace) as (client, api, session):
         await client.say(session, "go")
@@ -125,7 +125,7 @@ async def test_a_repeated_answer_that_begins_otherwise_is_told_whole_as_a_messag
     acp: Speakers, workspace: Path
 ) -> None:
     def script(_body: Json, n: int) -> Play:
-        return say("Well, no.", fault=Fault.CUT) if n == 0 else say("Yes, of course it is so.")
+        return say("Well, no.", failure=Failure.CUT) if n == 0 else say("Yes, of course it is so.")
 
     async with acp(script, workspace) as (client, _, session):
         await client.say(session, "go")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.acp import SUBAGENTS, AcpClient, speaking
-from tests.support.mcp_workspaces import DEAF
+from tests.support.mcp_workspaces import SILENT_SERVER
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import Json, say
 
@@ -36,7 +36,7 @@ async def test_a_prompt_that_waits_for_a_server_says_so_and_is_cancelled_at_once
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
         async with speaking(env=env) as client:
             await client.greet(**SUBAGENTS)
-            deaf: Json = {"name": "deaf", "env": [], **DEAF}
+            deaf: Json = {"name": "deaf", "env": [], **SILENT_SERVER}
             session = await client.open(workspace, mcpServers=[deaf])
             prompt = client.start_say(session, "go")
             await client.update("notice", title=WAITS)
@@ -50,7 +50,7 @@ async def test_a_prompt_that_waits_for_a_server_says_so_and_is_cancelled_at_once
 async def test_a_client_without_notices_reads_in_the_thoughts_what_its_prompt_waits_for(workspace: Path) -> None:
     async with speaking() as client:
         await client.greet()
-        session = await client.open(workspace, mcpServers=[{"name": "deaf", "env": [], **DEAF}])
+        session = await client.open(workspace, mcpServers=[{"name": "deaf", "env": [], **SILENT_SERVER}])
         prompt = client.start_say(session, "go")
         assert WAITS in (await client.update("agent_thought_chunk"))["content"]["text"]
         client.notify("session/cancel", {"sessionId": session})
