@@ -12,11 +12,11 @@ from typing import get_args
 
 import anyio
 
+from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.event import Body, Durable, Event, SessionStatus
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.events.commit_queue import RETRY, CommitQueue
 from deputy_agents.events.numbering import Numbering
-from deputy_agents.events.signal import Signal
 from deputy_agents.events.subscription import Subscription
 from deputy_agents.events.view import View
 from deputy_agents.ports.clock import Clock

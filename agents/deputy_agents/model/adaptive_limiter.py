@@ -171,7 +171,7 @@ class AdaptiveLimiter:
         self._queue.leave(entry)
 
     def _pause_after(self, retry_after: float | None) -> float:
-        """Seconds to pause. A requested wait above the cap pauses nobody: those requests fail instead."""
+        """Seconds to pause. A requested wait above the cap causes no pause: those requests fail instead."""
         settings = self._retry
         if retry_after is not None:
             return retry_after if retry_after <= settings.retry_after_cap else 0.0

@@ -73,9 +73,9 @@ def read(path: Path) -> ModelCards:
     try:
         return _cards(_adapter().validate_python(tomllib.loads(path.read_text("utf-8"))))
     except ValidationError as error:
-        raise InvalidRequest(f"{path}: {validation_errors.told(error)}") from None
+        raise InvalidRequest(f"{path}: {validation_errors.describe(error)}") from None
     except OSError as error:
-        raise InvalidRequest(f"{path}: {validation_errors.unreadable(error)}") from None
+        raise InvalidRequest(f"{path}: {validation_errors.describe_os_error(error)}") from None
     except ValueError as error:
         raise InvalidRequest(f"{path}: {error}") from None
 

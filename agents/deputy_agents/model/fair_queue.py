@@ -12,9 +12,9 @@ from contextlib import aclosing
 
 import anyio
 
+from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.domain.settings import RetrySettings
-from deputy_agents.events.signal import Signal
 from deputy_agents.model.adaptive_limiter import AdaptiveLimiter, QueueEntry
 from deputy_agents.ports.model import Model, ModelEvent, ModelRequest, RequestAccepted, RequestDelayed
 

@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
 from deputy_agents.ports.model import TextPart, ThinkingPart, UsageReported
-from deputy_agents.text import readable
+from deputy_agents.text import well_formed
 
 Json: TypeAlias = Mapping[str, object]
 
@@ -58,7 +58,7 @@ class _OpenBlock:
 
     @property
     def text(self) -> str:
-        return readable("".join(self.parts))
+        return well_formed("".join(self.parts))
 
 
 class ReplyBuilder:
@@ -130,9 +130,9 @@ class ReplyBuilder:
         opened.parts.append(text)
         match opened.kind:
             case "text":
-                return TextPart(readable(text))
+                return TextPart(well_formed(text))
             case "thinking":
-                return ThinkingPart(readable(text))
+                return ThinkingPart(well_formed(text))
             case _:
                 return None
 

@@ -1,0 +1,1 @@
+"""Small building blocks for tasks that wait for each other. They know nothing of agents or sessions."""
