@@ -1,4 +1,4 @@
-"""``deputy run`` at a terminal with a person at it."""
+"""``deputy run`` at a terminal with a user."""
 
 import signal
 import sys
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
 
 
-def tools(body: Json, _: int) -> Play:
+def list_tools(body: Json, _: int) -> Play:
     return say(
         f"I have {' '.join(tool['name'] for tool in body['tools'] if tool['name'].startswith('mcp__')) or 'none'}"
     )
@@ -28,34 +28,34 @@ def tools(body: Json, _: int) -> Play:
 @pytest.mark.parametrize(
     ("key", "answer"), [("y", "I have .*mcp__tools__echo"), ("n", "I have none"), ("v", "I have none")]
 )
-async def test_the_prompt_waits_for_the_persons_word_about_a_server(workspace: Path, key: str, answer: str) -> None:
+async def test_prompt_waits_for_the_approval_of_an_mcp_server(workspace: Path, key: str, answer: str) -> None:
     configure_mcp_servers(workspace, tools=tools_server())
 
-    def look(person: Terminal) -> int:
-        person.wait_for(r"mcp\(tools\)")
-        person.wait_for(r"y Start it this time")
+    def look(user: Terminal) -> int:
+        user.wait_for(r"mcp\(tools\)")
+        user.wait_for(r"y Start it this time")
         assert api.requests == []
-        person.press(f"\r {key}")
-        person.wait_for(answer)
-        return person.end()
+        user.press(f"\r {key}")
+        user.wait_for(answer)
+        return user.end()
 
-    async with messages_api(tools) as api:
+    async with messages_api(list_tools) as api:
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
-        with terminal([*DEPUTY, "run", "which tools?"], workspace, env) as person:
-            assert await to_thread.run_sync(partial(look, person)) == 0
-            assert "deputy mcp approve" not in person.rest  # nobody is advised against what they have just said
+        with terminal([*DEPUTY, "run", "which tools?"], workspace, env) as user:
+            assert await to_thread.run_sync(partial(look, user)) == 0
+            assert "deputy mcp approve" not in user.rest  # no hint after the user has just answered
 
 
-async def test_an_interrupt_at_that_permission_request_ends_the_run_and_asks_no_model(workspace: Path) -> None:
+async def test_interrupt_at_that_permission_request_ends_the_run_without_a_model_request(workspace: Path) -> None:
     configure_mcp_servers(workspace, deaf=SILENT_SERVER)
 
-    def look(person: Terminal) -> int:
-        person.wait_for(r"y Start it this time")
-        person.process.send_signal(signal.SIGINT)
-        return person.end()
+    def look(user: Terminal) -> int:
+        user.wait_for(r"y Start it this time")
+        user.process.send_signal(signal.SIGINT)
+        return user.end()
 
-    async with messages_api(tools) as api:
+    async with messages_api(list_tools) as api:
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
-        with terminal([*DEPUTY, "run", "which tools?"], workspace, env) as person:
-            assert await to_thread.run_sync(partial(look, person)) == 130
+        with terminal([*DEPUTY, "run", "which tools?"], workspace, env) as user:
+            assert await to_thread.run_sync(partial(look, user)) == 130
         assert api.requests == []

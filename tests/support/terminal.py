@@ -1,4 +1,4 @@
-"""A pseudo-terminal with a program on one side and a person's patience on the other."""
+"""A program at a pseudo-terminal."""
 
 import os
 import pty
@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PATIENCE = 40
+"""Seconds to wait for output, or for the program to end."""
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """What the person sees and presses. Text that was waited for is gone."""
+    """What the user of the terminal sees and presses. Text that :meth:`wait_for` has found is dropped."""
 
     def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -36,25 +37,26 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def end(self) -> int:
-        """Reads on until the program has ended; its exit code."""
+        """Read until the program has ended, and return its exit code."""
         while text := self._read():
             self._seen += _ESCAPES.sub("", text)
         return self.process.wait(PATIENCE)
 
     @property
     def rest(self) -> str:
+        """The output that was not yet waited for."""
         return self._seen
 
     def _read(self) -> str:
         try:
             return os.read(self._master, 65536).decode(errors="replace")
-        except OSError:  # Linux says so when the other end is closed
+        except OSError:  # raised on Linux when the other end is closed
             return ""
 
 
 @contextmanager
 def terminal(command: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> Iterator[Terminal]:
-    """``command`` at a terminal of 100 columns and 40 lines."""
+    """Run ``command`` at a terminal of 100 columns and 40 lines."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         command,

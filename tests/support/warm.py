@@ -1,8 +1,8 @@
-"""Real processes of the server that have most of their imports behind them.
+"""Server processes that start with most modules already imported.
 
-Importing takes longer than what most tests ask a server, and there are hundreds of servers. Here they are forked from a
-process that has imported all of it, and go on as if they had just been started: own pid, pipes, environment, folder,
-arguments. What is to be seen of a start itself is tested with processes that start cold.
+Importing takes longer than most tests, and the tests start hundreds of servers. These are forked from a process that
+has imported the modules, and then behave as if just started: with their own pid, pipes, environment, folder and
+arguments. Tests of the startup itself start processes cold.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _context.set_forkserver_preload([PRELOADED])
 
 
 class WarmProcess:
-    """A process, with what tests use of :class:`asyncio.subprocess.Process`."""
+    """A process with the part of :class:`asyncio.subprocess.Process` that tests use."""
 
     def __init__(self, process: "multiprocessing.context.ForkServerProcess") -> None:
         self._process = process
@@ -72,8 +72,8 @@ Process: TypeAlias = "asyncio.subprocess.Process | WarmProcess"
 async def started(
     arguments: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None, limit: int = 2**16
 ) -> Process:
-    """A process of ``python <arguments>`` with three pipes, its lines at most ``limit`` bytes long. It is warm when
-    it is to run a module and nothing else is asked of the interpreter."""
+    """Start ``python <arguments>`` with three pipes and lines of at most ``limit`` bytes. The process is warm if it
+    runs a module and needs no interpreter options."""
     if arguments[0] == "-m":
         return await _start_warm(arguments[1:], env, cwd, limit)
     pipe = asyncio.subprocess.PIPE
@@ -85,17 +85,17 @@ async def started(
 async def _start_warm(
     arguments: Sequence[str], env: Mapping[str, str] | None, cwd: Path | None, limit: int
 ) -> WarmProcess:
-    theirs_in, our_in = os.pipe()
-    our_out, theirs_out = os.pipe()
-    our_err, theirs_err = os.pipe()
-    theirs = (theirs_in, theirs_out, theirs_err)
+    child_in, our_in = os.pipe()
+    our_out, child_out = os.pipe()
+    our_err, child_err = os.pipe()
+    child_fds = (child_in, child_out, child_err)
     process = _context.Process(
         target=_run,
-        args=(tuple(arguments), dict(env or os.environ), os.fspath(cwd or Path.cwd()), _Pipes(theirs)),
-        daemon=True,  # one that is left over is ended with the tests
+        args=(tuple(arguments), dict(env or os.environ), os.fspath(cwd or Path.cwd()), _Pipes(child_fds)),
+        daemon=True,  # ends with the tests
     )
     process.start()
-    for fd in theirs:
+    for fd in child_fds:
         os.close(fd)
     warm = WarmProcess(process)
     warm.stdout, warm.stderr = [await _reader(fd, limit) for fd in (our_out, our_err)]
@@ -104,16 +104,16 @@ async def _start_warm(
 
 
 class _Pipes:
-    """File descriptors that go over to the process."""
+    """File descriptors that are passed to the process."""
 
     def __init__(self, fds: Sequence[int]) -> None:
         self._fds = fds
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _received, tuple(DupFd(fd) for fd in self._fds)
+        return _detached, tuple(DupFd(fd) for fd in self._fds)
 
 
-def _received(*pipes: "multiprocessing.reduction.DupFd") -> tuple[int, ...]:
+def _detached(*pipes: "multiprocessing.reduction.DupFd") -> tuple[int, ...]:
     return tuple(pipe.detach() for pipe in pipes)
 
 
@@ -132,7 +132,7 @@ async def _writer(fd: int) -> asyncio.StreamWriter:
 
 
 def _run(arguments: Sequence[str], env: Mapping[str, str], cwd: str, pipes: Sequence[int]) -> None:
-    """In the new process."""
+    """Run a module in the new process."""
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)

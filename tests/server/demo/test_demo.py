@@ -112,35 +112,35 @@ def at_terminal(*arguments: str, cwd: Path) -> AbstractContextManager[Terminal]:
 
 
 def test_key_at_a_terminal_answers_a_permission_request(project: Path) -> None:
-    with at_terminal('replace "colour" with "color"', cwd=project) as person:
-        person.wait_for(r"\] edit_file\(main\.py\)")
-        person.wait_for(r"1 waiting for you")
+    with at_terminal('replace "colour" with "color"', cwd=project) as user:
+        user.wait_for(r"\] edit_file\(main\.py\)")
+        user.wait_for(r"1 waiting for you")
         assert 'print("colour")' in (project / "main.py").read_text()
-        person.press("\r y")
-        assert person.end() == 0
+        user.press("\r y")
+        assert user.end() == 0
     assert 'print("color")' in (project / "main.py").read_text()
 
 
 def test_denied_edit_leaves_file_unchanged(project: Path) -> None:
     before = contents(project)
-    with at_terminal('replace "colour" with "color"', cwd=project) as person:
-        person.wait_for(r"1 waiting for you")
-        person.press("n")
-        assert person.end() == 0
-        assert "0 approved, 1 denied" in person.rest
+    with at_terminal('replace "colour" with "color"', cwd=project) as user:
+        user.wait_for(r"1 waiting for you")
+        user.press("n")
+        assert user.end() == 0
+        assert "0 approved, 1 denied" in user.rest
     assert contents(project) == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_during_a_permission_request_ends_everything(project: Path, number: signal.Signals) -> None:
     before = contents(project)
-    with at_terminal('replace "colour" with "color"', cwd=project) as person:
-        person.wait_for(r"1 waiting for you")
-        below = psutil.Process(person.process.pid).children(recursive=True)
+    with at_terminal('replace "colour" with "color"', cwd=project) as user:
+        user.wait_for(r"1 waiting for you")
+        below = psutil.Process(user.process.pid).children(recursive=True)
         assert below
-        person.process.send_signal(number)
-        assert person.end() == 130
-        assert "all of its agents have ended" in person.rest
+        user.process.send_signal(number)
+        assert user.end() == 130
+        assert "all of its agents have ended" in user.rest
         assert psutil.wait_procs(below, timeout=PATIENCE)[1] == []
     assert contents(project) == before
 
