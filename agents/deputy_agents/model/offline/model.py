@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterator
 import anyio
 
 from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text
-from deputy_agents.model.offline.lead import INTRODUCTION, lead_step
+from deputy_agents.model.offline.delegation import INTRODUCTION, delegation_step
 from deputy_agents.model.offline.replace import replace_step
 from deputy_agents.model.offline.search import search_step
 from deputy_agents.model.offline.turn import Move, Turn, read_turn
@@ -48,7 +48,7 @@ def _next_move(turn: Turn) -> Move:
     if is_greeting(turn.task):
         return Move(INTRODUCTION)
     if "spawn_agent" in turn.tools:
-        return lead_step(turn, wanted)
+        return delegation_step(turn, wanted)
     return replace_step(turn, wanted) if wanted else search_step(turn)
 
 

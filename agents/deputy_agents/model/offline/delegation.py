@@ -1,4 +1,4 @@
-"""The offline model as a parent: delegates the work to sub-agents and combines their results."""
+"""Delegation of the work to sub-agents, and combination of their results."""
 
 import re
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _MAX_BULLETS = 6
 _MAX_LINES = 12
 
 
-def lead_step(turn: Turn, wanted: Replacement | None) -> Move:
+def delegation_step(turn: Turn, wanted: Replacement | None) -> Move:
     """Starts sub-agents in the first round, and answers from their results in the second."""
     if turn.rounds == 0:
         children = (_editor(wanted),) if wanted else _searchers(turn.task)
