@@ -1,4 +1,4 @@
-"""Looks for processes of commands, and waits for what they do."""
+"""Finds processes of commands, and waits for their effects."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,15 +8,15 @@ import anyio
 import psutil
 
 
-async def until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    """Returns when ``holds``; looks again and again."""
+async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Poll until ``condition`` is true."""
     with anyio.fail_after(seconds):
-        while not holds():  # noqa: ASYNC110 - processes send no events
+        while not condition():  # noqa: ASYNC110 - processes send no events
             await anyio.sleep(0.01)
 
 
 def marked(folder: Path) -> list[psutil.Process]:
-    """The processes that were started in ``folder``, guards included, by what their environment says."""
+    """The processes of commands started in ``folder``, including guards, found by their environment."""
     found: list[psutil.Process] = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -27,8 +27,8 @@ def marked(folder: Path) -> list[psutil.Process]:
 
 
 def started() -> list[psutil.Process]:
-    """The processes that tests of this process have started, and those below them: all but the two that
-    :mod:`tests.support.warm` keeps."""
+    """The child processes of this process and their descendants, without the two that :mod:`tests.support.warm`
+    keeps."""
     found: list[psutil.Process] = []
     for child in psutil.Process().children():
         with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""What tests of the doors say often: replies that open one, definitions on disk, and what came back."""
+"""Helpers for tests of the delegation tools: replies that call one, definitions on disk, and parsing of results."""
 
 import json
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def background(*prompts: str, kind: str = "general") -> Reply:
 
 
 def aggregate(content: str) -> list[Json]:
-    """The entries of a result of ``spawn_agents``, without the ids of the agents, which are looked at."""
+    """The entries of a result of ``spawn_agents``, without the agent ids, which are checked to be unique."""
     found = json.loads(content)
     assert list(found) == ["sub_agent_results"]
     entries: list[Json] = found["sub_agent_results"]
@@ -49,12 +49,12 @@ def failure(task: str, kind: str, error: str) -> Json:
 
 
 def accepted(request: ModelRequest) -> list[Json]:
-    """What the calls of ``task`` answered that the last message of a request holds."""
+    """The results of the ``task`` calls in the last message of a request."""
     return [json.loads(answer) for answer in answers(request)]
 
 
-def ends_told(request: ModelRequest) -> list[Json]:
-    """The ends of background children that a request tells, in all its messages."""
+def reported_ends(request: ModelRequest) -> list[Json]:
+    """The ends of background children reported in all messages of a request."""
     texts = [block.text for message in request.messages for block in message.content if isinstance(block, Text)]
     return [json.loads(text) for text in texts if text.startswith('{"task_id"')]
 
@@ -63,7 +63,7 @@ def tools_of(request: ModelRequest) -> set[str]:
     return {tool.name for tool in request.tools}
 
 
-def define(workspace: Path, name: str, fields: Sequence[str] = (), prompt: str = "You do as you are told.") -> Path:
+def define(workspace: Path, name: str, fields: Sequence[str] = (), prompt: str = "Follow the instructions.") -> Path:
     """Writes a definition into the workspace; ``fields`` are lines of its frontmatter."""
     file = workspace / ".deputy" / "agents" / f"{name}.md"
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Tiny stand-ins for the file tools, over a real folder: enough for a model that calls them and reads their answers."""
+"""Minimal file tools over a real folder, sufficient for a model that calls them and reads their results."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -21,11 +21,11 @@ def specs(*names: str) -> tuple[ToolSpec, ...]:
 
 
 class FileTools:
-    """Answers calls; ``refuse`` may answer instead, as a user who denies would."""
+    """Executes calls. ``deny`` may return an error for a call, like a user who denies it."""
 
-    def __init__(self, root: Path, refuse: Callable[[ToolUse], str | None] = lambda use: None) -> None:
+    def __init__(self, root: Path, deny: Callable[[ToolUse], str | None] = lambda use: None) -> None:
         self.root = root
-        self.refuse = refuse
+        self.deny = deny
         self.read: set[str] = set()
 
     def answer(self, use: ToolUse) -> ToolResult:
@@ -33,8 +33,8 @@ class FileTools:
         return ToolResult(use.id, content, is_error)
 
     def _answer(self, use: ToolUse) -> Answer:
-        if (refusal := self.refuse(use)) is not None:
-            return refusal, True
+        if (denial := self.deny(use)) is not None:
+            return denial, True
         try:
             return getattr(self, f"_{use.name}")(use.input), False
         except (OSError, KeyError, ValueError) as error:
@@ -83,7 +83,7 @@ class FileTools:
     def _edit_file(self, input: Input) -> str:
         path, old = str(input["path"]), str(input["old_string"])
         if path not in self.read:
-            raise ValueError(f"{path} was not read before.")
+            raise ValueError(f"{path} has not been read.")
         text = (self.root / path).read_text()
         count = text.count(old)
         if count == 0 or (count > 1 and not input.get("replace_all")):
@@ -102,7 +102,7 @@ async def ask(model: Model, request: ModelRequest) -> Reply:
 async def run_agent(
     model: Model, task: str, tools: FileTools, names: tuple[str, ...], history: tuple[Message, ...] = ()
 ) -> tuple[Message, ...]:
-    """A whole turn: asks, answers calls (children included), and goes on until the model is done."""
+    """A complete turn: requests replies and executes calls (including sub-agents) until the model has finished."""
     messages = (*history, Message("user", (Text(task),)))
     for _ in range(20):
         reply = await ask(model, ModelRequest("any", "", messages, specs(*names)))
@@ -113,16 +113,16 @@ async def run_agent(
         assert {use.name for use in uses} <= set(names)
         results = [await _result(model, use, tools) for use in uses]
         messages = (*messages, Message("user", tuple(results)))
-    raise AssertionError("the model does not come to an end")
+    raise AssertionError("the model did not finish the turn")
 
 
 async def _result(model: Model, use: ToolUse, tools: FileTools) -> ToolResult:
     if use.name != "spawn_agent":
         return tools.answer(use)
-    if (refusal := tools.refuse(use)) is not None:
-        return ToolResult(use.id, refusal, is_error=True)
+    if (denial := tools.deny(use)) is not None:
+        return ToolResult(use.id, denial, is_error=True)
     names = READING if use.input["mode"] == "read_only" else EDITING
-    fresh = FileTools(tools.root, tools.refuse)
+    fresh = FileTools(tools.root, tools.deny)
     messages = await run_agent(model, str(use.input["instructions"]), fresh, names)
     last = messages[-1].content[-1]
     assert isinstance(last, Text)

@@ -1,4 +1,4 @@
-"""A small site on this machine."""
+"""A small web site on this machine."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,10 +18,11 @@ class Page:
 
 @dataclass
 class Site:
-    """``asked`` has the path and headers of each request; ``never`` is set when a page that never comes may end."""
+    """``requests`` has the path and headers of each request; ``never`` is set when a page that never responds must
+    end."""
 
     port: int
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
     never: Event = field(default_factory=Event)
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
@@ -32,7 +33,7 @@ class Site:
 def site(pages: Mapping[str, Page | Callable[[Site], Page]]) -> Iterator[Site]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            open_site.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+            open_site.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
             page = pages.get(self.path, Page(b"nothing here", status=404))
             page = page(open_site) if callable(page) else page
             self.send_response(page.status)

@@ -14,7 +14,7 @@ from pathlib import Path
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.editor.references import MAX_REFERENCES, Reference, references
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.tool.read import lines_of
+from deputy_agents.text import lines_without_ends
 
 
 class Severity(StrEnum):
@@ -89,7 +89,7 @@ async def findings(text: str, workspace: Workspace, cwd: Path) -> list[Finding]:
         except ToolError:
             continue
         first, last = reported.at.start, reported.at.end or reported.at.start
-        lines = tuple(lines_of(file.text)[first - 1 : last]) if file and first >= 1 else ()
+        lines = tuple(lines_without_ends(file.text)[first - 1 : last]) if file and first >= 1 else ()
         if lines and len(lines) == last - first + 1:
             found.append(Finding(reported.severity, place.path, first, lines, reported.text))
     return found

@@ -12,7 +12,7 @@ from pathlib import Path
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.tool.read import lines_of
+from deputy_agents.text import lines_without_ends
 
 MAX_REFERENCES = 100
 """References of one answer that are checked; the rest is ignored."""
@@ -85,7 +85,7 @@ async def _file_length(path: str, workspace: Workspace, cwd: Path) -> tuple[str,
         text = await workspace.read(place)
     except ToolError as error:
         return str(error)
-    return "the file does not exist" if text is None else (str(place.path), len(lines_of(text.text)))
+    return "the file does not exist" if text is None else (str(place.path), len(lines_without_ends(text.text)))
 
 
 def correction(checked: CheckedReferences) -> str:

@@ -46,7 +46,9 @@ class _OpenRequest:
     run: int
     decide_by_rules: "Callable[[], PermissionOutcome | None]"
     future: "asyncio.Future[PermissionOutcome]"
-    asked: dict[PermissionClient, anyio.CancelScope] = field(default_factory=dict[PermissionClient, anyio.CancelScope])
+    shown_by: dict[PermissionClient, anyio.CancelScope] = field(
+        default_factory=dict[PermissionClient, anyio.CancelScope]
+    )
     waits: int = 0
     """Number of times that it started to wait for a client."""
     dismissed: bool = False
@@ -87,7 +89,7 @@ class Inbox:
             return
         self._clients.remove(client)
         for entry in tuple(self._open.values()):
-            if (scope := entry.asked.pop(client, None)) is not None:
+            if (scope := entry.shown_by.pop(client, None)) is not None:
                 scope.cancel()
                 self._check_reachable(entry)
 
@@ -147,7 +149,7 @@ class Inbox:
                 self._settle(entry, outcome)
 
     def _send(self, entry: _OpenRequest, client: PermissionClient) -> None:
-        scope = entry.asked[client] = anyio.CancelScope()
+        scope = entry.shown_by[client] = anyio.CancelScope()
         self._tasks.start_soon(self._ask_client, entry, client, scope)
 
     async def _ask_client(self, entry: _OpenRequest, client: PermissionClient, scope: anyio.CancelScope) -> None:
@@ -159,7 +161,7 @@ class Inbox:
                 if isinstance(error, asyncio.CancelledError) and not is_stray_cancel():
                     raise
                 logger.exception("a client failed to ask permission request %s", entry.request.request_id)
-        if entry.asked.pop(client, None) is None or scope.cancelled_caught:
+        if entry.shown_by.pop(client, None) is None or scope.cancelled_caught:
             return
         match answer:
             case Selected(option_id, feedback, input) if option := _option(entry.request.options, option_id):
@@ -171,7 +173,7 @@ class Inbox:
                 self._check_reachable(entry)
 
     def _check_reachable(self, entry: _OpenRequest) -> None:
-        if entry.asked or entry.future.done():
+        if entry.shown_by or entry.future.done():
             return
         if entry.dismissed:
             self._settle(entry, PermissionOutcome(ResolvedBy.DISMISSED))
@@ -184,7 +186,7 @@ class Inbox:
     async def _wait_for_client(self, entry: _OpenRequest, wait: int) -> None:
         with anyio.move_on_after(self.grace):
             await asyncio.wait([entry.future])
-        if not entry.asked and entry.waits == wait:
+        if not entry.shown_by and entry.waits == wait:
             self._settle(entry, PermissionOutcome(ResolvedBy.UNREACHABLE))
 
     def _settle(self, entry: _OpenRequest, outcome: PermissionOutcome) -> bool:
@@ -195,9 +197,9 @@ class Inbox:
         self._settled[request_id] = entry.request.options
         if len(self._settled) > MAX_SETTLED:
             self._settled.popitem(last=False)
-        for scope in entry.asked.values():
+        for scope in entry.shown_by.values():
             scope.cancel()
-        entry.asked.clear()
+        entry.shown_by.clear()
         option_id = outcome.option.option_id if outcome.option else None
         self._log.emit(
             PermissionResolved(request_id, outcome.by, option_id, outcome.reason or None),

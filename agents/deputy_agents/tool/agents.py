@@ -9,7 +9,7 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import PlanEntry, ToolKind
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.events.view import AgentNode
-from deputy_agents.text import cut, label_of
+from deputy_agents.text import cut, make_label
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 
@@ -123,7 +123,7 @@ class Todo(ArgsTool[TodoArgs]):
 
 
 def _prepared(tool: str, target: str) -> Prepared:
-    return Prepared(label_of(target), (AccessRequest(tool, Action.SESSION, target),))
+    return Prepared(make_label(target), (AccessRequest(tool, Action.SESSION, target),))
 
 
 def _summary(node: AgentNode, error_length: int | None = None) -> dict[str, object]:

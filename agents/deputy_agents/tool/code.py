@@ -14,11 +14,11 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
 from deputy_agents.files.workspace import PathKind, Place
 from deputy_agents.ports.editor import Ability, Diagnostic, Spot, Symbol
-from deputy_agents.text import clean, cut, readable, shortened, visible
+from deputy_agents.text import clean, cut, cut_bytes, lines_without_ends, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.feedback import describe
-from deputy_agents.tool.read import folder_request, lines_of, read_request
+from deputy_agents.tool.read import folder_request, read_request
 
 REQUIRED_ABILITIES: Final[Mapping[str, Ability]] = {"diagnostics": Ability.DIAGNOSTICS, "lookup": Ability.NAVIGATION}
 """The editor ability that each tool requires."""
@@ -121,7 +121,7 @@ class Lookup(ArgsTool[LookupArgs]):
         spot = await _spot(args, place, context)
         if args.find == "hover":
             text = clean(await editor.hover(spot)).strip()
-            return ToolOutput(shortened(text, MAX_HOVER, "\n[cut]") or "The editor has no information about it.")
+            return ToolOutput(cut_bytes(text, MAX_HOVER, "\n[cut]") or "The editor has no information about it.")
         found = await (editor.definition(spot) if args.find == "definition" else editor.references(spot))
         return await _locations_output(found, context)
 
@@ -135,7 +135,7 @@ async def _spot(args: LookupArgs, place: Place, context: ToolContext) -> Spot:
     """The position of the symbol; for ``a.b``, the position of ``b``."""
     shown = context.workspace.shown(place, context.cwd)
     file = await context.workspace.read(place)
-    lines = lines_of(file.text) if file else []
+    lines = lines_without_ends(file.text) if file else []
     word = re.compile(rf"(?<!\w){re.escape(args.symbol)}(?!\w)")
     numbers = range(1, len(lines) + 1) if args.line is None else [args.line]
     for number in numbers:
@@ -210,7 +210,7 @@ async def _texts(places: Mapping[Path, Place], context: ToolContext) -> Mapping[
     for path, place in islice(places.items(), MAX_FILES):
         with suppress(ToolError):
             if file := await context.workspace.read(place):
-                texts[path] = lines_of(readable(file.text))
+                texts[path] = lines_without_ends(well_formed(file.text))
     return texts
 
 

@@ -29,7 +29,7 @@ from deputy_agents.domain.result_style import ResultStyle, Template
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.workspace import PathKind
 from deputy_agents.ports.model import ToolSpec
-from deputy_agents.text import label_of
+from deputy_agents.text import make_label
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext
 from deputy_agents.tool.registry import READ_ONLY
@@ -118,7 +118,7 @@ class DelegationTool(Protocol):
 
 def child_access(definition: Definition | None, requested: Access) -> Access:
     """The access of a child: read-only if its definition lists only tools that change nothing, else ``requested``."""
-    if definition is None or definition.tools is None or definition.servers:
+    if definition is None or definition.tools is None or definition.mcp_servers:
         return requested
     return Access.READ_ONLY if _HARMLESS.issuperset(definition.tools) else requested
 
@@ -169,13 +169,13 @@ class SpawnAgent(_WaitsForChildren, ArgsTool[SpawnAgentArgs]):
 
     async def prepare(self, args: SpawnAgentArgs, context: ToolContext) -> Prepared:
         del context
-        return Prepared(label_of(args.instructions), (spawn_request(self.name, GENERAL, Access(args.mode)),))
+        return Prepared(make_label(args.instructions), (spawn_request(self.name, GENERAL, Access(args.mode)),))
 
     def children(self, args: SpawnAgentArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
             SpawnSpec(
                 task=args.instructions,
-                label=label_of(args.instructions),
+                label=make_label(args.instructions),
                 definition=GENERAL,
                 access=Access(args.mode),
                 cwd=context.cwd,
@@ -228,7 +228,7 @@ class SpawnAgents(_WaitsForChildren, ArgsTool[SpawnAgentsArgs]):
 
     async def prepare(self, args: SpawnAgentsArgs, context: ToolContext) -> Prepared:
         await args.locate_folders(context)
-        target = f"{len(args.tasks)} tasks" if len(args.tasks) > 1 else label_of(args.tasks[0].task)
+        target = f"{len(args.tasks)} tasks" if len(args.tasks) > 1 else make_label(args.tasks[0].task)
         access = dict.fromkeys(
             spawn_request(
                 self.name,
@@ -244,7 +244,7 @@ class SpawnAgents(_WaitsForChildren, ArgsTool[SpawnAgentsArgs]):
         return tuple(
             SpawnSpec(
                 task=task.task,
-                label=label_of(task.task),
+                label=make_label(task.task),
                 definition=task.subagent_type,
                 access=Access(task.mode),
                 cwd=cwd,
@@ -300,13 +300,13 @@ class Task(ArgsTool[BackgroundArgs]):
     async def prepare(self, args: BackgroundArgs, context: ToolContext) -> Prepared:
         del context
         access = child_access(self._definitions.get(args.subagent_type), Access.DEFAULT)
-        return Prepared(label_of(args.description), (spawn_request(self.name, args.subagent_type, access),))
+        return Prepared(make_label(args.description), (spawn_request(self.name, args.subagent_type, access),))
 
     def children(self, args: BackgroundArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
             SpawnSpec(
                 task=args.prompt,
-                label=label_of(args.description),
+                label=make_label(args.description),
                 definition=args.subagent_type,
                 access=Access.DEFAULT,
                 cwd=context.cwd,
@@ -352,14 +352,14 @@ class TypedAgentTool(_WaitsForChildren):
         del context
         name = self.definition.name
         return Prepared(
-            label_of(label_source(self.definition, args.fields)), (spawn_request(name, name, self._access),)
+            make_label(label_source(self.definition, args.fields)), (spawn_request(name, name, self._access),)
         )
 
     def children(self, args: TypedArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
             SpawnSpec(
                 task=first_message(self.definition, args.fields),
-                label=label_of(label_source(self.definition, args.fields)),
+                label=make_label(label_source(self.definition, args.fields)),
                 definition=self.definition.name,
                 access=self._access,
                 cwd=context.cwd,

@@ -20,11 +20,10 @@ from deputy_agents.domain.event import DiffPreview, Location, ToolKind
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.encoding import check_new
 from deputy_agents.files.workspace import Place, digest
-from deputy_agents.text import cut, readable, visible
+from deputy_agents.text import cut, lines_without_ends, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.feedback import after_edit, before_edit
-from deputy_agents.tool.read import lines_of
 
 _MAX_SPANS = 20
 _MAX_HINT_LINES = 3000
@@ -86,7 +85,7 @@ class _EditTool(ArgsTool[E]):
             shown,
             [AccessRequest(self.name, action, place.subject, place.whole)],
             _locations(place, change.old),
-            DiffPreview(str(place.path), before if before is None else readable(before), readable(change.text)),
+            DiffPreview(str(place.path), before if before is None else well_formed(before), well_formed(change.text)),
         )
 
     async def run(self, args: E, context: ToolContext) -> ToolOutput:
@@ -223,7 +222,7 @@ def _lines(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _all_lines(text: str) -> tuple[Span, ...]:
-    count = len(lines_of(text))
+    count = len(lines_without_ends(text))
     return ((1, count),) if count else ()
 
 
@@ -245,7 +244,7 @@ def _spans_text(spans: Sequence[Span]) -> str:
 def _hint(old: str, text: str) -> str:
     """The line nearest to ``old``, which usually has a wrong indentation or a misremembered word."""
     first = next((line.strip() for line in old.splitlines() if line.strip()), "")
-    lines = [line.strip() for line in lines_of(text)]
+    lines = [line.strip() for line in lines_without_ends(text)]
     if not first or len(first) > 500:
         return ""
     near = [first] if first in lines else get_close_matches(first, lines[:_MAX_HINT_LINES], n=1)

@@ -13,7 +13,7 @@ from deputy_agents.files.disk import Entry, TooLarge
 from deputy_agents.files.encoding import is_exact
 from deputy_agents.files.image import MAX_BYTES, SUFFIXES, ImageFile, read_image
 from deputy_agents.files.workspace import PathKind, Place
-from deputy_agents.text import cut, readable, visible
+from deputy_agents.text import cut, lines_without_ends, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 
@@ -64,7 +64,7 @@ class ReadFile(ArgsTool[ReadFileArgs]):
             return await self._part(args, context, place, shown)
         if file is None:
             raise ToolError(f"There is no file {shown}.")
-        content, last = _page(lines_of(readable(file.text)), args, shown)
+        content, last = _page(lines_without_ends(well_formed(file.text)), args, shown)
         context.marks.record(place, file.text)
         note = "" if is_exact(file.text) else "[not UTF-8: invalid bytes are shown as \ufffd]\n"
         return ToolOutput(note + content, locations=_read_lines(place, args, last))
@@ -113,12 +113,6 @@ def read_request(tool: str, place: Place) -> AccessRequest:
 def folder_request(tool: str, place: Place) -> AccessRequest:
     """The access request for reading names or lines below the folder at ``place``."""
     return AccessRequest(tool, Action.READ, place.subject, place.whole)
-
-
-def lines_of(text: str) -> list[str]:
-    """The lines of ``text`` without their line ends. As in editors, an empty last line does not count."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return lines[:-1] if not lines[-1] else lines
 
 
 def _page(lines: Sequence[str], args: ReadFileArgs, shown: str) -> tuple[str, int | None]:

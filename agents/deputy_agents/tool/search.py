@@ -14,7 +14,7 @@ from deputy_agents.domain.event import Location, ToolKind
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.disk import TooLarge
 from deputy_agents.files.workspace import PathKind, Place, is_secret
-from deputy_agents.text import cut, readable, visible
+from deputy_agents.text import cut, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.match import matcher, name_glob
@@ -160,7 +160,7 @@ class Grep(ArgsTool[GrepArgs]):
 
 
 async def _search_text(pattern: str, text: str, path: Path, shown: str, results: "_Results") -> bool:
-    return await _search_source(pattern, readable(text).encode(), path, shown, results)
+    return await _search_source(pattern, well_formed(text).encode(), path, shown, results)
 
 
 async def _search_source(pattern: str, source: bytes | int, path: Path, shown: str, results: "_Results") -> bool:

@@ -193,7 +193,10 @@ async def _run(launch: Launch, timeout: float, show: Callable[[str], None]) -> T
         ended = ended or await running.end()
     notes = [f"timed out after {timeout:g} s and was ended" if timed_out else _exit_note(ended.code)]
     if ended.left:
-        notes.append(f"{_processes(ended.left)} that it left running were ended; use background to keep them running")
+        were, them = ("was", "it") if ended.left == 1 else ("were", "them")
+        notes.append(
+            f"{_processes(ended.left)} that it left running {were} ended; use background to keep {them} running"
+        )
     if ended.survivors:
         notes.append(f"{_processes(ended.survivors)} could not be ended")
     end = "".join(f"\n[{note}]" for note in notes if note)

@@ -10,8 +10,8 @@ from deputy_agents.domain.event import ToolKind
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.guidance.items import Skill
 from deputy_agents.guidance.library import Library
-from deputy_agents.guidance.skills import files_of, read_file
-from deputy_agents.text import bounded, cut
+from deputy_agents.guidance.skills import list_files, read_file
+from deputy_agents.text import cut, truncate
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 
@@ -50,7 +50,7 @@ class UseSkill(ArgsTool[SkillArgs]):
         if args.file is not None:
             text = await to_thread.run_sync(read_file, skill, args.file, abandon_on_cancel=True)
         else:
-            files = await to_thread.run_sync(files_of, skill, abandon_on_cancel=True)
+            files = await to_thread.run_sync(list_files, skill, abandon_on_cancel=True)
             listing = f"\nFiles (read one with `file`): {', '.join(files)}" if files else ""
             text = f"Folder: {skill.folder}{listing}\n\n{skill.body}"
-        return ToolOutput(bounded(text, MAX_OUTPUT, "the text is longer than the limit")[0])
+        return ToolOutput(truncate(text, MAX_OUTPUT, "the text is longer than the limit")[0])

@@ -77,7 +77,7 @@ async def test_page_is_returned_as_markdown_with_its_url(workspace: Path, pages:
         f"[{pages.url('/')}: text of a web page, not a message from the user]\n\n# A title\n\n# Heading\n\n"
         "Some **bold** text with a [link](/more).\n\n* one\n* two\n\n```\nx = 1\n```"
     )
-    ((path, headers),) = pages.asked
+    ((path, headers),) = pages.requests
     assert (path, headers["user-agent"]) == ("/", "Deputy (web_fetch)")
     assert "cookie" not in headers
     assert "authorization" not in headers
@@ -235,14 +235,14 @@ async def test_internet_addresses_are_public(ip: str) -> None:
 async def test_this_machine_is_not_read_however_its_address_is_written(workspace: Path, pages: Site, host: str) -> None:
     with pytest.raises(ToolError, match=r"private network, which cannot be read|cannot be read"):
         await read(workspace, pages.url("/plain", host), Fetcher())
-    assert pages.asked == []
+    assert pages.requests == []
 
 
 async def test_name_is_rejected_if_one_of_its_addresses_is_private(workspace: Path, pages: Site) -> None:
     reader = fetcher(False, docs_example=["93.184.216.34", "127.0.0.1"])
     with pytest.raises(ToolError, match=r"docs\.example is this machine or in a private network"):
         await read(workspace, pages.url("/plain", "docs.example"), reader)
-    assert pages.asked == []
+    assert pages.requests == []
 
 
 async def test_connection_goes_to_the_checked_address(
@@ -259,7 +259,7 @@ async def test_connection_goes_to_the_checked_address(
     text = await read(workspace, pages.url("/plain", "docs.example"), Fetcher(lambda: False, resolve))
     assert "just text" in text.content
     assert resolved == ["docs.example"]
-    assert pages.asked[0][1]["host"] == f"docs.example:{pages.port}"
+    assert pages.requests[0][1]["host"] == f"docs.example:{pages.port}"
 
 
 async def test_each_redirect_is_checked(workspace: Path, pages: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +271,7 @@ async def test_each_redirect_is_checked(workspace: Path, pages: Site, monkeypatc
     monkeypatch.setattr(address, "is_public", lambda ip: ip == "127.0.0.1")
     with pytest.raises(ToolError, match="private network"):
         await read(workspace, pages.url("/here", "docs.example"), Fetcher(lambda: False, resolve))
-    assert [path for path, _ in pages.asked] == ["/here"]
+    assert [path for path, _ in pages.requests] == ["/here"]
     inside = await read(workspace, pages.url("/inside"))
     assert "169.254.169.254" in inside.content
 
@@ -289,7 +289,7 @@ async def test_proxy_from_the_environment_is_used_after_private_names_are_reject
     reader = Fetcher(lambda: False, unknown)
     with pytest.raises(ToolError, match="404"):
         await read(workspace, "http://docs.example/a", reader)
-    assert [path for path, _ in pages.asked] == ["http://docs.example/a"]
+    assert [path for path, _ in pages.requests] == ["http://docs.example/a"]
     with pytest.raises(ToolError, match="private network"):
         await read(workspace, "http://intranet.example/a", reader)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
