@@ -21,7 +21,7 @@ from deputy_protocol.place import Range
 
 
 class PromptArgument(Params):
-    """What to ask."""
+    """A prompt, and what it is about."""
 
     text: str
     session_id: str | None = None

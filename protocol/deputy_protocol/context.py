@@ -50,7 +50,7 @@ class McpServerState(StrEnum):
 
     NEW = "new"
     ASKED = "asked"
-    """The user was asked whether it may be started, and has not answered."""
+    """It waits for the user's approval."""
     REFUSED = "refused"
     STARTING = "starting"
     READY = "ready"
@@ -95,7 +95,7 @@ class CompletionKind(StrEnum):
     FILE = "file"
     FOLDER = "folder"
     CONTEXT = "context"
-    """What the editor knows: `@diagnostics`."""
+    """Information from the editor: `@diagnostics`."""
 
 
 class CompleteParams(Params):

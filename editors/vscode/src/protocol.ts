@@ -921,7 +921,7 @@ export interface ProcessStopResult {
   readonly stopped: boolean;
 }
 
-/** What to ask. */
+/** A prompt, and what it is about. */
 export interface PromptArgument {
   readonly text: string;
   /** Default: this client's latest session in the folder, or a new session if there is none. */

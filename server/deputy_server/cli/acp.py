@@ -26,7 +26,9 @@ def acp(
     ] = None,
     replay: Annotated[Path | None, typer.Option(help="Replay a recorded file instead of calling a model.")] = None,
 ) -> None:
-    """Run an agent for editors with the Agent Client Protocol, such as Zed. Editors call this.
+    """Run an agent for editors with the Agent Client Protocol.
+
+    Editors such as Zed call this.
 
     Examples: `deputy acp` · `deputy acp --model offline` · `deputy acp --permission-mode plan`
     """

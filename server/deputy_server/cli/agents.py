@@ -43,7 +43,9 @@ AgentName = Annotated[str, typer.Argument(help="Name of the agent definition.", 
 
 @agents.command("list")
 def list_agents(as_json: AsJson = False) -> None:
-    """List agent definitions: built in, from your home folder, and from this folder.
+    """List the available agent definitions.
+
+    These are built in, or files in your home folder and in this folder.
 
     Examples: `deputy agents list` · `deputy agents list --json | jq -r '.[].name'`
     """
@@ -85,9 +87,9 @@ def show(name: AgentName, as_json: AsJson = False) -> None:
 
 @agents.command()
 def check(as_json: AsJson = False) -> None:
-    """Check the agent definition files in this folder and in your home folder.
+    """Check your agent definition files.
 
-    Exits with 1 if a file cannot be used.
+    Checks the files in this folder and in your home folder. Exits with 1 if a file cannot be used.
 
     Examples: `deputy agents check` · `deputy agents check --json`
     """
@@ -118,11 +120,13 @@ def _load() -> "Catalogue":
 def _mcp_server_problems(catalogue: "Catalogue") -> "Sequence[Problem]":
     """Problems of the MCP servers that definitions contain. Those that a definition only names are not checked, because
     an editor's settings may contain them."""
-    from deputy_agents.guidance.mcp_config import read_servers
-    from deputy_agents.guidance.workspace_settings import Written
+    from deputy_agents.guidance.mcp_config import read_mcp_servers
+    from deputy_agents.guidance.workspace_settings import WorkspaceSettings
     from deputy_agents.session.mcp_servers import sources
 
-    return read_servers(sources({}, Written(), Written(), catalogue.definitions.values()), [])[1]
+    return read_mcp_servers(sources({}, WorkspaceSettings(), WorkspaceSettings(), catalogue.definitions.values()), [])[
+        1
+    ]
 
 
 def _to_json(one: "Definition") -> dict[str, object]:

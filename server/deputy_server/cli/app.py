@@ -25,9 +25,9 @@ class _Deputy(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
-            from deputy_agents.validation_errors import plain
+            from deputy_agents.validation_errors import simplify
 
-            error.message = plain(error.message)
+            error.message = simplify(error.message)
             raise
 
 
@@ -42,8 +42,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"deputy {VERSION}")
         raise typer.Exit
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from deputy_agents.guidance.mcp_entry import ServerEntry
+    from deputy_agents.guidance.mcp_entry import McpServerEntry
     from deputy_agents.mcp.approvals import Approvals
 
 mcp = typer.Typer(name="mcp", help="List, test, approve and revoke MCP servers.", no_args_is_help=True)
@@ -38,11 +38,11 @@ def list_servers(
     settings: SettingsFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the MCP servers of this folder and whether they are approved.
+    """List the MCP servers of this folder.
 
-    Reads `.mcp.json` and `.deputy/settings.json` in this folder, `~/.deputy/settings.json`, the setting `mcpServers`,
-    and agent definitions. With --start, shows the tools, resources and prompts of each approved MCP server, and exits
-    with 1 if one of them does not work.
+    Shows which of them are approved. Reads `.mcp.json` and `.deputy/settings.json` in this folder,
+    `~/.deputy/settings.json`, the setting `mcpServers`, and agent definitions. With --start, shows the tools, resources
+    and prompts of each approved MCP server, and exits with 1 if one of them does not work.
 
     Examples: `deputy mcp list` · `deputy mcp list --start --json`
     """
@@ -61,9 +61,9 @@ def list_servers(
         raise typer.Exit(1)
 
 
-def _row(entry: "ServerEntry", answer: bool | None, *, start: bool) -> Row:
+def _row(entry: "McpServerEntry", answer: bool | None, *, start: bool) -> Row:
     """What is known of an MCP server before it starts. ``start`` also sets the state of those that must not start."""
-    own = answer is None and entry.source.own
+    own = answer is None and entry.source.trusted
     approval = "switched off" if entry.disabled else "your own" if own else _ANSWERS[answer]
     row: Row = {"name": entry.name, "starts": entry.line, "source": entry.source.place}
     if entry.variables:
@@ -78,11 +78,11 @@ def _row(entry: "ServerEntry", answer: bool | None, *, start: bool) -> Row:
     return row
 
 
-def _probe(servers: "Sequence[ServerEntry]", rows: list[Row], show: Callable[[Row], None] | None) -> None:
+def _probe(servers: "Sequence[McpServerEntry]", rows: list[Row], show: Callable[[Row], None] | None) -> None:
     """Start the approved MCP servers. Show each as soon as its result is known."""
     from deputy_server.mcp_probe import probe
 
-    def report(entry: "ServerEntry", result: Row) -> None:
+    def report(entry: "McpServerEntry", result: Row) -> None:
         row = next(row for row, one in zip(rows, servers, strict=True) if one is entry)
         row |= result
         if show:
@@ -118,7 +118,7 @@ def revoke(name: Name, settings: SettingsFile = None, as_json: AsJson = False) -
         typer.echo(f"{name} needs approval again.")
 
 
-def _set_approval(name: str, settings: Path | None, allowed: bool | None, *, as_json: bool) -> "list[ServerEntry]":
+def _set_approval(name: str, settings: Path | None, allowed: bool | None, *, as_json: bool) -> "list[McpServerEntry]":
     """Store the answer for all MCP servers with this name and return them. Print them if JSON is requested."""
     entries = _entries_named(name, settings)
     for entry in entries:
@@ -148,13 +148,13 @@ def _lines(row: Row) -> list[str]:
     return lines
 
 
-def _entries(settings: Path | None) -> "list[ServerEntry]":
+def _entries(settings: Path | None) -> "list[McpServerEntry]":
     """All MCP servers of this folder. Prints problems to standard error."""
     from deputy_agents.definition.catalogue import Catalogue
     from deputy_agents.domain.errors import InvalidRequest
     from deputy_agents.files.paths import home_folder
-    from deputy_agents.guidance.mcp_config import read_servers
-    from deputy_agents.guidance.workspace_settings import Written, written_in
+    from deputy_agents.guidance.mcp_config import read_mcp_servers
+    from deputy_agents.guidance.workspace_settings import WorkspaceSettings, read_workspace_settings
     from deputy_agents.session.mcp_servers import sources
     from deputy_server.doctor import read_settings
 
@@ -163,17 +163,17 @@ def _entries(settings: Path | None) -> "list[ServerEntry]":
     except InvalidRequest as error:
         raise typer.BadParameter(str(error), param_hint="--settings") from None
     folder, home = _folder(), home_folder()
-    own = Written() if home is None else written_in(home, own=True)
-    workspace = written_in(folder)
+    own = WorkspaceSettings() if home is None else read_workspace_settings(home, from_home=True)
+    workspace = read_workspace_settings(folder)
     catalogue = Catalogue([folder], trusted=True)
     catalogue.load()
-    servers, problems = read_servers(sources(given, own, workspace, catalogue.definitions.values()), [folder])
+    servers, problems = read_mcp_servers(sources(given, own, workspace, catalogue.definitions.values()), [folder])
     for problem in dict.fromkeys((*own.problems, *workspace.problems, *problems)):
         typer.echo(str(problem), err=True)
     return list(servers.values())
 
 
-def _entries_named(name: str, settings: Path | None) -> "list[ServerEntry]":
+def _entries_named(name: str, settings: Path | None) -> "list[McpServerEntry]":
     """The MCP servers with this name. Several agent definitions may have one each."""
     entries = _entries(settings)
     if not (found := [entry for entry in entries if entry.name == name]):
@@ -182,7 +182,7 @@ def _entries_named(name: str, settings: Path | None) -> "list[ServerEntry]":
     return found
 
 
-def _store(entry: "ServerEntry", allowed: bool | None) -> None:
+def _store(entry: "McpServerEntry", allowed: bool | None) -> None:
     try:
         _approvals().save(_folder(), entry, allowed)
     except OSError as error:

@@ -153,11 +153,11 @@ def permission_request(
     }
 
 
-def asked(agent: str, request: str) -> Raw:
+def permission_requested(agent: str, request: str) -> Raw:
     return {**_event("permission_requested", agent), **permission_request(agent, request)}
 
 
-def resolved(agent: str, request: str) -> Raw:
+def permission_resolved(agent: str, request: str) -> Raw:
     return _event(
         "permission_resolved", agent, requestId=request, by="user", outcome={"outcome": "selected", "optionId": "yes"}
     )

@@ -25,7 +25,7 @@ def session_view(*raw: dict[str, object]) -> View:
     return reduce(fold, (EventParams.model_validate(event).root for event in raw), View())
 
 
-def asked(**fields: object) -> PermissionRequest:
+def sample_request(**fields: object) -> PermissionRequest:
     return PermissionRequest.model_validate({**make.permission_request("c", "q"), **fields})
 
 
@@ -49,7 +49,7 @@ def test_block_shows_agent_state_tool_calls_and_stop_key() -> None:
     ("events", "icon", "word"),
     [
         ([make.started("c", "x", status="pending", queue=2)], "…", "queued, place 2"),
-        ([make.started("c", "x"), make.asked("c", "q")], "?", "waiting for you"),
+        ([make.started("c", "x"), make.permission_requested("c", "q")], "?", "waiting for you"),
         ([make.started("c", "x"), make.finished("c", "completed")], "✓", "completed"),
         ([make.started("c", "x"), make.finished("c", "failed", reason="timed_out")], "✗", "failed: timed out"),
         ([make.started("c", "x"), make.finished("c", "cancelled")], "⊘", "cancelled"),
@@ -77,13 +77,13 @@ def test_reason_why_an_agent_waits_is_shown() -> None:
 def test_blocks_hide_tool_calls_when_the_screen_is_too_small(room: int) -> None:
     starts = [make.started(f"c{n}", f"task {n}") for n in range(6)]
     calls = [make.call(f"c{n}", f"{n}-{i}", "grep(x)") for n in range(6) for i in range(4)]
-    picture = drawn(draw.live(session_view(make.primary(), *starts, *calls), 0, make.at(1), {}, None, room))
-    assert len(picture) <= room + 1
+    output = drawn(draw.live(session_view(make.primary(), *starts, *calls), 0, make.at(1), {}, None, room))
+    assert len(output) <= room + 1
 
 
 def test_permission_request_shows_agent_diff_and_keys() -> None:
-    request = asked()
-    picture = "\n".join(drawn(draw.permission_request(request, keys_for(request), 1, 20)))
+    request = sample_request()
+    output = "\n".join(drawn(draw.permission_request(request, keys_for(request), 1, 20)))
     for part in (
         "[x] edit_file(a.py)",
         "-a",
@@ -92,20 +92,20 @@ def test_permission_request_shows_agent_diff_and_keys() -> None:
         "n Deny",
         "1 of 1 · 1 more waiting",
     ):
-        assert part in picture
+        assert part in output
 
 
 def test_long_diff_is_cut_with_the_number_of_hidden_lines() -> None:
     new = "".join(f"line {n}\n" for n in range(50))
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": None, "newText": new}
-    picture = "\n".join(drawn(draw.permission_request(asked(preview=preview), {}, 0, 10)))
-    assert "line 40" not in picture
-    assert "press ? for 42 more lines" in picture
+    output = "\n".join(drawn(draw.permission_request(sample_request(preview=preview), {}, 0, 10)))
+    assert "line 40" not in output
+    assert "press ? for 42 more lines" in output
 
 
 def test_characters_that_hide_or_move_text_are_escaped() -> None:
     preview = {"type": "command", "command": "rm \u202ex\x1b[2K # ok\r#", "cwd": "file:///p"}
-    shown = "\n".join(line for line, _ in draw.preview_lines(asked(preview=preview)))
+    shown = "\n".join(line for line, _ in draw.preview_lines(sample_request(preview=preview)))
     assert "\u202e" not in shown
     assert "\x1b" not in shown
     assert "\r" not in shown
@@ -113,44 +113,46 @@ def test_characters_that_hide_or_move_text_are_escaped() -> None:
 
 
 def test_escape_sequences_in_a_title_are_escaped() -> None:
-    picture = "\n".join(drawn(draw.permission_request(asked(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
-    assert "\x1b" not in picture
-    assert "evil" in picture
+    output = "\n".join(drawn(draw.permission_request(sample_request(title="[x] edit_file(\x1b[8mevil)"), {}, 0, 10)))
+    assert "\x1b" not in output
+    assert "evil" in output
 
 
 def test_consistent_crlf_line_endings_do_not_appear_in_a_diff() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\r\nb\r\n", "newText": "a\r\nc\r\n"}
-    lines = [line for line, _ in draw.preview_lines(asked(preview=preview))]
+    lines = [line for line, _ in draw.preview_lines(sample_request(preview=preview))]
     assert lines[-2:] == ["-b", "+c"]
 
 
 def test_removed_final_newline_appears_in_a_diff() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\n", "newText": "a"}
-    assert [line for line, _ in draw.preview_lines(asked(preview=preview))][-1] == "-"
+    assert [line for line, _ in draw.preview_lines(sample_request(preview=preview))][-1] == "-"
 
 
 def test_changed_line_ending_appears_in_a_diff() -> None:
     preview = {"type": "diff", "uri": "file:///p/a", "oldText": "a\nb\n", "newText": "a\r\nb\n"}
-    assert "+a\\r" in [line for line, _ in draw.preview_lines(asked(preview=preview))]
+    assert "+a\\r" in [line for line, _ in draw.preview_lines(sample_request(preview=preview))]
 
 
 def test_enter_and_space_choose_no_option() -> None:
-    assert {"\r", "\n", " "} & keys_for(asked()).keys() == set()
+    assert {"\r", "\n", " "} & keys_for(sample_request()).keys() == set()
 
 
 def test_auto_approval_approves_one_call_and_never_denies() -> None:
-    option, result = decide(asked(), lambda _: "by --yes")
+    option, result = decide(sample_request(), lambda _: "by --yes")
     assert option is not None
     assert (option.option_id, result) == ("yes", "approved by --yes")
-    assert decide(asked(), lambda _: None) == (None, "not approved: no user to ask")
+    assert decide(sample_request(), lambda _: None) == (None, "not approved: no user to ask")
 
 
 def test_only_files_in_the_folder_are_approved_automatically(workspace: Path) -> None:
     auto_approval = in_folder(workspace)
     (workspace / "link").symlink_to("/etc")
-    inside = asked(locations=[{"uri": (workspace / "a.py").as_uri()}])
-    outside = asked(locations=[{"uri": (workspace.parent / "b.py").as_uri()}])
-    through_link = asked(locations=[{"uri": (workspace / "link" / "passwd").as_uri()}])
-    climbing = asked(locations=[{"uri": f"{workspace.as_uri()}/../b.py"}])
+    inside = sample_request(locations=[{"uri": (workspace / "a.py").as_uri()}])
+    outside = sample_request(locations=[{"uri": (workspace.parent / "b.py").as_uri()}])
+    through_link = sample_request(locations=[{"uri": (workspace / "link" / "passwd").as_uri()}])
+    climbing = sample_request(locations=[{"uri": f"{workspace.as_uri()}/../b.py"}])
     assert auto_approval(inside) is not None
-    assert [auto_approval(request) for request in (outside, through_link, climbing, asked(locations=[]))] == [None] * 4
+    assert [auto_approval(request) for request in (outside, through_link, climbing, sample_request(locations=[]))] == [
+        None
+    ] * 4

@@ -90,15 +90,15 @@ async def test_permission_request_shows_its_title_and_all_keys_in_the_smallest_w
         reduce(fold, map(event, [make.primary(), *(make.started(f"c{n}", "a") for n in range(9))]), View()), None
     )
     old = "".join(f"{n}: a line that is longer than the window is wide\n" for n in range(lines))
-    asked = permission_request("q", label='Replace "Hello" with "Good mo…', path="hello.py", old=old, new=old.upper())
+    request = permission_request("q", label='Replace "Hello" with "Good mo…', path="hello.py", old=old, new=old.upper())
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(screen.ask, asked)
+        tasks.start_soon(screen.ask, request)
         await anyio.wait_all_tasks_blocked()
         terminal.print(screen.render())
         tasks.cancel_scope.cancel()
-    picture = out.getvalue().splitlines()
-    assert len(picture) <= height
-    shown = " ".join(" ".join(picture).replace("│", " ").split())
+    lines_shown = out.getvalue().splitlines()
+    assert len(lines_shown) <= height
+    shown = " ".join(" ".join(lines_shown).replace("│", " ").split())
     for part in (
         '[Replace "Hello" with "Good mo…] edit_file(hello.py)',
         "y Approve",

@@ -127,17 +127,17 @@ def test_messages_of_sub_agents_and_of_the_user_are_not_items() -> None:
 
 
 def test_open_permission_request_marks_the_block_until_it_is_settled() -> None:
-    asking = folded(make.primary(), make.started("c", "x"), make.asked("c", "q"))
-    assert asking.blocks[0].permission_requests == {"q"}
-    assert status_line(asking) == "Agents: 1 primary, 1 running, 0 finished · 1 waiting for you"
+    open_request = folded(make.primary(), make.started("c", "x"), make.permission_requested("c", "q"))
+    assert open_request.blocks[0].permission_requests == {"q"}
+    assert status_line(open_request) == "Agents: 1 primary, 1 running, 0 finished · 1 waiting for you"
 
-    settled = folded(make.resolved("c", "q"), onto=asking)
+    settled = folded(make.permission_resolved("c", "q"), onto=open_request)
     assert settled.blocks[0].permission_requests == frozenset()
     assert status_line(settled) == "Agents: 1 primary, 1 running, 0 finished"
 
 
 def test_permission_request_of_the_primary_agent_is_counted() -> None:
-    assert counts(folded(make.primary(), make.asked("p", "q"))).permission_requests == 1
+    assert counts(folded(make.primary(), make.permission_requested("p", "q"))).permission_requests == 1
 
 
 def test_event_that_changes_nothing_returns_the_same_view() -> None:

@@ -644,7 +644,7 @@
 ---@class deputy.ProcessStopResult
 ---@field stopped boolean False when the process had already ended.
 
----What to ask.
+---A prompt, and what it is about.
 ---@class deputy.PromptArgument
 ---@field text string
 ---@field sessionId? string Default: this client's latest session in the folder, or a new session if there is none.
