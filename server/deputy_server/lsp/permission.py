@@ -27,7 +27,7 @@ async def list_requests(connection: Connection, params: PermissionListParams) ->
 
 async def answer(connection: Connection, params: PermissionAnswerParams) -> PermissionAnswerResult:
     """Answer a permission request of any open session."""
-    session = connection.app.runtime.find_permission_request(params.request_id)
+    session = _session_of(connection, params.request_id, "requestId")
     return PermissionAnswerResult(accepted=session.inbox.answer(params.request_id, answer_from_wire(params.outcome)))
 
 
