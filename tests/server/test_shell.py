@@ -87,7 +87,7 @@ async def test_an_editor_without_a_plugin_shows_the_whole_command(deputy: Deputi
         asked = await client.until(lambda message: message.get("method") == "window/showMessageRequest")
         await client.command("deputy.cancelSession", {"sessionId": answer["sessionId"]})
         lines = asked["params"]["message"].split("\n")
-        assert lines[1] == "shell runs a command; that needs a yes in this mode."
+        assert lines[1] == "shell runs a command, which needs approval in this mode."
         assert lines[2] == "$ echo " + "a" * 300
         assert lines[-2:] == ["  echo last", f"in {workspace}"]
         assert asked["params"]["actions"][0] == {"title": "Deny"}

@@ -72,7 +72,7 @@ class Inbox:
         return [entry.request for entry in self._open.values()]
 
     def has(self, request_id: str) -> bool:
-        """Whether this request is open here, or was settled here lately."""
+        """Whether this request is open or was settled recently."""
         return request_id in self._open or request_id in self._settled
 
     def attach(self, client: PermissionClient) -> None:

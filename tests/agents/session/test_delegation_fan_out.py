@@ -57,7 +57,7 @@ async def test_each_outcome_is_typed_and_one_failure_does_not_fail_the_others(wo
             await cancelled.asked.wait()
             assert await c.session.cancel_agent(c.child("is stopped").info.agent_id)
         await c.finish(turn)
-        internal = "An internal error ended the model request; the log has the details."
+        internal = "An internal error ended the model request. The log has the details."
         assert aggregate(c.told()[0]) == [
             success("works", "fine"),
             failure("gives up", "sub_agent_error", "no such loop\n\nI looked in src."),
@@ -140,16 +140,16 @@ async def test_a_kind_that_is_no_sub_agent_starts_nobody_and_the_error_lists_tho
     [
         ({"tasks": []}, "tasks: "),
         ({}, "tasks: "),
-        ({"tasks": [{"task": "fine"}, {"task": " "}]}, "tasks.1.task: it must not be blank"),
-        ({"tasks": ["fine"]}, "tasks.0: it must be an object"),
+        ({"tasks": [{"task": "fine"}, {"task": " "}]}, "tasks.1.task: must not be blank"),
+        ({"tasks": ["fine"]}, "tasks.0: must be an object"),
         ({"tasks": [{"task": "x", "timeout": -1}]}, "tasks.0.timeout: "),
         ({"tasks": [{"task": "x", "timeout": 0}]}, "tasks.0.timeout: "),
         ({"tasks": [{"task": "x", "mode": "root"}]}, "tasks.0.mode: "),
         ({"tasks": [{"task": "x", "folder": "src"}]}, "tasks.0.folder: "),
         ({"tasks": [{"task": "x", "cwd": ".."}]}, ".. is outside the workspace"),
         ({"tasks": [{"task": "fine"}, {"task": "x", "cwd": "/etc"}]}, "/etc is outside the workspace"),
-        ({"tasks": [{"task": "x", "cwd": "a.txt"}]}, "cwd: a.txt is no folder"),
-        ({"tasks": [{"task": "x", "cwd": "nowhere"}]}, "cwd: nowhere is no folder"),
+        ({"tasks": [{"task": "x", "cwd": "a.txt"}]}, "cwd: a.txt is not a folder"),
+        ({"tasks": [{"task": "x", "cwd": "nowhere"}]}, "cwd: nowhere is not a folder"),
         ({"tasks": [{"task": "x", "cwd": "way_out"}]}, "way_out is outside the workspace"),
     ],
 )
@@ -208,7 +208,7 @@ async def test_a_cancelled_turn_cancels_all_its_children_and_the_delegation_tool
         async with asyncio.timeout(BOUND):
             for pause in pauses:
                 await pause.asked.wait()
-            await c.session.cancel_turn()
+            await c.session.turns.cancel()
         assert (await c.finish(turn)).stop_reason == "cancelled"
         await c.turn("go on")
         history = c.requests()[-1].messages

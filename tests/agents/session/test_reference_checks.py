@@ -44,7 +44,7 @@ async def test_an_answer_without_a_place_goes_back_to_the_same_child_which_may_r
         assert c.told() == ["In a.py:2-2."]
         _, first, second = (request.messages[-1].text for request in c.requests("find it"))
         assert first.startswith("Your answer has no valid file reference.")
-        assert "a.py:1-9: the file has 2 lines; b.py:1: there is no such file" in second
+        assert "a.py:1-9: the file has 2 lines; b.py:1: the file does not exist" in second
         assert len({request.agent_id for request in c.requests("find it")}) == 1
         assert len(c.bodies(AgentStarted)) == 2
 
@@ -55,7 +55,7 @@ async def test_a_child_that_never_names_a_place_is_believed_with_a_warning(works
     answers = [say("Somewhere."), say("I said somewhere."), say("In b.py:1-2.")]
     async with core(workspace, Cast([DOOR, say("ok")], {"find it": answers})) as c:
         await c.turn()
-        warning = "[warning: the answer has no valid file reference (b.py:1-2: there is no such file)]"
+        warning = "[warning: the answer has no valid file reference (b.py:1-2: the file does not exist)]"
         assert c.told() == [f"In b.py:1-2.\n\n{warning}"]
         (finished,) = c.bodies(AgentFinished)
         assert (finished.status, finished.references) == (AgentStatus.COMPLETED, ())
@@ -67,7 +67,7 @@ async def test_a_child_can_be_cancelled_while_its_answer_is_checked_and_the_answ
 ) -> None:
     checking = asyncio.Event()
 
-    async def hang(*_: object) -> references.Checked:
+    async def hang(*_: object) -> references.CheckedReferences:
         checking.set()
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 

@@ -110,7 +110,7 @@ async def test_an_answer_with_another_input_is_not_remembered_for_the_first(work
     async with core(workspace, Cast([shell("echo one"), say("done")]), person) as c:
         await c.turn()
         assert c.told() == ["two"]
-        assert c.session.rules() == ()
+        assert c.session.permissions.rules() == ()
 
 
 async def test_hidden_characters_are_shown_and_what_runs_is_what_was_approved(workspace: Path) -> None:
@@ -130,7 +130,7 @@ async def test_what_was_allowed_always_is_not_asked_again_and_nothing_else_is_al
     lines = ["git status", "git status --short", "git status && touch x", "git status > y"]
     async with core(workspace, Cast([*map(shell, lines), say("done")]), person) as c:
         await c.turn()
-        assert c.session.rules()[0].pattern == "git status *"
+        assert c.session.permissions.rules()[0].pattern == "git status *"
     assert person.titles == ["shell(git status)", "shell(git status && touch x)", "shell(git status > y)"]
 
 
@@ -174,7 +174,7 @@ async def test_of_a_flood_of_output_both_ends_are_kept(workspace: Path) -> None:
     for text, limit in ((told, 40_000), (shown, 300_000)):
         assert text.startswith("first\nxx")
         assert text.endswith("xx\nlast")
-        assert "bytes are left out here]" in text
+        assert "bytes omitted]" in text
         assert len(text) < limit
     assert len(shown) > 200_000
     assert live < 5_000_000
@@ -193,7 +193,7 @@ async def test_a_command_that_takes_too_long_is_ended_with_what_it_started(works
 
 async def test_what_a_command_leaves_running_is_ended_and_told(workspace: Path) -> None:
     told = await result_of("sleep 600 & echo one", workspace)
-    assert told == "one\n\n[1 process left running by it had to end with it; use background for such]"
+    assert told == "one\n\n[1 process that it left running was ended; use background to keep it running]"
 
 
 @pytest.mark.requirement("X12")
@@ -202,7 +202,7 @@ async def test_cancelling_a_turn_ends_its_command(workspace: Path) -> None:
         turn = c.start()
         await started(c, WAITING)
         assert len(marked(workspace)) > 2
-        await c.session.cancel_turn()
+        await c.session.turns.cancel()
         assert marked(workspace) == []
         assert (await c.finish(turn)).stop_reason == "cancelled"
 
@@ -212,7 +212,7 @@ async def test_a_cancelled_command_tells_what_it_had_put_out(workspace: Path) ->
     async with core(workspace, script, settings=BYPASS) as c:
         turn = c.start()
         await started(c, "echo ready; sleep 600")
-        await c.session.cancel_turn()
+        await c.session.turns.cancel()
         await c.finish(turn)
         await c.turn("what was it?")
         [result] = [block for block in c.requests()[-1].messages[2].content if isinstance(block, ToolResult)]
@@ -231,7 +231,7 @@ async def test_output_that_is_too_long_to_show_is_kept_in_full(workspace: Path) 
         [update] = [update for update in c.bodies(ToolCallUpdated) if update.status is CallStatus.COMPLETED]
         assert update.truncated
         assert update.content is not None
-        assert "bytes are left out here" in update.content
+        assert "bytes omitted" in update.content
         assert "\n50000\n" not in update.content
         assert await c.runtime.output(c.session.id, c.session.primary_id, update.tool_call_id) == whole
         with pytest.raises(InvalidRequest, match="has made no call"):
@@ -255,9 +255,9 @@ async def test_cancelling_a_child_ends_its_commands_and_no_other(workspace: Path
         await c.turn()
         one = await c.child_started("one")
         await started(c, WAITING)
-        assert one.info.agent_id in [command.agent_id for command in c.session.commands.list()]
+        assert one.info.agent_id in [command.agent_id for command in c.session.background_processes.list()]
         await c.session.cancel_agent(one.info.agent_id)
-        mine = c.session.commands.list(one.info.agent_id)
+        mine = c.session.background_processes.list(one.info.agent_id)
         assert [command.code is None for command in mine] == [False]
         await until(lambda: not marked(workspace))  # the other child has come to its own end
 
@@ -275,14 +275,14 @@ async def test_commands_get_no_secret_and_what_the_user_names(workspace: Path, m
 
 async def test_a_background_command_goes_on_and_is_looked_at_and_stopped(workspace: Path) -> None:
     def look(request: object) -> Reply:
-        [command] = c.session.commands.list()
+        [command] = c.session.background_processes.list()
         return calls([use("process"), use("process", process_id=command.process_id, stop=True)])
 
     command = "echo ready; sleep 600"
     script = Cast([shell(command, background=True), look, say("done")])
     async with core(workspace, script, settings=BYPASS) as c:
         await c.turn()
-        [running] = c.session.commands.list()
+        [running] = c.session.background_processes.list()
         assert running.code is not None
         listed, stopped = (json.loads(text) for text in c.told())
         assert listed["processes"] == [
@@ -290,7 +290,7 @@ async def test_a_background_command_goes_on_and_is_looked_at_and_stopped(workspa
         ]
         assert stopped["status"] == "exited"
         assert marked(workspace) == []
-        assert await c.session.commands.stop(running.process_id) is False
+        assert await c.session.background_processes.stop(running.process_id) is False
 
 
 @pytest.mark.requirement("X12")
@@ -298,8 +298,8 @@ async def test_a_background_command_goes_on_and_is_looked_at_and_stopped(workspa
 async def test_background_commands_end_with_the_session(workspace: Path, how: str) -> None:
     async with core(workspace, Cast([shell(WAITING, background=True), say("done")]), settings=BYPASS) as c:
         await c.turn()
-        [running] = c.session.commands.list()
-        await until(lambda: c.session.commands.output(running.process_id, 100) == "ready\n")
+        [running] = c.session.background_processes.list()
+        await until(lambda: c.session.background_processes.output(running.process_id, 100) == "ready\n")
         assert len(marked(workspace)) > 2
         if how == "cancel":
             assert await c.session.cancel() is True
@@ -310,7 +310,7 @@ async def test_background_commands_end_with_the_session(workspace: Path, how: st
 
 async def test_a_child_sees_only_its_own_background_commands(workspace: Path) -> None:
     def look(request: object) -> Reply:
-        [command] = c.session.commands.list()
+        [command] = c.session.background_processes.list()
         return calls([use("process"), use("process", process_id=command.process_id, stop=True)])
 
     script = Cast(
@@ -321,16 +321,16 @@ async def test_a_child_sees_only_its_own_background_commands(workspace: Path) ->
         await c.turn()
         told = str(c.requests("look")[-1].messages[-1])
         assert '{"processes": []}' in told
-        assert "You have no background command" in told
-        assert c.session.commands.list()[0].code is None
+        assert "You have no background process" in told
+        assert c.session.background_processes.list()[0].code is None
 
 
 async def test_too_many_background_commands_are_rejected(workspace: Path) -> None:
     many = calls([use("shell", command="sleep 600", background=True) for _ in range(17)])
     async with core(workspace, Cast([many, say("done")]), settings=BYPASS) as c:
         await c.turn()
-        assert c.told()[-1] == "16 background commands run already; stop one of them first."
-        assert len(c.session.commands.list()) == 16
+        assert c.told()[-1] == "16 background processes are already running. Stop one of them first."
+        assert len(c.session.background_processes.list()) == 16
 
 
 async def test_a_sandbox_that_is_missing_keeps_the_command_from_running(
@@ -340,17 +340,17 @@ async def test_a_sandbox_that_is_missing_keeps_the_command_from_running(
         "deputy_agents.shell.sandbox.shutil.which", lambda name: None if name == "bwrap" else f"/bin/{name}"
     )
     told = await result_of("touch x", workspace, replace(BYPASS, shell=ShellSettings(sandbox=True)))
-    assert "bubblewrap (bwrap) is not there" in told
+    assert "bubblewrap (bwrap) is not installed" in told
     assert not (workspace / "x").exists()
 
 
 @pytest.mark.parametrize(
     ("input", "told"),
     [
-        ({"command": " "}, "command: value error, it must not be blank or hold a null character"),
-        ({"command": "a\0b"}, "command: value error, it must not be blank or hold a null character"),
+        ({"command": " "}, "command: value error, must not be blank or contain a null character"),
+        ({"command": "a\0b"}, "command: value error, must not be blank or contain a null character"),
         ({"command": "ls", "cwd": "/etc"}, "/etc is outside the workspace"),
-        ({"command": "ls", "cwd": "nowhere"}, "cwd: nowhere is no folder."),
+        ({"command": "ls", "cwd": "nowhere"}, "cwd: nowhere is not a folder."),
         ({"command": "ls", "timeout": 0}, "timeout: input should be greater than 0"),
     ],
 )

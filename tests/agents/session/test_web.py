@@ -44,14 +44,14 @@ async def test_a_child_that_only_reads_asks_once_about_a_site_when_the_answer_la
         assert f"Always allow: web_fetch(127.0.0.1:{pages.port})" in [
             option.name for option in permission_request.options
         ]
-        assert [path for path, _ in pages.asked] == ["/a", "/b"]
+        assert [path for path, _ in pages.requests] == ["/a", "/b"]
         assert "second page" in results(c.requests("read them")[-1])[0].content
 
 
 async def test_a_site_that_the_user_denies_is_not_asked_for_anything(workspace: Path, pages: Site) -> None:
     async with core(workspace, reading(pages), Person(DENY), settings=PRIVATE) as c:
         await c.turn()
-        assert pages.asked == []
+        assert pages.requests == []
 
 
 async def test_this_machine_is_not_read_though_the_user_says_yes_unless_the_setting_does_too(
@@ -60,7 +60,7 @@ async def test_this_machine_is_not_read_though_the_user_says_yes_unless_the_sett
     async with core(workspace, reading(pages), Person()) as c:
         await c.turn()
         assert "web.allowPrivate" in results(c.requests("read them")[-1])[0].content
-        assert pages.asked == []
+        assert pages.requests == []
 
 
 async def test_where_the_web_is_off_nobody_is_offered_it(workspace: Path) -> None:

@@ -563,7 +563,7 @@ test("a file that is gone is not made anew because an editor still shows it", as
   await vscode.commands.executeCommand("deputy.question.approve", requestId);
   const state = await ended(deputy);
   assert.deepEqual(results(state, state.primaryId ?? "", "write_file"), [
-    "backoff.py is gone from disk since you read it.",
+    "backoff.py was deleted or moved since you read it.",
   ]);
   await assert.rejects(onDisk(backoff));
 });
