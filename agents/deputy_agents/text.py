@@ -1,4 +1,4 @@
-"""Small operations on text that people or models will read."""
+"""Small operations on text that users or models read."""
 
 import re
 import shlex
@@ -11,19 +11,19 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _HIDING = re.compile(
     "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""What reorders text or cannot be seen. The joiners stay: some scripts and many emoji need them."""
+"""Characters that reorder text or are invisible. Joiners are not included: some scripts and many emoji need them."""
 
 _BLANK = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs that look like nothing."""
+"""Letters and symbols that look like a space."""
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _AFTER_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 def visible(text: str) -> str:
-    """``text`` with control, format and other unseen characters escaped, so that what is approved is what is seen.
+    """Escape control characters, format characters and other invisible characters, so that users approve what they see.
 
-    Line ends too: the answer is one line. Letters, signs and plain spaces stay.
+    The result is one line: line ends are escaped too. Letters, symbols and plain spaces are kept.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -32,63 +32,69 @@ def visible(text: str) -> str:
 
 def _visible(char: str) -> str:
     category = unicodedata.category(char)
-    unseen = category[0] in "CZ" or char in _BLANK or "\ufe00" <= char <= "\ufe0f" or char >= "\U000e0100"
-    if not unseen or char == " ":
+    invisible = category[0] in "CZ" or char in _BLANK or "\ufe00" <= char <= "\ufe0f" or char >= "\U000e0100"
+    if not invisible or char == " ":
         return char
     return _SHORT.get(char) or f"\\u{{{ord(char):x}}}"
 
 
-def lines_of(text: str) -> list[str]:
-    """``text`` in lines with their ends, as editors count them; the last one has none and may be empty. Python's
-    ``splitlines`` also splits at form feeds and others."""
+def lines_with_ends(text: str) -> list[str]:
+    """Split ``text`` into lines as editors do, with their line ends. The last line has no end and may be empty.
+    Python's ``splitlines`` also splits at form feeds and other characters."""
     return _AFTER_LINE_END.split(text)
 
 
-def readable(text: str) -> str:
-    """``text`` with what is no character replaced by the sign for that. JSON can carry halves of surrogate pairs, and
-    bytes that are no UTF-8 are kept as such: two that make a pair are joined."""
+def lines_without_ends(text: str) -> list[str]:
+    """Split ``text`` at ``\\n`` and ``\\r\\n``. An empty last line is dropped."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return lines[:-1] if not lines[-1] else lines
+
+
+def well_formed(text: str) -> str:
+    """Replace lone surrogates by the replacement character, and join those that form a pair. JSON can contain lone
+    surrogates, and they represent bytes that are not UTF-8."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def cut(text: str, limit: int) -> str:
-    """At most ``limit`` characters of ``text``, the cut marked by ``…``."""
+    """Shorten ``text`` to at most ``limit`` characters, including a final ``…``."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def clean(text: str) -> str:
-    """``text`` without terminal escape sequences, control characters, and characters that reorder or hide text; tabs
-    and line ends stay."""
+    """Remove terminal escape sequences, control characters, and characters that reorder or hide text. Tabs are kept,
+    and all line ends become ``\\n``."""
     return _HIDING.sub("", _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
 
 
 def split_words(text: str) -> list[str]:
-    """The words of ``text``; quotation marks keep some together."""
+    """Split ``text`` into words; quotation marks group words."""
     try:
         return shlex.split(text)
     except ValueError:  # an open quotation mark, as in "don't"
         return text.split()
 
 
-def label_of(text: str) -> str:
-    """The name that people see of an agent: the first non-empty line, white space collapsed, at most 30 characters
-    with the ``…`` of a cut included."""
+def make_label(text: str) -> str:
+    """The display name of an agent: the first non-empty line with collapsed white space, at most 30 characters."""
     line = next((line for line in clean(text).splitlines() if line.strip()), "")
     return cut(" ".join(line.split()), LABEL_LENGTH)
 
 
-def size_of(text: str) -> int:
-    """Bytes of its UTF-8."""
+def utf8_size(text: str) -> int:
+    """The number of bytes in UTF-8."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def shortened(text: str, limit: int, mark: str) -> str:
-    """``text``, or at most ``limit`` bytes of its UTF-8 and ``mark`` behind them."""
+def cut_bytes(text: str, limit: int, mark: str) -> str:
+    """Shorten ``text`` to at most ``limit`` bytes of UTF-8, and append ``mark`` if it was longer."""
     data = text.encode("utf-8", "surrogatepass")
     return text if len(data) <= limit else f"{data[:limit].decode('utf-8', 'ignore')}{mark}"
 
 
-def bounded(text: str, limit: int, how_to_read_on: str) -> tuple[str, bool]:
-    """``text`` cut to ``limit`` bytes of UTF-8 with a marker that says so and how to read on; and whether it was."""
-    size = size_of(text)
+def truncate(text: str, limit: int, how_to_read_on: str) -> tuple[str, bool]:
+    """Shorten ``text`` to ``limit`` bytes of UTF-8, and append how many are missing and ``how_to_read_on``. Return also
+    whether it was longer."""
+    size = utf8_size(text)
     mark = f"\n\n[cut: {size - limit} of {size} bytes are missing; {how_to_read_on}]"
-    return shortened(text, limit, mark), size > limit
+    return cut_bytes(text, limit, mark), size > limit

@@ -1,4 +1,4 @@
-"""What is wrong with a file that people write, in the words of JSON and not in those of a library."""
+"""Error messages for files that users write, in terms of JSON instead of a library."""
 
 import json
 
@@ -9,71 +9,71 @@ from deputy_agents.text import cut, visible
 
 _MAX = 300
 _REASONS = {
-    "model_type": "an object is needed",
-    "model_attributes_type": "an object is needed",
-    "dict_type": "an object is needed",
-    "mapping_type": "an object is needed",
-    "tuple_type": "a list is needed",
-    "list_type": "a list is needed",
-    "string_type": "a text is needed",
-    "bool_type": "true or false is needed",
-    "int_type": "a whole number is needed",
-    "float_type": "a number is needed",
-    "missing": "it is required",
-    "extra_forbidden": "there is no such field",
-    "string_too_short": "it must not be empty",
-    "string_too_long": "it must have at most {max_length} characters",
-    "too_long": "it must have at most {max_length} entries",
-    "greater_than": "it must be above {gt}",
-    "less_than_equal": "it must be at most {le}",
-    "enum": "it must be {expected}",
-    "literal_error": "it must be {expected}",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+    "dict_type": "must be an object",
+    "mapping_type": "must be an object",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "missing": "is required",
+    "extra_forbidden": "unknown field",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_long": "must have at most {max_length} entries",
+    "greater_than": "must be greater than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
 }
-"""By pydantic's type of error; in braces what it tells of it."""
+"""Messages by the error type of pydantic, whose context fills in the placeholders."""
 
 
-class Malformed(InvalidRequest):
-    """A text is no JSON. ``line`` is where, from 1."""
+class InvalidJson(InvalidRequest):
+    """A text is not valid JSON. ``line`` counts from 1."""
 
     def __init__(self, reason: str, line: int = 1) -> None:
         super().__init__(reason)
         self.line = line
 
 
-def parsed(text: str) -> object:
-    """The JSON value that ``text`` is.
+def parse_json(text: str) -> object:
+    """Parse ``text``.
 
     Raises:
-        Malformed: it is none.
+        InvalidJson: it is not valid JSON.
     """
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise Malformed(f"it is no valid JSON ({where})", error.lineno) from None
+        raise InvalidJson(f"invalid JSON ({where})", error.lineno) from None
     except (ValueError, RecursionError):
-        raise Malformed("it is no valid JSON: something in it is too long or too deep") from None
+        raise InvalidJson("invalid JSON: a value is too long or nested too deeply") from None
 
 
-def told(error: ValidationError, at: str = "") -> str:
-    """The first thing that ``error`` finds, with its path below ``at``."""
+def describe(error: ValidationError, at: str = "") -> str:
+    """The first problem in ``error``, with its path below ``at``."""
     first = error.errors(include_url=False, include_input=False)[0]
     path = at
     for step in first["loc"]:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
     template = _REASONS.get(first["type"])
-    reason = plain(first["msg"]) if template is None else template.format_map(first.get("ctx", {}))
+    reason = simplify(first["msg"]) if template is None else template.format_map(first.get("ctx", {}))
     return cut(visible(f"{path}: {reason}" if path else reason), _MAX)
 
 
-def unreadable(error: OSError) -> str:
-    """Why a file cannot be read."""
+def describe_os_error(error: OSError) -> str:
+    """The reason why a file cannot be read."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
-    return f"it cannot be read ({(error.strerror or type(error).__name__).lower()})"
+    return f"cannot be read ({(error.strerror or type(error).__name__).lower()})"
 
 
-def plain(message: str) -> str:
-    """What the library says where there is no word for it here."""
+def simplify(message: str) -> str:
+    """A message of pydantic, in the style of the other messages."""
     message = message.removeprefix("Value error, ").removeprefix("Assertion failed, ").partition(", unable to parse")[0]
-    return message.replace("Input should be", "it must be", 1).replace("Input should", "it must", 1)
+    return message.replace("Input should be", "must be", 1).replace("Input should", "must", 1)

@@ -19,7 +19,7 @@ from deputy_agents.domain.errors import DeputyError, InvalidRequest, ModelError
 from deputy_agents.domain.message import Message, Text
 from deputy_agents.domain.problem import Problem
 from deputy_agents.files.paths import home_folder
-from deputy_agents.guidance.workspace_settings import Written, written_in
+from deputy_agents.guidance.workspace_settings import WorkspaceSettings, read_workspace_settings
 from deputy_agents.model import card_file
 from deputy_agents.model.credential import resolve_credential
 from deputy_agents.model.endpoint import endpoint_of
@@ -27,7 +27,7 @@ from deputy_agents.model.factory import Models, choose_model
 from deputy_agents.model.offline.model import OFFLINE
 from deputy_agents.ports.model import ModelRequest
 from deputy_agents.tool import ripgrep
-from deputy_agents.validation_errors import Malformed, parsed, unreadable
+from deputy_agents.validation_errors import InvalidJson, describe_os_error, parse_json
 from deputy_protocol.errors import InvalidParams
 from deputy_protocol.settings import Settings
 from deputy_protocol.validate import parse
@@ -68,13 +68,13 @@ def read_settings(path: Path | None) -> Settings:
     if path is None:
         return Settings()
     try:
-        return parse(Settings, parsed(path.read_text("utf-8")))
-    except (InvalidParams, Malformed) as error:
+        return parse(Settings, parse_json(path.read_text("utf-8")))
+    except (InvalidParams, InvalidJson) as error:
         raise InvalidRequest(f"{path}: {error}") from None
     except UnicodeDecodeError:
         raise InvalidRequest(f"{path}: not valid UTF-8") from None
     except OSError as error:
-        raise InvalidRequest(f"{path}: {unreadable(error)}") from None
+        raise InvalidRequest(f"{path}: {describe_os_error(error)}") from None
 
 
 async def run_checks(context: CheckContext) -> list[CheckResult]:
@@ -207,8 +207,8 @@ async def _check_settings_files(_: CheckContext) -> CheckResult:
 
 def _settings_problems() -> list[Problem]:
     home = home_folder()
-    own = Written() if home is None else written_in(home, own=True)
-    return list(dict.fromkeys((own + written_in(Path.cwd().resolve())).problems))
+    own = WorkspaceSettings() if home is None else read_workspace_settings(home, from_home=True)
+    return list(dict.fromkeys((own + read_workspace_settings(Path.cwd().resolve())).problems))
 
 
 async def _check_store(context: CheckContext) -> CheckResult:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import anyio
 
-from deputy_agents.guidance.mcp_entry import ServerEntry
+from deputy_agents.guidance.mcp_entry import McpServerEntry
 from deputy_agents.mcp.catalog import McpServerState
 from deputy_agents.mcp.connection import START_TIMEOUT, McpConnection
 
 
 def probe(
-    entries: Sequence[ServerEntry], folder: Path, report: Callable[[ServerEntry, dict[str, object]], None]
+    entries: Sequence[McpServerEntry], folder: Path, report: Callable[[McpServerEntry, dict[str, object]], None]
 ) -> None:
     """Start each of ``entries`` once. Call ``report`` as soon as one is ready or has failed, with its state and either
     what it offers or why it does not run. Blocks for a bounded time."""
@@ -19,7 +19,7 @@ def probe(
 
 
 async def _probe(
-    entries: Sequence[ServerEntry], folder: Path, report: Callable[[ServerEntry, dict[str, object]], None]
+    entries: Sequence[McpServerEntry], folder: Path, report: Callable[[McpServerEntry, dict[str, object]], None]
 ) -> None:
     async def report_when_started(connection: McpConnection) -> None:
         with anyio.move_on_after(START_TIMEOUT):

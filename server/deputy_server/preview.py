@@ -6,7 +6,7 @@ from difflib import unified_diff
 from itertools import islice
 
 from deputy_agents.domain.event import CommandPreview, DiffPreview, Preview, TextPreview
-from deputy_agents.text import lines_of, visible
+from deputy_agents.text import lines_with_ends, visible
 
 
 def preview_lines(preview: Preview | None, *, context: int = 1) -> Sequence[str]:
@@ -28,7 +28,7 @@ def _diff(old: str, new: str, context: int) -> Iterator[str]:
     """A unified diff. Line ends are those of editors; a change of line ends is shown like any other change."""
     if "\n" not in f"{old}{new}".replace("\r\n", ""):
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
-    before, after = ([line for line in lines_of(text) if line] for text in (old, new))
+    before, after = ([line for line in lines_with_ends(text) if line] for text in (old, new))
     for line in islice(unified_diff(before, after, n=context, lineterm=""), 2, None):
         yield visible(line.removesuffix("\n"))
         if line[0] in "+- " and not line.endswith(("\n", "\r")):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deputy_agents.text import clean, label_of
+from deputy_agents.text import clean, make_label
 
 
 @pytest.mark.requirement("E17")
@@ -36,4 +36,4 @@ def test_what_scripts_and_emoji_need_stays(text: str) -> None:
 
 
 def test_a_label_has_no_hidden_characters() -> None:
-    assert label_of("\u202e\n  look   at\u200b this") == "look at this"
+    assert make_label("\u202e\n  look   at\u200b this") == "look at this"

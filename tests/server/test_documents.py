@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from lsprotocol import types
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.text import lines_of
+from deputy_agents.text import lines_with_ends
+from deputy_server.lsp.buffers import EditorBuffers, minimal_edit
 from deputy_server.lsp.client import Client
 from deputy_server.lsp.documents import Documents
-from deputy_server.lsp.buffers import EditorBuffers, minimal_edit
 from deputy_server.lsp.protocol import RpcProtocol
 
 URI = "file:///w/a.txt"
@@ -39,7 +39,7 @@ def replaced(start: tuple[int, int], end: tuple[int, int], text: str) -> types.T
 
 @given(TEXTS)
 def test_lines_end_where_lsp_says_and_make_up_the_text(text: str) -> None:
-    lines = lines_of(text)
+    lines = lines_with_ends(text)
     assert "".join(lines) == text
     assert all(not line or line.rstrip("\r\n").count("\n") == 0 for line in lines)
     assert len(lines) == text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1

@@ -3,7 +3,7 @@
 import pytest
 
 from deputy_agents.domain.event import DiffPreview
-from deputy_agents.text import lines_of
+from deputy_agents.text import lines_with_ends
 from deputy_server.preview import preview_lines
 from deputy_server.transcript import code
 
@@ -31,7 +31,7 @@ def test_no_change_is_shown_as_nothing_and_a_new_file_whole() -> None:
 
 
 def test_lines_are_those_that_editors_count() -> None:
-    assert lines_of("a\r\nb\rc\x0cd\u2028e\n") == ["a\r\n", "b\r", "c\x0cd\u2028e\n", ""]
+    assert lines_with_ends("a\r\nb\rc\x0cd\u2028e\n") == ["a\r\n", "b\r", "c\x0cd\u2028e\n", ""]
 
 
 @pytest.mark.parametrize("text", ["plain", "one ` in it", "two `` in it", "``` three"])

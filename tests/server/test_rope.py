@@ -5,7 +5,7 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deputy_agents.text import lines_of
+from deputy_agents.text import lines_with_ends
 from deputy_server.lsp import rope
 from deputy_server.lsp.rope import Rope
 
@@ -14,13 +14,13 @@ EDITS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), TEXTS), max_s
 
 
 def naive_line(text: str, number: int) -> tuple[int, str]:
-    lines = lines_of(text)
+    lines = lines_with_ends(text)
     inside = lines[number].rstrip("\r\n") if number < len(lines) else ""
     return sum(map(len, lines[:number])), inside
 
 
 def naive_place(text: str, offset: int) -> tuple[int, str]:
-    lines = lines_of(text[:offset])
+    lines = lines_with_ends(text[:offset])
     return len(lines) - 1, lines[-1]
 
 
@@ -37,7 +37,7 @@ def test_lines_and_places_are_those_of_the_whole_text_after_any_edits(
             number = start % 7
             assert long.line(number) == naive_line(text, number)
         assert long.text == text
-        for number in range(len(lines_of(text)) + 2):
+        for number in range(len(lines_with_ends(text)) + 2):
             assert long.line(number) == naive_line(text, number)
         for offset in range(len(text) + 1):
             assert long.position(offset) == naive_place(text, offset)

@@ -15,23 +15,16 @@ from anyio import to_thread
 from deputy_agents.definition.definition import FOLDERS, Definition
 from deputy_agents.definition.folder import Listing, MarkdownFile, Unreadable, list_markdown, read_markdown
 from deputy_agents.definition.loader import Parsed, built_in, parse_definition
+from deputy_agents.definition.search_folders import SearchFolder, search_folders
 from deputy_agents.domain.problem import Problem
 from deputy_agents.files.paths import home_folder
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A folder of definitions. ``within`` is the workspace root that contains it, ``None`` at home."""
-
-    path: Path
-    within: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     """Everything that determines a state: while it is unchanged, nothing is read again."""
 
-    places: tuple[tuple[_Place, Listing], ...]
+    listings: tuple[tuple[SearchFolder, Listing], ...]
     known_tools: frozenset[str] | None
 
 
@@ -90,21 +83,13 @@ class Catalogue:
     def load(self) -> bool:
         """List the folders and read new and changed files. Return whether anything has changed. Blocks."""
         before = self._state
-        places = tuple(self._places())
+        folders = search_folders(self.roots, self._home or home_folder(), self.trusted, FOLDERS)
         known = None if self.known_tools is None else frozenset(self.known_tools)
-        inputs = _Inputs(tuple((place, list_markdown(place.path, place.within)) for place in places), known)
+        inputs = _Inputs(tuple((folder, list_markdown(folder.path, folder.within)) for folder in folders), known)
         if before is not None and before.inputs == inputs:
             return False
         self._state = state = _load_state(inputs, before)
         return before is None or (before.definitions, before.problems) != (state.definitions, state.problems)
-
-    def _places(self) -> Iterator[_Place]:
-        home = self._home or home_folder()
-        at_home = [] if home is None else [home / folder for folder in FOLDERS]
-        if self.trusted:
-            for folder in FOLDERS:
-                yield from (_Place(root / folder, root) for root in self.roots if root / folder not in at_home)
-        yield from map(_Place, at_home)
 
 
 def _load_state(inputs: _Inputs, before: _State | None) -> _State:
@@ -116,7 +101,7 @@ def _load_state(inputs: _Inputs, before: _State | None) -> _State:
     parsed: dict[MarkdownFile, Parsed] = {}
     problems: list[Problem] = []
     found: dict[str, Definition] = {}
-    for place, listing in inputs.places:
+    for folder, listing in inputs.listings:
         problems += (Problem(file, 1, reason, fatal=True) for file, reason in listing.rejected)
         here: dict[str, Definition] = {}
         real: dict[str, str] = {}
@@ -124,7 +109,7 @@ def _load_state(inputs: _Inputs, before: _State | None) -> _State:
             parsed[file] = one = cached.get(file) or _read(file, inputs.known_tools, names)
             problems += one.problems
             if one.definition is not None and real.get(one.definition.name) != file.real:  # else a link to it
-                definition = replace(one.definition, from_home=place.within is None)
+                definition = replace(one.definition, from_home=folder.within is None)
                 real.setdefault(definition.name, file.real)
                 problems += _name_conflicts(definition, here, found)
                 here.setdefault(definition.name, definition)
@@ -144,7 +129,7 @@ def _typed_names(inputs: _Inputs, before: _State | None) -> Mapping[MarkdownFile
     """The typed definitions of all files. They must be known before any file is read, because its tools may include
     them."""
     cached = before.typed if before else dict[MarkdownFile, str | None]()
-    files = (file for _, listing in inputs.places for file in listing.files)
+    files = (file for _, listing in inputs.listings for file in listing.files)
     return {file: cached[file] if file in cached else _typed_name(file) for file in files}
 
 

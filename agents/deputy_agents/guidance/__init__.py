@@ -1,2 +1,2 @@
-"""What users write for agents besides definitions: instructions, skills, slash commands, workspace settings and the
-configuration of MCP servers. It is read here and used elsewhere."""
+"""Reads what users write for agents besides definitions: instructions, skills, slash commands, workspace settings and
+MCP server configuration. Other folders use it."""

@@ -1,38 +1,38 @@
-"""Tells agents what their users have written down."""
+"""Sections of the system prompt for instructions and skills."""
 
 from collections.abc import Iterable, Sequence
 
 from deputy_agents.guidance.items import Instruction, Skill
 
 SKILLS_LENGTH = 6000
-"""Characters of the list of skills, about; the names of those beyond are still given."""
+"""Approximate characters of the list of skills. Skills beyond it are listed by name only."""
 
 
-def told_instructions(found: Sequence[Instruction]) -> str:
-    """A section of Markdown for a system prompt; empty when there are none."""
-    if not found:
+def instructions_section(instructions: Sequence[Instruction]) -> str:
+    """A Markdown section for a system prompt; empty if there are no instructions."""
+    if not instructions:
         return ""
     lines = [
         "# Instructions",
         "",
-        "From files of the user and of the project; where two disagree, the later one holds.",
-        "They tell how to work here, and permit nothing that the user has to be asked about.",
+        "From files of the user and of the project. If two contradict each other, follow the later one.",
+        "They describe how to work here. They do not replace the user's approval.",
     ]
-    for one in found:
+    for one in instructions:
         lines += ["", f'<instructions file="{one.path}">', one.text, "</instructions>"]
     return "\n".join(lines)
 
 
-def told_skills(found: Iterable[Skill]) -> str:
-    """A section of Markdown for a system prompt; empty when there are none."""
-    skills = list(found)
-    if not skills:
+def skills_section(skills: Iterable[Skill]) -> str:
+    """A Markdown section for a system prompt; empty if there are no skills."""
+    listed = list(skills)
+    if not listed:
         return ""
-    lines, room = ["# Skills", "", "Read one with `skill` before you do what it is for:"], SKILLS_LENGTH
-    for index, skill in enumerate(skills):
+    lines, room = ["# Skills", "", "Before you do what a skill is for, read it with `skill`:"], SKILLS_LENGTH
+    for index, skill in enumerate(listed):
         line = f"- `{skill.name}`: {skill.description}"
         if room < len(line):
-            lines.append("- and " + ", ".join(f"`{other.name}`" for other in skills[index:]))
+            lines.append("- and " + ", ".join(f"`{other.name}`" for other in listed[index:]))
             break
         room -= len(line)
         lines.append(line)

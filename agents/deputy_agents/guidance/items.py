@@ -1,4 +1,4 @@
-"""What the library holds: instructions, skills and slash commands."""
+"""Values of the library: instructions, skills and slash commands."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,18 +6,19 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A file that is part of every system prompt below its folder. ``why`` says where it stands, in words."""
+    """A file that is part of every system prompt below its folder. ``reason`` describes why it applies."""
 
     path: str
     text: str
-    why: str
+    reason: str
     truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """How to do something: offered by ``name`` and ``description``, read when it is needed. ``folder`` is absolute and
-    holds ``SKILL.md`` with whatever it names; ``source`` is the path of that file."""
+    """Guidance for one kind of task. Agents see ``name`` and ``description``, and read the rest when they need it.
+    ``folder`` is the absolute path of the folder with ``SKILL.md`` and related files; ``source`` is the path of
+    ``SKILL.md``."""
 
     name: str
     description: str
@@ -28,7 +29,8 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A prompt that the user calls as ``/name arguments``. ``body`` may hold ``$ARGUMENTS`` and ``$1`` to ``$9``."""
+    """A prompt that the user calls as ``/name arguments``. Placeholders in ``body``: ``$ARGUMENTS``, ``$1`` to
+    ``$9``."""
 
     name: str
     description: str
@@ -38,7 +40,7 @@ class Command:
 
 
 class SlashCommand(Protocol):
-    """What can be called as ``/name arguments``, as lists show it."""
+    """The listing of something that the user can call as ``/name arguments``."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,4 @@
-"""Everything that users have written down for the agents of one workspace."""
+"""All guidance for the agents of one workspace."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from anyio import to_thread
 
+from deputy_agents.definition.search_folders import SearchFolder, search_folders
 from deputy_agents.domain.problem import Problem
 from deputy_agents.files.paths import home_folder
 from deputy_agents.guidance import commands, skills
 from deputy_agents.guidance.instructions import instructions_for
 from deputy_agents.guidance.items import Command, Instruction, Skill
-from deputy_agents.guidance.places import Place, places
-from deputy_agents.guidance.workspace_settings import Written, written_in
+from deputy_agents.guidance.workspace_settings import WorkspaceSettings, read_workspace_settings
 
 _T = TypeVar("_T", Skill, Command)
 
@@ -23,15 +23,15 @@ class _State:
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     commands: Mapping[str, Command] = field(default_factory=dict[str, Command])
     instructions: Mapping[Path, tuple[Instruction, ...]] = field(default_factory=dict[Path, tuple[Instruction, ...]])
-    workspace: Written = field(default_factory=Written)
-    own: Written = field(default_factory=Written)
+    workspace_settings: WorkspaceSettings = field(default_factory=WorkspaceSettings)
+    user_settings: WorkspaceSettings = field(default_factory=WorkspaceSettings)
     problems: tuple[Problem, ...] = ()
 
 
 class Library:
-    """Instructions, skills and commands for ``roots``. ``trusted`` may be set at any time and counts from the next
-    :meth:`refresh`; until the first one there is nothing. The nearest of one name wins: workspace over home, and
-    ``.deputy`` over ``.claude``. ``home`` is the user's home folder."""
+    """Instructions, skills, commands and settings for ``roots``. The library is empty until the first :meth:`refresh`.
+    ``trusted`` can be set at any time and takes effect at the next one. Of several items with one name, the nearest is
+    used: workspace before home, ``.deputy`` before ``.claude``. ``home`` is the user's home folder."""
 
     def __init__(self, roots: Sequence[Path], *, trusted: bool, home: Path | None = None) -> None:
         self.roots = tuple(roots)
@@ -51,34 +51,34 @@ class Library:
         return self._state.commands
 
     @property
-    def workspace(self) -> Written:
-        """All rules, hooks and MCP servers of the workspace: what they may say depends on the user's trust."""
-        return self._state.workspace
+    def workspace_settings(self) -> WorkspaceSettings:
+        """The settings of the workspace. Check its trust before you use them."""
+        return self._state.workspace_settings
 
     @property
-    def own(self) -> Written:
-        """Rules, hooks and MCP servers of the user, for every workspace."""
-        return self._state.own
+    def user_settings(self) -> WorkspaceSettings:
+        """The settings of the user for every workspace."""
+        return self._state.user_settings
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What the user has to know about files."""
+        """Problems in the files."""
         return self._state.problems
 
     def instructions(self, folder: Path) -> tuple[Instruction, ...]:
-        """What holds in ``folder``, the nearest last; nothing before it was visited."""
+        """The instructions for ``folder``, the nearest last. Empty until :meth:`visit` has been called for it."""
         return self._state.instructions.get(folder, ())
 
     async def visit(self, folder: Path) -> bool:
-        """Reads what holds in ``folder``, too, from now on. Returns whether it is new here."""
+        """Read the instructions for ``folder``, also in later refreshes. Return whether anything has changed."""
         if folder in self._folders:
             return False
         self._folders.add(folder)
         return await self.refresh()
 
     async def refresh(self) -> bool:
-        """Reads everything anew; returns whether anything is different now. A cancelled caller leaves the thread to
-        itself: a disk may be slow."""
+        """Read everything again in a worker thread. Return whether anything has changed. If the caller is cancelled,
+        the thread is abandoned: a disk may be slow."""
         before, self._state = self._state, await to_thread.run_sync(self._load, abandon_on_cancel=True)
         return self._state != before
 
@@ -89,31 +89,33 @@ class Library:
         found_commands = self._nearest(commands.FOLDERS, commands.commands_in, problems)
         instructions: dict[Path, tuple[Instruction, ...]] = {}
         for folder in folders:
-            instructions[folder], faults = instructions_for(folder, self.roots, self._at_home, trusted=self.trusted)
-            problems += faults
-        workspace = sum(map(written_in, self.roots), Written())
-        own = Written() if self._at_home is None else written_in(self._at_home, own=True)
-        faults = tuple(dict.fromkeys((*problems, *workspace.problems, *own.problems)))
-        return _State(found_skills, found_commands, instructions, workspace, own, faults)
+            instructions[folder], found = instructions_for(folder, self.roots, self._home_folder, trusted=self.trusted)
+            problems += found
+        workspace = sum(map(read_workspace_settings, self.roots), WorkspaceSettings())
+        user = WorkspaceSettings()
+        if self._home_folder is not None:
+            user = read_workspace_settings(self._home_folder, from_home=True)
+        unique = tuple(dict.fromkeys((*problems, *workspace.problems, *user.problems)))
+        return _State(found_skills, found_commands, instructions, workspace, user, unique)
 
     @property
-    def _at_home(self) -> Path | None:
+    def _home_folder(self) -> Path | None:
         return self._home or home_folder()
 
     def _nearest(
         self,
         folders: Sequence[str],
-        look: Callable[[Place], Iterable[_T | Problem]],
+        read: Callable[[SearchFolder], Iterable[_T | Problem]],
         problems: list[Problem],
     ) -> dict[str, _T]:
         found: dict[str, _T] = {}
-        for place in places(self.roots, self._at_home, self.trusted, folders):
+        for folder in search_folders(self.roots, self._home_folder, self.trusted, folders):
             here: dict[str, _T] = {}
-            for one in look(place):
+            for one in read(folder):
                 if isinstance(one, Problem):
                     problems.append(one)
                 elif (other := here.setdefault(one.name, one)) is not one:
-                    reason = f"It has the name of {other.source}, which is used: {one.name}."
+                    reason = f"{other.source} has the same name {one.name!r} and is used instead."
                     problems.append(Problem(one.source, 1, reason, fatal=True))
             found = here | found
         return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""Markdown files whose frontmatter may be missing."""
+"""Markdown files with optional frontmatter."""
 
 from collections.abc import Collection
 
@@ -7,10 +7,10 @@ from deputy_agents.text import clean, cut
 
 
 def split(text: str, known: Collection[str]) -> Frontmatter:
-    """The parts of ``text``; ``known`` are the names of fields that count, normalize_name.
+    """Split ``text`` into frontmatter and body. ``known`` are the normalized names of known fields.
 
     Raises:
-        FrontmatterError: it begins like a frontmatter and is none.
+        FrontmatterError: it starts like a frontmatter, which is invalid.
     """
     if text.lstrip("\ufeff \t\r\n").startswith("---"):
         return read(text, lambda name: name in known)
@@ -18,7 +18,7 @@ def split(text: str, known: Collection[str]) -> Frontmatter:
 
 
 def word(front: Frontmatter, name: str) -> str:
-    """A field as one line for people; empty when it is not there."""
+    """A field as one line of prose; empty if it is missing."""
     found = front.fields.get(normalize_name(name))
     if found is None or found.value is None:
         return ""
@@ -26,6 +26,6 @@ def word(front: Frontmatter, name: str) -> str:
 
 
 def first_line(body: str, limit: int) -> str:
-    """The first line of ``body`` that says something, without the marks of a heading."""
+    """The first non-empty line of ``body``, without the ``#`` of a heading."""
     lines = (line.strip().lstrip("#").strip() for line in clean(body).splitlines())
     return cut(next((line for line in lines if line), ""), limit)

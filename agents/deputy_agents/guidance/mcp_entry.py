@@ -1,4 +1,4 @@
-"""MCP servers as users write them down."""
+"""Entries of MCP servers in settings and files."""
 
 import json
 import re
@@ -10,29 +10,27 @@ from shlex import quote
 from deputy_agents.domain.errors import ToolError
 
 _PLAIN = re.compile(r"[\w@%+=:,./${}~*-]+")
-"""An argument that can be read as it is; a variable in it is not quoted, as it will be replaced."""
-
+"""An argument that needs no quotes. Variables are not quoted, because they are replaced."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
-
 SETTINGS = "settings"
-"""The place of servers that the settings name."""
-
+"""The place of MCP servers from the settings."""
 
 EDITOR = "editor"
-"""The place of servers that the editor of a session names."""
+"""The place of MCP servers from the editor of a session."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A place that names servers: ``named`` is what it says of each, by name. ``place`` is a path, or the name of what
-    is no file. A place is ``own`` when nobody but the user can have written it: what it names is started unasked.
-    ``literal`` values hold no variables. The servers of a ``definition`` are for its agents alone."""
+class McpServerSource:
+    """Where MCP servers are configured: ``named`` maps names to entries. ``place`` is the path of a file, or
+    :data:`SETTINGS` or :data:`EDITOR`. A ``trusted`` source can only have been written by the user, so its servers
+    start without approval. The values of a ``literal`` source contain no variables. The servers of a ``definition`` are
+    only for agents with that definition."""
 
     place: str
     named: Mapping[str, object] = field(compare=False, repr=False)
-    own: bool = False
+    trusted: bool = False
     literal: bool = False
     definition: str = ""
 
@@ -42,28 +40,27 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerEntry:
-    """A server as ``source`` names it: ``command`` with ``args`` and ``env``, or ``url`` with ``headers``. Values may
-    hold ``${NAME}`` and ``${NAME:-default}``, unless the source is literal."""
+class McpServerEntry:
+    """An MCP server in ``source``: ``command`` with ``args`` and ``env``, or ``url`` with ``headers``. Values may
+    contain ``${NAME}`` and ``${NAME:-default}``, unless the source is literal. A ``disabled`` server is not started."""
 
     name: str
-    source: Source
+    source: McpServerSource
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     disabled: bool = False
-    """Whoever has written it down has switched it off."""
 
     @property
     def line(self) -> str:
-        """The command line, in which each argument can be told from the next, or the address."""
+        """The command line, quoted where necessary, or the URL."""
         return self.url or " ".join(one if _PLAIN.fullmatch(one) else quote(one) for one in (self.command, *self.args))
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the variables of Deputy's environment that the server gets to see."""
+        """The names of the variables of Deputy's environment that are passed to the MCP server."""
         if self.source.literal:
             return ()
         texts = (self.url, self.command, *self.args, *self.env.values(), *self.headers.values())
@@ -71,31 +68,31 @@ class ServerEntry:
 
     @property
     def key(self) -> tuple[str, str]:
-        """By which a session knows it: its definition, if it belongs to one, and its name."""
+        """The key in a session: the name of the definition it belongs to, or empty, and its own name."""
         return self.source.definition, self.name
 
-    def expanded(self, text: str, environ: Mapping[str, str]) -> str:
-        """``text`` of this entry with its variables replaced. Raises as :func:`expanded`."""
-        return text if self.source.literal else expanded(text, environ)
+    def expand(self, text: str, environ: Mapping[str, str]) -> str:
+        """Replace the variables in ``text``, a value of this entry. Raises what :func:`expand_variables` raises."""
+        return text if self.source.literal else expand_variables(text, environ)
 
     @property
     def fingerprint(self) -> str:
-        """Equal only for entries that start the same thing with the same values."""
+        """A hash of everything that determines what is started or connected."""
         parts = [self.name, self.command, self.args, sorted(self.env.items()), self.url, sorted(self.headers.items())]
         return blake2b(json.dumps(parts).encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def expanded(text: str, environ: Mapping[str, str]) -> str:
-    """``text`` with its variables replaced.
+def expand_variables(text: str, environ: Mapping[str, str]) -> str:
+    """Replace the variables in ``text``.
 
     Raises:
-        ToolError: one has no value and no default.
+        ToolError: a variable has neither a value nor a default.
     """
 
     def value(found: re.Match[str]) -> str:
         name, default = found[1], found[2]
         if not environ.get(name) and default is None:
-            raise ToolError(f"{name} has no value in the environment of Deputy; set it, or write a default for it")
+            raise ToolError(f"{name} has no value in the environment of Deputy; set it, or write ${{{name}:-default}}")
         return environ.get(name) or default or ""
 
     return _VARIABLE.sub(value, text)

@@ -1,4 +1,4 @@
-"""Skills: folders with a ``SKILL.md``. Blocks; use a thread."""
+"""Skills: folders with a ``SKILL.md``. Blocks; call it in a worker thread."""
 
 import os
 from collections.abc import Iterator
@@ -7,38 +7,38 @@ from pathlib import Path
 
 from deputy_agents.definition.folder import MAX_ENTRIES, Unreadable, markdown_file, read_markdown
 from deputy_agents.definition.frontmatter import FrontmatterError
+from deputy_agents.definition.search_folders import SearchFolder
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.problem import Problem
 from deputy_agents.files import disk
 from deputy_agents.guidance.items import Skill
 from deputy_agents.guidance.markdown import first_line, split, word
-from deputy_agents.guidance.places import Place
 from deputy_agents.text import clean, cut, visible
 
 FOLDERS = (".deputy/skills", ".claude/skills")
 FILE = "SKILL.md"
 MAX_SKILLS = 200
 MAX_LISTED = 100
-"""Files of a skill that are named to the model."""
+"""Files of a skill that are listed to the model."""
 DESCRIPTION_LENGTH = 400
 _KNOWN = frozenset({"name", "description", "license", "allowedtools", "metadata", "version", "compatibility"})
 
 
-def skills_in(place: Place) -> Iterator[Skill | Problem]:
-    """The skills of one folder by name, and what is wrong with others."""
-    for folder in _folders(place.path):
-        source = folder / FILE
+def skills_in(folder: SearchFolder) -> Iterator[Skill | Problem]:
+    """Read the skills in ``folder``, sorted by folder name, and the problems of invalid ones."""
+    for path in _list_folders(folder.path):
+        source = path / FILE
         try:
-            file = markdown_file(source, place.within)
+            file = markdown_file(source, folder.within)
             if file is not None:
-                yield _skill(source, read_markdown(file))
+                yield _read_skill(source, read_markdown(file))
         except Unreadable as error:
             yield Problem(str(source), 1, str(error), fatal=True)
         except FrontmatterError as error:
             yield Problem(str(source), error.line, f"{error}.", fatal=True)
 
 
-def _folders(path: Path) -> list[Path]:
+def _list_folders(path: Path) -> list[Path]:
     try:
         with os.scandir(path) as entries:
             names = sorted(entry.name for entry in islice(entries, MAX_ENTRIES) if not entry.name.startswith("."))
@@ -47,13 +47,13 @@ def _folders(path: Path) -> list[Path]:
     return [path / name for name in names[:MAX_SKILLS]]
 
 
-def _skill(source: Path, text: str) -> Skill | Problem:
+def _read_skill(source: Path, text: str) -> Skill | Problem:
     front = split(text, _KNOWN)
     body = clean(front.body).strip()
     name = word(front, "name") or source.parent.name
     description = word(front, "description") or first_line(body, DESCRIPTION_LENGTH)
     if not body or not description:
-        return Problem(str(source), 1, "It says neither what it is for nor what to do.", fatal=True)
+        return Problem(str(source), 1, "The description or the text is missing.", fatal=True)
     return Skill(
         cut(visible("-".join(name.split())), 64),
         cut(description, DESCRIPTION_LENGTH),
@@ -63,8 +63,8 @@ def _skill(source: Path, text: str) -> Skill | Problem:
     )
 
 
-def files_of(skill: Skill) -> list[str]:
-    """What lies beside ``SKILL.md``, as paths below the folder."""
+def list_files(skill: Skill) -> list[str]:
+    """The files beside ``SKILL.md``, as paths below the folder of the skill."""
     top = Path(skill.folder)
     found: list[str] = []
     for folder, folders, names in os.walk(top):
@@ -76,14 +76,14 @@ def files_of(skill: Skill) -> list[str]:
 
 
 def read_file(skill: Skill, name: str) -> str:
-    """A text file of a skill.
+    """Read a text file of a skill.
 
     Raises:
-        ToolError: there is none, or it is not below the skill's folder.
+        ToolError: it does not exist, or is not below the folder of the skill.
     """
     parts = Path(os.path.normpath(name)).parts
     if not parts or Path(name).is_absolute() or parts[0] == "..":
-        raise ToolError("file: it must be a path below the skill's folder.")
+        raise ToolError("file: must be a path below the folder of the skill.")
     found = disk.read_text(Path(os.path.realpath(skill.folder)), parts)
     if found is None:
         raise ToolError(f"The skill {skill.name} has no file {visible(name)}.")

@@ -1,5 +1,5 @@
-"""What ``.deputy/settings.json`` of a folder says: permission rules, hooks and MCP servers. A workspace has one,
-beside the agents that it defines, and the user's home folder, for all workspaces."""
+"""Reads ``.deputy/settings.json``: permission rules, hooks and MCP servers. The file in a workspace root applies to the
+workspace, the one in the user's home folder to all workspaces."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,43 +10,43 @@ from deputy_agents.domain.hook import Hook
 from deputy_agents.domain.problem import Problem
 from deputy_agents.domain.rule import Rule
 from deputy_agents.files import disk
-from deputy_agents.guidance.mcp_config import servers_of
-from deputy_agents.guidance.mcp_entry import Source
-from deputy_agents.guidance.rules import asking, rules_of
-from deputy_agents.hooks.config import hooks_of
-from deputy_agents.validation_errors import Malformed, parsed
+from deputy_agents.guidance.mcp_config import parse_mcp_servers
+from deputy_agents.guidance.mcp_entry import McpServerSource
+from deputy_agents.guidance.rules import ask_always, parse_rules
+from deputy_agents.hooks.config import parse_hooks
+from deputy_agents.validation_errors import InvalidJson, parse_json
 
 FILE: Final = (".deputy", "settings.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """Of one folder, or of several together; ``problems`` are what is wrong with it."""
+class WorkspaceSettings:
+    """The settings of one folder, or of several folders combined, and problems in the files."""
 
     rules: tuple[Rule, ...] = ()
     hooks: tuple[Hook, ...] = ()
-    servers: tuple[Source, ...] = ()
+    mcp_servers: tuple[McpServerSource, ...] = ()
     problems: tuple[Problem, ...] = ()
 
-    def __add__(self, other: "Written") -> "Written":
-        return Written(
+    def __add__(self, other: "WorkspaceSettings") -> "WorkspaceSettings":
+        return WorkspaceSettings(
             self.rules + other.rules,
             self.hooks + other.hooks,
-            self.servers + other.servers,
+            self.mcp_servers + other.mcp_servers,
             self.problems + other.problems,
         )
 
 
-def written_in(root: Path, *, own: bool = False) -> Written:
-    """What the file below ``root`` says; ``own`` when that is the user's home. Blocks."""
+def read_workspace_settings(root: Path, *, from_home: bool = False) -> WorkspaceSettings:
+    """Read the settings file below ``root``; ``from_home`` if that is the user's home folder. Blocks."""
     file = str(root.joinpath(*FILE))
     try:
         found = disk.read_text(root, FILE)
-        whole: object = {} if found is None else parsed(found.text)
-    except (ToolError, Malformed) as error:
-        rules, problems = asking(file, error)
-        return Written(rules, problems=problems)
-    rules, problems = rules_of(whole, file)
-    hooks, wrong = hooks_of(whole, file)
-    servers, unnamed = servers_of(whole, file, own=own)
-    return Written(rules, hooks, servers, problems + wrong + unnamed)
+        settings: object = {} if found is None else parse_json(found.text)
+    except (ToolError, InvalidJson) as error:
+        rules, problems = ask_always(file, error)
+        return WorkspaceSettings(rules, problems=problems)
+    rules, rule_problems = parse_rules(settings, file)
+    hooks, hook_problems = parse_hooks(settings, file)
+    mcp_servers, mcp_problems = parse_mcp_servers(settings, file, trusted=from_home)
+    return WorkspaceSettings(rules, hooks, mcp_servers, rule_problems + hook_problems + mcp_problems)

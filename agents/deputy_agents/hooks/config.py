@@ -1,4 +1,4 @@
-"""Hooks in the settings file of a workspace, or of the user, as a list ``hooks``.
+"""Reads hooks from the list ``hooks`` in the settings file of a workspace or of the user.
 
 ::
 
@@ -26,9 +26,9 @@ class _Entry(BaseModel):
     timeout: Annotated[float, Field(strict=True, gt=0, le=MAX_TIMEOUT)] = 60.0
 
 
-def hooks_of(whole: object, file: str) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
-    """The hooks that the JSON value of ``file`` holds, and what is wrong with them."""
-    listed = cast("dict[str, object]", whole).get("hooks") if isinstance(whole, dict) else None
+def parse_hooks(settings: object, file: str) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
+    """The hooks in ``settings``, the JSON value of ``file``, and problems."""
+    listed = cast("dict[str, object]", settings).get("hooks") if isinstance(settings, dict) else None
     if listed is None:
         return (), ()
     if not isinstance(listed, list) or len(cast("list[object]", listed)) > MAX_HOOKS:
@@ -37,14 +37,14 @@ def hooks_of(whole: object, file: str) -> tuple[tuple[Hook, ...], tuple[Problem,
 
 
 def _hooks(listed: Sequence[object], source: str) -> tuple[tuple[Hook, ...], tuple[Problem, ...]]:
-    """The hooks of a list; one that is wrong costs no other."""
+    """The valid hooks of a list, and problems of the others."""
     hooks: list[Hook] = []
     problems: list[Problem] = []
     for index, raw in enumerate(listed):
         try:
             entry = _Entry.model_validate(raw)
         except ValidationError as error:
-            problems.append(Problem(source, 1, f"hook {index + 1}: {validation_errors.told(error)}"))
+            problems.append(Problem(source, 1, f"hook {index + 1}: {validation_errors.describe(error)}"))
         else:
             hooks.append(Hook(entry.on, entry.run, entry.tools, entry.timeout, source))
     return tuple(hooks), tuple(problems)

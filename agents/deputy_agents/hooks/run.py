@@ -1,4 +1,4 @@
-"""Runs one hook: a line of bash under a guard, told by JSON on its input what happens."""
+"""Runs one hook: a line of bash under a guard, with a description of the event as JSON on its input."""
 
 import json
 import logging
@@ -12,69 +12,70 @@ from anyio import to_thread
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.hook import Hook
-from deputy_agents.shell.output import Output
-from deputy_agents.shell.process import Guarded, served
+from deputy_agents.shell.output import BoundedOutput
+from deputy_agents.shell.process import GuardedProcess, guarded_program
 from deputy_agents.text import clean, cut, visible
 
 logger = logging.getLogger(__name__)
 
 OUTPUT = 4096
-"""Bytes of each end of what a hook prints that are kept."""
+"""Bytes that are kept of the start, and of the end, of the output of a hook."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """``code`` is that of the command; ``None`` when it had no time to end, or could not be started. ``said`` is what
-    it printed, or why it has none."""
+class HookResult:
+    """The result of a hook. ``code`` is the exit code; ``None`` if the hook timed out or could not be started.
+    ``output`` is what it printed; if ``code`` is ``None``, the reason."""
 
     hook: Hook
     code: int | None
-    said: str
+    output: str
 
     @property
     def name(self) -> str:
-        """The hook as people and models read of it."""
+        """The display name of the hook."""
         return f"`{cut(visible(self.hook.command), 80)}`"
 
 
 async def run(
-    hook: Hook, told: Mapping[str, object], cwd: Path, file: Path | None, variables: Sequence[str]
-) -> Outcome:
-    """Runs ``hook`` in ``cwd``; ``file`` is what the call is about, ``variables`` are names of the environment that it
-    gets beside the usual ones. Bounded by the hook's time; raises nothing."""
+    hook: Hook, fields: Mapping[str, object], cwd: Path, file: Path | None, variables: Sequence[str]
+) -> HookResult:
+    """Run ``hook`` in ``cwd`` with ``fields`` as JSON on its input. ``file`` is the file of the tool call.
+    ``variables`` are names of environment variables that it gets in addition to the usual ones. The timeout of the hook
+    limits the run. Raises nothing."""
     env = {"DEPUTY_HOOK": hook.when.value, "DEPUTY_FILE": str(file or "")}
     try:
         bash = await to_thread.run_sync(shutil.which, "bash")
         if bash is None:
-            raise ToolError("there is no bash on the PATH of the server")
+            raise ToolError("bash is not on the PATH of the server")
         with anyio.move_on_after(hook.timeout):
             command = [bash, "--noprofile", "--norc", "-c", hook.command]
-            async with served(command, str(cwd), env, variables) as program:
-                said = await _spoken_with(program, json.dumps(told).encode() + b"\n")
-                return Outcome(hook, program.ended.code if program.ended else None, said)
+            async with guarded_program(command, str(cwd), env, variables) as program:
+                output = await _run_with_input(program, json.dumps(fields).encode() + b"\n")
+                return HookResult(hook, program.ended.code if program.ended else None, output)
     except (ToolError, OSError) as error:
-        logger.warning("a hook could not be run: %s", error)
-        return Outcome(hook, None, str(error))
-    return Outcome(hook, None, f"it took more than {hook.timeout:g} s, and was ended")
+        logger.warning("a hook could not be started: %s", error)
+        return HookResult(hook, None, str(error))
+    return HookResult(hook, None, f"it ran longer than {hook.timeout:g} s and was stopped")
 
 
-async def _spoken_with(program: Guarded, told: bytes) -> str:
-    """Everything that the program printed, to its end."""
-    output = Output(OUTPUT)
+async def _run_with_input(program: GuardedProcess, data: bytes) -> str:
+    """Send ``data`` to the program, wait for its end, and return everything that it printed."""
+    output = BoundedOutput(OUTPUT)
 
-    async def tell() -> None:
+    async def send() -> None:
         try:
-            await program.input.send(told)
+            await program.input.send(data)
             await program.input.aclose()
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return  # it does not want to know
+            return  # the program does not read its input
 
-    async def hear() -> None:
+    async def receive() -> None:
         async for chunk in program.output:
             output.add(chunk)
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(tell)
-        tasks.start_soon(hear)
+        tasks.start_soon(send)
+        tasks.start_soon(receive)
         await program.wait()
     return "\n".join(filter(None, (output.text().strip(), clean(program.errors).strip())))

@@ -11,7 +11,7 @@ from typing import cast
 
 from filelock import FileLock
 
-from deputy_agents.guidance.mcp_entry import ServerEntry
+from deputy_agents.guidance.mcp_entry import McpServerEntry
 
 _VERSION = 1
 _LOCK_TIMEOUT = 5
@@ -27,13 +27,13 @@ class Approvals:
         self._lock = Lock()
         self._folders: dict[str, dict[str, object]] = {}
 
-    def get(self, folder: Path, entry: ServerEntry) -> bool | None:
+    def get(self, folder: Path, entry: McpServerEntry) -> bool | None:
         """The user's answer for exactly this command line in this folder; ``None`` without an answer."""
         answer = self._read().get(str(folder), {}).get(entry.fingerprint)
         allowed = cast("Mapping[str, object]", answer).get("allowed") if isinstance(answer, dict) else None
         return allowed if isinstance(allowed, bool) else None
 
-    def save(self, folder: Path, entry: ServerEntry, allowed: bool | None) -> None:
+    def save(self, folder: Path, entry: McpServerEntry, allowed: bool | None) -> None:
         """Stores an answer; ``None`` deletes it.
 
         Raises:
@@ -52,7 +52,7 @@ class Approvals:
         with FileLock(self._path.with_suffix(".lock"), timeout=_LOCK_TIMEOUT, mode=0o600):
             yield
 
-    def _save(self, folder: Path, entry: ServerEntry, allowed: bool | None) -> None:
+    def _save(self, folder: Path, entry: McpServerEntry, allowed: bool | None) -> None:
         folders = self._read()
         answers = folders.setdefault(str(folder), {})
         if allowed is None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from deputy_agents import validation_errors
 from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.guidance.mcp_entry import ServerEntry
+from deputy_agents.guidance.mcp_entry import McpServerEntry
 from deputy_agents.mcp.catalog import McpCatalog, McpServerState
 from deputy_agents.mcp.listing import ignored, read_catalog
 from deputy_agents.redact import MASK
@@ -56,7 +56,7 @@ class McpConnection:
     """The MCP server configured by ``entry``, run in the folder ``cwd``. ``changed`` is called after every change of
     its state or catalog."""
 
-    def __init__(self, entry: ServerEntry, cwd: str, changed: Callable[[], None]) -> None:
+    def __init__(self, entry: McpServerEntry, cwd: str, changed: Callable[[], None]) -> None:
         self.entry = entry
         self.state = McpServerState.STARTING
         self.problem = ""
@@ -224,15 +224,15 @@ class McpConnection:
         entry = self.entry
         if entry.url:
             headers = self._expanded(entry.headers)
-            async with http_transport(entry.expanded(entry.url, os.environ), headers, self._on_end) as transport:
+            async with http_transport(entry.expand(entry.url, os.environ), headers, self._on_end) as transport:
                 yield transport
         else:
-            command = [entry.expanded(word, os.environ) for word in (entry.command, *entry.args)]
+            command = [entry.expand(word, os.environ) for word in (entry.command, *entry.args)]
             yield stdio_transport(command, self._cwd, self._expanded(entry.env), self._on_end)
 
     def _expanded(self, values: Mapping[str, str]) -> dict[str, str]:
         """``values`` with variables expanded; remembers which of them are secrets."""
-        expanded = {name: self.entry.expanded(value, os.environ) for name, value in values.items()}
+        expanded = {name: self.entry.expand(value, os.environ) for name, value in values.items()}
         secret = (value for name, value in expanded.items() if _SECRET_NAME.search(name) or values[name] != value)
         self._secrets = frozenset(value for value in secret if len(value) >= _MIN_SECRET)
         return expanded
@@ -249,7 +249,7 @@ def _reason(raised: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, ValidationError):
-        return f"its response is not valid: {validation_errors.told(error)}"
+        return f"its response is not valid: {validation_errors.describe(error)}"
     if isinstance(error, TimeoutError):
         return f"it did not respond within {START_TIMEOUT:g} s"
     return cut(visible(clean(str(error) or type(error).__name__)), _MAX_REASON)

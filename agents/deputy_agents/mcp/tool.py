@@ -14,7 +14,7 @@ from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.image import read_image
 from deputy_agents.mcp.connection import McpConnection
 from deputy_agents.ports.model import ToolSpec
-from deputy_agents.text import bounded, clean, cut, visible
+from deputy_agents.text import clean, cut, truncate, visible
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _bounded(
     connection: McpConnection, texts: Iterable[str], images: Sequence[Image], *, is_error: bool = False
 ) -> ToolOutput:
     text = connection.redacted(clean("\n".join(filter(None, texts))))
-    content, _ = bounded(text, MAX_OUTPUT, "ask the tool for less")
+    content, _ = truncate(text, MAX_OUTPUT, "ask the tool for less")
     return ToolOutput(content or "(nothing)", is_error, tuple(images))
 
 

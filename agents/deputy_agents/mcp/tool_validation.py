@@ -57,6 +57,7 @@ class _ValidTools(ObjectReceiveStream[Any]):
         try:
             validate_server_result("tools/list", LATEST_HANDSHAKE_VERSION, {"tools": [tool]})
         except ValidationError as error:
-            self._on_invalid(name if isinstance(name, str) else "", _TOOL_PATH.sub("", validation_errors.told(error)))
+            reason = _TOOL_PATH.sub("", validation_errors.describe(error))
+            self._on_invalid(name if isinstance(name, str) else "", reason)
             return False
         return True

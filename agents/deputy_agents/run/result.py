@@ -10,7 +10,7 @@ from deputy_agents.domain.message import ToolResult
 from deputy_agents.domain.outcome import Cancelled, Completed, Ending, Failed, FailureReason, Outcome, cancel_sentence
 from deputy_agents.domain.result_style import Template
 from deputy_agents.run.state import Children, Done
-from deputy_agents.text import bounded, clean, shortened, size_of
+from deputy_agents.text import clean, cut_bytes, truncate, utf8_size
 
 
 def delegation_result(tool_use_id: str, children: Children, limit: int) -> Done:
@@ -47,7 +47,7 @@ def aggregate(outcomes: Sequence[Outcome], limit: int) -> str:
     ``limit`` bounds all texts together, in bytes of UTF-8. Beyond it, the longest texts are cut to the same length.
     """
     texts = [text for outcome in outcomes for text in (outcome.task, _text(outcome))]
-    length = fair_length([size_of(text) for text in texts], limit)
+    length = fair_length([utf8_size(text) for text in texts], limit)
     return json.dumps({"sub_agent_results": [_entry(outcome, length) for outcome in outcomes]}, ensure_ascii=False)
 
 
@@ -64,7 +64,7 @@ def fair_length(sizes: Sequence[int], limit: int) -> int:
 
 
 def _entry(outcome: Outcome, length: int) -> dict[str, object]:
-    text = shortened(_text(outcome), length, f"\n{CUT}")
+    text = cut_bytes(_text(outcome), length, f"\n{CUT}")
     match outcome.ending:
         case Completed():
             typed: dict[str, dict[str, str]] = {"success": {"result": text}}
@@ -72,7 +72,7 @@ def _entry(outcome: Outcome, length: int) -> dict[str, object]:
             typed = {"failure": {"error": text, "error_kind": reason.value}}
         case Cancelled():
             typed = {"failure": {"error": text, "error_kind": "cancelled"}}
-    return {"agent_id": outcome.agent_id, "task": shortened(outcome.task, length, "…"), "outcome": typed}
+    return {"agent_id": outcome.agent_id, "task": cut_bytes(outcome.task, length, "…"), "outcome": typed}
 
 
 def _text(outcome: Outcome) -> str:
@@ -100,13 +100,13 @@ def bounded_ending(ending: Ending, limit: int, how_to_read_on: str) -> tuple[End
     """Cleans the texts of ``ending`` and cuts each to ``limit`` bytes; also returns whether the result was cut."""
     match ending:
         case Completed(result):
-            text, cut = bounded(clean(result), limit, how_to_read_on)
+            text, cut = truncate(clean(result), limit, how_to_read_on)
             return Completed(text), cut
         case Failed(_, error, partial):
-            text, cut = bounded(clean(partial), limit, how_to_read_on)
-            return replace(ending, error=bounded(clean(error), limit, how_to_read_on)[0], partial=text), cut
+            text, cut = truncate(clean(partial), limit, how_to_read_on)
+            return replace(ending, error=truncate(clean(error), limit, how_to_read_on)[0], partial=text), cut
         case Cancelled(_, partial):
-            text, cut = bounded(clean(partial), limit, how_to_read_on)
+            text, cut = truncate(clean(partial), limit, how_to_read_on)
             return replace(ending, partial=text), cut
 
 

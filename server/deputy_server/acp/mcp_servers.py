@@ -7,17 +7,17 @@ from typing import TypeAlias
 
 from acp import schema
 
-from deputy_agents.guidance.mcp_entry import EDITOR, Source
+from deputy_agents.guidance.mcp_entry import EDITOR, McpServerSource
 
 Server: TypeAlias = schema.HttpMcpServer | schema.SseMcpServer | schema.AcpMcpServer | schema.McpServerStdio
 
 
-def named_servers(servers: Sequence[Server]) -> tuple[Source, ...]:
+def named_servers(servers: Sequence[Server]) -> tuple[McpServerSource, ...]:
     """``servers`` as a source. Their display names become valid parts of tool names."""
     named: dict[str, dict[str, object]] = {}
     for server in servers:
         named[_unique(_tool_name(server.name), named)] = _entry(server)
-    return (Source(EDITOR, named, own=True, literal=True),) if named else ()
+    return (McpServerSource(EDITOR, named, trusted=True, literal=True),) if named else ()
 
 
 def _tool_name(text: str) -> str:

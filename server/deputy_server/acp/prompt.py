@@ -10,7 +10,7 @@ from acp import schema
 
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.message import Block, Text
-from deputy_agents.text import shortened
+from deputy_agents.text import cut_bytes
 from deputy_protocol.place import Position, Range
 from deputy_server.convert.place import place_text
 from deputy_server.convert.prompt import image_from_base64
@@ -66,7 +66,7 @@ def _embedded(content: schema.EmbeddedResourceContentBlock, name: str, field: st
     resource = content.resource
     if isinstance(resource, schema.TextResourceContents):
         mark = "\n[truncated: read the file for the rest]"
-        yield Text(f"[{name}, as the editor has it]\n{shortened(resource.text, MAX_ATTACHED, mark)}")
+        yield Text(f"[{name}, as the editor has it]\n{cut_bytes(resource.text, MAX_ATTACHED, mark)}")
     elif (resource.mime_type or "").startswith("image/"):
         yield image_from_base64(resource.blob, field)
     else:

@@ -18,7 +18,7 @@ def context_to_wire(session: Session) -> wire.ContextListResult:
     return wire.ContextListResult(
         instructions=tuple(
             wire.InstructionInfo(
-                uri=uri_of(one.path), reason=one.why, bytes=len(one.text.encode()), truncated=one.truncated
+                uri=uri_of(one.path), reason=one.reason, bytes=len(one.text.encode()), truncated=one.truncated
             )
             for one in library.instructions(cwd)
         ),

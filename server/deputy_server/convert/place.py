@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from deputy_agents.domain import event as ev
-from deputy_agents.text import readable
+from deputy_agents.text import well_formed
 from deputy_protocol import place
 from deputy_server.convert.uris import local_path, uri_of
 
@@ -25,7 +25,7 @@ def _range(start: int, end: int | None) -> place.Range:
 def place_text(uri: str, span: place.Range | None, cwd: Path) -> str:
     """A file or a range in it, as agents write it: ``src/a.py:12-30``."""
     path = local_path(uri)
-    name = readable(uri if path is None else _relative(path, cwd))
+    name = well_formed(uri if path is None else _relative(path, cwd))
     if span is None:
         return name
     first, last = span.start.line + 1, span.end.line + (1 if span.end.character else 0)

@@ -21,7 +21,7 @@ from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.editor.findings import Finding, Severity, findings
 from deputy_agents.session.session import Session
-from deputy_agents.text import lines_of, visible
+from deputy_agents.text import lines_with_ends, visible
 from deputy_server.lsp.documents import Documents
 from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.rpc.json import JsonObject
@@ -104,7 +104,7 @@ class Findings:
     def text_changed(self, path: Path, text: Callable[[], str]) -> None:
         """Move findings along with their lines, and remove those whose lines have changed."""
         if shown := self._shown.get(path):
-            lines = [line.rstrip("\r\n") for line in lines_of(text())]
+            lines = [line.rstrip("\r\n") for line in lines_with_ends(text())]
             moved = [found for one in shown if (found := _moved(one, lines)) is not None]
             if moved != shown:
                 self._shown[path] = moved

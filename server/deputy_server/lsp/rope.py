@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from deputy_agents.text import lines_of
+from deputy_agents.text import lines_with_ends
 
 PIECE = 2**12
 """Approximate number of characters per piece."""
@@ -44,7 +44,7 @@ class Rope:
         while self._numbers[-1] < number and self._count_next():
             pass
         index = max(bisect_left(self._numbers, number) - 1, 0)
-        lines = lines_of(self._pieces[index])
+        lines = lines_with_ends(self._pieces[index])
         inside = number - self._numbers[index]
         start = self._offsets[index] + sum(map(len, lines[:inside]))
         return start, self._complete_line(index, lines[inside]).rstrip("\r\n") if inside < len(lines) else ""
@@ -52,18 +52,18 @@ class Rope:
     def _complete_line(self, index: int, beginning: str) -> str:
         parts = [beginning]
         while not parts[-1].endswith(("\n", "\r")) and (index := index + 1) < len(self._pieces):
-            parts.append(lines_of(self._pieces[index])[0])
+            parts.append(lines_with_ends(self._pieces[index])[0])
         return "".join(parts)
 
     def position(self, offset: int) -> tuple[int, str]:
         """The number of the line at ``offset``, and the line's text before it."""
         index, column = self._find(offset)
-        lines = lines_of(self._pieces[index][:column])
+        lines = lines_with_ends(self._pieces[index][:column])
         number = self._numbers[index] + len(lines) - 1
         parts = [lines[-1]]
         while len(lines) == 1 and index > 0:
             index -= 1
-            lines = lines_of(self._pieces[index])
+            lines = lines_with_ends(self._pieces[index])
             parts.append(lines[-1])
         return number, "".join(reversed(parts))
 

@@ -8,7 +8,7 @@ from deputy_agents.domain.event import CallStatus, ToolCallStarted, ToolCallUpda
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.events.view import AgentNode, Entry, ToolCall
 from deputy_agents.session.snapshot import Reading
-from deputy_agents.text import lines_of, visible
+from deputy_agents.text import lines_with_ends, visible
 from deputy_protocol import methods
 from deputy_server.lsp.transcript_files import TranscriptFile
 from deputy_server.rpc.json import JsonObject
@@ -33,7 +33,7 @@ def line_commands(text: str, file: TranscriptFile) -> Iterator[LineCommand]:
     """The commands of a transcript whose ``text`` is the editor's, which may be older than the session's state."""
     reading, names = file.reading, file.agents_by_name
     nodes = {node.info.agent_id: node for node in reading.agents()}
-    lines = [line.rstrip("\r\n") for line in lines_of(text)]
+    lines = [line.rstrip("\r\n") for line in lines_with_ends(text)]
     yield from _of_agent(nodes[file.agent_id], nodes, reading)
     for number, line in enumerate(lines):
         if line.startswith("- ") and (found := _LINK.search(line)) and found[1] in names:

@@ -4,7 +4,7 @@ import json
 import re
 from typing import TypeAlias, TypeGuard, cast
 
-from deputy_agents.text import readable
+from deputy_agents.text import well_formed
 
 JsonObject: TypeAlias = dict[str, object]
 
@@ -56,11 +56,11 @@ def _reject_constant(name: str) -> object:
 def _without_surrogates(value: object) -> object:
     match value:
         case str():
-            return readable(value)
+            return well_formed(value)
         case list():
             return [_without_surrogates(one) for one in cast("list[object]", value)]
         case dict():
-            return {readable(key): _without_surrogates(one) for key, one in cast("JsonObject", value).items()}
+            return {well_formed(key): _without_surrogates(one) for key, one in cast("JsonObject", value).items()}
         case _:
             return value
 

@@ -17,7 +17,7 @@ from deputy_agents.domain.settings import Root
 from deputy_agents.files import disk
 from deputy_agents.files.encoding import decode
 from deputy_agents.files.workspace import PathKind, Workspace, digest, is_secret
-from deputy_agents.text import readable
+from deputy_agents.text import well_formed
 from tests.support.files import OpenDocuments
 
 pytestmark = pytest.mark.asyncio
@@ -332,7 +332,7 @@ async def test_decoded_text_encodes_to_the_same_bytes(data: bytes) -> None:
     if (found := decode(data)) is not None:
         text, encoding = found
         assert encoding.encode(text) == data
-        readable(text).encode()
+        well_formed(text).encode()
 
 
 async def test_missing_file_has_no_text(workspace: Path) -> None:

@@ -1,15 +1,15 @@
-"""Prompts from files: found by name, filled with arguments, never a way to run anything."""
+"""Slash commands: found by name, filled in with arguments, never executed."""
 
 from pathlib import Path
 
 import pytest
 
+from deputy_agents.definition.search_folders import SearchFolder
 from deputy_agents.domain.event import MessageAdded, PromptQueue
 from deputy_agents.domain.message import Text
 from deputy_agents.domain.problem import Problem
-from deputy_agents.guidance.commands import called, commands_in, filled
+from deputy_agents.guidance.commands import commands_in, fill_in, parse_call
 from deputy_agents.guidance.items import Command
-from deputy_agents.guidance.places import Place
 from deputy_agents.model.scripted import say
 from tests.support.core import Cast, Pause, core
 
@@ -38,8 +38,8 @@ def write(root: Path, name: str, text: str) -> None:
     ],
 )
 @pytest.mark.requirement("X26")
-def test_arguments_are_put_in_their_places_as_data(body: str, arguments: str, prompt: str) -> None:
-    assert filled(command(body), arguments) == prompt
+def test_arguments_are_inserted_as_data(body: str, arguments: str, prompt: str) -> None:
+    assert fill_in(command(body), arguments) == prompt
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_arguments_are_put_in_their_places_as_data(body: str, arguments: str, pr
         ("/", None),
     ],
 )
-def test_what_calls_a_command(text: str, call: tuple[str, str] | None) -> None:
-    assert called(text) == call
+def test_command_calls_are_recognized(text: str, call: tuple[str, str] | None) -> None:
+    assert parse_call(text) == call
 
 
 def test_names_come_from_the_path_and_descriptions_from_the_file(workspace: Path) -> None:
@@ -62,7 +62,7 @@ def test_names_come_from_the_path_and_descriptions_from_the_file(workspace: Path
     write(workspace, "fe/new.md", "# Make a component\nNow.")
     write(workspace, "empty.md", "---\ndescription: x\n---\n")
     write(workspace, "sp ace.md", "Nobody could call it.")
-    found = list(commands_in(Place(workspace / ".deputy/commands", workspace)))
+    found = list(commands_in(SearchFolder(workspace / ".deputy/commands", workspace)))
     commands = {one.name: (one.description, one.argument_hint) for one in found if isinstance(one, Command)}
     assert commands == {"review": ("Looks: closely", "[file]"), "fe:new": ("Make a component", None)}
     assert [Path(one.file).name for one in found if isinstance(one, Problem)] == ["empty.md", "sp ace.md"]
@@ -70,7 +70,7 @@ def test_names_come_from_the_path_and_descriptions_from_the_file(workspace: Path
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("X26")
-async def test_the_model_gets_the_prompt_and_people_see_what_they_wrote(workspace: Path) -> None:
+async def test_model_gets_the_prompt_and_the_user_sees_the_call(workspace: Path) -> None:
     write(workspace, "review.md", "Review $1 with care.")
     (workspace / "a.py").write_text("x = 1\n")
     async with core(workspace, Cast([say("done")])) as c:
@@ -83,7 +83,7 @@ async def test_the_model_gets_the_prompt_and_people_see_what_they_wrote(workspac
 
 
 @pytest.mark.asyncio
-async def test_an_unknown_command_is_text_and_a_queued_one_is_shown_as_written(workspace: Path) -> None:
+async def test_unknown_command_is_text_and_queued_one_is_shown_as_typed(workspace: Path) -> None:
     write(workspace, "known.md", "Body of it")
     pause = Pause(say("1"))
     async with core(workspace, Cast([pause, say("2"), say("3")])) as c:

@@ -1,4 +1,4 @@
-"""Which instruction files hold for a folder, and what every agent is told of them."""
+"""Instruction files of a folder, and how agents get them."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def names(folder: Path, root: Path, home: Path, *, trusted: bool = True) -> list
 
 
 @pytest.mark.requirement("X15")
-def test_they_come_from_home_then_from_the_root_down_to_the_folder(workspace: Path, home: Path) -> None:
+def test_instructions_are_ordered_from_home_to_the_folder(workspace: Path, home: Path) -> None:
     write(home / ".deputy/AGENTS.md", "mine")
     write(workspace / "AGENTS.md", "all")
     write(workspace / "CLAUDE.md", "all too")
@@ -41,33 +41,31 @@ def test_they_come_from_home_then_from_the_root_down_to_the_folder(workspace: Pa
         f"{root}/CLAUDE.md",
         f"{root}/pkg/CLAUDE.md",
     ]
-    reasons = [one.why for one in instructions_for(workspace / "pkg", [workspace], home, trusted=True)[0]]
+    reasons = [one.reason for one in instructions_for(workspace / "pkg", [workspace], home, trusted=True)[0]]
     assert reasons == ["your own, for all projects", "the workspace root", "the workspace root", "the folder pkg"]
 
 
-def test_of_a_workspace_that_is_not_trusted_none_is_read(workspace: Path, home: Path) -> None:
+def test_instructions_of_an_untrusted_workspace_are_not_read(workspace: Path, home: Path) -> None:
     write(home / ".claude/CLAUDE.md", "mine")
     write(workspace / "AGENTS.md", "theirs")
     assert names(workspace, workspace, home, trusted=False) == ["home/.claude/CLAUDE.md"]
 
 
-def test_one_file_under_two_names_counts_once(workspace: Path, home: Path) -> None:
+def test_one_file_under_two_names_is_used_once(workspace: Path, home: Path) -> None:
     write(workspace / "AGENTS.md", "one")
     (workspace / "CLAUDE.md").symlink_to("AGENTS.md")
     write(workspace / "pkg/CLAUDE.md", "one\n")
     assert names(workspace / "pkg", workspace, home) == [f"{workspace.name}/AGENTS.md"]
 
 
-def test_what_a_file_imports_stands_before_it(workspace: Path, home: Path) -> None:
+def test_imports_precede_the_file(workspace: Path, home: Path) -> None:
     write(workspace / "CLAUDE.md", "@docs/style.md\n\nAnd mail me@example.org.")
     write(workspace / "docs/style.md", "style\n@../CLAUDE.md")
     assert names(workspace, workspace, home) == [f"{workspace.name}/docs/style.md", f"{workspace.name}/CLAUDE.md"]
 
 
 @pytest.mark.parametrize("name", ["../outside.md", ".env", "/etc/hostname"])
-def test_nothing_outside_the_workspace_and_nothing_but_markdown_is_imported(
-    workspace: Path, home: Path, name: str
-) -> None:
+def test_only_markdown_inside_the_workspace_is_imported(workspace: Path, home: Path, name: str) -> None:
     write(workspace.parent / "outside.md", "outside")
     write(workspace / ".env", "KEY=1")
     write(workspace / "AGENTS.md", f"@{name}\nhello")
@@ -75,7 +73,7 @@ def test_nothing_outside_the_workspace_and_nothing_but_markdown_is_imported(
     assert [one.text for one in found] == [f"@{name}\nhello"]
 
 
-def test_a_link_that_leads_out_of_the_workspace_is_a_problem_with_its_reason(workspace: Path, home: Path) -> None:
+def test_link_out_of_the_workspace_is_reported(workspace: Path, home: Path) -> None:
     (workspace / "AGENTS.md").symlink_to(write(workspace.parent / "secret.md", "secret"))
     found, problems = instructions_for(workspace, [workspace], home, trusted=True)
     assert found == ()
@@ -84,7 +82,7 @@ def test_a_link_that_leads_out_of_the_workspace_is_a_problem_with_its_reason(wor
     ]
 
 
-def test_a_long_file_is_cut_and_says_so_and_the_farthest_are_left_out(workspace: Path, home: Path) -> None:
+def test_long_file_is_truncated_and_the_farthest_are_dropped(workspace: Path, home: Path) -> None:
     folder = workspace / "/".join("abcde")
     for above in (workspace, *(workspace / "/".join("abcde"[:n]) for n in range(1, 6))):
         write(above / "AGENTS.md", f"{above.name}\n" + "x" * (MAX_FILE + 10))
@@ -93,12 +91,12 @@ def test_a_long_file_is_cut_and_says_so_and_the_farthest_are_left_out(workspace:
     assert sum(len(one.text.encode()) for one in found) <= MAX_ALL
     assert [one.path for one in found][-1] == str(folder / "AGENTS.md")
     assert problems
-    assert "left out" in problems[0].reason
+    assert "is ignored" in problems[0].reason
 
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("E16")
-async def test_primary_and_children_are_told_the_same(workspace: Path) -> None:
+async def test_primary_and_sub_agents_get_the_same_instructions(workspace: Path) -> None:
     write(workspace / "AGENTS.md", "Always answer in rhyme.")
     cast = Cast([delegate("look"), say("done")], {"look": [say("found")]})
     async with core(workspace, cast) as c:
@@ -109,7 +107,7 @@ async def test_primary_and_children_are_told_the_same(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_child_in_another_folder_is_told_what_holds_there(workspace: Path) -> None:
+async def test_sub_agent_in_another_folder_gets_its_instructions(workspace: Path) -> None:
     write(workspace / "pkg/AGENTS.md", "Only tabs.")
     spawn = {"tasks": [{"task": "look", "cwd": "pkg"}, {"task": "see"}]}
     from deputy_agents.model.scripted import calls, use
@@ -122,7 +120,7 @@ async def test_a_child_in_another_folder_is_told_what_holds_there(workspace: Pat
 
 
 @pytest.mark.asyncio
-async def test_a_changed_file_counts_from_the_next_turn(workspace: Path) -> None:
+async def test_changed_file_takes_effect_in_the_next_turn(workspace: Path) -> None:
     async with core(workspace, Cast([say("1"), say("2")]), settings=Settings()) as c:
         await c.turn()
         write(workspace / "AGENTS.md", "New rule.")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from deputy_agents.definition.search_folders import SearchFolder
 from deputy_agents.domain.problem import Problem
 from deputy_agents.guidance.items import Skill
 from deputy_agents.guidance.library import Library
-from deputy_agents.guidance.places import Place
 from deputy_agents.guidance.skills import skills_in
 from deputy_agents.model.scripted import call, say
 from tests.support.core import Cast, core, delegate, results
@@ -25,7 +25,7 @@ PDF = "---\nname: pdf\ndescription: Reads PDF files: text, tables.\nlicense: MIT
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("E16")
-async def test_it_is_offered_by_description_and_read_by_primary_and_child(workspace: Path) -> None:
+async def test_skill_is_listed_by_description_and_read_by_primary_and_sub_agent(workspace: Path) -> None:
     folder = skill(workspace, "pdf", PDF)
     (folder / "tool.py").write_text("print('pdf')\n")
     cast = Cast(
@@ -46,7 +46,7 @@ async def test_it_is_offered_by_description_and_read_by_primary_and_child(worksp
 
 
 @pytest.mark.asyncio
-async def test_without_skills_there_is_no_such_tool(workspace: Path) -> None:
+async def test_skill_tool_does_not_exist_without_skills(workspace: Path) -> None:
     async with core(workspace, Cast([call("skill", name="pdf"), say("done")])) as c:
         await c.turn()
         assert "skill" not in {tool.name for tool in c.requests()[0].tools}
@@ -54,7 +54,7 @@ async def test_without_skills_there_is_no_such_tool(workspace: Path) -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("file", ["../../../secret.txt", "/etc/hostname", "out", "nothing.txt", ""])
-async def test_no_file_leads_out_of_a_skill(workspace: Path, file: str) -> None:
+async def test_file_outside_the_skill_is_rejected(workspace: Path, file: str) -> None:
     folder = skill(workspace, "pdf", PDF)
     (workspace / "secret.txt").write_text("secret")
     (folder / "out").symlink_to(workspace / "secret.txt")
@@ -66,16 +66,16 @@ async def test_no_file_leads_out_of_a_skill(workspace: Path, file: str) -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_unknown_skill_is_an_error_that_names_those_that_there_are(workspace: Path) -> None:
+async def test_unknown_skill_is_an_error_that_lists_the_skills(workspace: Path) -> None:
     skill(workspace, "pdf", PDF)
     async with core(workspace, Cast([call("skill", name="word"), say("done")])) as c:
         await c.turn()
-        assert "There is no skill 'word'; there are: pdf." in c.told()[0]
+        assert "There is no skill 'word'. The skills are: pdf." in c.told()[0]
 
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("X15")
-async def test_the_nearest_wins_and_of_a_workspace_that_is_not_trusted_none(workspace: Path, tmp_path: Path) -> None:
+async def test_nearest_skill_is_used_and_none_of_an_untrusted_workspace(workspace: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     for root, base, told in (
         (home, ".deputy/skills", "home"),
@@ -92,7 +92,7 @@ async def test_the_nearest_wins_and_of_a_workspace_that_is_not_trusted_none(work
 
 
 @pytest.mark.asyncio
-async def test_of_two_skills_of_one_name_in_one_folder_one_is_used_and_the_other_told(workspace: Path) -> None:
+async def test_second_skill_with_the_same_name_is_reported(workspace: Path) -> None:
     skill(workspace, "a", "---\nname: ok\ndescription: first\n---\nbody")
     skill(workspace, "b", "---\nname: ok\ndescription: second\n---\nbody")
     library = Library([workspace], trusted=True)
@@ -100,16 +100,16 @@ async def test_of_two_skills_of_one_name_in_one_folder_one_is_used_and_the_other
     assert library.skills["ok"].description == "first"
     [problem] = library.problems
     assert Path(problem.file).parent.name == "b"
-    assert "a/SKILL.md, which is used: ok" in problem.reason
+    assert "a/SKILL.md has the same name 'ok' and is used instead" in problem.reason
 
 
-def test_quirks_load_and_what_is_broken_says_why(workspace: Path) -> None:
+def test_unusual_skills_load_and_invalid_ones_are_reported(workspace: Path) -> None:
     skill(workspace, "plain", "# Deploy it\n\nRun make.")
     skill(workspace, "colon", "---\nname: My Skill\ndescription: Use when: a colon is there\n---\nbody")
     skill(workspace, "empty", "")
     skill(workspace, "open", "---\nname: x\n")
     (workspace / ".deputy/skills/no-skill").mkdir()
-    found = list(skills_in(Place(workspace / ".deputy/skills", workspace)))
+    found = list(skills_in(SearchFolder(workspace / ".deputy/skills", workspace)))
     assert [(one.name, one.description) for one in found if isinstance(one, Skill)] == [
         ("My-Skill", "Use when: a colon is there"),
         ("plain", "Deploy it"),

@@ -1,4 +1,4 @@
-"""Hooks: commands of the user around calls and turns. They are real commands."""
+"""Hooks run around tool calls and at the end of turns. The commands are real."""
 
 import json
 import shlex
@@ -32,7 +32,7 @@ def told(c: Core) -> str:
 
 
 def record(path: Path) -> str:
-    """A command that keeps what it is told."""
+    """A command that saves its input."""
     return f"cat >> {shlex.quote(str(path))}"
 
 
@@ -41,7 +41,7 @@ def recorded(path: Path) -> Sequence[dict[str, object]]:
 
 
 @pytest.mark.requirement("X27")
-async def test_a_hook_before_a_tool_blocks_it_with_a_reason(workspace: Path) -> None:
+async def test_hook_before_a_tool_blocks_it_with_a_reason(workspace: Path) -> None:
     settings = with_hooks(Hook(BEFORE, "echo 'not on a Friday'; exit 1", ("write_file",)))
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
         await c.turn()
@@ -50,7 +50,7 @@ async def test_a_hook_before_a_tool_blocks_it_with_a_reason(workspace: Path) -> 
 
 
 @pytest.mark.requirement("X27")
-async def test_hooks_are_told_what_happens_as_json_and_let_the_call_run(workspace: Path, tmp_path: Path) -> None:
+async def test_hooks_get_the_event_as_json_and_let_the_call_run(workspace: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     hooks = [Hook(when, record(log), ("write_file",)) for when in (BEFORE, AFTER)]
     settings = with_hooks(*hooks, Hook(END, record(log)), Hook(BEFORE, "exit 1", ("shell",)))
@@ -68,7 +68,7 @@ async def test_hooks_are_told_what_happens_as_json_and_let_the_call_run(workspac
 
 
 @pytest.mark.requirement("X27")
-async def test_a_hook_after_a_tool_may_change_the_file_and_tells_only_of_its_failure(workspace: Path) -> None:
+async def test_hook_after_a_tool_can_change_the_file_and_reports_only_failures(workspace: Path) -> None:
     settings = with_hooks(
         Hook(AFTER, 'sed -i "s/=/ = /" "$DEPUTY_FILE"', ("write_file",)),
         Hook(AFTER, "echo 'line too long' >&2; exit 1", ("write_file",)),
@@ -79,7 +79,7 @@ async def test_a_hook_after_a_tool_may_change_the_file_and_tells_only_of_its_fai
         assert told(c) == ("Created a.py: line 1.\n[The hook `echo 'line too long' >&2; exit 1` failed: line too long]")
 
 
-async def test_a_hook_is_about_calls_of_children_too_and_about_starting_them(workspace: Path, tmp_path: Path) -> None:
+async def test_hooks_apply_to_calls_of_sub_agents_and_to_starting_them(workspace: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     settings = with_hooks(Hook(BEFORE, record(log)))
     lines = {"task": [calls([use("glob", pattern="*")]), say("done")]}
@@ -91,7 +91,7 @@ async def test_a_hook_is_about_calls_of_children_too_and_about_starting_them(wor
         ]
 
 
-async def test_what_the_gate_denies_reaches_no_hook(workspace: Path, tmp_path: Path) -> None:
+async def test_hooks_do_not_run_for_denied_calls(workspace: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     denied = PermissionSettings((Rule("r", "write_file", DecisionKind.DENY),))
     settings = Settings(hooks=(Hook(BEFORE, record(log)),), permissions=denied)
@@ -105,13 +105,11 @@ async def test_what_the_gate_denies_reaches_no_hook(workspace: Path, tmp_path: P
     [
         ("exit 7", 60, "exit code 7"),
         ("no-such-program", 60, "no-such-program: command not found"),
-        ("sleep 600", 0.2, "it took more than 0.2 s, and was ended"),
+        ("sleep 600", 0.2, "it ran longer than 0.2 s and was stopped"),
         ("kill -9 $$", 60, "exit code -9"),
     ],
 )
-async def test_a_hook_that_does_not_end_well_lets_nothing_run(
-    workspace: Path, command: str, timeout: float, reason: str
-) -> None:
+async def test_failed_hook_blocks_the_call(workspace: Path, command: str, timeout: float, reason: str) -> None:
     settings = with_hooks(Hook(BEFORE, command, timeout=timeout))
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
         await c.turn()
@@ -120,14 +118,14 @@ async def test_a_hook_that_does_not_end_well_lets_nothing_run(
         assert not (workspace / "a.py").exists()
 
 
-async def test_a_hook_that_prints_without_end_is_bounded(workspace: Path) -> None:
+async def test_hook_output_is_bounded(workspace: Path) -> None:
     settings = with_hooks(Hook(AFTER, "head -c 9000000 /dev/zero | tr '\\0' x; exit 1"))
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
         await c.turn()
         assert len(told(c)) < 10_000
 
 
-async def test_a_hook_gets_no_secret_and_leaves_no_process(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hook_gets_no_secrets_and_leaves_no_process(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     settings = with_hooks(Hook(AFTER, 'sleep 613 & echo "key: $ANTHROPIC_API_KEY"; exit 1'))
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
@@ -136,7 +134,7 @@ async def test_a_hook_gets_no_secret_and_leaves_no_process(workspace: Path, monk
     await until(lambda: not any("613" in process.cmdline() for process in started()))
 
 
-async def test_a_hook_is_ended_with_the_turn_that_is_cancelled(workspace: Path) -> None:
+async def test_cancelling_the_turn_stops_the_hook(workspace: Path) -> None:
     settings = with_hooks(Hook(BEFORE, "sleep 614"))
     async with core(workspace, Cast([calls([WRITE])]), Person(), settings=settings) as c:
         turn = c.start()
@@ -146,7 +144,7 @@ async def test_a_hook_is_ended_with_the_turn_that_is_cancelled(workspace: Path) 
 
 
 @pytest.mark.requirement("X27")
-async def test_a_hook_at_the_end_of_a_turn_sends_the_agent_back_once(workspace: Path) -> None:
+async def test_hook_at_the_end_of_a_turn_continues_it_once(workspace: Path) -> None:
     settings = with_hooks(Hook(END, "echo '2 tests fail'; exit 2"))
     async with core(workspace, Cast([say("done"), say("mended")]), settings=settings) as c:
         await c.turn()
@@ -157,7 +155,7 @@ async def test_a_hook_at_the_end_of_a_turn_sends_the_agent_back_once(workspace: 
         assert [one.origin for one in c.bodies(TurnStarted)] == ["user", "task_end"]
 
 
-async def test_a_hook_at_the_end_that_fails_otherwise_is_told_to_people_alone(workspace: Path) -> None:
+async def test_other_failure_of_a_turn_end_hook_is_only_shown_to_the_user(workspace: Path) -> None:
     settings = with_hooks(Hook(END, "exit 1"), Hook(END, "echo no room; exit 3"))
     async with core(workspace, Cast([say("done")]), settings=settings) as c:
         await c.turn()
@@ -169,9 +167,7 @@ async def test_a_hook_at_the_end_that_fails_otherwise_is_told_to_people_alone(wo
 
 @pytest.mark.requirement("X27")
 @pytest.mark.parametrize(("vouched", "runs"), [(True, True), (False, False)])
-async def test_hooks_of_a_workspace_run_only_where_the_user_has_said_that_it_is_trusted(
-    workspace: Path, vouched: bool, runs: bool
-) -> None:
+async def test_hooks_of_a_workspace_run_only_if_it_is_trusted(workspace: Path, vouched: bool, runs: bool) -> None:
     hook = {"on": "before_tool", "run": "exit 1"}
     (workspace / ".deputy").mkdir()
     (workspace / ".deputy/settings.json").write_text(json.dumps({"hooks": [hook]}))
@@ -181,7 +177,7 @@ async def test_hooks_of_a_workspace_run_only_where_the_user_has_said_that_it_is_
         assert (workspace / "a.py").exists() is not runs
 
 
-async def test_hooks_of_the_user_hold_in_every_workspace(workspace: Path) -> None:
+async def test_hooks_of_the_user_run_in_every_workspace(workspace: Path) -> None:
     own = workspace.parent / "home/.deputy"
     own.mkdir(parents=True)
     (own / "settings.json").write_text(json.dumps({"hooks": [{"on": "before_tool", "run": "echo no; exit 1"}]}))

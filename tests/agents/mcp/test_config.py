@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.guidance.mcp_config import read_servers
-from deputy_agents.guidance.mcp_entry import ServerEntry, Source, expanded
+from deputy_agents.guidance.mcp_config import read_mcp_servers
+from deputy_agents.guidance.mcp_entry import McpServerEntry, McpServerSource, expand_variables
 from deputy_agents.mcp.approvals import Approvals
 
 
-def read(root: Path, text: str) -> tuple[dict[str, ServerEntry], list[str]]:
+def read(root: Path, text: str) -> tuple[dict[str, McpServerEntry], list[str]]:
     (root / ".mcp.json").write_text(text, "utf-8")
-    servers, problems = read_servers([], [root])
+    servers, problems = read_mcp_servers([], [root])
     assert all(problem.file == str(root / ".mcp.json") for problem in problems)
     return {entry.name: entry for entry in servers.values()}, [problem.reason for problem in problems]
 
@@ -52,26 +52,26 @@ def test_mcp_servers_of_both_kinds_are_read_and_fields_of_other_programs_ignored
 
 def test_mcp_servers_in_the_format_of_another_program_are_reported(tmp_path: Path) -> None:
     _, problems = read(tmp_path, '{"servers": {"a": {"command": "x"}}}')
-    assert problems == ["servers must stand below mcpServers; below servers they do not count"]
+    assert problems == ["servers is ignored; rename it to mcpServers"]
 
 
 def test_a_file_that_is_not_json_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{\n "mcpServers": oh\n}', "utf-8")
-    _, (problem,) = read_servers([], [tmp_path])
-    assert (problem.line, problem.reason) == (2, "it is no valid JSON (line 2, column 16)")
+    _, (problem,) = read_mcp_servers([], [tmp_path])
+    assert (problem.line, problem.reason) == (2, "invalid JSON (line 2, column 16)")
 
 
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({}, "give either command or url"),
-        ({"command": "x", "url": "https://x"}, "give either command or url"),
-        ({"command": 3}, "command: a text is needed"),
-        ({"url": "ftp://x"}, "url: it must begin with https:// or http://"),
-        ({"type": "sse", "url": "https://x"}, "servers by SSE alone are not supported"),
-        ([], "an object is needed"),
-        ("x", "an object is needed"),
-        ({"type": "carrier pigeon"}, "type: it must be 'stdio', 'http'"),
+        ({}, "set either command or url"),
+        ({"command": "x", "url": "https://x"}, "set either command or url"),
+        ({"command": 3}, "command: must be a string"),
+        ({"url": "ftp://x"}, "url: must start with https:// or http://"),
+        ({"type": "sse", "url": "https://x"}, "the SSE transport is not supported"),
+        ([], "must be an object"),
+        ("x", "must be an object"),
+        ({"type": "carrier pigeon"}, "type: must be 'stdio', 'http'"),
     ],
     ids=str,
 )
@@ -99,7 +99,7 @@ def test_links_out_of_the_workspace_are_not_followed(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / ".mcp.json").symlink_to(tmp_path / "outside.json")
-    assert read_servers([], [root])[0] == {}
+    assert read_mcp_servers([], [root])[0] == {}
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,18 @@ def test_links_out_of_the_workspace_are_not_followed(tmp_path: Path) -> None:
     ],
 )
 def test_a_command_line_shows_where_each_argument_ends(args: tuple[str, ...], line: str) -> None:
-    assert ServerEntry("x", Source(".mcp.json", {}), "run", args).line == line
+    assert McpServerEntry("x", McpServerSource(".mcp.json", {}), "run", args).line == line
 
 
 def test_variables_without_value_and_default_are_an_error() -> None:
-    assert expanded("${A}-${B:-b}-${C:-}-$D", {"A": "1"}) == "1-b--$D"
+    assert expand_variables("${A}-${B:-b}-${C:-}-$D", {"A": "1"}) == "1-b--$D"
     with pytest.raises(ToolError, match="A has no value"):
-        expanded("${A}", {"A": ""})
+        expand_variables("${A}", {"A": ""})
 
 
 def test_answers_are_stored_per_folder_and_command_line_in_a_file_for_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "state" / "mcp.json"
-    entry, other = ServerEntry("a", "s", "x", ("-1",)), ServerEntry("a", "s", "x", ("-2",))
+    entry, other = McpServerEntry("a", "s", "x", ("-1",)), McpServerEntry("a", "s", "x", ("-2",))
     folder = tmp_path / "w"
     Approvals(path).save(folder, entry, True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -139,13 +139,13 @@ def test_answers_are_stored_per_folder_and_command_line_in_a_file_for_its_owner(
 _SAVE = """
 import sys
 from pathlib import Path
-from deputy_agents.guidance.mcp_entry import ServerEntry, Source
+from deputy_agents.guidance.mcp_entry import McpServerEntry, McpServerSource
 from deputy_agents.mcp.approvals import Approvals
 path, mine = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 input()
 for n in range(10):
-    Approvals(path).save(Path("/w"), ServerEntry(f"{mine}-{n}", Source("s", {}), "x"), True)
+    Approvals(path).save(Path("/w"), McpServerEntry(f"{mine}-{n}", McpServerSource("s", {}), "x"), True)
 """
 
 
@@ -160,7 +160,7 @@ def test_concurrent_answers_are_all_stored(tmp_path: Path) -> None:
         other.stdin.write("go\n")
         other.stdin.flush()
     approvals = Approvals(path)
-    entries = [ServerEntry(f"t-{n}", Source("s", {}), "x") for n in range(10)]
+    entries = [McpServerEntry(f"t-{n}", McpServerSource("s", {}), "x") for n in range(10)]
     with ThreadPoolExecutor(10) as threads:
         list(threads.map(lambda entry: approvals.save(Path("/w"), entry, True), entries))
     for other in others:
@@ -173,4 +173,4 @@ def test_concurrent_answers_are_all_stored(tmp_path: Path) -> None:
 def test_unreadable_answers_count_as_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(text)
-    assert Approvals(path).get(Path("/w"), ServerEntry("a", "s", "x")) is None
+    assert Approvals(path).get(Path("/w"), McpServerEntry("a", "s", "x")) is None

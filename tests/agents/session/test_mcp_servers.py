@@ -360,7 +360,7 @@ async def test_a_server_of_a_definition_cannot_pass_for_one_of_the_session(proje
         await prompt(c)
         assert [one.entry.command for one in c.session.mcp_servers.list()] == [sys.executable]
         (problem,) = c.session.problems
-        assert problem.reason == "MCP server tools: there is another one of this name, which is used"
+        assert problem.reason == "MCP server tools: another one with this name is used instead"
 
 
 async def test_all_agents_of_a_session_share_one_server(project: Path) -> None:
@@ -463,16 +463,16 @@ async def test_tools_of_odd_names_are_called_by_the_servers_own_and_those_that_a
         await prompt(c)
         assert told(c) == "we ird said hi"
         assert [one.reason.removeprefix("MCP server tools: the tool ") for one in c.session.problems] == [
-            "list is ignored: inputSchema.type: it must be 'object'.",
-            "words is ignored: inputSchema: an object is needed.",
-            "without a name is ignored: name: a text is needed.",
-            "without a name is ignored: an object is needed.",
+            "list is ignored: inputSchema.type: must be 'object'.",
+            "words is ignored: inputSchema: must be an object.",
+            "without a name is ignored: name: must be a string.",
+            "without a name is ignored: must be an object.",
             "echo is ignored: another tool has the same name.",
             f"{'x' * 79}… is ignored: its name must have letters and at most 80 characters.",
             "without a name is ignored: its name must have letters and at most 80 characters.",
         ]
         await prompt(c)
-        assert told(c).endswith("its response is not valid: content: a list is needed")
+        assert told(c).endswith("its response is not valid: content: must be a list")
 
 
 async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: Path) -> None:
@@ -491,7 +491,7 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
         assert problems[1] == "it stopped: out of order"
         assert (
             problems[2]
-            == "NO_SUCH_VARIABLE has no value in the environment of Deputy; set it, or write a default for it"
+            == "NO_SUCH_VARIABLE has no value in the environment of Deputy; set it, or write ${NO_SUCH_VARIABLE:-default}"
         )
 
 

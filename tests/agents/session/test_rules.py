@@ -32,7 +32,7 @@ async def test_rules_of_the_workspace_forbid_and_ask_in_any_folder(workspace: Pa
         await c.session.refresh()
         await c.turn()
         assert c.told() == ["Denied: The rule shell(echo *) denies it."]
-        assert c.session.rules()[0].source == str(workspace / ".deputy" / "settings.json")
+        assert c.session.permissions.rules()[0].source == str(workspace / ".deputy" / "settings.json")
 
 
 @pytest.mark.parametrize("vouched", [False, True])
@@ -80,7 +80,8 @@ async def test_while_rules_of_the_workspace_cannot_be_read_everything_asks(works
     async with core(workspace, Cast([ECHO, say("done")]), person, settings=BYPASS) as c:
         await c.session.refresh()
         await c.turn()
-        assert any("Until it is mended, everything asks." in one.reason for one in c.session.library.problems)
+        problems = c.session.customizations.library.problems
+        assert any("Until this is fixed, every tool call needs approval." in one.reason for one in problems)
     assert len(person.asked) == 1
 
 
@@ -100,7 +101,7 @@ async def test_the_mode_that_settles_an_open_permission_request_is_named(workspa
     async with core(workspace, Cast([ECHO, say("done")]), silent()) as c:
         turn = c.start()
         await c.permission_request()
-        c.session.permission_mode = PermissionMode.PLAN
+        c.session.permissions.mode = PermissionMode.PLAN
         await c.finish(turn)
         assert c.told() == ["Denied: shell runs a command; the mode plan denies that."]
 
@@ -162,7 +163,7 @@ async def test_a_definition_whose_rules_cannot_be_read_is_not_loaded(workspace: 
     await (folder / "odd.md").write_text("---\nname: odd\ndescription: d\npermissions: {forbid: [shell]}\n---\nWork.\n")
     async with core(workspace, Cast([delegate("x"), say("done")], {"x": [say("y")]})) as c:
         await c.session.refresh()
-        assert "odd" not in c.session.catalogue.definitions
-        [problem] = c.session.catalogue.problems
+        assert "odd" not in c.session.customizations.catalogue.definitions
+        [problem] = c.session.customizations.catalogue.problems
         assert problem.fatal
-        assert problem.reason == "permissions: it must have lists of rules under allow, ask and deny."
+        assert problem.reason == "permissions: must contain lists of rules under allow, ask and deny."
