@@ -1,9 +1,9 @@
-// Formats the Lua files of the repository: `node format.mjs`, or with --check names those that are not formatted.
+// Formats the Lua files of the repository: `node format.mjs`. With --check, lists files that are not formatted.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
 import * as stylua from '@johnnymorganz/stylua';
 
-// A configuration is used up by the call that takes it.
+// The formatter consumes its configuration.
 function config() {
   const made = stylua.Config.new();
   made.syntax = stylua.LuaVersion.LuaJIT;

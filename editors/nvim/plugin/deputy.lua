@@ -7,7 +7,7 @@ if vim.fn.has('nvim-0.11') ~= 1 then
   return
 end
 
--- Modules are loaded when they are first used: all of this costs a start less than a millisecond.
+-- Modules are loaded when they are first used, so that startup takes less than a millisecond.
 
 for group, link in pairs({
   DeputyUser = 'Title',
@@ -19,7 +19,7 @@ for group, link in pairs({
   DeputyDone = 'DiagnosticOk',
   DeputyFailed = 'DiagnosticError',
   DeputyCancelled = 'DiagnosticWarn',
-  DeputyQuestion = 'DiagnosticWarn',
+  DeputyApproval = 'DiagnosticWarn',
   DeputyKeys = 'Special',
   DeputyCommand = 'String',
   DeputyAdd = 'DiffAdd',
@@ -41,7 +41,7 @@ local function simple(name, about, call)
   end)
 end
 
---- The lines of a range as the wire has them.
+--- The lines of a range in the format of the protocol.
 local function range(given)
   local uri = vim.uri_from_bufnr(0)
   return {
@@ -50,20 +50,20 @@ local function range(given)
   }
 end
 
-command('Deputy', 'open the session, or say something to it', { nargs = '*', range = true }, function(given)
+command('Deputy', 'open the session, or send it a prompt', { nargs = '*', range = true }, function(given)
   local about = given.range > 0 and vim.bo.buftype == '' and range(given) or nil
   require('deputy').open(given.args, about)
 end)
 
 simple('DeputyNew', 'open a new session', 'new')
-simple('DeputyAgents', 'the tree of agents', 'agents')
-simple('DeputyInbox', 'questions that wait for you', 'inbox')
+simple('DeputyAgents', 'show the tree of agents', 'agents')
+simple('DeputyInbox', 'show open approvals', 'inbox')
 simple('DeputyStop', 'stop all agents', 'stop')
-simple('DeputyContinue', 'go on with an interrupted turn', 'continue')
-simple('DeputyRestart', 'start the server again', 'restart')
-simple('DeputyLog', 'the log', 'log')
+simple('DeputyContinue', 'resume an interrupted turn', 'continue')
+simple('DeputyRestart', 'restart the server', 'restart')
+simple('DeputyLog', 'open the log', 'log')
 
-command('DeputySessions', 'sessions of the project', { bang = true }, function(given)
+command('DeputySessions', 'list the sessions of the project', { bang = true }, function(given)
   require('deputy').sessions(given.bang)
 end)
 
@@ -77,9 +77,9 @@ end
 
 for name, row in pairs({
   DeputyCancel = { 'cancel', 'stop an agent', running },
-  DeputySteer = { 'steer', 'say something to a running agent', running },
-  DeputyRevert = { 'revert', 'take back the edits of an agent', any },
-  DeputyThread = { 'thread', "open an agent's thread", any },
+  DeputySteer = { 'steer', 'send a message to a running agent', running },
+  DeputyRevert = { 'revert', 'revert the edits of an agent', any },
+  DeputyThread = { 'thread', "open an agent's transcript", any },
 }) do
   local call, about, holds = unpack(row)
   command(name, about, {
@@ -87,7 +87,7 @@ for name, row in pairs({
     complete = function(_, line)
       local lead = line:match('^%s*%S+%s+(.*)$') or ''
       local first = lead:match('^(.*)%s') or ''
-      -- Completion replaces the last word alone, and labels have several.
+      -- Completion replaces only the last word, but labels can have several.
       return vim.tbl_map(function(found)
         return first ~= '' and found:sub(#first + 2) or found
       end, require('deputy').complete(lead, holds))
@@ -97,7 +97,7 @@ for name, row in pairs({
   end)
 end
 
-command('DeputyMode', 'the permission mode', {
+command('DeputyMode', 'set the permission mode', {
   nargs = '?',
   complete = function(lead)
     return require('deputy').modes(lead)
@@ -105,7 +105,7 @@ command('DeputyMode', 'the permission mode', {
 }, function(given)
   require('deputy').mode(given.args)
 end)
-command('DeputyModel', 'the model', { nargs = 1 }, function(given)
+command('DeputyModel', 'set the model', { nargs = 1 }, function(given)
   require('deputy').model(given.args)
 end)
 

@@ -1,4 +1,4 @@
-"""Drives a real Neovim: Lua is run in it, keys are typed into it, and its screen is read as a terminal shows it."""
+"""Drives a real Neovim: runs Lua, types keys, and reads its screen from a terminal."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "editors" / "nvim"
 PATIENCE = 45
-"""Seconds that anything may take on a busy machine."""
+"""Time limit of each wait in seconds, for a busy machine."""
 DEPUTY = Path(sys.executable).parent / "deputy"
 
 
@@ -45,19 +45,19 @@ class Neovim:
 
     def setup(self, **options: object) -> None:
         self.lua("require('deputy').setup(...)", {"server": [str(DEPUTY), "serve", "--stdio"], **options})
-        # Nobody is surprised by a question here, but by tests that are about it.
+        # No grace period, except in tests of it.
         self.lua("require('deputy.grace').MILLISECONDS = 0")
 
     def setup_scripted(self, model: str, settings: dict[str, object] | None = None, **options: object) -> None:
-        """As `setup`, with the scripted model at that address."""
+        """Like `setup`, with the scripted model at that address."""
         settings = {"model": "m", "baseUrl": model, **(settings or {})}
         self.setup(settings=settings, env={"ANTHROPIC_API_KEY": "test-key"}, **options)
 
-    def ask(self, words: str) -> None:
-        self.command(f"Deputy {words}")
+    def ask(self, prompt: str) -> None:
+        self.command(f"Deputy {prompt}")
 
     def at(self, text: str) -> None:
-        """Puts the cursor of a window of the plugin on the first line that has ``text``."""
+        """Moves the cursor to the first line with ``text`` in a window of the plugin."""
         self.until_shown(text)
         self.lua(
             """for _, win in ipairs(vim.api.nvim_list_wins()) do
@@ -77,7 +77,7 @@ class Neovim:
         )
 
     def until(self, holds: str | Callable[[], Any], *arguments: object) -> Any:
-        """What a Lua expression, or a function, gives once it is true."""
+        """The value of a Lua expression or a function, once it is true."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             found = holds() if callable(holds) else self.lua(f"return {holds}", *arguments)
@@ -88,7 +88,7 @@ class Neovim:
         raise AssertionError(f"never came: {what}\n--- screen\n{self.everything()}\n--- messages\n{self.messages()}")
 
     def until_shown(self, text: str) -> str:
-        """All text of all windows, once ``text`` is among it."""
+        """All text of all windows, once it contains ``text``."""
         return self.until(lambda: shown if text in (shown := self.everything()) else "")
 
     def messages(self) -> str:
@@ -103,7 +103,7 @@ class Neovim:
 
 
 class _Loop(EventLoop):
-    """Lets its connection end before it closes itself."""
+    """Closes its connection before it closes itself."""
 
     def _close(self) -> None:
         if self._transport is not None:
@@ -115,7 +115,7 @@ class _Loop(EventLoop):
 
 @contextmanager
 def scripted(plays: Path = HERE / "plays.py") -> Iterator[str]:
-    """The address of a model that says what the `script` of ``plays`` says."""
+    """The address of a model that answers as the `script` of ``plays``."""
     command = [sys.executable, str(ROOT / "tests/support/messages_api.py"), "--script", f"{plays}:script"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
@@ -140,7 +140,7 @@ def neovim(workspace: Path, *arguments: str, plugin: bool = True) -> Iterator[Ne
             f"set {f'rtp^={PLUGIN} ' * plugin}columns=160",
             *arguments,
         ]
-        # What it prints goes nowhere: messages are read from `:messages`.
+        # Its output is discarded: messages are read from `:messages`.
         process = subprocess.Popen([program(), *start], cwd=workspace, stderr=subprocess.DEVNULL)
         try:
             with reached(path, process) as api:
@@ -158,7 +158,7 @@ def reached(path: str, process: subprocess.Popen[bytes]) -> Iterator[Nvim]:
     try:
         yield api
     finally:
-        with suppress(OSError, EOFError):  # it is gone
+        with suppress(OSError, EOFError):  # it has exited
             api.command("qall!", async_=True)
             process.wait(PATIENCE)
         api.close()

@@ -1,4 +1,4 @@
-"""What the scripted model says in these tests, by the words of the prompt."""
+"""Answers of the scripted model in these tests, by the text of the prompt."""
 
 import asyncio
 import json
@@ -12,13 +12,13 @@ def _task(body: Json) -> str:
 
 
 def _last_prompt(body: Json) -> str:
-    said = [m["content"] for m in body["messages"] if m["role"] == "user"]
-    texts = [block["text"] for content in said for block in content if block["type"] == "text"]
+    contents = [m["content"] for m in body["messages"] if m["role"] == "user"]
+    texts = [block["text"] for content in contents for block in content if block["type"] == "text"]
     return texts[-1]
 
 
-def _is_told_results(body: Json) -> bool:
-    """Of its tools, and nothing that a user says."""
+def _has_only_results(body: Json) -> bool:
+    """Whether the last message has only tool results, and no text of a user."""
     return all(block["type"] == "tool_result" for block in body["messages"][-1]["content"])
 
 
@@ -47,8 +47,8 @@ _ROUNDS = {
 }
 
 
-def _said(body: Json) -> str:
-    """All that an agent was told, results of its tools included."""
+def _user_content(body: Json) -> str:
+    """All user content that an agent got, including tool results."""
     return json.dumps([message["content"] for message in body["messages"] if message["role"] == "user"])
 
 
@@ -66,15 +66,15 @@ def _child(body: Json, task: str) -> Play:
             task.rsplit(maxsplit=1)[-1], (loop,)
         )
         reads = calls(call("read_file", path="loop.py"), call("read_file", path="notes.md"))
-        told = "I was told of the rest." if "mind the rest" in _said(body) else "It is done, see `loop.py:2`."
-        return (reads, calls(*both), say(told))[min(rounds, 2)]
+        answer = "I got your message." if "check the rest" in _user_content(body) else "It is done, see `loop.py:2`."
+        return (reads, calls(*both), say(answer))[min(rounds, 2)]
     return (calls(call("read_file", path="loop.py")), say(f"I have {task}: `loop.py:2`."))[min(rounds, 1)]
 
 
 def script(body: Json, _: int) -> Play:
     if is_child(body):
         return _child(body, _task(body))
-    if _is_told_results(body):
-        return say("All is said.")
+    if _has_only_results(body):
+        return say("All is done.")
     rounds = _ROUNDS.get(_last_prompt(body).partition(" ")[0])
     return rounds() if rounds else say(f"You said: {_last_prompt(body)}")

@@ -1,5 +1,5 @@
-"""The main views as a user sees them. ``python -m tests.editors.nvim.screens`` writes the files in ``screens/`` anew:
-look at what has changed before you commit it."""
+"""The main views as a user sees them. ``python -m tests.editors.nvim.screens`` regenerates the files in ``screens/``:
+review the changes before you commit them."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,25 +14,25 @@ SIZES = {"wide": (140, 36, "dark"), "narrow": (80, 30, "light")}
 
 
 def visit(nvim: Neovim) -> Iterator[tuple[str, str]]:
-    """Goes from view to view: the name of each, and a text that it has when it is whole."""
+    """Goes from view to view: the name of each, and a text that it has when it is complete."""
     nvim.command("edit loop.py")
     nvim.ask("look around")
     nvim.until("require('deputy.session').get() and require('deputy.session').get().state.turn == nil")
-    yield "session", "All is said."
+    yield "session", "All is done."
     nvim.at("read the code")
     nvim.keys("<Tab>")
     yield "unfolded", "read_file(loop.py)"
     nvim.keys("<CR>")
-    yield "thread", "read-only"
+    yield "transcript", "read-only"
     nvim.keys("-")
     nvim.command("DeputyAgents")
     yield "agents", "Deputy · agents"
     nvim.keys("q")
     nvim.ask("edit it")
-    nvim.until("#require('deputy.session').questions() > 0")
-    yield "question", "go to the code"
+    nvim.until("#require('deputy.session').requests() > 0")
+    yield "approval", "go to the code"
     nvim.command("DeputyInbox")
-    yield "inbox", "questions that wait"
+    yield "inbox", "Deputy · approvals"
 
 
 def write_files(folder: Path) -> None:

@@ -1,70 +1,70 @@
-"""What can be done to agents: steering, modes and models, other ways to settle a question, commands of other names."""
+"""Actions on agents: messages, modes and models, and other ways to settle a permission request."""
 
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
-from tests.editors.nvim.test_questions import OPEN, opened, text_of
+from tests.editors.nvim.test_permission_requests import OPEN, opened, text_of
 from tests.editors.nvim.test_session import STATE
 
 
-def type_in(deputy: Neovim, words: str) -> None:
-    """Has every input of a line answered with ``words``."""
-    deputy.lua("local words = ...; vim.ui.input = function(how, done) ASKED = how.prompt; done(words) end", words)
+def type_in(deputy: Neovim, text: str) -> None:
+    """Answers every input prompt with ``text``."""
+    deputy.lua("local text = ...; vim.ui.input = function(how, done) ASKED = how.prompt; done(text) end", text)
 
 
-def test_a_running_agent_is_told_something_by_its_key_and_hears_it(deputy: Neovim) -> None:
+def test_key_sends_message_to_running_agent(deputy: Neovim) -> None:
     opened(deputy, "steered")
-    type_in(deputy, "mind the rest")
+    type_in(deputy, "check the rest")
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.at("▾ ? fix and listen")
     deputy.keys("s")
-    assert deputy.lua("return ASKED") == "To [fix and listen]: "
+    assert deputy.lua("return ASKED") == "Message to [fix and listen]: "
     deputy.until("#NOTICED > 0")
-    assert deputy.lua("return NOTICED") == ["Deputy: [fix and listen] reads that once its question is answered."]
+    assert deputy.lua("return NOTICED") == ["Deputy: [fix and listen] reads the message once its approval is answered."]
     deputy.at("▾ ? fix and listen")
     deputy.keys("<CR>")
-    deputy.until_shown("read-only: thread of [fix and listen]")
+    deputy.until_shown("read-only: transcript of [fix and listen]")
     deputy.at("edit_file(loop.py)")
     deputy.at("┌ ")
     deputy.keys("a")
-    shown = deputy.until_shown("I was told of the rest.")
-    assert "Told\nmind the rest" in shown
+    shown = deputy.until_shown("I got your message.")
+    assert "Message\ncheck the rest" in shown
 
 
-def test_a_running_agent_is_told_something_by_command(deputy: Neovim) -> None:
+def test_command_sends_message_to_running_agent(deputy: Neovim) -> None:
     opened(deputy, "steered")
     assert deputy.api.funcs.getcompletion("DeputySteer fix an", "cmdline") == ["and listen"]
-    deputy.command("DeputySteer fix and listen mind the rest")
+    deputy.command("DeputySteer fix and listen check the rest")
     deputy.command("wincmd t")
     deputy.keys("\\a")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.command("DeputyThread fix and listen")
-    deputy.until_shown("I was told of the rest.")
+    deputy.until_shown("I got your message.")
 
 
-def test_an_agent_that_has_ended_cannot_be_told_anything_and_that_is_said(deputy: Neovim) -> None:
+def test_message_to_finished_or_unknown_agent_is_reported_as_error(deputy: Neovim) -> None:
     deputy.ask("look around")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.command("DeputySteer read the code faster")
     deputy.until("#NOTICED > 0")
     assert "Deputy: " in deputy.lua("return NOTICED[1]")
     deputy.command("DeputySteer nobody go on")
-    assert deputy.lua("return NOTICED[2]") == ('Deputy: no agent is called "nobody go on". <Tab> completes names.')
+    assert deputy.lua("return NOTICED[2]") == ('Deputy: no agent is named "nobody go on". <Tab> completes names.')
 
 
-def test_a_mode_that_allows_it_settles_an_open_permission_request_which_then_goes_away(deputy: Neovim) -> None:
+def test_mode_that_allows_an_edit_closes_its_permission_request(deputy: Neovim) -> None:
     opened(deputy)
     deputy.command("DeputyMode accept_edits")
     deputy.until(f"{OPEN} == 0")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.until_shown("· mode accept_edits")
     assert "~?" not in deputy.everything()
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
     deputy.until("vim.tbl_isempty(vim.fn.maparg('\\\\a', 'n', false, true))")
 
 
-def test_a_mode_is_chosen_from_a_list_where_none_is_named_and_a_wrong_one_is_told(deputy: Neovim) -> None:
+def test_mode_is_selected_from_list_and_invalid_mode_is_reported(deputy: Neovim) -> None:
     deputy.ask("hello")
     deputy.until_shown("You said: hello")
     deputy.lua("vim.ui.select = function(items, how, done) OFFERED = items; done('plan') end")
@@ -78,29 +78,29 @@ def test_a_mode_is_chosen_from_a_list_where_none_is_named_and_a_wrong_one_is_tol
     assert "permissionMode" in deputy.lua("return NOTICED[1]")
 
 
-def test_another_model_is_named_in_the_window(deputy: Neovim) -> None:
+def test_window_shows_changed_model(deputy: Neovim) -> None:
     deputy.ask("hello")
     deputy.until_shown("Deputy · hello · m")
     deputy.command("DeputyModel other-model")
     deputy.until_shown("Deputy · hello · other-model")
 
 
-def test_a_permission_request_that_another_client_answers_goes_away(deputy: Neovim) -> None:
+def test_permission_request_answered_by_another_client_closes(deputy: Neovim) -> None:
     opened(deputy)
-    # Not by the plugin: as another program that speaks to the same server would.
+    # Not with the plugin, but as another client of the same server does.
     deputy.lua(
         """local client = vim.lsp.get_clients({ name = 'deputy' })[1]
-           local asked = require('deputy.session').questions()[1]
+           local request = require('deputy.session').requests()[1]
            client:exec_cmd({ title = '', command = 'deputy.answerPermission',
-             arguments = { { requestId = asked.requestId, optionId = asked.options[1].optionId } } })"""
+             arguments = { { requestId = request.requestId, optionId = request.options[1].optionId } } })"""
     )
     deputy.until(f"{OPEN} == 0")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert "~?" not in deputy.everything()
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
 
 
-def test_an_agent_at_work_shows_its_icon_its_definition_and_what_it_does(deputy: Neovim) -> None:
+def test_running_agent_shows_icon_definition_and_activity(deputy: Neovim) -> None:
     deputy.ask("typed")
     deputy.until_shown("▸ ⟳ where is the limit  ⌕ code_search  running")
     deputy.lua(
@@ -119,7 +119,7 @@ def test_an_agent_at_work_shows_its_icon_its_definition_and_what_it_does(deputy:
     deputy.until(f"{STATE}.turn == nil")
 
 
-def test_language_server_progress_comes_as_usual(deputy: Neovim) -> None:
+def test_agents_emit_language_server_progress(deputy: Neovim) -> None:
     deputy.lua(
         """TITLES = {}
            vim.api.nvim_create_autocmd('LspProgress', { callback = function(event)
@@ -128,17 +128,17 @@ def test_language_server_progress_comes_as_usual(deputy: Neovim) -> None:
            end })"""
     )
     deputy.ask("look around")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert {"general: read the code", "general: read the notes"} <= set(deputy.lua("return TITLES"))
 
 
 @pytest.mark.requirement("X28")
-def test_many_permission_requests_make_one_quiet_notice_and_a_later_one_another(deputy: Neovim) -> None:
+def test_many_permission_requests_make_one_notification_and_a_later_one_another(deputy: Neovim) -> None:
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.ask("many")
     deputy.until(f"{OPEN} == 12")
     deputy.until_shown("12 waiting for you")
-    assert deputy.lua("return NOTICED") == ["Deputy asks: write_file(new0.txt)"]
+    assert deputy.lua("return NOTICED") == ["Deputy needs approval: write_file(new0.txt)"]
     assert not deputy.api.request("nvim_get_mode")["blocking"]
     deputy.command("DeputyStop")
     deputy.until(f"{STATE}.turn == nil")

@@ -1,18 +1,18 @@
-"""Keys: every `<Plug>` map, keys of the user's own, and the undo steps and marks that edits leave."""
+"""Keys: every `<Plug>` map, the user's own mappings, and the undo steps and marks that edits leave."""
 
 import re
 
 import pytest
 
 from tests.editors.nvim.neovim import PLUGIN, Neovim
-from tests.editors.nvim.test_questions import OPEN, opened, text_of
+from tests.editors.nvim.test_permission_requests import OPEN, opened, text_of
 from tests.editors.nvim.test_session import STATE
 
 MANUAL = (PLUGIN / "doc/deputy.txt").read_text("utf-8")
 
 
 def plugs(deputy: Neovim, which: str) -> set[str]:
-    """The ``<Plug>`` maps that a list of maps has, without the prefix."""
+    """The ``<Plug>`` maps in a list of maps, without the prefix."""
     names = deputy.lua(f"return vim.tbl_map(function(map) return map.lhs end, {which})")
     return {name[len("<Plug>(deputy-") : -1] for name in names if name.startswith("<Plug>(deputy-")}
 
@@ -46,23 +46,23 @@ def test_all_can_be_done_by_plug_maps_alone(deputy: Neovim, model: str) -> None:
     deputy.keys("<Plug>(deputy-approve)")
     deputy.until(f"{OPEN} == 1")
     deputy.keys("<Plug>(deputy-inbox)")
-    deputy.until_shown("Deputy · questions that wait for you")
+    deputy.until_shown("Deputy · approvals")
     deputy.keys("<Plug>(deputy-session-deny)")
     deputy.until(f"{STATE}.turn == nil")
     deputy.keys("<Plug>(deputy-session-close)")
     deputy.keys("<Plug>(deputy-agents)")
     deputy.at("fix both  general  completed")
     deputy.keys("<Plug>(deputy-session-open)")
-    deputy.until_shown("read-only: thread of [fix both]")
+    deputy.until_shown("read-only: transcript of [fix both]")
     deputy.keys("<Plug>(deputy-session-parent)")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.keys("<Plug>(deputy-session-close)")
-    assert "All is said." not in deputy.everything()
+    assert "All is done." not in deputy.everything()
     deputy.keys("<Plug>(deputy-toggle)")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
 
 
-def test_keys_of_the_users_own_take_the_place_of_the_plugins(deputy: Neovim, model: str) -> None:
+def test_user_keys_replace_default_keys(deputy: Neovim, model: str) -> None:
     deputy.setup_scripted(model, keys={"session": {"toggle": "za", "stop": False}, "inline": {"approve": "<leader>y"}})
     opened(deputy)
     assert "~  \\y approve" in deputy.everything()
@@ -72,11 +72,11 @@ def test_keys_of_the_users_own_take_the_place_of_the_plugins(deputy: Neovim, mod
     deputy.until_shown("▸ ? fix the limit")
     deputy.command("wincmd t")
     deputy.keys("\\y")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
 
 
-def test_a_map_of_the_users_own_in_a_file_is_left_alone(deputy: Neovim) -> None:
+def test_user_mapping_in_a_file_is_not_replaced(deputy: Neovim) -> None:
     deputy.command("edit loop.py")
     deputy.command("nnoremap <buffer> \\a :let g:mine = 1<CR>")
     opened(deputy)
@@ -92,7 +92,7 @@ def test_two_edits_of_one_file_are_two_undo_steps_and_marks_stay(deputy: Neovim)
     deputy.until(f"{OPEN} == 2")
     deputy.lua("vim.fn.confirm = function() return 1 end")
     deputy.keys("\\ga")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 1"]
     assert deputy.lua('return { vim.fn.line("\'a"), vim.fn.line("\'b") }') == [2, 3]
     deputy.command("undo")
@@ -103,26 +103,26 @@ def test_two_edits_of_one_file_are_two_undo_steps_and_marks_stay(deputy: Neovim)
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
 
 
-def test_a_saved_file_is_saved_after_an_edit_and_what_was_not_saved_stays_so(deputy: Neovim) -> None:
+def test_file_without_unsaved_changes_is_saved_after_edit_and_others_are_not(deputy: Neovim) -> None:
     deputy.command("edit notes.md")
     deputy.keys("Gomine<Esc>")
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.lua("vim.fn.confirm = function() return 1 end")
     deputy.keys("\\ga")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert (deputy.workspace / "loop.py").read_text() == "# tries\nlimit = 3\nrest = 0\n"
     assert text_of(deputy, "notes.md") == ["It tries three times.", "mine"]
     assert (deputy.workspace / "notes.md").read_text() == "It tries two times.\n"
 
 
-def test_what_the_user_has_typed_is_an_undo_step_of_its_own(deputy: Neovim) -> None:
+def test_typed_text_is_a_separate_undo_step(deputy: Neovim) -> None:
     deputy.command("edit loop.py")
     deputy.keys("Gorest = 9<Esc>")
     deputy.ask("edit it")
     deputy.until_shown("~? [fix the limit]")
     deputy.keys("\\a")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0", "rest = 9"]
     deputy.command("undo")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0", "rest = 9"]
@@ -133,7 +133,7 @@ def test_all_permission_requests_of_one_agent_are_approved_at_the_code(deputy: N
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.until_shown("\\ga approve all 2 of this agent")
-    deputy.lua("vim.fn.confirm = function(asked) CONFIRMED = asked; return 2 end")
+    deputy.lua("vim.fn.confirm = function(question) CONFIRMED = question; return 2 end")
     deputy.keys("\\ga")
     assert deputy.lua("return CONFIRMED").splitlines()[1:] == [
         "  [fix both] edit_file(loop.py)",
@@ -142,23 +142,23 @@ def test_all_permission_requests_of_one_agent_are_approved_at_the_code(deputy: N
     assert deputy.lua(f"return {OPEN}") == 2
     deputy.lua("vim.fn.confirm = function() return 1 end")
     deputy.keys("\\ga")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
     assert (deputy.workspace / "notes.md").read_text() == "It tries three times.\n"
 
 
-def test_a_lasting_yes_is_not_asked_for_again(deputy: Neovim) -> None:
+def test_lasting_approval_prevents_further_requests(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\A")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.command("undo")
     deputy.command("write")
     deputy.ask("edit it again")
-    deputy.until(lambda: deputy.everything().count("All is said.") == 2)
+    deputy.until(lambda: deputy.everything().count("All is done.") == 2)
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
 
 
-def test_a_change_of_the_first_line_is_seen_with_who_asks(deputy: Neovim) -> None:
+def test_change_of_first_line_is_visible_with_its_header(deputy: Neovim) -> None:
     opened(deputy, "top")
     lines = deputy.everything().splitlines()
     at = lines.index("# tries")
@@ -175,22 +175,22 @@ def test_a_change_stays_at_its_place_while_the_user_types_above_it(deputy: Neovi
 
 def test_the_keys_of_the_session_lead_to_help_lists_input_and_files(deputy: Neovim) -> None:
     deputy.ask("look around")
-    deputy.at("All is said.")
+    deputy.at("All is done.")
     deputy.keys("g?")
     assert deputy.api.current.buffer.options["filetype"] == "help"
     deputy.command("quit")
-    deputy.at("All is said.")
+    deputy.at("All is done.")
     deputy.keys("gt")
     deputy.until_shown("Deputy · agents")
     deputy.keys("gi")
-    deputy.until_shown("No question waits for you.")
+    deputy.until_shown("No open approvals.")
     deputy.keys("q")
-    deputy.at("All is said.")
+    deputy.at("All is done.")
     deputy.keys("i")
     assert deputy.api.current.buffer.options["filetype"] == "deputy_input"
     deputy.command("stopinsert")
     deputy.command("quit")
-    deputy.at("All is said.")
+    deputy.at("All is done.")
     deputy.keys("i")
     assert deputy.api.current.buffer.options["filetype"] == "deputy_input"
     deputy.command("stopinsert")
@@ -204,7 +204,7 @@ def test_the_keys_of_the_session_lead_to_help_lists_input_and_files(deputy: Neov
     assert deputy.api.current.buffer.name.endswith("loop.py")
 
 
-def test_an_edit_that_was_made_for_another_text_is_rejected(deputy: Neovim) -> None:
+def test_edit_of_an_outdated_version_is_rejected(deputy: Neovim) -> None:
     opened(deputy)
     uri = (deputy.workspace / "loop.py").as_uri()
     answer = deputy.lua(

@@ -51,26 +51,26 @@ def told(editor: Neovim, tool: str, **input: object) -> str:
     ],
     ids=str,
 )
-def test_agents_look_up_what_a_language_server_knows(editor: Neovim, input: dict[str, object], expected: str) -> None:
+def test_agents_query_language_server(editor: Neovim, input: dict[str, object], expected: str) -> None:
     assert expected in told(editor, "lookup", **input)
 
 
 @pytest.mark.requirement("X25")
-def test_an_edit_is_answered_with_what_it_broke(editor: Neovim) -> None:
+def test_edit_result_includes_new_diagnostics(editor: Neovim) -> None:
     said = told(editor, "edit_file", path="loop.py", old_string="limit = 2", new_string="limit = BROKEN")
     assert "Changed loop.py: line 2." in said
     assert "line 2: error: this is broken [toy]" in said
 
 
 @pytest.mark.requirement("X25")
-def test_agents_see_the_problems_that_the_editor_shows(editor: Neovim) -> None:
+def test_agents_see_diagnostics_of_the_editor(editor: Neovim) -> None:
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, 1, false, { 'BROKEN' })")
     editor.until("#vim.diagnostic.get(0) > 0")
     assert "loop.py:1: error: this is broken [toy]" in told(editor, "diagnostics")
 
 
-def test_without_a_language_server_for_the_file_the_answer_comes_at_once_and_says_so(
+def test_query_without_language_server_returns_immediately_with_reason(
     editor: Neovim, workspace: Path
 ) -> None:
     (workspace / "notes.md").write_text("limit\n", "utf-8")
-    assert "The editor knows of none." in told(editor, "lookup", find="definition", path="notes.md", symbol="limit")
+    assert "The editor found none." in told(editor, "lookup", find="definition", path="notes.md", symbol="limit")

@@ -1,4 +1,4 @@
-"""Options, health, and what happens when the server is missing, crashes or comes back."""
+"""Options, health, and a server that is missing, crashes or restarts."""
 
 import os
 import re
@@ -20,15 +20,15 @@ def health(nvim: Neovim) -> str:
 def test_the_health_check_names_the_server_that_was_found(nvim: Neovim) -> None:
     nvim.setup(settings={"model": "offline"})
     report = health(nvim)
-    assert f"deputy 0.1.0, by option `server`: {DEPUTY}" in report
-    assert "the options are well formed" in report
+    assert f"deputy 0.1.0, from option `server`: {DEPUTY}" in report
+    assert "the options are valid" in report
     assert "ERROR" not in report
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "problem"),
     [
-        ({"windw": {}}, "`windw` is no option"),
+        ({"windw": {}}, "`windw` is not an option"),
         ({"window": {"position": "middle"}}, "`window.position` must be auto, right, left, bottom or tab"),
         ({"keys": {"session": {"approve": 3}}}, "`keys.session.approve` must be a string, not 3"),
         ({"server": "deputy serve"}, '`server` must be a table, not "deputy serve"'),
@@ -37,29 +37,29 @@ def test_the_health_check_names_the_server_that_was_found(nvim: Neovim) -> None:
         ({"notify": "yes"}, '`notify` must be a boolean, not "yes"'),
     ],
 )
-def test_wrong_options_are_told_with_their_name_and_leave_the_defaults(
-    nvim: Neovim, options: dict[str, object], told: str
+def test_invalid_options_are_reported_by_name_and_defaults_are_used(
+    nvim: Neovim, options: dict[str, object], problem: str
 ) -> None:
     nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     nvim.setup(**options)
-    assert told in nvim.lua("return NOTICED[1]")
+    assert problem in nvim.lua("return NOTICED[1]")
     assert nvim.lua("return require('deputy.config').options.window.position") == "auto"
-    assert f"setup(): {told}" in health(nvim)
+    assert f"setup(): {problem}" in health(nvim)
 
 
-def test_a_missing_server_is_told_with_what_to_do(nvim: Neovim) -> None:
+def test_missing_server_is_reported_with_what_to_do(nvim: Neovim) -> None:
     nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     nvim.setup(server=["/nowhere/deputy"])
     nvim.ask("hello")
     nvim.until("#NOTICED > 0")
     assert nvim.lua("return NOTICED") == [
-        "Deputy: the server `/nowhere/deputy` cannot be run. `:checkhealth deputy` says what to do."
+        "Deputy: the server `/nowhere/deputy` cannot be run. Run `:checkhealth deputy`."
     ]
     assert "correct the option `server`" in health(nvim)
 
 
-def told_once_and_started_again(nvim: Neovim) -> None:
-    """No server is left, which was told once, and a restart with better options works."""
+def reported_once_and_restarted(nvim: Neovim) -> None:
+    """Checks that no server is left, that this was reported once, and that a restart with valid options works."""
     nvim.until("#vim.lsp.get_clients({ name = 'deputy' }) == 0")
     assert len(nvim.lua("return NOTICED")) == 1
     nvim.setup(settings={"model": "offline"})
@@ -68,28 +68,28 @@ def told_once_and_started_again(nvim: Neovim) -> None:
     nvim.until_shown("offline model")
 
 
-def test_a_server_that_hangs_at_its_start_is_given_up_and_a_restart_takes_a_better_one(nvim: Neovim) -> None:
+def test_server_that_hangs_at_start_is_stopped_and_restart_uses_another_one(nvim: Neovim) -> None:
     nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     nvim.setup(server=["sleep", "600"], start_timeout=1)
     nvim.ask("hello")
-    nvim.until_shown("No session: the server has not answered in 1 s. `:DeputyRestart` tries again")
-    told_once_and_started_again(nvim)
+    nvim.until_shown("No session: the server did not answer within 1 s. `:DeputyRestart` tries again")
+    reported_once_and_restarted(nvim)
 
 
-def test_settings_that_the_server_does_not_take_are_named_and_a_restart_takes_better_ones(nvim: Neovim) -> None:
+def test_rejected_settings_are_named_and_restart_uses_valid_ones(nvim: Neovim) -> None:
     nvim.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     nvim.setup(settings={"permissionMode": "yolo", "model": "offline"})
     nvim.ask("hello")
-    shown = nvim.until_shown("No session: the server does not start: settings.permissionMode: it must be")
+    shown = nvim.until_shown("No session: the server does not start: settings.permissionMode: must be")
     assert "Correct it in setup(), then `:DeputyRestart`." in shown
-    told_once_and_started_again(nvim)
+    reported_once_and_restarted(nvim)
 
 
 def test_the_server_is_found_beside_the_plugin_in_path_and_in_a_virtual_environment(nvim: Neovim) -> None:
     nvim.lua("vim.env.VIRTUAL_ENV, vim.env.PATH = nil, '/usr/bin:/bin'")
     assert nvim.lua("return { require('deputy.server').find() }") == [
         [str(ROOT / ".venv/bin/deputy"), "serve", "--stdio"],
-        "the folder that this plugin is in",
+        "the folder of this plugin",
     ]
     nvim.lua("vim.env.PATH = ... .. ':' .. vim.env.PATH", str(DEPUTY.parent))
     assert nvim.lua("return require('deputy.server').find()")[0] == str(DEPUTY)
@@ -98,9 +98,9 @@ def test_the_server_is_found_beside_the_plugin_in_path_and_in_a_virtual_environm
     assert nvim.lua("return select(2, require('deputy.server').find())") == "VIRTUAL_ENV"
 
 
-def test_after_a_crash_the_session_is_loaded_again_and_goes_on(deputy: Neovim) -> None:
+def test_session_is_reloaded_after_crash_and_continues(deputy: Neovim) -> None:
     deputy.ask("look around")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.ask("three of them")
     deputy.until_shown("3 running")
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
@@ -108,9 +108,9 @@ def test_after_a_crash_the_session_is_loaded_again_and_goes_on(deputy: Neovim) -
     deputy.until("#NOTICED > 0")
     assert "failed: interrupted by restart" in deputy.until_shown("✗ never ends, one")
     deputy.until_shown("0 running, 5 finished")
-    assert "`:DeputyRestart` starts it again" in deputy.lua("return NOTICED[1]")
+    assert "`:DeputyRestart` restarts it" in deputy.lua("return NOTICED[1]")
     deputy.until_shown("the server has ended")
-    assert "✗ The last turn was interrupted: the server ended.\n  C goes on." in deputy.everything()
+    assert "✗ The last turn was interrupted: the server ended.\n  C resumes it." in deputy.everything()
     deputy.command("DeputyRestart")
     deputy.until(f"not {SESSION}.stale and {SESSION}.state.lastSeq > 0")
     shown = deputy.until_shown("▸ ✓ read the code")
@@ -145,7 +145,7 @@ def test_a_neovim_that_is_started_later_loads_what_a_killed_server_left(workspac
         assert "0 running, 3 finished" in shown
         second.at("never ends, two")
         second.keys("<CR>")
-        second.until_shown("read-only: thread of [never ends, two]")
+        second.until_shown("read-only: transcript of [never ends, two]")
         second.until_shown("Task\nnever ends, two")
         second.keys("-")
         second.at("The last turn was interrupted")
@@ -156,7 +156,7 @@ def test_a_neovim_that_is_started_later_loads_what_a_killed_server_left(workspac
         assert "no turn was interrupted here" in second.messages()
 
 
-def test_a_session_that_works_in_another_neovim_can_be_read_and_says_so(workspace: Path, model: str) -> None:
+def test_session_open_in_another_neovim_is_shown_as_snapshot(workspace: Path, model: str) -> None:
     with neovim(workspace) as first:
         first.setup_scripted(model)
         first.ask("three of them")
@@ -165,8 +165,8 @@ def test_a_session_that_works_in_another_neovim_can_be_read_and_says_so(workspac
         with neovim(workspace) as second:
             second.setup_scripted(model)
             choose(second, session, "load")
-            shown = second.until_shown("Open in another Deputy process: this is how it was at")
-            assert ":DeputySessions reads it again." in shown
+            shown = second.until_shown("Open in another Deputy process: this is its state at")
+            assert ":DeputySessions reloads it." in shown
             assert "3 running" in shown
             first.command("DeputyStop")
             first.until_shown("0 running, 3 finished")
@@ -205,22 +205,22 @@ def test_sessions_can_be_listed_and_loaded(deputy: Neovim) -> None:
     assert offered[1] == ["load", "rename", "export as Markdown", "archive", "delete"]
 
 
-def choose(deputy: Neovim, session: str, deed: str, command: str = "DeputySessions") -> None:
-    """Picks a session in the list of sessions, and what to do with it."""
+def choose(deputy: Neovim, session: str, action: str, command: str = "DeputySessions") -> None:
+    """Picks a session in the list of sessions, and an action on it."""
     deputy.lua(
-        """local session, deed = ...
+        """local session, action = ...
            CHOSEN = false
            vim.ui.select = function(items, _, done)
              for _, item in ipairs(items) do
-               if item[1] == deed or item.sessionId == session then
+               if item[1] == action or item.sessionId == session then
                  done(item)
-                 CHOSEN = CHOSEN or item[1] == deed
+                 CHOSEN = CHOSEN or item[1] == action
                  return
                end
              end
            end""",
         session,
-        deed,
+        action,
     )
     deputy.command(command)
     deputy.until("CHOSEN")
@@ -240,25 +240,25 @@ def test_a_session_can_be_renamed_exported_and_deleted(deputy: Neovim) -> None:
     choose(deputy, session, "delete")
     deputy.until(f"{SESSION} == nil")
     deputy.until_shown("This session has been deleted.")
-    deputy.lua("vim.api.nvim_set_current_win(require('deputy.window').thread())")
+    deputy.lua("vim.api.nvim_set_current_win(require('deputy.window').transcript())")
     deputy.keys("q")
-    deputy.until("require('deputy.window').thread() == nil")
+    deputy.until("require('deputy.window').transcript() == nil")
     deputy.ask("again")
     deputy.until_shown("You said: again")
 
 
-def test_a_session_that_is_put_away_leaves_the_list_until_all_are_asked_for(deputy: Neovim) -> None:
+def test_archived_session_is_listed_only_with_bang(deputy: Neovim) -> None:
     deputy.ask("hello")
     deputy.until_shown("You said: hello")
     session = deputy.lua(f"return {SESSION}.id")
     choose(deputy, session, "archive")
     deputy.until(lambda: "no session" in listed(deputy))
-    choose(deputy, session, "take out of the archive", "DeputySessions!")
+    choose(deputy, session, "unarchive", "DeputySessions!")
     deputy.until(lambda: listed(deputy) == session)
 
 
 def listed(deputy: Neovim) -> str:
-    """The sessions that the list offers, or what is said in its place."""
+    """The sessions in the list, or the notification in its place."""
     deputy.lua(
         """LISTED = nil
            vim.ui.select = function(items)
@@ -284,7 +284,7 @@ def test_the_plugin_works_from_a_pack_folder_without_setup(workspace: Path, tmp_
         nvim.until_shown("offline model")
 
 
-def test_what_an_older_server_lacks_is_told(deputy: Neovim) -> None:
+def test_method_missing_in_older_server_is_reported(deputy: Neovim) -> None:
     deputy.ask("hello")
     deputy.until_shown("You said: hello")
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
@@ -292,7 +292,7 @@ def test_what_an_older_server_lacks_is_told(deputy: Neovim) -> None:
     assert deputy.lua("return NOTICED") == ["Deputy: this version of the server has no `deputy/of/tomorrow`."]
 
 
-def test_the_editors_diagnostics_are_given_when_the_server_asks(deputy: Neovim) -> None:
+def test_diagnostics_request_returns_diagnostics_of_the_editor(deputy: Neovim) -> None:
     deputy.command("edit loop.py")
     deputy.lua(
         """vim.diagnostic.set(vim.api.nvim_create_namespace('t'), 0,
@@ -311,18 +311,18 @@ def test_the_editors_diagnostics_are_given_when_the_server_asks(deputy: Neovim) 
     assert deputy.lua(ask, {"uris": [uri + "x"]})["items"] == []
 
 
-def test_other_plugins_hear_of_agents_and_permission_requests(deputy: Neovim) -> None:
+def test_user_autocommands_run_for_agents_and_permission_requests(deputy: Neovim) -> None:
     deputy.lua(
-        """HEARD = {}
+        """EVENTS = {}
            vim.api.nvim_create_autocmd('User', { pattern = 'Deputy*', callback = function(event)
-             HEARD[event.match] = event.data.type
+             EVENTS[event.match] = event.data.type
            end })"""
     )
     deputy.ask("edit it")
-    deputy.until("HEARD.DeputyQuestion")
+    deputy.until("EVENTS.DeputyApproval")
     deputy.command("DeputyStop")
-    deputy.until("HEARD.DeputySettled")
-    assert deputy.lua("return HEARD.DeputyQuestion") == "permission_requested"
+    deputy.until("EVENTS.DeputySettled")
+    assert deputy.lua("return EVENTS.DeputyApproval") == "permission_requested"
 
 
 def test_the_manual_names_every_command_key_and_group() -> None:

@@ -1,13 +1,13 @@
-"""Questions: at the code, in the session window, in the inbox."""
+"""Permission requests: at the code, in the session window, in the inbox."""
 
 import itertools
 
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
-from tests.support.mcp_workspaces import name_servers
+from tests.support.mcp_workspaces import configure_mcp_servers
 
-OPEN = "#require('deputy.session').questions()"
+OPEN = "#require('deputy.session').requests()"
 
 
 def opened(deputy: Neovim, prompt: str = "edit it") -> None:
@@ -35,7 +35,7 @@ def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(de
     assert "~+ limit = 3" in shown
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
     deputy.keys("\\a")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
     assert "~" not in deputy.everything().split("==")[1]
     assert deputy.lua('return { vim.fn.line("\'a"), vim.fn.line("\'b") }') == [2, 3]
@@ -43,7 +43,7 @@ def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(de
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
 
 
-def test_keys_for_permission_requests_are_there_only_while_one_waits(deputy: Neovim) -> None:
+def test_keys_are_mapped_only_while_a_permission_request_is_open(deputy: Neovim) -> None:
     opened(deputy)
     assert deputy.lua("return vim.fn.maparg('\\\\a', 'n', false, true).buffer") == 1
     deputy.keys("\\d")
@@ -51,7 +51,7 @@ def test_keys_for_permission_requests_are_there_only_while_one_waits(deputy: Neo
     deputy.until("vim.tbl_isempty(vim.fn.maparg('\\\\a', 'n', false, true))")
 
 
-def test_a_denial_carries_the_reason_to_the_agent(deputy: Neovim) -> None:
+def test_denial_sends_reason_to_agent(deputy: Neovim) -> None:
     opened(deputy)
     deputy.lua("vim.ui.input = function(_, done) done('not today') end")
     deputy.keys("\\D")
@@ -59,7 +59,7 @@ def test_a_denial_carries_the_reason_to_the_agent(deputy: Neovim) -> None:
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
 
 
-def test_a_reason_that_is_not_given_leaves_the_permission_request_open(deputy: Neovim) -> None:
+def test_aborted_reason_leaves_permission_request_open(deputy: Neovim) -> None:
     opened(deputy)
     deputy.lua("vim.ui.input = function(_, done) done(nil) end")
     deputy.keys("\\D")
@@ -74,24 +74,24 @@ def test_an_edited_proposal_is_what_is_written(deputy: Neovim) -> None:
     assert deputy.lua("return vim.api.nvim_get_current_line()") == "limit = 3"
     deputy.api.current.buffer[:] = ["# attempts", "limit = 7", "rest = 0"]
     deputy.command("write")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# attempts", "limit = 7", "rest = 0"]
 
 
-def test_a_proposal_of_which_nothing_is_left_is_not_approved(deputy: Neovim) -> None:
+def test_proposal_without_changes_is_not_approved(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")
     deputy.api.current.buffer[:] = ["# tries", "limit = 2", "rest = 0"]
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.command("write")
-    assert deputy.lua("return NOTICED") == ["Deputy: nothing of the proposal is left; deny it instead."]
+    assert deputy.lua("return NOTICED") == ["Deputy: no proposed change is left; deny it instead."]
     assert deputy.lua(f"return {OPEN}") == 1
 
 
 TEXTS = ("a\na\na\nb\n", "a\na\nx\na\nb\n", "b\n", "a\na\na\nb", "x", "a\r\na\r\nc\r\n", "\n\na\n\n")
 
 
-def test_what_the_user_makes_of_a_file_is_one_edit_that_the_server_can_make(deputy: Neovim) -> None:
+def test_edited_proposal_becomes_one_unique_replacement(deputy: Neovim) -> None:
     for before, proposed, after in itertools.permutations(TEXTS, 3):
         asked = {
             "tool": "edit_file",
@@ -106,7 +106,7 @@ def test_what_the_user_makes_of_a_file_is_one_edit_that_the_server_can_make(depu
         assert whole.replace(made["old_string"], made["new_string"]) == plain
 
 
-def test_a_proposal_opens_once_and_what_comes_too_late_is_kept(deputy: Neovim) -> None:
+def test_proposal_opens_once_and_late_text_is_kept(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\e")
     deputy.api.current.buffer[:] = ["# tries", "limit = 7", "rest = 0"]
@@ -118,7 +118,7 @@ def test_a_proposal_opens_once_and_what_comes_too_late_is_kept(deputy: Neovim) -
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.command("write")
     deputy.until("#NOTICED > 0")
-    assert deputy.lua("return NOTICED") == ["Deputy: that question was settled before."]
+    assert deputy.lua("return NOTICED") == ["Deputy: that request is already settled."]
     assert list(deputy.api.current.buffer[:]) == ["# tries", "limit = 7", "rest = 0"]
 
 
@@ -133,7 +133,7 @@ def test_a_proposal_is_found_in_its_tab_page_and_named_after_its_file(deputy: Ne
     assert deputy.lua("return vim.fn.tabpagenr()") == 1
 
 
-def test_keys_lead_on_to_permission_requests_in_other_files(deputy: Neovim) -> None:
+def test_keys_go_to_permission_requests_in_other_files(deputy: Neovim) -> None:
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.keys("\\d")
@@ -143,20 +143,20 @@ def test_keys_lead_on_to_permission_requests_in_other_files(deputy: Neovim) -> N
     deputy.until(lambda: deputy.api.current.buffer.name.endswith("notes.md"))
     deputy.lua("vim.wait(500)")
     deputy.keys("\\gD")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
 
 
-def test_what_was_approved_and_failed_after_all_is_told(deputy: Neovim) -> None:
+def test_approved_call_that_fails_is_reported(deputy: Neovim) -> None:
     opened(deputy)
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('loop.py'), 1, 2, false, { 'limit = 9' })")
     deputy.keys("\\a")
     deputy.until("#NOTICED > 0")
-    assert deputy.lua("return NOTICED[1]").startswith("Deputy: what you approved failed: ")
+    assert deputy.lua("return NOTICED[1]").startswith("Deputy: the approved call failed: ")
 
 
-def test_a_text_that_has_changed_since_it_was_asked_about_is_told_until_it_is_as_before(deputy: Neovim) -> None:
-    changed = "the text has changed since this was asked"
+def test_stale_text_is_marked_until_the_change_is_undone(deputy: Neovim) -> None:
+    changed = "the text has changed since the agent asked"
     opened(deputy)
     assert changed not in deputy.everything()
     deputy.keys("Gomine<Esc>")
@@ -165,7 +165,7 @@ def test_a_text_that_has_changed_since_it_was_asked_about_is_told_until_it_is_as
     deputy.until(lambda: changed not in deputy.everything())
 
 
-def test_what_one_agent_proposes_in_a_row_does_not_count_as_changed(deputy: Neovim) -> None:
+def test_consecutive_proposals_of_one_agent_are_not_stale(deputy: Neovim) -> None:
     opened(deputy, "twice")
     deputy.until(f"{OPEN} == 2")
     deputy.until_shown("2 of 2")
@@ -178,7 +178,7 @@ def test_what_one_agent_proposes_in_a_row_does_not_count_as_changed(deputy: Neov
     assert "the text has changed" not in deputy.everything()
 
 
-def test_a_locked_buffer_is_left_alone_and_how_to_unlock_it_is_told(deputy: Neovim) -> None:
+def test_edit_of_locked_buffer_fails_with_a_hint(deputy: Neovim) -> None:
     opened(deputy)
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     deputy.command("set nomodifiable")
@@ -212,27 +212,27 @@ def test_two_permission_requests_are_stepped_through_and_answered_one_by_one_in_
     deputy.until(f"{OPEN} == 1")
     deputy.at("[fix both] edit_file(loop.py)")
     deputy.keys("a")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
     assert text_of(deputy, "notes.md") == ["It tries two times."]
 
 
-def test_the_inbox_has_all_permission_requests_and_one_agents_can_be_approved_at_once(deputy: Neovim) -> None:
+def test_inbox_lists_all_permission_requests_and_approves_one_agents_together(deputy: Neovim) -> None:
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
     deputy.command("DeputyInbox")
-    inbox = deputy.until_shown("Deputy · questions that wait for you")
+    inbox = deputy.until_shown("Deputy · approvals")
     assert inbox.count("[fix both] edit_file(notes.md)") >= 2
-    deputy.lua("vim.fn.confirm = function(asked) CONFIRMED = asked; return 1 end")
+    deputy.lua("vim.fn.confirm = function(question) CONFIRMED = question; return 1 end")
     deputy.keys("ga")
-    deputy.until_shown("All is said.")
-    assert deputy.lua("return CONFIRMED").startswith("Approve all 2 questions?")
-    deputy.until_shown("No question waits for you.")
+    deputy.until_shown("All is done.")
+    assert deputy.lua("return CONFIRMED").startswith("Approve all 2 requests?")
+    deputy.until_shown("No open approvals.")
     assert (deputy.workspace / "notes.md").read_text() == "It tries three times.\n"
 
 
 @pytest.mark.requirement("X28")
-def test_a_permission_request_that_is_settled_elsewhere_goes_away_and_is_noticed_once(deputy: Neovim) -> None:
+def test_withdrawn_permission_request_closes_and_notifies_once(deputy: Neovim) -> None:
     deputy.lua("NOTICED = {}; vim.notify = function(words) table.insert(NOTICED, words) end")
     opened(deputy, "edits please")
     deputy.until(f"{OPEN} == 2")
@@ -241,7 +241,7 @@ def test_a_permission_request_that_is_settled_elsewhere_goes_away_and_is_noticed
     deputy.until("not require('deputy.session').get().state.turn")
     deputy.lua("vim.wait(100)")
     assert "~?" not in deputy.everything()
-    assert len([words for words in deputy.lua("return NOTICED") if "asks" in words]) == 1
+    assert len([words for words in deputy.lua("return NOTICED") if "needs approval" in words]) == 1
 
 
 def test_a_command_is_shown_with_its_folder_and_with_nothing_hidden(deputy: Neovim) -> None:
@@ -250,26 +250,26 @@ def test_a_command_is_shown_with_its_folder_and_with_nothing_hidden(deputy: Neov
     assert "│ in " in shown
     assert "a approve" in shown
     deputy.command("DeputyInbox")
-    deputy.until_shown("Deputy · questions that wait for you")
+    deputy.until_shown("Deputy · approvals")
     deputy.at("│ $ touch")
     deputy.keys("d")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert sorted(path.name for path in deputy.workspace.iterdir()) == ["loop.py", "notes.md"]
 
 
 def test_the_edits_of_an_agent_are_reverted_with_one_key(deputy: Neovim) -> None:
     opened(deputy)
     deputy.keys("\\a")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
-    deputy.lua("vim.fn.confirm = function(asked) CONFIRMED = asked; return 1 end")
+    deputy.lua("vim.fn.confirm = function(question) CONFIRMED = question; return 1 end")
     deputy.at("fix the limit")
     deputy.keys("R")
     deputy.until(lambda: text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"])
-    assert deputy.lua("return CONFIRMED") == "Take back all edits of [fix the limit]?"
+    assert deputy.lua("return CONFIRMED") == "Revert all edits of [fix the limit]?"
 
 
-def test_what_writes_all_buffers_or_writes_from_another_window_approves_no_proposal(deputy: Neovim) -> None:
+def test_writing_all_buffers_or_from_another_window_does_not_approve_proposal(deputy: Neovim) -> None:
     opened(deputy)
     deputy.command("set autowriteall hidden")
     deputy.keys("\\e")
@@ -291,33 +291,33 @@ def test_what_writes_all_buffers_or_writes_from_another_window_approves_no_propo
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
 
 
-def test_a_map_of_the_users_own_is_left_alone_and_the_header_names_what_works(deputy: Neovim) -> None:
+def test_user_mapping_is_not_replaced_and_header_lists_working_keys(deputy: Neovim) -> None:
     deputy.lua("MINE = 0; vim.keymap.set('n', '<LocalLeader>a', function() MINE = MINE + 1 end)")
     opened(deputy)
     shown = deputy.everything()
     assert "\\a approve" not in shown
-    assert ":DeputyInbox answers" in shown
+    assert ":DeputyInbox to answer" in shown
     deputy.keys("\\a")
     assert deputy.lua("return MINE") == 1
     assert deputy.lua(f"return {OPEN}") == 1
 
 
-def test_a_permission_request_that_has_just_come_is_not_answered_by_a_key(deputy: Neovim) -> None:
+def test_key_right_after_permission_request_appears_does_not_answer(deputy: Neovim) -> None:
     deputy.lua("require('deputy.grace').MILLISECONDS = 60000")
     opened(deputy)
     deputy.keys("\\a")
     assert "look at it first" in deputy.messages()
     assert deputy.lua(f"return {OPEN}") == 1
-    # The user went there himself.
+    # The user moved the cursor there.
     deputy.at("┌ ")
     deputy.keys("d")
     deputy.until(f"{OPEN} == 0")
 
 
-def test_a_permission_request_that_drawing_put_under_the_cursor_is_not_answered_by_a_key(deputy: Neovim) -> None:
+def test_key_does_not_answer_permission_request_moved_under_cursor(deputy: Neovim) -> None:
     deputy.lua("require('deputy.grace').MILLISECONDS = 60000")
     deputy.command("DeputyInbox")
-    deputy.until_shown("No question waits for you.")
+    deputy.until_shown("No open approvals.")
     deputy.ask("edit it")
     deputy.until(f"{OPEN} == 1")
     deputy.until_shown("┌ ")
@@ -333,11 +333,11 @@ def test_files_of_any_name_show_their_permission_requests(deputy: Neovim, name: 
     deputy.lua("vim.cmd.edit(vim.fn.fnameescape(...))", name)
     deputy.lua(
         """local sessions = require('deputy.session')
-        sessions.questions = function()
+        sessions.requests = function()
           local uri = 'file://' .. vim.uri_encode(vim.api.nvim_buf_get_name(0), 'rfc2396')
           uri = uri:gsub('[@+]', { ['@'] = '%40', ['+'] = '%2B' })
           return { {
-            requestId = 'q', sessionId = 's', title = 'a question', tool = 'edit_file', options = {}, locations = {},
+            requestId = 'q', sessionId = 's', title = 'a request', tool = 'edit_file', options = {}, locations = {},
             agent = { agentId = 'a' }, batch = { index = 0, size = 1 },
             preview = { type = 'diff', uri = uri, oldText = 'limit = 2', newText = 'limit = 3' },
           } }
@@ -354,25 +354,26 @@ def test_a_buffer_that_is_deleted_and_opened_again_has_its_keys(deputy: Neovim) 
     deputy.command("edit loop.py")
     deputy.until_shown("~+ limit = 3")
     deputy.keys("\\a")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
 
 
-def test_an_autocommand_that_fails_stops_nothing(deputy: Neovim) -> None:
+def test_failing_user_autocommand_has_no_effect(deputy: Neovim) -> None:
     deputy.lua("vim.api.nvim_create_autocmd('User', { pattern = 'Deputy*', callback = function() error('mine') end })")
     opened(deputy)
     deputy.keys("\\a")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
 
 
-def test_the_permission_request_about_an_mcp_server_says_what_it_is_and_cannot_be_edited(deputy: Neovim) -> None:
-    name_servers(deputy.workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
+def test_mcp_server_approval_shows_command_and_cannot_be_edited(deputy: Neovim) -> None:
+    docs = {"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}}
+    configure_mcp_servers(deputy.workspace, docs=docs)
     deputy.ask("hello")
     deputy.until_shown("┌ mcp(docs)")
     shown = deputy.until_shown("d not this time · D deny with reason")
     box = [line[len("│ ") :] for line in shown.splitlines() if line.startswith("│ ")]
     command = box.index("$ bash -c 'run docs'")
     assert box[command + 1] == "  KEY=${HOME}"
-    reason = "The MCP server docs, named in .mcp.json, gives agents tools. It gets to see HOME of your environment."
+    reason = "MCP server docs, configured in .mcp.json, provides tools to agents. It can read HOME from your environment."
     assert " ".join(box[command + 2 :]).startswith(reason)
     assert "a start it this time" in shown
     assert "edit first" not in shown

@@ -17,15 +17,15 @@ def differs(nvim: Neovim, how: str, vector: Path) -> str | None:
 
 
 @each
-def test_after_every_step_the_plugin_holds_what_is_expected(nvim: Neovim, vector: Path) -> None:
+def test_fold_matches_expected_state_after_every_step(nvim: Neovim, vector: Path) -> None:
     assert differs(nvim, "v.live(path)", vector) is None
 
 
 @each
-def test_events_that_come_twice_and_events_of_unknown_types_change_nothing(nvim: Neovim, vector: Path) -> None:
+def test_repeated_and_unknown_events_change_nothing(nvim: Neovim, vector: Path) -> None:
     assert differs(nvim, "v.live(path, true)", vector) is None
 
 
 @each
-def test_a_session_loaded_at_any_point_goes_on_to_the_same_state(nvim: Neovim, vector: Path) -> None:
+def test_session_loaded_at_any_step_reaches_the_same_state(nvim: Neovim, vector: Path) -> None:
     assert differs(nvim, "v.loaded(path)", vector) is None

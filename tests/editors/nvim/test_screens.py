@@ -1,4 +1,4 @@
-"""The main views look as they did when somebody last looked at them."""
+"""The main views match the stored screens."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def until_asked(nvim: Neovim, model: str, prompt: str) -> None:
     nvim.setup_scripted(model)
     nvim.command("edit loop.py")
     nvim.ask(prompt)
-    nvim.until("#require('deputy.session').questions() > 0")
+    nvim.until("#require('deputy.session').requests() > 0")
 
 
 def test_a_permission_request_above_the_first_line_is_on_the_screen(workspace: Path, model: str) -> None:
@@ -24,7 +24,7 @@ def test_a_permission_request_above_the_first_line_is_on_the_screen(workspace: P
         nvim.until(lambda: "\n+ # new " in terminal.text())
 
 
-def test_a_small_window_shows_what_a_permission_request_is_about(workspace: Path, model: str) -> None:
+def test_small_window_shows_the_requested_change(workspace: Path, model: str) -> None:
     write_files(workspace)
     (workspace / "loop.py").write_text("# a\n" * 4 + "# tries\nlimit = 2\nrest = 0\n", "utf-8")
     with in_terminal(workspace, 80, 24, "dark") as (nvim, terminal):
@@ -48,7 +48,7 @@ def test_a_permission_request_that_is_settled_leaves_the_screen_also_where_its_l
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_main_views_look_as_they_should(workspace: Path, model: str, size: str) -> None:
+def test_main_views_match_stored_screens(workspace: Path, model: str, size: str) -> None:
     seen: list[str] = []
 
     def compare(name: str, _: str, terminal: Terminal, nvim: Neovim) -> None:

@@ -1,4 +1,4 @@
-"""The session window, with the real server in front of a scripted model."""
+"""The session window, with the real server and a scripted model."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_the_offline_model_answers_from_a_plain_runtimepath(nvim: Neovim) -> Non
 @pytest.mark.requirement("P6")
 def test_two_children_run_in_parallel_folded_and_unfold_to_their_calls(deputy: Neovim) -> None:
     deputy.ask("look around")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     shown = deputy.everything()
     assert "▸ ✓ read the code  general  completed" in shown
     assert "▸ ✓ read the notes  general  completed" in shown
@@ -47,17 +47,17 @@ def test_an_answer_streams_and_the_cursor_stays_where_the_user_put_it(deputy: Ne
 
 
 @pytest.mark.requirement("E13", "P6")
-def test_a_child_opens_as_a_read_only_thread_and_keys_lead_on_and_back(deputy: Neovim) -> None:
+def test_sub_agent_opens_as_read_only_transcript_with_keys_to_siblings_and_parent(deputy: Neovim) -> None:
     deputy.ask("look around")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.at("read the code")
     deputy.keys("<CR>")
-    thread = deputy.until_shown("read-only: thread of [read the code] · parent: session · completed")
+    thread = deputy.until_shown("read-only: transcript of [read the code] · parent: session · completed")
     assert "I have read the code" in thread
     assert not deputy.api.current.buffer.options["modifiable"]
     assert "sends" not in thread
     deputy.keys("]t")
-    deputy.until_shown("read-only: thread of [read the notes]")
+    deputy.until_shown("read-only: transcript of [read the notes]")
     deputy.keys("-")
     deputy.until_shown("▸ ✓ read the code")
     assert "read-only" not in deputy.everything()
@@ -82,7 +82,7 @@ def test_one_of_three_is_stopped_by_its_key_another_by_command_then_all(deputy: 
 def test_the_tree_lists_agents_and_the_status_line_counts_them(deputy: Neovim) -> None:
     assert deputy.lua("return require('deputy').statusline()") == ""
     deputy.ask("look around")
-    deputy.until_shown("All is said.")
+    deputy.until_shown("All is done.")
     deputy.command("DeputyAgents")
     tree = deputy.until_shown("Deputy · agents")
     assert "· primary  idle" in tree
@@ -106,7 +106,7 @@ def test_a_plan_is_shown_and_a_queued_prompt_can_be_withdrawn(deputy: Neovim) ->
     deputy.until(f"{STATE}.turn == nil")
 
 
-def test_the_words_of_waiting_prompts_are_not_lost_when_all_is_stopped(deputy: Neovim) -> None:
+def test_queued_prompts_move_into_input_area_when_all_agents_are_stopped(deputy: Neovim) -> None:
     deputy.ask("wait for it")
     deputy.until("require('deputy.session').get() ~= nil")
     deputy.until(f"{STATE}.turn ~= nil")
@@ -135,17 +135,17 @@ def test_a_prompt_with_a_range_is_about_the_selection(deputy: Neovim) -> None:
     deputy.until_shown("loop.py:2-3")
 
 
-def test_an_open_fence_is_closed_so_that_it_swallows_nothing(deputy: Neovim) -> None:
+def test_open_fence_in_message_is_closed(deputy: Neovim) -> None:
     deputy.ask("fence please")
     deputy.until_shown("open = 1\n```")
 
 
-def test_what_would_not_be_seen_is_spelled_out(nvim: Neovim) -> None:
+def test_invisible_characters_are_spelled_out(nvim: Neovim) -> None:
     shown = nvim.lua("return require('deputy.text').lines(...)", "a\x1b[31mb\u202ec\u200bd\u00e4\te\r\nf")
     assert shown == ["a<U+001B>[31mb<U+202E>c<U+200B>dä    e", "f"]
 
 
-def test_text_is_cut_and_folded_by_cells_and_nothing_is_lost(nvim: Neovim) -> None:
+def test_text_is_cut_and_folded_by_cells_without_loss(nvim: Neovim) -> None:
     wide = "二回試します、limit を"
     cut = nvim.lua("local text = require('deputy.text'); return { text.cut(...), text.width(text.cut(...)) }", wide, 10)
     assert cut == ["二回試し…", 9]
@@ -156,9 +156,9 @@ def test_text_is_cut_and_folded_by_cells_and_nothing_is_lost(nvim: Neovim) -> No
     assert nvim.lua("return require('deputy.text').folded(...)", "x " * 30, 50) == ["x " * 25, "x " * 5]
 
 
-def test_only_what_changed_is_written_anew(deputy: Neovim) -> None:
+def test_only_changed_lines_are_rewritten(deputy: Neovim) -> None:
     deputy.ask("look around")
-    deputy.at("All is said.")
+    deputy.at("All is done.")
     written = deputy.lua(
         """local sessions, count = require('deputy.session'), 0
            vim.api.nvim_buf_attach(0, false, { on_lines = function(_, _, _, first, _, last)
@@ -207,9 +207,9 @@ def test_the_bar_names_the_key_that_sends_in_each_mode(deputy: Neovim) -> None:
     deputy.until_shown("<CR> sends")
 
 
-def test_a_screen_that_becomes_narrow_leaves_room_for_the_code(deputy: Neovim) -> None:
+def test_session_window_shrinks_on_narrow_screen(deputy: Neovim) -> None:
     deputy.command("Deputy")
-    width = "vim.api.nvim_win_get_width(require('deputy.window').thread())"
+    width = "vim.api.nvim_win_get_width(require('deputy.window').transcript())"
     beside = deputy.lua(f"return {width}")
     deputy.command("set columns=150 | doautocmd VimResized")
     assert deputy.lua(f"return {width}") == beside

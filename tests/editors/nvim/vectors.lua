@@ -6,7 +6,7 @@ local function held(state)
   local have = {
     lastSeq = state.lastSeq,
     agents = agents,
-    permissions = state.questions,
+    permissions = state.requests,
     counts = reducer.counts(state),
     plans = state.plans,
     promptQueue = state.promptQueue,

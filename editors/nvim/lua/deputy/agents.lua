@@ -1,4 +1,4 @@
---- Agents by name, and what can be done to one: stop it, say something to it, take its edits back.
+--- Agents by name, and the actions on one: stop it, send it a message, revert its edits.
 
 local client = require('deputy.client')
 local reducer = require('deputy.reducer')
@@ -15,28 +15,28 @@ local function label_of(session, agent_id)
   return text.one_line(node and node.label)
 end
 
---- Stops an agent and all below it; the primary stands for the session.
+--- Stops an agent and its descendants; the primary stops the session.
 ---@param session deputy.Session
 ---@param agent_id string
 function M.stop(session, agent_id)
   client.request('deputy/agent/cancel', { sessionId = session.id, agentId = agent_id }, function(answer)
     if not answer.cancelled then
-      vim.notify('Deputy: nothing was running there any more.')
+      vim.notify('Deputy: that agent has already finished.')
     end
   end)
 end
 
---- Stops all agents of the current session. Prompts that wait would end with them: their words go back.
+--- Stops all agents of the current session. Queued prompts move back into the input area.
 function M.stop_all()
   local session = sessions.get()
   if session then
-    require('deputy.input').take_back(session, session.state.promptQueue, function()
+    require('deputy.input').unqueue(session, session.state.promptQueue, function()
       client.request('deputy/session/cancel', { sessionId = session.id })
     end)
   end
 end
 
---- Goes on with the current session's turn that the end of the server cut off; starts the server if need be.
+--- Resumes the current session's interrupted turn; starts the server if needed.
 function M.continue()
   local session = sessions.get()
   if session and session.state.ended and session.state.ended.interrupted then
@@ -46,47 +46,47 @@ function M.continue()
   end
 end
 
---- Says something to a running agent; asks for the words where none are given.
+--- Sends a message to a running agent; asks for the text if none is given.
 ---@param session deputy.Session
 ---@param agent_id string
----@param words string?
-function M.steer(session, agent_id, words)
-  local function say(said)
-    if said and vim.trim(said) ~= '' then
-      client.request('deputy/agent/message', { sessionId = session.id, agentId = agent_id, text = said }, function()
-        local asks = #reducer.questions_of(session.state, agent_id) > 0
-        local when = asks and 'once its question is answered' or 'after its next step'
-        vim.notify(('Deputy: [%s] reads that %s.'):format(text.cut(label_of(session, agent_id), 24), when))
+---@param message string?
+function M.steer(session, agent_id, message)
+  local function send(entered)
+    if entered and vim.trim(entered) ~= '' then
+      client.request('deputy/agent/message', { sessionId = session.id, agentId = agent_id, text = entered }, function()
+        local waits = #reducer.requests_of(session.state, agent_id) > 0
+        local when = waits and 'once its approval is answered' or 'after its next step'
+        vim.notify(('Deputy: [%s] reads the message %s.'):format(text.cut(label_of(session, agent_id), 24), when))
       end)
     end
   end
-  if words and words ~= '' then
-    return say(words)
+  if message and message ~= '' then
+    return send(message)
   end
-  vim.ui.input({ prompt = ('To [%s]: '):format(label_of(session, agent_id)) }, say)
+  vim.ui.input({ prompt = ('Message to [%s]: '):format(label_of(session, agent_id)) }, send)
 end
 
---- Takes the edits of an agent back, once the user has confirmed.
+--- Reverts the edits of an agent after the user confirms.
 ---@param session deputy.Session
 ---@param agent_id string
 function M.revert(session, agent_id)
-  local ask = ('Take back all edits of [%s]?'):format(label_of(session, agent_id))
-  if vim.fn.confirm(ask, '&Take back\n&No', 2) ~= 1 then
+  local ask = ('Revert all edits of [%s]?'):format(label_of(session, agent_id))
+  if vim.fn.confirm(ask, '&Revert\n&Cancel', 2) ~= 1 then
     return
   end
   client.request('deputy/agent/revert', { sessionId = session.id, agentId = agent_id }, function(answer)
-    local words = ('Deputy: took back edits in %s'):format(text.plural(#answer.reverted, 'file'))
+    local message = ('Deputy: reverted edits in %s'):format(text.plural(#answer.reverted, 'file'))
     for _, conflict in ipairs(answer.conflicts) do
-      words = ('%s\n%s is left alone: %s'):format(words, text.path(conflict.uri), text.one_line(conflict.reason))
+      message = ('%s\n%s was not reverted: %s'):format(message, text.path(conflict.uri), text.one_line(conflict.reason))
     end
-    vim.notify(words, #answer.conflicts > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
+    vim.notify(message, #answer.conflicts > 0 and vim.log.levels.WARN or vim.log.levels.INFO)
     vim.cmd.checktime()
   end)
 end
 
 -- -- by name -----------------------------------------------------------------------------------------------------
 
---- Agents of the current session by the name that commands take: the label, with a number where it is not alone.
+--- Agents of the current session by the name that commands accept: the label, with a number if it is not unique.
 ---@return table<string, deputy.AgentNode> by_name, string[] names
 local function named()
   local session = sessions.get()
@@ -104,7 +104,7 @@ local function named()
   return by_name, names
 end
 
---- Names of agents that begin with `lead` and for which `holds` is true.
+--- Names of agents that start with `lead` and for which `holds` returns true.
 ---@param lead string
 ---@param holds fun(node: deputy.AgentNode): boolean
 ---@return string[]
@@ -115,12 +115,12 @@ function M.complete(lead, holds)
   end, names)
 end
 
---- The agent whose name a command's arguments begin with, and the words behind it; told when there is none.
+--- The agent whose name a command's arguments start with, and the text after it; notifies the user if there is none.
 ---@param arguments string
----@return deputy.AgentNode? node, string? words
+---@return deputy.AgentNode? node, string? message
 function M.find(arguments)
   local by_name, names = named()
-  -- A name may be the beginning of another one.
+  -- Longest first: a name may be a prefix of another one.
   table.sort(names, function(a, b)
     return #a > #b
   end)
@@ -130,7 +130,7 @@ function M.find(arguments)
       return by_name[name], vim.trim(rest)
     end
   end
-  vim.notify(('Deputy: no agent is called "%s". <Tab> completes names.'):format(arguments), vim.log.levels.WARN)
+  vim.notify(('Deputy: no agent is named "%s". <Tab> completes names.'):format(arguments), vim.log.levels.WARN)
 end
 
 return M

@@ -1,4 +1,4 @@
---- The language server: found, started, told of buffers, asked. All calls return at once.
+--- The language server: starting it, attaching buffers, requests. All functions return immediately.
 
 local config = require('deputy.config')
 local server = require('deputy.server')
@@ -7,26 +7,26 @@ local text = require('deputy.text')
 local M = {}
 
 M.NAME = 'deputy'
---- Code of the error that stands for a server that could not be asked.
+--- Error code when there is no server to send a request to.
 M.NO_SERVER = 0
---- Code of the error that stands for a server that went before it answered.
+--- Error code when the server ended before it answered.
 M.LOST = -1
 
 ---@type integer?
 local client_id
 local waiting = {} ---@type (fun(client: vim.lsp.Client?))[]
-local asked = {} ---@type table<fun(error: lsp.ResponseError?, result: any), true> what waits for an answer
+local pending = {} ---@type table<fun(error: lsp.ResponseError?, result: any), true> callbacks of open requests
 local stopping = false
 
---- What the rest of the plugin does when something comes from the server.
+--- Hooks for the rest of the plugin, called for messages and state changes of the server.
 M.on_event = function(_) end ---@type fun(event: table)
-M.on_question = function(_) end ---@type fun(question: deputy.PermissionRequest)
-M.on_notice = function(_) end ---@type fun(words: string)
+M.on_request = function(_) end ---@type fun(request: deputy.PermissionRequest)
+M.on_notice = function(_) end ---@type fun(notice: string)
 M.on_ready = function() end
 M.on_gone = function(_) end ---@type fun(unexpected: boolean)
-M.on_failure = function(_) end ---@type fun(words: string) when there is no server where one is wanted
+M.on_failure = function(_) end ---@type fun(reason: string) called when the server cannot be started
 
---- The folder that agents work in: that of the running server, else the project of the current file.
+--- The folder that agents work in: the running server's, otherwise the project of the current file.
 ---@return string
 function M.root()
   local client = M.get()
@@ -44,7 +44,7 @@ end
 
 local function capabilities()
   local all = vim.lsp.protocol.make_client_capabilities()
-  -- Edits name the version that they were made for.
+  -- Edits contain the document version that they apply to.
   all.workspace.workspaceEdit.documentChanges = true
   all.experimental = {
     deputy = {
@@ -59,7 +59,7 @@ local function capabilities()
   return all
 end
 
--- -- what the server asks ---------------------------------------------------------------------------------------
+-- -- requests and notifications of the server ----------------------------------------------------------------------
 
 local handlers = {}
 
@@ -67,18 +67,18 @@ handlers['deputy/event'] = function(_, event)
   M.on_event(event)
 end
 
---- The question stays open until the user answers it by `deputy/permission/answer`, or it is settled elsewhere; only
---- then does this request end, with no choice of its own.
-handlers['deputy/permission/request'] = function(_, question)
+--- The plugin answers with `deputy/permission/answer`. This request stays pending until the permission request is
+--- settled, here or in another client, and then returns without a choice.
+handlers['deputy/permission/request'] = function(_, request)
   local thread = coroutine.running()
-  M.on_question(question, function()
+  M.on_request(request, function()
     coroutine.resume(thread)
   end)
   coroutine.yield()
   return { outcome = { outcome = 'cancelled' } }
 end
 
---- What the server says to the user is often longer than the message line: the session window shows it.
+--- Messages of the server are often longer than the message line, so the session window shows them.
 handlers['window/showMessage'] = function(_, params)
   M.on_notice(params.message)
   if params.type == vim.lsp.protocol.MessageType.Error then
@@ -86,7 +86,7 @@ handlers['window/showMessage'] = function(_, params)
   end
 end
 
---- What agents ask of the editor's language servers.
+--- Queries of agents to the editor's language servers.
 for _, name in ipairs({ 'diagnostics', 'definition', 'references', 'hover', 'symbols' }) do
   handlers['deputy/editor/' .. name] = function(_, params, context)
     return require('deputy.language')[name](params, vim.lsp.get_client_by_id(context.client_id))
@@ -97,9 +97,10 @@ handlers['workspace/applyEdit'] = function(...)
   return require('deputy.edits').apply(...)
 end
 
--- -- life ------------------------------------------------------------------------------------------------------
+-- -- start and exit ----------------------------------------------------------------------------------------------
 
-local function told(client)
+--- Calls the callbacks that wait for a server.
+local function resolve_waiting(client)
   local all = waiting
   waiting = {}
   for _, callback in ipairs(all) do
@@ -107,16 +108,16 @@ local function told(client)
   end
 end
 
---- Ends what the server will answer no more.
-local function lost()
-  local all = asked
-  asked = {}
+--- Fails all requests without a response.
+local function fail_pending()
+  local all = pending
+  pending = {}
   for answered in pairs(all) do
-    answered({ code = M.LOST, message = 'the server has gone' })
+    answered({ code = M.LOST, message = 'the server has ended' })
   end
 end
 
---- Buffers of files below the root are attached: agents then read what the user sees, and edits are undone as usual.
+--- Attaches buffers of files below the root, so that agents read unsaved text and edits can be undone as usual.
 local function attach(buf)
   local client = M.get()
   if not client or not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].buftype ~= '' then
@@ -132,31 +133,31 @@ local function ready(client)
   vim.schedule(function()
     vim.iter(vim.api.nvim_list_bufs()):each(attach)
     M.on_ready()
-    told(client)
+    resolve_waiting(client)
   end)
 end
 
---- There is no server, and the user is told why, once.
-local function failed(words)
-  M.on_failure(words)
-  vim.notify('Deputy: ' .. words, vim.log.levels.ERROR)
+--- Reports once why there is no server.
+local function failed(reason)
+  M.on_failure(reason)
+  vim.notify('Deputy: ' .. reason, vim.log.levels.ERROR)
 end
 
-local function gone(code, signal, id)
-  -- One that was given up before is of no interest.
+local function exited(code, signal, id)
+  -- Ignore a server that was stopped earlier.
   if id ~= client_id then
     return
   end
   client_id = nil
   vim.schedule(function()
-    told(nil)
-    lost()
+    resolve_waiting(nil)
+    fail_pending()
     local unexpected = not stopping
     stopping = false
     M.on_gone(unexpected)
     if unexpected then
       failed(
-        ('the server ended (%s). `:DeputyRestart` starts it again and loads the session; `:DeputyLog` shows its log.'):format(
+        ('the server ended (%s). `:DeputyRestart` restarts it and loads the session; `:DeputyLog` shows its log.'):format(
           signal ~= 0 and 'signal ' .. signal or 'code ' .. code
         )
       )
@@ -164,17 +165,17 @@ local function gone(code, signal, id)
   end)
 end
 
---- The server says what is wrong with what it was given, which are its settings.
-local function refused(error)
+--- The server rejected its settings.
+local function rejected(error)
   client_id = nil
   vim.schedule(function()
-    told(nil)
+    resolve_waiting(nil)
     local why = text.one_line(error.message):gsub('initializationOptions', 'settings')
     failed(('the server does not start: %s. Correct it in setup(), then `:DeputyRestart`.'):format(why))
   end)
 end
 
---- A server that hangs while it starts is given up.
+--- Stops a server that does not finish starting.
 local function watch_start(id)
   local seconds = config.options.start_timeout
   vim.defer_fn(function()
@@ -182,9 +183,9 @@ local function watch_start(id)
     if client and not client.initialized then
       client_id = nil
       client:stop(true)
-      told(nil)
+      resolve_waiting(nil)
       failed(
-        ('the server has not answered in %g s. `:DeputyRestart` tries again; `:DeputyLog` shows its log.'):format(
+        ('the server did not answer within %g s. `:DeputyRestart` tries again; `:DeputyLog` shows its log.'):format(
           seconds
         )
       )
@@ -196,23 +197,23 @@ local function start()
   local command = server.find()
   if not command or vim.fn.executable(command[1]) ~= 1 then
     local what = command and ('the server `%s` cannot be run'):format(command[1]) or 'no server was found'
-    failed(what .. '. `:checkhealth deputy` says what to do.')
+    failed(what .. '. Run `:checkhealth deputy`.')
     return nil
   end
   stopping = false
   local settings = vim.tbl_extend('force', vim.empty_dict(), config.options.settings)
   return vim.lsp.start({
     name = M.NAME,
-    cmd = server.starter(command, refused),
+    cmd = server.starter(command, rejected),
     root_dir = M.root(),
     capabilities = capabilities(),
     init_options = settings,
     settings = { deputy = settings },
     handlers = handlers,
-    -- An edit is made for the text as it is told: the server hears of each change at once.
+    -- Edits contain the document version, so the server must get each change immediately.
     flags = { debounce_text_changes = 0 },
     on_init = ready,
-    on_exit = gone,
+    on_exit = exited,
   }, {
     attach = false,
     reuse_client = function()
@@ -221,7 +222,7 @@ local function start()
   })
 end
 
---- Calls back with the running server, which is started if there is none; with nil when that did not work.
+--- Calls back with the running server, starting it if needed; with nil if the start fails.
 ---@param callback fun(client: vim.lsp.Client?)
 function M.with(callback)
   local client = M.get()
@@ -234,34 +235,34 @@ function M.with(callback)
     if client_id then
       watch_start(client_id)
     else
-      told(nil)
+      resolve_waiting(nil)
     end
   end
 end
 
---- Whether the server has a method: an older one may lack some.
+--- Whether the server supports a method; an older server may not.
 local function serves(client, method)
   local methods = vim.tbl_get(client.server_capabilities, 'experimental', 'deputy', 'methods')
   return not methods or not vim.startswith(method, 'deputy/') or vim.list_contains(methods, method)
 end
 
---- Sends a request; errors are told, unless `callback` takes them.
+--- Sends a request. Errors are shown to the user unless `quiet` is set.
 ---@param method string
 ---@param params table
 ---@param callback fun(result: any, error: lsp.ResponseError?)?
----@param quiet boolean? the callback deals with errors
+---@param quiet boolean? the callback handles errors
 function M.request(method, params, callback, quiet)
   M.with(function(client)
     if not client then
-      return callback and quiet and callback(nil, { code = M.NO_SERVER, message = 'there is no server' }) or nil
+      return callback and quiet and callback(nil, { code = M.NO_SERVER, message = 'the server is not running' }) or nil
     end
     if not serves(client, method) then
       vim.notify(('Deputy: this version of the server has no `%s`.'):format(method), vim.log.levels.WARN)
       return
     end
     local function answered(error, result)
-      asked[answered] = nil
-      -- That the server has gone is told once, for all.
+      pending[answered] = nil
+      -- The end of the server is reported once, not for each request.
       if error and not quiet and error.code ~= M.LOST then
         vim.notify('Deputy: ' .. text.one_line(error.message), vim.log.levels.WARN)
       end
@@ -269,15 +270,15 @@ function M.request(method, params, callback, quiet)
         callback(result, error)
       end
     end
-    asked[answered] = true
+    pending[answered] = true
     client:request(method, params, answered)
   end)
 end
 
---- Ends the server and calls back when it is gone.
+--- Stops the server and calls back when it has exited.
 ---@param callback fun()
 function M.stop(callback)
-  -- One that hangs while it starts is stopped as well.
+  -- Also stops a server that has not finished starting.
   local client = client_id and vim.lsp.get_client_by_id(client_id)
   if not client or client:is_stopped() then
     return callback()

@@ -1,11 +1,11 @@
---- Completion in the input area: commands after `/`, files after `@`. `<C-x><C-o>` asks for it.
+--- Completion in the input area: commands after `/`, files after `@`. Triggered by `<C-x><C-o>`.
 
 local client = require('deputy.client')
 local sessions = require('deputy.session')
 
 local M = {}
 
---- The server is asked, and the list opens when its answer comes: no call waits.
+--- Sends a request and opens the list when the response arrives; never blocks.
 function M.omnifunc(findstart)
   local session = sessions.get()
   if findstart == 0 or not session then

@@ -1,34 +1,34 @@
---- Options, their defaults, and what is wrong with what was given.
+--- Options, their defaults and their validation.
 
 local M = {}
 
 ---@class deputy.Options
 M.defaults = {
-  --- Command line of the server; nil: looked for (`:checkhealth deputy` says where).
+  --- Command line of the server. nil: search for it (`:checkhealth deputy` shows where).
   server = nil, ---@type string[]?
-  --- Settings of the server, as docs/settings.md lists them.
+  --- Server settings, listed in docs/settings.md.
   settings = {}, ---@type table<string, any>
-  --- Environment variables for the server beside those of Neovim.
+  --- Additional environment variables of the server.
   env = {}, ---@type table<string, string>
   --- Names of files or folders that mark the root of a project.
   root_markers = { '.git', '.deputy' }, ---@type string[]
   window = {
-    --- auto: right where there is room for both, else at the bottom.
+    --- auto: right if there is room for both, otherwise bottom.
     position = 'auto', ---@type 'auto'|'right'|'left'|'bottom'|'tab'
-    --- Share of the screen, below 1, or columns (lines, at the bottom).
+    --- Below 1: share of the screen. Otherwise columns, or lines at the bottom.
     size = 0.45,
     --- Lines of the input area.
     input_height = 4,
   },
-  --- Seconds in which a server that was started must answer.
+  --- Start timeout of the server in seconds.
   start_timeout = 30,
-  --- One notification when a question begins to wait.
+  --- Show one notification when an approval is needed.
   notify = true,
-  --- Proposed changes are shown in the windows that show their files.
+  --- Show proposed changes in the windows of their files.
   inline = true,
-  --- Keys; `false` leaves one out. `keys = false` leaves out all: use the <Plug> maps.
+  --- Keys; `false` disables one. `keys = false` disables all: use the <Plug> maps.
   keys = {
-    --- In the session window, on the line of a question, an agent or a place.
+    --- In the session window, on the line of an approval, an agent or a location.
     session = {
       open = '<CR>',
       toggle = '<Tab>',
@@ -58,7 +58,7 @@ M.defaults = {
     },
     --- In the input area.
     input = { send = '<CR>', send_insert = '<C-s>', stop = '<C-c>' },
-    --- In a file, while a change to it waits for an answer.
+    --- In a file with an open approval.
     inline = {
       approve = '<LocalLeader>a',
       approve_always = '<LocalLeader>A',
@@ -89,7 +89,7 @@ local function check(given, defaults, path, problems)
     local at, default = path .. tostring(name), defaults[name]
     local wanted = TYPES[name] or type(default)
     if default == nil and name ~= 'server' then
-      table.insert(problems, ('`%s` is no option; `:h deputy-options` lists them'):format(at))
+      table.insert(problems, ('`%s` is not an option; `:h deputy-options` lists them'):format(at))
     elseif vim.startswith(at, 'keys') and value == false then
       goto continue
     elseif type(value) ~= wanted then
@@ -101,12 +101,12 @@ local function check(given, defaults, path, problems)
   end
 end
 
---- What is wrong with `given`, in words; empty when nothing is.
+--- Validation errors of `given`; empty if it is valid.
 ---@param given table
 ---@return string[]
 function M.problems(given)
   if type(given) ~= 'table' then
-    return { 'they must be a table, not ' .. vim.inspect(given) }
+    return { 'options must be a table, not ' .. vim.inspect(given) }
   end
   local problems = {}
   check(given, M.defaults, '', problems)
@@ -124,13 +124,16 @@ function M.problems(given)
   return problems
 end
 
---- Takes `given` over the defaults. Wrong options are told and left out as a whole, so that the plugin works.
+--- Merges `given` into the defaults. If any option is invalid, reports it and uses the defaults only.
 ---@param given table?
 function M.set(given)
   M.given = given or {}
   M.wrong = M.problems(M.given)
   if #M.wrong > 0 then
-    vim.notify('Deputy: the options of setup() are not used: ' .. table.concat(M.wrong, '; '), vim.log.levels.ERROR)
+    vim.notify(
+      'Deputy: invalid options in setup(), using the defaults: ' .. table.concat(M.wrong, '; '),
+      vim.log.levels.ERROR
+    )
     M.options = vim.deepcopy(M.defaults)
     return
   end

@@ -1,34 +1,34 @@
---- A session as lines: pure functions from the state to what a window shows. No windows here.
+--- A session as lines: pure functions from the state to the content of a window.
 
 local box = require('deputy.box')
 local items = require('deputy.item')
 local reducer = require('deputy.reducer')
 local text = require('deputy.text')
-local words = require('deputy.words')
+local labels = require('deputy.labels')
 
 local M = {}
 
 ---@class deputy.Look
----@field open table<string, boolean> ids of agents, calls and questions that are unfolded
+---@field open table<string, boolean> ids of unfolded agents, calls and requests
 ---@field now number
 ---@field width integer cells of a line
 ---@field keys table<string, string|false>
 
---- Nested blocks and calls stand this far in.
+--- Indent of nested blocks and calls.
 local INDENT = 2
---- Cells below which a text is not worth showing beside another.
+--- Minimum cells for a text beside another one.
 local SHORTEST = 12
---- Cells; a label has as many characters, of which some take two.
+--- Cells; a label has as many characters, some of which take two cells.
 local MOST_LABEL = 30
 local MOST_OUTPUT = 40
---- Lines of what a running command has put out last.
+--- Last lines of a running command's output that are shown.
 local TAIL = 3
 
 -- -- messages ----------------------------------------------------------------------------------------------------
 
 local SPEAKERS = { user = { 'You', 'DeputyUser' }, assistant = { 'Deputy', 'DeputyAssistant' } }
 
---- A fence that a message leaves open would swallow all that follows.
+--- Closes a fence that a message leaves open; otherwise it would include all following text.
 local function close_fence(lines)
   local open
   for _, line in ipairs(lines) do
@@ -45,38 +45,38 @@ local function close_fence(lines)
   return lines
 end
 
-local function message(role, said, speaker)
+local function message(role, content, speaker)
   local who = SPEAKERS[role]
   local item = items.line({ { speaker or who[1], who[2] } })
-  vim.list_extend(item.lines, close_fence(text.lines((said:gsub('%s+$', '')))))
+  vim.list_extend(item.lines, close_fence(text.lines((content:gsub('%s+$', '')))))
   table.insert(item.lines, '')
   return item
 end
 
-local spoken = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, deputy.Item>
+local messages = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, deputy.Item>
 
---- Messages never change, so what was drawn of one is kept.
-local function said(entry, speaker)
-  spoken[entry] = spoken[entry] or message(entry.role, entry.text, speaker)
-  return spoken[entry]
+--- Cached: messages never change.
+local function cached_message(entry, speaker)
+  messages[entry] = messages[entry] or message(entry.role, entry.text, speaker)
+  return messages[entry]
 end
 
-local noted = {} ---@type table<string, deputy.Item>
+local notices = {} ---@type table<string, deputy.Item>
 
---- Something that the server told the user.
+--- A message of the server to the user.
 ---@param notice string
 ---@return deputy.Item
 function M.notice(notice)
-  if not noted[notice] then
-    noted[notice] = items.line({ { 'ℹ ' .. text.one_line(notice), 'DeputyDim' } })
-    table.insert(noted[notice].lines, '')
+  if not notices[notice] then
+    notices[notice] = items.line({ { 'ℹ ' .. text.one_line(notice), 'DeputyDim' } })
+    table.insert(notices[notice].lines, '')
   end
-  return noted[notice]
+  return notices[notice]
 end
 
 -- -- calls -------------------------------------------------------------------------------------------------------
 
---- The title of a call without the label of the agent that makes it.
+--- The title of a call without the label of its agent.
 local function title_of(entry, label)
   local title, prefix = entry.title, label and ('[%s] '):format(label)
   if prefix and vim.startswith(title, prefix) then
@@ -85,7 +85,7 @@ local function title_of(entry, label)
   return text.one_line(title)
 end
 
---- What is shown below a call: its end while it runs, all of it once it was unfolded.
+--- Output shown below a call: the last lines while it runs, all of it if it is unfolded.
 local function output_of(state, entry, look)
   if entry.status == 'in_progress' then
     local lines = text.lines(vim.trim(state.outputs[entry.toolCallId] or ''))
@@ -104,7 +104,7 @@ end
 
 local function draw_call(state, entry, look, indent, label)
   local status, item =
-    words.CALLS[entry.status] or words.CALLS.pending, items.new({ entry = entry, agent = entry.agentId })
+    labels.CALLS[entry.status] or labels.CALLS.pending, items.new({ entry = entry, agent = entry.agentId })
   local room = look.width - indent - 3
   local title = text.cut(title_of(entry, label), room)
   local left = room - text.width(title) - 2
@@ -119,40 +119,40 @@ local function draw_call(state, entry, look, indent, label)
   return item
 end
 
-local called = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, { key: string, item: deputy.Item }>
+local calls = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry, { key: string, item: deputy.Item }>
 
---- A call that is over changes no more, so what was drawn of it is kept while the window stays as it is.
+--- Cached for finished calls, which never change, per width, indent and fold.
 local function call(state, entry, look, indent, label)
   if entry.status == 'in_progress' then
     return draw_call(state, entry, look, indent, label)
   end
   local key = ('%d %d %s'):format(look.width, indent, look.open[entry.toolCallId] and 'open' or '')
-  if not called[entry] or called[entry].key ~= key then
-    called[entry] = { key = key, item = draw_call(state, entry, look, indent, label) }
+  if not calls[entry] or calls[entry].key ~= key then
+    calls[entry] = { key = key, item = draw_call(state, entry, look, indent, label) }
   end
-  return called[entry].item
+  return calls[entry].item
 end
 
 -- -- agents ------------------------------------------------------------------------------------------------------
 
---- The line of an agent. Where room is short its kind goes first, then figures; what it does now is shown as far as
---- there is room, and not where its calls are.
+--- The line of an agent. If space is short, first the definition is shortened, then figures are left out. The current
+--- activity is shown as far as there is room, unless its calls are shown.
 local function agent_line(state, node, look, lead, quiet)
-  local states, item = words.state_of(state, node), items.new({ agent = node.agentId })
-  local activity = not quiet and states == words.STATES.running and state.activities[node.agentId]
-  item.aside = words.figures(node, look.now)
+  local states, item = labels.state_of(state, node), items.new({ agent = node.agentId })
+  local activity = not quiet and states == labels.STATES.running and state.activities[node.agentId]
+  item.aside = labels.figures(node, look.now)
   local pieces = {
     { lead, 'DeputyDim' },
     { states[1] .. ' ', states[3] },
     { text.cut(text.one_line(node.label), MOST_LABEL), 'DeputyLabel' },
-    { node.parentAgentId and '  ' .. words.kind_of(node) or '', 'DeputyDim' },
-    { '  ' .. words.word_of(state, node), states[3] },
+    { node.parentAgentId and '  ' .. labels.definition_of(node) or '', 'DeputyDim' },
+    { '  ' .. labels.word_of(state, node), states[3] },
   }
   local function left()
     return look.width - items.width(pieces) - text.width(item.aside) - 2
   end
   if left() < (activity and SHORTEST or 0) then
-    pieces[4][1] = words.icon_of(node)
+    pieces[4][1] = labels.icon_of(node)
   end
   while left() < 0 and item.aside:find(' · ', 1, true) do
     item.aside = item.aside:match('^(.*) · ')
@@ -169,15 +169,15 @@ local function agent_line(state, node, look, lead, quiet)
 end
 
 local function boxes(state, agent_id, look, indent, out)
-  local own = reducer.questions_of(state, agent_id)
-  for _, asked in ipairs(own) do
-    table.insert(out, box.draw(asked, indent, look, #own))
+  local own = reducer.requests_of(state, agent_id)
+  for _, request in ipairs(own) do
+    table.insert(out, box.draw(request, indent, look, #own))
   end
 end
 
 local items_of
 
---- A child: its line, and when it is unfolded its calls, its own children and how it ended; its questions always.
+--- A sub-agent: its line, its open requests and, if unfolded, its calls, its own sub-agents and its error.
 local function block(state, entry, look, indent, out)
   local node = state.agents[entry.agentId]
   local opened = look.open[node.agentId]
@@ -195,8 +195,8 @@ local function block(state, entry, look, indent, out)
   end
 end
 
---- Calls that a block stands for.
-local function doors(entries)
+--- Ids of calls that started an agent: the agent's block is shown instead.
+local function delegation_calls(entries)
   local found = {}
   for _, entry in ipairs(entries) do
     if entry.type == 'agent' and entry.toolCallId then
@@ -206,22 +206,22 @@ local function doors(entries)
   return found
 end
 
---- Calls and children; messages too where `say` takes them.
-items_of = function(state, agent_id, look, indent, label, out, say)
+--- Calls and sub-agents, and messages if `on_message` is given.
+items_of = function(state, agent_id, look, indent, label, out, on_message)
   local entries = state.transcripts[agent_id] or {}
-  local hidden = doors(entries)
+  local hidden = delegation_calls(entries)
   for _, entry in ipairs(entries) do
-    if entry.type == 'message' and say then
-      say(entry)
+    if entry.type == 'message' and on_message then
+      on_message(entry)
     elseif entry.type == 'tool_call' and not hidden[entry.toolCallId] then
-      table.insert(out, call(state, entry, look, say and INDENT or indent, label))
+      table.insert(out, call(state, entry, look, on_message and INDENT or indent, label))
     elseif entry.type == 'agent' and state.agents[entry.agentId] and state.agents[entry.agentId].run == entry.run then
       block(state, entry, look, indent, out)
     end
   end
 end
 
--- -- threads -----------------------------------------------------------------------------------------------------
+-- -- transcripts -------------------------------------------------------------------------------------------------
 
 local STEPS = { pending = '☐', in_progress = '▸', completed = '☑' }
 local STEP_GROUPS = { completed = 'DeputyDim', in_progress = 'DeputyRunning' }
@@ -229,11 +229,8 @@ local STEP_GROUPS = { completed = 'DeputyDim', in_progress = 'DeputyRunning' }
 local function plan(steps, look, out)
   local item = items.line({ { 'Plan', 'DeputyHeading' } })
   for _, step in ipairs(steps) do
-    local words_of_step = text.cut(text.one_line(step.content), look.width - 5)
-    items.add(
-      item,
-      { { '  ' .. (STEPS[step.status] or STEPS.pending) .. ' ' .. words_of_step, STEP_GROUPS[step.status] } }
-    )
+    local content = text.cut(text.one_line(step.content), look.width - 5)
+    items.add(item, { { '  ' .. (STEPS[step.status] or STEPS.pending) .. ' ' .. content, STEP_GROUPS[step.status] } })
   end
   table.insert(item.lines, '')
   table.insert(out, item)
@@ -241,24 +238,24 @@ end
 
 local function queue(prompts, look, out)
   for _, prompt in ipairs(prompts) do
-    local back = look.keys.unqueue and ('  (%s takes it back)'):format(text.key(look.keys.unqueue)) or ''
-    local room = math.max(SHORTEST, look.width - #back - 11)
-    local seen = prompt.pictures and ('[pictures: %d]'):format(prompt.pictures) or nil
-    local what = text.cut(vim.trim(('%s %s'):format(text.one_line(prompt.text), seen or '')), room)
-    local pieces = { { '… queued  ', 'DeputyDim' }, { what }, { back, 'DeputyDim' } }
+    local hint = look.keys.unqueue and ('  (%s edits it)'):format(text.key(look.keys.unqueue)) or ''
+    local room = math.max(SHORTEST, look.width - #hint - 11)
+    local images = prompt.pictures and ('[images: %d]'):format(prompt.pictures) or nil
+    local what = text.cut(vim.trim(('%s %s'):format(text.one_line(prompt.text), images or '')), room)
+    local pieces = { { '… queued  ', 'DeputyDim' }, { what }, { hint, 'DeputyDim' } }
     table.insert(out, items.line(pieces, { prompt = prompt.promptId }))
   end
 end
 
---- Why nothing more happens here: how the last turn failed or was cut off, or which limit it reached; and what to do.
+--- Why the session stopped: the error, interruption or limit that ended the last turn, and what to do.
 local function failure(state, look, out)
   local ended = state.ended or {}
   local what, advice
   local style = 'DeputyFailed'
   if state.snapshot then
     style = 'DeputyDim'
-    what = 'Open in another Deputy process: this is how it was at ' .. os.date('%H:%M', state.snapshot) .. '.'
-    advice = ':DeputySessions reads it again.'
+    what = 'Open in another Deputy process: this is its state at ' .. os.date('%H:%M', state.snapshot) .. '.'
+    advice = ':DeputySessions reloads it.'
   elseif ended.error then
     what, advice = '✗ ' .. text.one_line(ended.error.message), text.one_line(ended.error.action)
   elseif ended.detail then
@@ -266,7 +263,7 @@ local function failure(state, look, out)
   elseif ended.interrupted then
     local key = look.keys.continue
     what = '✗ The last turn was interrupted: the server ended.'
-    advice = ('%s goes on.'):format(key and text.key(key) or ':DeputyContinue')
+    advice = ('%s resumes it.'):format(key and text.key(key) or ':DeputyContinue')
   else
     return
   end
@@ -284,7 +281,7 @@ local function gap(out)
   end
 end
 
---- Whether calls of the agent are open: they show by themselves what it waits for.
+--- Whether the agent has unfinished calls, which already show what it waits for.
 local function calling(state, agent_id)
   local entries = state.transcripts[agent_id] or {}
   for index = #entries, 1, -1 do
@@ -298,7 +295,7 @@ local function calling(state, agent_id)
   return false
 end
 
---- What the agent of a thread does while nothing else moves: it thinks, or waits for the model.
+--- The status of an agent without unfinished calls: thinking, or waiting for the model.
 local function thinking(state, node, look, out)
   if node.status ~= 'running' or calling(state, node.agentId) then
     return
@@ -310,7 +307,7 @@ local function thinking(state, node, look, out)
   table.insert(out, items.line({ { '⟳ ' .. what, 'DeputyRunning' }, { elapsed, 'DeputyDim' } }))
 end
 
---- Messages that stream; whether there are any.
+--- Adds streaming messages; returns whether there are any.
 local function streams(state, agent_id, out)
   local any = false
   for _, id in ipairs(state.streams) do
@@ -324,25 +321,25 @@ local function streams(state, agent_id, out)
   return any
 end
 
---- Clocks stand still in what was read of a session that is open elsewhere.
+--- In a snapshot of a session that is open elsewhere, clocks show the time of the snapshot.
 local function at_its_time(state, look)
   return state.snapshot and vim.tbl_extend('force', look, { now = state.snapshot }) or look
 end
 
---- An agent's thread: the primary's is the session.
+--- An agent's transcript; the primary's is the session.
 ---@param state deputy.State
 ---@param agent_id string
 ---@param look deputy.Look
 ---@return deputy.Item[]
-function M.thread(state, agent_id, look)
+function M.transcript(state, agent_id, look)
   look = at_its_time(state, look)
   local out, node = {}, state.agents[agent_id]
-  -- What a child is told comes from its parent, as a rule.
+  -- Messages to a sub-agent usually come from its parent.
   local speaker = agent_id ~= state.primary and 'Task' or nil
   items_of(state, agent_id, look, 0, node.label, out, function(entry)
     gap(out)
-    table.insert(out, said(entry, entry.role == 'user' and speaker or nil))
-    speaker = entry.role == 'user' and speaker and 'Told' or speaker
+    table.insert(out, cached_message(entry, entry.role == 'user' and speaker or nil))
+    speaker = entry.role == 'user' and speaker and 'Message' or speaker
   end)
   local streaming = streams(state, agent_id, out)
   boxes(state, agent_id, look, 0, out)
@@ -380,7 +377,7 @@ function M.tree(state, look)
   return out
 end
 
---- `g? keys · <Tab> unfold`: what some keys do, for a status line.
+--- `g? keys · <Tab> unfold`: hints for a status line.
 ---@param hints { [1]: string, [2]: string }[] action and word
 ---@param keys table<string, string|false>
 ---@return string

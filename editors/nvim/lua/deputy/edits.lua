@@ -1,5 +1,5 @@
---- Edits that agents make to open files: refused when the text has moved on, an undo step each, and saved where the file
---- was saved before, since the commands that agents run read the disk. What the user has not saved stays so.
+--- Edits of agents to open files. An edit of an outdated version is rejected. Each edit is one undo step. A buffer
+--- without unsaved changes is saved after the edit, because commands of agents read the disk; others are left unsaved.
 
 local M = {}
 
@@ -10,7 +10,7 @@ local function buffer_of(change)
   return buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) and buf or nil
 end
 
---- Whether a change was made for another text than that of the buffer now.
+--- Whether a change was made for another version of the buffer.
 local function is_stale(change, buf)
   local version = change.textDocument.version
   return type(version) == 'number' and version ~= vim.lsp.util.buf_versions[buf]
@@ -26,7 +26,7 @@ function M.apply(error, params, context)
   for _, change in ipairs(params.edit.documentChanges or {}) do
     local buf = buffer_of(change)
     if buf and is_stale(change, buf) then
-      return { applied = false, failureReason = 'the text has changed meanwhile' }
+      return { applied = false, failureReason = 'the text has changed since' }
     elseif buf and not vim.bo[buf].modifiable then
       return { applied = false, failureReason = 'its buffer is locked; `:set modifiable` unlocks it' }
     elseif buf then

@@ -1,4 +1,5 @@
---- The moment after a question has come in which keys do not answer it: they were typed for what stood there before.
+--- Grace period after an approval appears. Keys pressed within it do not answer, because they were meant for the text
+--- that was there before.
 
 local M = {}
 
@@ -9,12 +10,12 @@ function M.now()
   return vim.uv.hrtime() / 1e6
 end
 
---- Whether a question that came at `since` may be answered; where it may not, the user is told.
+--- Whether an approval that appeared at `since` may be answered; notifies the user if not.
 ---@param since number?
 ---@return boolean
 function M.over(since)
   if since and M.now() - since < M.MILLISECONDS then
-    vim.notify('Deputy: a question has just come here: look at it first.', vim.log.levels.WARN)
+    vim.notify('Deputy: this approval has just appeared: look at it first.', vim.log.levels.WARN)
     return false
   end
   return true

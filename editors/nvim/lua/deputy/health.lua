@@ -13,10 +13,10 @@ end
 local function check_options(config)
   local wrong = config.problems(config.given or {})
   for _, problem in ipairs(wrong) do
-    vim.health.error('setup(): ' .. problem, { 'correct it in your init.lua; until then the defaults hold' })
+    vim.health.error('setup(): ' .. problem, { 'correct it in your init.lua; until then the defaults are used' })
   end
   if #wrong == 0 then
-    vim.health.ok('the options are well formed')
+    vim.health.ok('the options are valid')
   end
 end
 
@@ -24,22 +24,22 @@ local function check_server(client)
   local command, how = require('deputy.server').find()
   if not command then
     vim.health.error('no server was found', {
-      'run `make venv` in the folder of Deputy, and put its `.venv/bin` into PATH',
-      "or name it: require('deputy').setup({ server = { '/path/to/deputy/.venv/bin/deputy', 'serve', '--stdio' } })",
+      'run `make venv` in your clone of Deputy, and add its `.venv/bin` to PATH',
+      "or set it: require('deputy').setup({ server = { '/path/to/deputy/.venv/bin/deputy', 'serve', '--stdio' } })",
     })
     return
   elseif vim.fn.executable(command[1]) ~= 1 then
     vim.health.error(('the server `%s` cannot be run (%s)'):format(command[1], how), {
-      'correct the option `server`, or leave it out so that PATH is searched',
+      'correct the option `server`, or remove it to search PATH',
     })
     return
   end
   local done = vim.system({ command[1], '--version' }, { text = true, timeout = 10000 }):wait()
   if done.code == 0 then
-    vim.health.ok(('server %s, by %s: %s'):format(vim.trim(done.stdout), how, command[1]))
+    vim.health.ok(('server %s, from %s: %s'):format(vim.trim(done.stdout), how, command[1]))
   else
     vim.health.error(('`%s --version` failed: %s'):format(command[1], vim.trim(done.stderr or '')), {
-      'run `make venv` in the folder of Deputy again',
+      'run `make venv` in your clone of Deputy again',
     })
   end
   local running = client.get()
@@ -51,21 +51,21 @@ end
 local function check_model(config)
   local settings = config.options.settings
   if settings.model == 'offline' then
-    vim.health.ok('the offline model is chosen: it searches and replaces by fixed rules')
+    vim.health.ok('the offline model is selected: it searches and replaces by fixed rules')
   elseif vim.env.ANTHROPIC_API_KEY or config.options.env.ANTHROPIC_API_KEY then
-    vim.health.ok('a key is in the environment')
+    vim.health.ok('an API key is set in the environment')
   else
     vim.health.warn('ANTHROPIC_API_KEY is not set: the offline model answers', {
-      'set the variable before Neovim starts',
+      'set the variable before you start Neovim',
     })
   end
 end
 
 local function check_parser()
   if pcall(vim.treesitter.language.add, 'markdown') and vim.treesitter.language.add('markdown') then
-    vim.health.ok('threads are highlighted as Markdown')
+    vim.health.ok('transcripts are highlighted as Markdown')
   else
-    vim.health.info('no Markdown parser: threads are shown plainly')
+    vim.health.info('no Markdown parser: transcripts are not highlighted')
   end
 end
 

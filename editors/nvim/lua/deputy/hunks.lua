@@ -1,5 +1,5 @@
---- A proposed change drawn into the buffer of its file: lines that would go are coloured, lines that would come stand
---- below them as virtual lines, and a header says who asks and how to answer. Nothing is written.
+--- A proposed change drawn into the buffer of its file: removed lines are highlighted, added lines are virtual lines
+--- below them, and a header shows the agent and the keys. Nothing is written.
 
 local box = require('deputy.box')
 local reducer = require('deputy.reducer')
@@ -24,8 +24,8 @@ local function slice(lines, start, count)
   return vim.list_slice(lines, start, start + count - 1)
 end
 
---- How far a line of the old text has moved in the buffer: the user may have typed above it, and an earlier question
---- of the same file may not be answered yet.
+--- How far a line of the old text has moved in the buffer: the user may have typed above it, and an earlier request for
+--- the same file may still be open.
 local function shift_of(line, moved)
   local by = 0
   for _, hunk in ipairs(moved) do
@@ -36,7 +36,7 @@ local function shift_of(line, moved)
   return by
 end
 
---- Lines as virtual ones; what is wider than the window goes on below, since all of it is to be seen.
+--- Virtual lines, folded at the window's width so that all text is visible.
 local function virtual(lines, group, sign, width)
   local shown = {}
   for _, line in ipairs(lines) do
@@ -52,7 +52,7 @@ local function put(buf, row, options)
   vim.api.nvim_buf_set_extmark(buf, ns, row, 0, options)
 end
 
---- Windows at the top of a file do not show lines above its first one by themselves.
+--- A window at the top of a file does not show virtual lines above the first line unless it is scrolled.
 local function reveal(buf, count)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     vim.api.nvim_win_call(win, function()
@@ -63,33 +63,33 @@ local function reveal(buf, count)
   end
 end
 
----@class deputy.Drawn where the first change of a question stands
+---@class deputy.Drawn position of the first change of a request
 ---@field row integer its first line, from 1
----@field last integer the line that new ones stand below, from 1
+---@field last integer the line above the added lines, from 1
 ---@field above integer virtual lines above the first line
 ---@field below integer virtual lines below the last one
 
---- Draws a hunk; `header` is nil for all but the first of a question.
+--- Draws a hunk; `header` is nil for all but the first hunk of a request.
 ---@return deputy.Drawn
-local function draw_hunk(buf, hunk, gone, come, header, width)
+local function draw_hunk(buf, hunk, removed, added, header, width)
   local old_start, old_count = hunk[1], hunk[2]
   local last = vim.api.nvim_buf_line_count(buf)
   local row = math.min(math.max(old_start, 1), last)
   local have = vim.api.nvim_buf_get_lines(buf, row - 1, row - 1 + old_count, false)
-  local below = virtual(come, 'DeputyAdd', '+', width)
-  if old_count > 0 and vim.deep_equal(vim.tbl_map(text.visible, have), gone) then
+  local below = virtual(added, 'DeputyAdd', '+', width)
+  if old_count > 0 and vim.deep_equal(vim.tbl_map(text.visible, have), removed) then
     for line = row, row + old_count - 1 do
       put(buf, line - 1, { line_hl_group = 'DeputyDelete' })
     end
   else
-    below = vim.list_extend(virtual(gone, 'DeputyDelete', '-', width), below)
+    below = vim.list_extend(virtual(removed, 'DeputyDelete', '-', width), below)
   end
   local top = old_count == 0 and old_start <= 0
   local anchor = top and 0 or math.min(last, row + math.max(old_count, 1) - 1) - 1
   local above = header and old_count > 0 and row > 1
   if header then
-    -- With nothing to take away the header stands between the lines around the new ones; above the first line of a
-    -- window's text it would not be seen.
+    -- Without removed lines the header is between the lines around the added ones; above the first line of a window it
+    -- would not be visible.
     if above then
       put(buf, row - 1, { virt_lines = header, virt_lines_above = true })
     else
@@ -103,7 +103,7 @@ local function draw_hunk(buf, hunk, gone, come, header, width)
   return { row = row, last = anchor + 1, above = above and header and #header or 0, below = #below }
 end
 
---- Shows as much as fits of a change that a window shows the beginning of. The cursor moves no more than it must.
+--- Scrolls so that as much as possible of a partly visible change is shown; moves the cursor only if needed.
 ---@param win integer
 ---@param drawn deputy.Drawn
 function M.uncover(win, drawn)
@@ -120,11 +120,11 @@ function M.uncover(win, drawn)
   end)
 end
 
---- Lines of a window below which the change is worth more of them than all the keys.
+--- Height in lines below which only a few keys are shown, to leave room for the change.
 local LOW = 12
 local FEW = { approve = true, deny = true, edit = true }
 
-local STALE = 'the text has changed since this was asked: approving may fail'
+local STALE = 'the text has changed since the agent asked: approving may fail'
 
 local function few(keys)
   local some = {}
@@ -134,14 +134,14 @@ local function few(keys)
   return some
 end
 
-local function header_of(asked, width, keys, stale)
-  local own = reducer.questions_of(sessions.sessions[asked.sessionId].state, asked.agent.agentId)
-  local title = ('? %s  %s'):format(text.one_line(asked.title), box.place(asked))
-  local choices = box.choices(asked, keys, #own)
+local function header_of(request, width, keys, stale)
+  local own = reducer.requests_of(sessions.sessions[request.sessionId].state, request.agent.agentId)
+  local title = ('? %s  %s'):format(text.one_line(request.title), box.place(request))
+  local choices = box.choices(request, keys, #own)
   if not keys.approve then
-    table.insert(choices, ':DeputyInbox answers')
+    table.insert(choices, ':DeputyInbox to answer')
   end
-  local header = { { { text.cut(title, width), 'DeputyQuestion' } } }
+  local header = { { { text.cut(title, width), 'DeputyApproval' } } }
   if stale then
     table.insert(header, { { text.cut('  ' .. STALE, width), 'DeputyFailed' } })
   end
@@ -151,7 +151,7 @@ local function header_of(asked, width, keys, stale)
   return header
 end
 
---- Lines as they are compared: a buffer has no line behind the last line feed.
+--- Lines for comparison: a buffer has no line after the last line feed.
 local function lines_of(whole)
   local lines = text.lines(whole or '')
   return #lines > 1 and lines[#lines] == '' and vim.list_slice(lines, 1, #lines - 1) or lines
@@ -161,7 +161,7 @@ local function lines_in(buf)
   return vim.tbl_map(text.visible, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
 end
 
---- Whether a buffer holds a text.
+--- Whether a buffer contains exactly a text.
 ---@param buf integer
 ---@param whole string? nil: there is no file
 ---@return boolean
@@ -169,31 +169,31 @@ function M.holds(buf, whole)
   return vim.deep_equal(lines_in(buf), lines_of(whole))
 end
 
---- Takes all that was drawn out of a buffer.
+--- Removes everything drawn in a buffer.
 ---@param buf integer
 function M.clear(buf)
   vim.api.nvim_buf_clear_namespace(buf, ns, 0, -1)
-  -- Lines above one that is below a window's end would stay on the screen.
+  -- Otherwise virtual lines above a line below the window's end stay on the screen.
   vim.api.nvim__redraw({ buf = buf, valid = false })
 end
 
---- Draws a question about the file in a buffer, for a window of `width` cells.
+--- Draws a permission request for the file in a buffer, for a window of `width` cells.
 ---@param buf integer
----@param asked deputy.PermissionRequest
+---@param request deputy.PermissionRequest
 ---@param width integer
----@param keys table<string, string> that work there, by action
+---@param keys table<string, string> mapped keys, by action
 ---@param height integer? lines of that window
----@param stale boolean whether the text is another than the one that the change was made for
+---@param stale boolean whether the text has changed since the agent asked
 ---@return deputy.Drawn
-function M.draw(buf, asked, width, keys, height, stale)
-  local old, new = text.lines(asked.preview.oldText or ''), text.lines(asked.preview.newText)
-  local moved = hunks_of(lines_of(asked.preview.oldText), lines_in(buf))
+function M.draw(buf, request, width, keys, height, stale)
+  local old, new = text.lines(request.preview.oldText or ''), text.lines(request.preview.newText)
+  local moved = hunks_of(lines_of(request.preview.oldText), lines_in(buf))
   local low = height and height < LOW
-  local header, first = header_of(asked, width, low and few(keys) or keys, stale), nil ---@type deputy.Piece[][], deputy.Drawn?
+  local header, first = header_of(request, width, low and few(keys) or keys, stale), nil ---@type deputy.Piece[][], deputy.Drawn?
   for _, hunk in ipairs(hunks_of(old, new)) do
-    local gone, come = slice(old, hunk[1], hunk[2]), slice(new, hunk[3], hunk[4])
+    local removed, added = slice(old, hunk[1], hunk[2]), slice(new, hunk[3], hunk[4])
     local at = { hunk[1] + shift_of(hunk[1], moved), hunk[2] }
-    local drawn = draw_hunk(buf, at, gone, come, not first and header or nil, width)
+    local drawn = draw_hunk(buf, at, removed, added, not first and header or nil, width)
     first = first or drawn
   end
   return first or { row = 1, last = 1, above = 0, below = 0 }

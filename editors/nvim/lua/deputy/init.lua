@@ -2,19 +2,19 @@
 
 local M = {}
 
---- Takes options over the defaults; calling it is not necessary. Starts nothing.
+--- Merges options into the defaults; calling it is optional. Starts nothing.
 ---@param options table?
 function M.setup(options)
   require('deputy.config').set(options)
 end
 
---- Opens the session window, or says `words` to the session, about a place where one is given.
----@param words string?
+--- Opens the session window, or sends `prompt` to the session, with a location if one is given.
+---@param prompt string?
 ---@param place { uri: string, range: lsp.Range? }?
-function M.open(words, place)
+function M.open(prompt, place)
   local panel = require('deputy.panel')
-  if words and vim.trim(words) ~= '' then
-    require('deputy.input').prompt(words, place)
+  if prompt and vim.trim(prompt) ~= '' then
+    require('deputy.input').prompt(prompt, place)
   else
     panel.open()
   end
@@ -38,7 +38,7 @@ function M.new()
   end)
 end
 
---- Opens the list of questions that wait for an answer.
+--- Opens the list of open approvals.
 function M.inbox()
   require('deputy.lists').inbox()
 end
@@ -53,7 +53,7 @@ function M.stop()
   require('deputy.agents').stop_all()
 end
 
---- Answers the question that is nearest to the cursor in the current file, or goes to another one: `approve`,
+--- Answers the approval nearest to the cursor in the current file, or goes to another one: `approve`,
 --- `approve_always`, `approve_agent`, `deny`, `deny_reason`, `deny_always`, `edit`, `next_question`, `prev_question`.
 ---@param action string
 function M.inline(action)
@@ -66,7 +66,7 @@ function M.statusline()
   return require('deputy.statusline').get()
 end
 
---- Goes on with a turn that the end of the server cut off.
+--- Resumes an interrupted turn.
 function M.continue()
   require('deputy.agents').continue()
 end
@@ -81,13 +81,13 @@ function M.complete(lead, holds)
   return require('deputy.agents').complete(lead, holds)
 end
 
---- What is done to the agent that a command's arguments name.
+--- Runs an action on the agent named in a command's arguments.
 local function on_agent(act)
   return function(arguments)
     local session = require('deputy.session').get()
-    local node, words = require('deputy.agents').find(arguments)
+    local node, rest = require('deputy.agents').find(arguments)
     if session and node then
-      act(session, node.agentId, words)
+      act(session, node.agentId, rest)
     end
   end
 end
@@ -95,8 +95,8 @@ end
 M.cancel = on_agent(function(session, id)
   require('deputy.agents').stop(session, id)
 end)
-M.steer = on_agent(function(session, id, words)
-  require('deputy.agents').steer(session, id, words)
+M.steer = on_agent(function(session, id, message)
+  require('deputy.agents').steer(session, id, message)
 end)
 M.revert = on_agent(function(session, id)
   require('deputy.agents').revert(session, id)
@@ -107,7 +107,7 @@ end)
 
 -- -- the session -------------------------------------------------------------------------------------------------
 
---- Ends the server, starts it again and loads the session.
+--- Restarts the server and loads the session.
 function M.restart()
   local client, sessions = require('deputy.client'), require('deputy.session')
   client.stop(function()
@@ -131,7 +131,7 @@ function M.modes(lead)
   end, MODES)
 end
 
---- The permission mode of the session; asks for it where none is given.
+--- Sets the permission mode of the session; asks for it if none is given.
 ---@param mode string?
 function M.mode(mode)
   require('deputy.session').with(function(session)
@@ -148,7 +148,7 @@ function M.mode(mode)
   end)
 end
 
---- The model of the session.
+--- Sets the model of the session.
 ---@param model string
 function M.model(model)
   require('deputy.session').with(function(session)
@@ -157,12 +157,12 @@ function M.model(model)
 end
 
 --- Lists sessions, to load, rename, archive or delete one.
----@param archived boolean? those that were put away too
+---@param archived boolean? include archived sessions
 function M.sessions(archived)
   require('deputy.library').pick(archived)
 end
 
---- Opens the log of language servers, where Deputy's is.
+--- Opens the log of language servers, which includes Deputy's.
 function M.log()
   vim.cmd.tabedit(vim.fn.fnameescape(vim.lsp.log.get_filename()))
 end

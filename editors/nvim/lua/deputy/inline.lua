@@ -1,76 +1,76 @@
---- Questions at the code: which buffers show them, and the keys that answer. Leaving a window answers nothing.
+--- Approvals at the code: the buffers that show them, and the keys that answer them. Leaving a window answers nothing.
 
 local config = require('deputy.config')
 local grace = require('deputy.grace')
 local hunks = require('deputy.hunks')
-local question = require('deputy.question')
+local approval = require('deputy.approval')
 local sessions = require('deputy.session')
 local window = require('deputy.window')
 
 local M = {}
 
-local mapped = {} ---@type table<integer, table<string, string>> keys that work, by action, by buffer
-local set = {} ---@type table<integer, string[]> those of them that were set here, by buffer
-local came = {} ---@type table<integer, table<string, number>> when each question came, by buffer
-local rows = {} ---@type table<integer, table<string, integer>> line of each question, by buffer
-local fits = {} ---@type table<integer, table<string, string[]>> texts that proposals are for, by agent, by buffer
+local mapped = {} ---@type table<integer, table<string, string>> working keys by action, by buffer
+local set = {} ---@type table<integer, string[]> keys mapped by this module, by buffer
+local appeared = {} ---@type table<integer, table<string, number>> time when each request appeared, by buffer
+local rows = {} ---@type table<integer, table<string, integer>> line of each request, by buffer
+local fits = {} ---@type table<integer, table<string, string[]>> texts that proposals apply to, by agent, by buffer
 
-local function uri_of(asked)
-  return asked.preview and asked.preview.type == 'diff' and asked.preview.uri
+local function uri_of(request)
+  return request.preview and request.preview.type == 'diff' and request.preview.uri
 end
 
---- The open questions about the file in a buffer. Names are compared, since an address may be written in many ways.
-local function questions_in(buf)
+--- The open requests for the file in a buffer. Compares paths, because a URI can be encoded in several ways.
+local function requests_in(buf)
   local name = vim.fs.normalize(vim.api.nvim_buf_get_name(buf), { expand_env = false })
-  return vim.tbl_filter(function(asked)
-    local uri = uri_of(asked)
+  return vim.tbl_filter(function(request)
+    local uri = uri_of(request)
     return uri and vim.fs.normalize(vim.uri_to_fname(uri), { expand_env = false }) == name
-  end, sessions.questions())
+  end, sessions.requests())
 end
 
 local function nearest(buf)
   local here, best, distance = vim.api.nvim_win_get_cursor(0)[1], nil, math.huge
-  for _, asked in ipairs(questions_in(buf)) do
-    local away = math.abs((rows[buf] and rows[buf][asked.requestId] or 1) - here)
+  for _, request in ipairs(requests_in(buf)) do
+    local away = math.abs((rows[buf] and rows[buf][request.requestId] or 1) - here)
     if away < distance then
-      best, distance = asked, away
+      best, distance = request, away
     end
   end
   return best
 end
 
---- Goes to the next or previous question, which may be in another file.
+--- Goes to the next or previous approval, also in another file.
 ---@param by integer
 function M.step(by)
-  local all = vim.tbl_filter(uri_of, sessions.questions())
+  local all = vim.tbl_filter(uri_of, sessions.requests())
   local here = nearest(vim.api.nvim_get_current_buf())
   local at = by > 0 and 0 or 1
-  for index, asked in ipairs(all) do
-    if here and asked.requestId == here.requestId then
+  for index, request in ipairs(all) do
+    if here and request.requestId == here.requestId then
       at = index
     end
   end
   if #all > 0 then
     M.go_to(all[(at - 1 + by) % #all + 1])
   else
-    vim.notify('Deputy: no question waits for you.')
+    vim.notify('Deputy: there are no open approvals.')
   end
 end
 
---- Answers the question that is nearest to the cursor in the current file.
+--- Answers the approval nearest to the cursor in the current file.
 ---@param action string
 function M.act(action)
   if action == 'next_question' or action == 'prev_question' then
     return M.step(action == 'next_question' and 1 or -1)
   end
   local buf = vim.api.nvim_get_current_buf()
-  local asked = nearest(buf)
-  if asked and not grace.over(came[buf] and came[buf][asked.requestId]) then
+  local request = nearest(buf)
+  if request and not grace.over(appeared[buf] and appeared[buf][request.requestId]) then
     return
-  elseif asked then
-    question.ANSWERS[action](asked)
+  elseif request then
+    approval.ANSWERS[action](request)
   else
-    vim.notify('Deputy: no question waits here.')
+    vim.notify('Deputy: there is no open approval here.')
   end
 end
 
@@ -78,7 +78,7 @@ local function plug(action)
   return ('<Plug>(deputy-%s)'):format((action:gsub('_', '-')))
 end
 
---- Lead to questions in other files, too.
+--- Actions that work without an open approval in the current file.
 local STEPS = { 'next_question', 'prev_question' }
 
 local function unmap(buf)
@@ -94,7 +94,7 @@ local function map(buf, actions)
   mapped[buf], set[buf] = {}, {}
   for _, action in ipairs(actions) do
     local key = config.keys('inline')[action]
-    -- A map of the user's own is left alone, and its key answers only where it was made to.
+    -- A user's own mapping is never replaced; it works only if it is mapped to the <Plug> action.
     local own = key and vim.fn.maparg(key, 'n')
     if key and own == plug(action) then
       mapped[buf][action] = key
@@ -108,72 +108,72 @@ local function map(buf, actions)
   end
 end
 
---- Takes down which texts of a buffer a question is good for: the one it was made for, and those between the changes
---- of one agent, each of which is made for what the one before it makes.
-local function expect(buf, asked)
+--- Records the texts of a buffer that a request applies to: the one it was made for, and those between the changes of
+--- one agent, each of which applies to the result of the one before.
+local function expect(buf, request)
   fits[buf] = fits[buf] or {}
-  local texts = fits[buf][asked.agent.agentId] or {}
-  fits[buf][asked.agent.agentId] = texts
-  vim.list_extend(texts, { asked.preview.oldText or '', asked.preview.newText })
-  if asked.batch.index > 0 then
-    -- What came before it may be settled.
+  local texts = fits[buf][request.agent.agentId] or {}
+  fits[buf][request.agent.agentId] = texts
+  vim.list_extend(texts, { request.preview.oldText or '', request.preview.newText })
+  if request.batch.index > 0 then
+    -- Earlier requests of the batch may be settled already.
     table.insert(texts, table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), '\n'))
   end
 end
 
---- Whether the text of a buffer has become another than a question is good for.
-local function stale(buf, asked)
-  return not vim.iter(fits[buf][asked.agent.agentId]):any(function(whole)
+--- Whether a buffer's text has changed so that a request no longer applies to it.
+local function stale(buf, request)
+  return not vim.iter(fits[buf][request.agent.agentId]):any(function(whole)
     return hunks.holds(buf, whole)
   end)
 end
 
 local drawn = {} ---@type table<integer, string>
 
---- Shows in a buffer what waits for an answer there.
+--- Shows the open approvals of a buffer.
 ---@param buf integer
 function M.refresh(buf)
   if not config.options.inline or vim.bo[buf].buftype ~= '' or vim.api.nvim_buf_get_name(buf) == '' then
     return
   end
-  local asked, all = questions_in(buf), sessions.questions()
+  local request, all = requests_in(buf), sessions.requests()
   local ids = vim.tbl_map(function(each)
     return each.requestId
-  end, asked)
+  end, request)
   local win = vim.fn.bufwinid(buf)
   local width = win == -1 and vim.o.columns or window.width(win)
   local height = win ~= -1 and vim.api.nvim_win_get_height(win) or nil
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   local key = ('%s %d %d %d %d'):format(table.concat(ids, ' '), #all, tick, width, height or 0)
-  if #asked == 0 and not drawn[buf] or drawn[buf] == key then
+  if #request == 0 and not drawn[buf] or drawn[buf] == key then
     return
   end
   hunks.clear(buf)
-  local elsewhere = #asked == 0 and vim.iter(all):any(uri_of)
+  local elsewhere = #request == 0 and vim.iter(all):any(uri_of)
   vim.api.nvim_buf_call(buf, function()
-    map(buf, #asked > 0 and vim.tbl_keys(config.keys('inline')) or elsewhere and STEPS or {})
+    map(buf, #request > 0 and vim.tbl_keys(config.keys('inline')) or elsewhere and STEPS or {})
   end)
-  local before = came[buf] or {}
-  drawn[buf], rows[buf], came[buf] = key, {}, {}
-  for _, each in ipairs(asked) do
+  local before = appeared[buf] or {}
+  drawn[buf], rows[buf], appeared[buf] = key, {}, {}
+  for _, each in ipairs(request) do
     if not before[each.requestId] then
       expect(buf, each)
     end
-    came[buf][each.requestId] = before[each.requestId] or grace.now()
+    appeared[buf][each.requestId] = before[each.requestId] or grace.now()
   end
-  for _, each in ipairs(asked) do
+  for _, each in ipairs(request) do
     local shown = hunks.draw(buf, each, width, mapped[buf], height, stale(buf, each))
     rows[buf][each.requestId] = shown.row
-    -- Text does not move under the hands of somebody who writes.
-    local writes = win == vim.api.nvim_get_current_win() and vim.api.nvim_get_mode().mode ~= 'n'
-    if each == asked[1] and not before[each.requestId] and win ~= -1 and not writes then
+    -- Do not move the text while the user is typing.
+    local typing = win == vim.api.nvim_get_current_win() and vim.api.nvim_get_mode().mode ~= 'n'
+    if each == request[1] and not before[each.requestId] and win ~= -1 and not typing then
       hunks.uncover(win, shown)
     end
   end
-  if #asked == 0 then
+  if #request == 0 then
     fits[buf] = nil
   end
-  if #asked == 0 and not elsewhere then
+  if #request == 0 and not elsewhere then
     drawn[buf] = nil
   end
 end
@@ -184,23 +184,23 @@ local function refresh_visible()
   end
 end
 
---- Opens the file of a question at the place of the change.
----@param asked deputy.PermissionRequest
-function M.go_to(asked)
-  local uri = uri_of(asked)
+--- Opens the file of a request at the change.
+---@param request deputy.PermissionRequest
+function M.go_to(request)
+  local uri = uri_of(request)
   if not uri then
     require('deputy.lists').inbox()
     return
   end
-  if asked.preview.oldText == nil then
-    require('deputy.proposal').edit(asked)
+  if request.preview.oldText == nil then
+    require('deputy.proposal').edit(request)
     return
   end
   require('deputy.place').jump(uri)
   local buf = vim.api.nvim_get_current_buf()
   drawn[buf] = nil
   M.refresh(buf)
-  local row = rows[buf] and rows[buf][asked.requestId]
+  local row = rows[buf] and rows[buf][request.requestId]
   if row then
     vim.api.nvim_win_set_cursor(0, { row, 0 })
     vim.cmd('normal! zz')
@@ -209,13 +209,13 @@ end
 
 sessions.watch(refresh_visible)
 
--- An unloaded buffer loses its maps and its virtual lines.
+-- An unloaded buffer loses its mappings and virtual lines.
 local group = vim.api.nvim_create_augroup('deputy.inline', {})
 vim.api.nvim_create_autocmd({ 'BufUnload', 'BufDelete' }, {
   group = group,
   callback = function(event)
     unmap(event.buf)
-    drawn[event.buf], rows[event.buf], came[event.buf], fits[event.buf] = nil, nil, nil, nil
+    drawn[event.buf], rows[event.buf], appeared[event.buf], fits[event.buf] = nil, nil, nil, nil
   end,
 })
 

@@ -1,4 +1,4 @@
---- The input area: what is written there is sent, or waits in the queue.
+--- The input area: its text is sent as a prompt, or queued during a turn.
 
 local client = require('deputy.client')
 local config = require('deputy.config')
@@ -31,87 +31,87 @@ function M.buffer()
   map('n', config.keys('session').close, require('deputy.panel').close, 'close')
   vim.api.nvim_create_autocmd({ 'InsertEnter', 'InsertLeave' }, {
     buffer = buffer,
-    -- Which key sends is another one then.
+    -- Another key sends in Insert mode.
     callback = vim.schedule_wrap(require('deputy.panel').redraw),
   })
   return buffer
 end
 
-local function put(words)
-  vim.api.nvim_buf_set_lines(M.buffer(), 0, -1, false, vim.split(words, '\n', { plain = true }))
+local function set_text(text)
+  vim.api.nvim_buf_set_lines(M.buffer(), 0, -1, false, vim.split(text, '\n', { plain = true }))
 end
 
-local function written()
+local function current_text()
   return vim.trim(table.concat(vim.api.nvim_buf_get_lines(M.buffer(), 0, -1, false), '\n'))
 end
 
-local function say(words, blocks)
+local function send(text, blocks)
   require('deputy.panel').to_end()
   sessions.prompt(blocks, function()
-    -- What was not taken is not lost.
-    if written() == '' then
-      put(words)
+    -- Restore a rejected prompt.
+    if current_text() == '' then
+      set_text(text)
     end
   end)
 end
 
---- Takes waiting prompts back into the input area, before what is written there; calls `done` when that is over.
+--- Moves queued prompts into the input area, before its current text, and then calls `done`.
 ---@param session deputy.Session
 ---@param prompts deputy.PromptQueueEntry[]
 ---@param done fun()?
-function M.take_back(session, prompts, done)
-  local words, left = {}, #prompts
-  local function over()
-    local back = {}
+function M.unqueue(session, prompts, done)
+  local texts, left = {}, #prompts
+  local function finish()
+    local removed = {}
     for index in ipairs(prompts) do
-      table.insert(back, words[index])
+      table.insert(removed, texts[index])
     end
-    if #back > 0 then
-      put(vim.trim(table.concat(back, '\n\n') .. '\n\n' .. written()))
+    if #removed > 0 then
+      set_text(vim.trim(table.concat(removed, '\n\n') .. '\n\n' .. current_text()))
     end
     if done then
       done()
     end
   end
   if left == 0 then
-    over()
+    finish()
   end
   for index, prompt in ipairs(prompts) do
     local params = { sessionId = session.id, promptId = prompt.promptId }
     client.request('deputy/session/unqueue', params, function(answer)
-      words[index] = answer and answer.removed and prompt.text or nil
+      texts[index] = answer and answer.removed and prompt.text or nil
       left = left - 1
       if left == 0 then
-        over()
+        finish()
       end
     end, true)
   end
 end
 
---- Sends what stands in the input area once there is a session; during a turn it waits in the queue.
+--- Sends the text of the input area once there is a session; during a turn it is queued.
 function M.send()
-  if written() == '' then
+  if current_text() == '' then
     return
   end
   require('deputy.panel').begin(function()
-    local words = written()
-    if words ~= '' then
-      put('')
-      say(words, { { type = 'text', text = words } })
+    local text = current_text()
+    if text ~= '' then
+      set_text('')
+      send(text, { { type = 'text', text = text } })
     end
   end)
 end
 
---- Says something to the current session, about a place where one is given, and shows the session.
----@param words string
+--- Sends a prompt to the current session, with a location if one is given, and shows the session.
+---@param text string
 ---@param place { uri: string, range: lsp.Range? }?
-function M.prompt(words, place)
-  local blocks = { { type = 'text', text = words } }
+function M.prompt(text, place)
+  local blocks = { { type = 'text', text = text } }
   if place then
     table.insert(blocks, { type = 'resource_link', uri = place.uri, range = place.range })
   end
   require('deputy.panel').begin(function()
-    say(words, blocks)
+    send(text, blocks)
   end)
 end
 

@@ -1,11 +1,11 @@
---- The parts that windows are made of: some lines, how they are coloured, and what they are about.
+--- The parts of a window's content: lines, their highlights, and the agent, request or entry that they show.
 
 local M = {}
 
 ---@class deputy.Item
 ---@field lines string[]
 ---@field marks { [1]: integer, [2]: integer, [3]: integer, [4]: string }[] line from 0, columns from and to, group
----@field aside string? what stands at the right of the first line
+---@field aside string? right-aligned text on the first line
 ---@field about deputy.About?
 
 ---@class deputy.About
@@ -54,7 +54,7 @@ function M.line(pieces, about)
   return item
 end
 
---- Cells that pieces take.
+--- Width of pieces in cells.
 ---@param pieces deputy.Piece[]
 ---@return integer
 function M.width(pieces)

@@ -1,20 +1,20 @@
---- What keys do on the lines of the plugin's windows: on agents, questions, calls, and prompts that wait.
+--- Actions of keys in the plugin's windows: on agents, approvals, calls and queued prompts.
 
 local agents = require('deputy.agents')
 local config = require('deputy.config')
 local grace = require('deputy.grace')
 local place = require('deputy.place')
-local question = require('deputy.question')
+local approval = require('deputy.approval')
 local reducer = require('deputy.reducer')
 local sessions = require('deputy.session')
 
 local M = {}
 
----@class deputy.At where a key was pressed
+---@class deputy.At position where a key was pressed
 ---@field session deputy.Session
----@field node deputy.AgentNode? whose thread the window shows
+---@field node deputy.AgentNode? agent whose transcript the window shows
 ---@field about deputy.About
----@field asked deputy.PermissionRequest? the open question of that line
+---@field request deputy.PermissionRequest? open request on that line
 ---@field pane deputy.Pane
 
 local function panel()
@@ -24,7 +24,7 @@ end
 ---@type table<string, fun(at: deputy.At)>
 local actions = {}
 
--- -- going somewhere ---------------------------------------------------------------------------------------------
+-- -- navigation --------------------------------------------------------------------------------------------------
 
 local function open_call(entry)
   local found = entry.locations and entry.locations[1]
@@ -37,8 +37,8 @@ end
 
 function actions.open(at)
   local uri, line = place.under_cursor()
-  if at.asked then
-    require('deputy.inline').go_to(at.asked)
+  if at.request then
+    require('deputy.inline').go_to(at.request)
   elseif at.about.entry then
     open_call(at.about.entry)
   elseif at.about.agent then
@@ -63,7 +63,7 @@ function actions.parent(at)
   end
 end
 
-local function step_thread(by)
+local function step_transcript(by)
   return function(at)
     local ids = vim.tbl_map(function(node)
       return node.agentId
@@ -77,10 +77,10 @@ local function step_thread(by)
   end
 end
 
-actions.next_thread = step_thread(1)
-actions.prev_thread = step_thread(-1)
+actions.next_thread = step_transcript(1)
+actions.prev_thread = step_transcript(-1)
 
-local function step_question(by)
+local function step_approval(by)
   return function(at)
     local row = at.pane:step(vim.api.nvim_win_get_cursor(0)[1], by, function(about)
       return about.request ~= nil
@@ -88,13 +88,13 @@ local function step_question(by)
     if row then
       vim.api.nvim_win_set_cursor(0, { row, 0 })
     else
-      vim.notify('Deputy: no question here.')
+      vim.notify('Deputy: there is no approval here.')
     end
   end
 end
 
-actions.next_question = step_question(1)
-actions.prev_question = step_question(-1)
+actions.next_question = step_approval(1)
+actions.prev_question = step_approval(-1)
 
 function actions.input()
   panel().to_input()
@@ -114,7 +114,7 @@ end
 
 function actions.help()
   if not pcall(vim.cmd.help, 'deputy-keys') then
-    -- Only plugin managers index the manuals of what they install.
+    -- The help tags are missing without a plugin manager.
     local manual = vim.api.nvim_get_runtime_file('doc/deputy.txt', false)[1]
     pcall(vim.cmd.helptags, vim.fs.dirname(manual))
     vim.cmd.help('deputy-keys')
@@ -123,27 +123,27 @@ end
 
 -- -- answering ---------------------------------------------------------------------------------------------------
 
-for name, answer in pairs(question.ANSWERS) do
+for name, answer in pairs(approval.ANSWERS) do
   actions[name] = function(at)
-    if at.asked and not grace.over(at.pane:since(at.asked.requestId)) then
+    if at.request and not grace.over(at.pane:since(at.request.requestId)) then
       return
-    elseif at.asked then
-      answer(at.asked)
+    elseif at.request then
+      answer(at.request)
     else
-      vim.notify('Deputy: no question here.')
+      vim.notify('Deputy: there is no approval here.')
     end
   end
 end
 
 function actions.go_to_code(at)
-  if at.asked then
-    require('deputy.inline').go_to(at.asked)
+  if at.request then
+    require('deputy.inline').go_to(at.request)
   end
 end
 
 -- -- agents ------------------------------------------------------------------------------------------------------
 
---- That of the line, else that of the thread.
+--- The agent of the line, otherwise that of the transcript.
 local function agent_of(at)
   return at.about.agent or at.node and at.node.agentId
 end
@@ -162,9 +162,9 @@ function actions.unqueue(at)
     return waiting.promptId == at.about.prompt
   end)
   if prompt then
-    require('deputy.input').take_back(at.session, { prompt })
+    require('deputy.input').unqueue(at.session, { prompt })
   else
-    vim.notify('Deputy: no waiting prompt here.')
+    vim.notify('Deputy: there is no queued prompt here.')
   end
 end
 
@@ -174,43 +174,43 @@ end
 
 -- -- maps --------------------------------------------------------------------------------------------------------
 
---- What each action is, for lists of keys.
+--- Descriptions of the actions, for lists of keys.
 local ABOUT = {
-  open = 'open what is here',
-  toggle = 'unfold or fold what is here',
+  open = 'open the item under the cursor',
+  toggle = 'unfold or fold the item under the cursor',
   approve = 'approve',
   approve_always = 'approve for the session',
-  approve_agent = 'approve all questions of this agent',
+  approve_agent = 'approve all requests of this agent',
   deny = 'deny',
   deny_reason = 'deny with a reason',
   deny_always = 'deny for the session',
   edit = 'edit the proposal first',
-  go_to_code = 'go to the code of a question',
-  next_question = 'next question',
-  prev_question = 'previous question',
+  go_to_code = 'go to the code of the approval',
+  next_question = 'next approval',
+  prev_question = 'previous approval',
   stop = 'stop the agent',
-  steer = 'say something to the agent',
-  revert = 'take back the edits of the agent',
-  parent = "the parent's thread",
-  next_thread = 'next thread',
-  prev_thread = 'previous thread',
+  steer = 'send the agent a message',
+  revert = 'revert the edits of the agent',
+  parent = "open the parent's transcript",
+  next_thread = 'next transcript',
+  prev_thread = 'previous transcript',
   input = 'write a prompt',
-  unqueue = 'take a waiting prompt back',
-  continue = 'go on with an interrupted turn',
+  unqueue = 'move a queued prompt into the input area',
+  continue = 'resume an interrupted turn',
   agents = 'list of agents',
-  inbox = 'list of questions',
+  inbox = 'list of approvals',
   help = 'help',
   close = 'close',
 }
 
---- What can be done where no session is shown.
+--- Actions that work without a session.
 local WITHOUT_SESSION = { help = true, close = true, input = true, inbox = true }
 
 --- Maps actions in a pane, by the user's keys and by `<Plug>(deputy-session-…)`.
 ---@param pane deputy.Pane
 ---@param names string[] of actions
----@param subject fun(): deputy.Session?, deputy.AgentNode? what the pane is about
----@param own table<string, fun()>? actions that are others in this pane
+---@param subject fun(): deputy.Session?, deputy.AgentNode? session and agent that the pane shows
+---@param own table<string, fun()>? actions that this pane overrides
 function M.map(pane, names, subject, own)
   for _, name in ipairs(names) do
     local function act()
@@ -218,11 +218,11 @@ function M.map(pane, names, subject, own)
         return own[name]()
       end
       local about = pane:under_cursor() or {}
-      local asked = about.request and sessions.question(about.request)
+      local request = about.request and sessions.request(about.request)
       local session, node = subject()
-      session = asked and sessions.sessions[asked.sessionId] or session
+      session = request and sessions.sessions[request.sessionId] or session
       if session or WITHOUT_SESSION[name] then
-        actions[name]({ session = session, node = node, about = about, asked = asked, pane = pane })
+        actions[name]({ session = session, node = node, about = about, request = request, pane = pane })
       end
     end
     local how = { buffer = pane.buf, nowait = true, desc = 'Deputy: ' .. ABOUT[name] }

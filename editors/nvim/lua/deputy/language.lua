@@ -1,18 +1,18 @@
---- What the editor's own language servers know, for agents that ask: problems, places, symbols. Every answer comes from
---- a coroutine and in bounded time, with what is there by then.
+--- Queries to the editor's language servers for agents: diagnostics, locations, symbols. Each runs in a coroutine and
+--- returns within a time limit, with the results available by then.
 
 local M = {}
 
---- Milliseconds that language servers may take; the server gives up a little later.
+--- Time limit for language servers in milliseconds; Deputy's own limit is slightly longer.
 M.patience = 9000
---- Milliseconds in which further language servers may follow the first one with their diagnostics.
+--- Milliseconds to wait for diagnostics of further language servers after the first.
 M.following = 100
 
 local FILE_START = { start = { line = 0, character = 0 }, ['end'] = { line = 0, character = 0 } }
 
 -- -- waiting ----------------------------------------------------------------------------------------------------
 
---- Runs `begin` with a function that ends the wait, and returns when that was called or the time is over.
+--- Runs `begin` with a function that ends the wait; returns when it is called or the time limit is reached.
 local function wait(milliseconds, begin)
   local thread = coroutine.running()
   local over, yielded = false, false
@@ -32,7 +32,7 @@ local function wait(milliseconds, begin)
   end
 end
 
--- -- whom to ask ------------------------------------------------------------------------------------------------
+-- -- language servers -------------------------------------------------------------------------------------------
 
 local function is_own(client)
   return client.name == require('deputy.client').NAME
@@ -44,20 +44,20 @@ local function loaded(path)
   return buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) and buf or nil
 end
 
---- Language servers for the file at `path`, which need not be open; for all files without one.
+--- Language servers for the file at `path`, which need not be open; without a path, all.
 local function servers(method, path)
   local buf = path and loaded(path)
-  local kind = path and not buf and vim.filetype.match({ filename = path })
+  local filetype = path and not buf and vim.filetype.match({ filename = path })
   return vim
     .iter(vim.lsp.get_clients({ bufnr = buf, method = method }))
     :filter(function(client)
-      local suits = not path or buf or (kind and vim.list_contains(client.config.filetypes or {}, kind))
+      local suits = not path or buf or (filetype and vim.list_contains(client.config.filetypes or {}, filetype))
       return suits and not is_own(client)
     end)
     :totable()
 end
 
---- What `servers` answer, in their order; one that fails or is late is left out.
+--- Responses of `servers`, in order, without those that fail or are late.
 local function ask(method, path, params_for)
   local answers, clients = {}, servers(method, path)
   local left = #clients
@@ -85,7 +85,7 @@ local function ask(method, path, params_for)
   return found
 end
 
--- -- places -----------------------------------------------------------------------------------------------------
+-- -- locations --------------------------------------------------------------------------------------------------
 
 local function line_of(path, row)
   local buf = loaded(path)
@@ -96,7 +96,7 @@ local function line_of(path, row)
   return read and lines[row + 1] or ''
 end
 
---- The same position in the units of another client.
+--- Converts a position to the offset encoding of another client.
 local function position(path, at, from, to)
   if from == to then
     return at
@@ -179,7 +179,7 @@ function M.symbols(params)
   return { items = items }
 end
 
--- -- problems ---------------------------------------------------------------------------------------------------
+-- -- diagnostics ------------------------------------------------------------------------------------------------
 
 local function diagnostic(found)
   local shown = {
@@ -195,8 +195,8 @@ local function diagnostic(found)
   return vim.tbl_get(found, 'user_data', 'lsp') or shown
 end
 
---- Returns when language servers have looked at the new text of these files, or none will.
-local function settle(seconds, uris)
+--- Waits until language servers have checked the new text of these files, if any watch them.
+local function await_diagnostics(seconds, uris)
   local watched = {}
   for _, uri in ipairs(uris) do
     local buf = loaded(vim.uri_to_fname(uri))
@@ -226,7 +226,7 @@ end
 
 function M.diagnostics(params)
   if params.wait and params.uris then
-    settle(params.wait, params.uris)
+    await_diagnostics(params.wait, params.uris)
   end
   local wanted = params.uris
     and vim.iter(params.uris):fold({}, function(set, uri)

@@ -38,7 +38,7 @@ end
 
 local function delete(info)
   local ask = ('Delete the session "%s" with all its agents?'):format(text.one_line(info.title))
-  if vim.fn.confirm(ask, '&Delete\n&No', 2) ~= 1 then
+  if vim.fn.confirm(ask, '&Delete\n&Cancel', 2) ~= 1 then
     return
   end
   client.request('deputy/session/delete', { sessionId = info.sessionId }, function()
@@ -46,15 +46,15 @@ local function delete(info)
   end)
 end
 
-local function deed(info)
-  local deeds = {
+local function choose_action(info)
+  local actions = {
     { 'load', load },
     { 'rename', rename },
     { 'export as Markdown', export },
-    { info.archived and 'take out of the archive' or 'archive', archive },
+    { info.archived and 'unarchive' or 'archive', archive },
     { 'delete', delete },
   }
-  vim.ui.select(deeds, {
+  vim.ui.select(actions, {
     prompt = text.one_line(info.title),
     format_item = function(row)
       return row[1]
@@ -74,13 +74,13 @@ local function line(info)
     table.insert(parts, 'archived')
   end
   if info.sessionId == sessions.current then
-    table.insert(parts, 'this one')
+    table.insert(parts, 'current')
   end
   return table.concat(parts, ' · ')
 end
 
---- Lists the sessions of the project, newest first, and asks what to do with the chosen one.
----@param archived boolean? those that were put away too
+--- Lists the sessions of the project, newest first, and the actions on the selected one.
+---@param archived boolean? include archived sessions
 function M.pick(archived)
   local params = { cwd = vim.uri_from_fname(client.root()), limit = MOST, includeArchived = archived or false }
   client.request('deputy/session/list', params, function(listed)
@@ -90,7 +90,7 @@ function M.pick(archived)
     end
     vim.ui.select(listed.sessions, { prompt = 'Sessions', format_item = line }, function(info)
       if info then
-        deed(info)
+        choose_action(info)
       end
     end)
   end)

@@ -1,4 +1,4 @@
---- The list of questions and the list of agents, each a window at the bottom of the screen.
+--- The list of approvals and the list of agents, each in a window at the bottom of the screen.
 
 local box = require('deputy.box')
 local config = require('deputy.config')
@@ -44,31 +44,31 @@ end
 
 ---@class deputy.List
 ---@field title string
----@field empty string what stands there when there is nothing
+---@field empty string text of an empty list
 ---@field actions string[]
----@field hints { [1]: string, [2]: string }[] of its status line
+---@field hints { [1]: string, [2]: string }[] hints in its status line
 ---@field draw fun(look: deputy.Look): deputy.Item[]
 
 ---@type table<string, deputy.List>
 local LISTS = {
   inbox = {
-    title = 'Deputy · questions that wait for you',
-    empty = 'No question waits for you.',
+    title = 'Deputy · approvals',
+    empty = 'No open approvals.',
     actions = vim.list_extend(
       { 'open', 'toggle', 'next_question', 'prev_question', 'stop', 'steer', 'agents', 'help', 'close' },
       { 'approve', 'approve_always', 'approve_agent', 'deny', 'deny_reason', 'deny_always', 'edit', 'go_to_code' }
     ),
     hints = { { 'approve', 'approve' }, { 'deny', 'deny' }, { 'open', 'go to the code' }, { 'close', 'close' } },
     draw = function(look)
-      return vim.tbl_map(function(asked)
-        local state = sessions.sessions[asked.sessionId].state
-        return box.draw(asked, 0, look, #reducer.questions_of(state, asked.agent.agentId))
-      end, sessions.questions())
+      return vim.tbl_map(function(request)
+        local state = sessions.sessions[request.sessionId].state
+        return box.draw(request, 0, look, #reducer.requests_of(state, request.agent.agentId))
+      end, sessions.requests())
     end,
   },
   agents = {
     title = 'Deputy · agents',
-    empty = 'No agent has run yet.',
+    empty = 'No agents yet.',
     actions = { 'open', 'stop', 'steer', 'revert', 'inbox', 'help', 'close' },
     hints = {
       { 'open', 'open' },
@@ -100,7 +100,7 @@ local function open(name)
   vim.api.nvim_win_set_cursor(0, { 1, 0 })
 end
 
---- Opens the inbox: all open questions, answered with the keys of the session window.
+--- Opens the inbox: all open approvals, answered with the keys of the session window.
 function M.inbox()
   open('inbox')
 end

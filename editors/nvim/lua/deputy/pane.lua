@@ -1,5 +1,5 @@
---- A buffer that shows items and is kept up to date: only lines that changed are written, the cursor stays where it
---- is, and a window that stands at the end follows the end.
+--- A buffer that shows items. Updates write only changed lines and keep the cursor; a window at the end of the buffer
+--- stays at the end.
 
 local grace = require('deputy.grace')
 
@@ -15,11 +15,11 @@ M.panes = {} ---@type table<string, deputy.Pane>
 ---@field items deputy.Item[]
 ---@field starts integer[] the first line of each item, from 0
 ---@field lines string[]
----@field slid table<integer, { request: string, at: number, row: integer }> questions that drawing put under cursors, by window
+---@field slid table<integer, { request: string, at: number, row: integer }> requests that an update moved under the cursor, by window
 local Pane = {}
 Pane.__index = Pane
 
---- A scratch buffer of that name, which is used again while it lives.
+--- A scratch buffer of that name, reused while it is valid.
 ---@param name string
 ---@param filetype string
 ---@return deputy.Pane pane, boolean fresh
@@ -38,7 +38,7 @@ function M.open(name, filetype)
   return pane, true
 end
 
---- The lines of old and new that are the same at the beginning and at the end.
+--- The number of equal lines at the start and at the end of old and new.
 local function common(old, new)
   local head, most = 0, math.min(#old, #new)
   while head < most and old[head + 1] == new[head + 1] do
@@ -51,7 +51,7 @@ local function common(old, new)
   return head, tail
 end
 
---- Windows that show the end, and so want to go on showing it.
+--- Windows with the cursor at the end, which stay at the end.
 function Pane:followers()
   local last = vim.api.nvim_buf_line_count(self.buf)
   return vim.tbl_filter(function(win)
@@ -81,7 +81,7 @@ function Pane:write(lines)
   end
   local from, to = head, #self.lines - tail
   vim.bo[self.buf].modifiable = true
-  -- An empty buffer has one empty line already.
+  -- An empty buffer already has one empty line.
   if #self.lines == 0 then
     to = -1
   end
@@ -103,7 +103,7 @@ function Pane:show(items)
   end
   local followers, held = self:followers(), self:held()
   self:write(lines)
-  -- Items are kept from drawing to drawing where nothing changed, so the first that is another one is the first to mark.
+  -- Unchanged items are the same objects as before, so marks start at the first item that differs.
   local first = 1
   while items[first] and items[first] == self.items[first] do
     first = first + 1
@@ -116,7 +116,7 @@ function Pane:show(items)
   local last = vim.api.nvim_buf_line_count(self.buf)
   for _, win in ipairs(followers) do
     vim.api.nvim_win_set_cursor(win, { last, 0 })
-    -- Windows that have grown or shrunk show as much as they can.
+    -- Scroll so that resized windows show as much as possible.
     vim.api.nvim_win_call(win, function()
       vim.cmd('normal! zb')
     end)
@@ -137,13 +137,13 @@ function Pane:show_asides()
   end
 end
 
---- What the line of the cursor is about.
+--- The agent, request or entry at the cursor.
 ---@return deputy.About?
 function Pane:under_cursor()
   return (self:at(vim.api.nvim_win_get_cursor(0)[1] - 1))
 end
 
---- What a line is about, and how far below the beginning of its item it is.
+--- The agent, request or entry of a line, and the line's offset in its item.
 ---@param row integer from 0
 ---@return deputy.About? about, integer? offset
 function Pane:at(row)
@@ -154,7 +154,7 @@ function Pane:at(row)
   end
 end
 
---- Since when the question under the cursor is there, if drawing put it there and the cursor has not moved since.
+--- When an update moved the request under the cursor; nil if the cursor has moved since.
 ---@param request string
 ---@return number?
 function Pane:since(request)
@@ -163,7 +163,7 @@ function Pane:since(request)
   return here and slid.at or nil
 end
 
---- The question under the cursor of each window, and how far below its beginning the cursor is.
+--- The request under the cursor of each window, and the cursor's offset in it.
 function Pane:held()
   local held = {}
   for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
@@ -173,7 +173,7 @@ function Pane:held()
   return held
 end
 
---- A cursor stays on its question while that is open; one that another question has come under is noted.
+--- Keeps each cursor on its request while that is open, and records cursors that are now on another request.
 function Pane:hold(held)
   for win, before in pairs(held) do
     local cursor = vim.api.nvim_win_get_cursor(win)
@@ -191,7 +191,7 @@ function Pane:hold(held)
   end
 end
 
---- The line, from 1, of the next item after `row` for which `wanted` holds, or of the one before it; round and round.
+--- The line, from 1, of the next or previous item around `row` for which `wanted` returns true; wraps around.
 ---@param row integer from 1
 ---@param by 1|-1
 ---@param wanted fun(about: deputy.About): boolean

@@ -1,5 +1,5 @@
---- What the session's windows show: a thread of the session, and what is unfolded in it. A child's thread takes the
---- place of the session's, says so, and has no input.
+--- The content of the session's windows: one transcript of the session, and its folds. A sub-agent's transcript
+--- replaces the session's; it is marked as read-only and has no input area.
 
 local client = require('deputy.client')
 local config = require('deputy.config')
@@ -10,21 +10,21 @@ local panes = require('deputy.pane')
 local sessions = require('deputy.session')
 local text = require('deputy.text')
 local window = require('deputy.window')
-local words = require('deputy.words')
+local labels = require('deputy.labels')
 
--- Shows questions where the code is, from now on.
+-- Shows approvals at the code from now on.
 require('deputy.inline')
 
 local M = {}
 
----@class deputy.Shown what the window shows
+---@class deputy.Shown content of the window
 ---@field session string
----@field agent string? a child
+---@field agent string? id of a sub-agent
 local shown = nil ---@type deputy.Shown?
-local unfolded = {} ---@type table<string, boolean> agents, calls and questions
-local unfolded_once = {} ---@type table<string, boolean> questions that have unfolded their agent
+local unfolded = {} ---@type table<string, boolean> ids of agents, calls and requests
+local unfolded_once = {} ---@type table<string, boolean> ids of requests that have unfolded their agent
 
---- What the window shows: the session, and the agent whose thread it is.
+--- The session and the agent whose transcript the window shows.
 ---@return deputy.Session?, deputy.AgentNode?
 function M.subject()
   local session = shown and sessions.sessions[shown.session]
@@ -34,19 +34,19 @@ function M.subject()
   return session, session.state.agents[shown.agent or session.state.primary or '']
 end
 
---- How things are drawn in lines of `width` cells.
+--- Drawing options for lines of `width` cells.
 ---@param width integer
 ---@return deputy.Look
 function M.look(width)
   return { open = unfolded, now = vim.fn.localtime(), keys = config.keys('session'), width = width }
 end
 
--- -- what stands around the thread -------------------------------------------------------------------------------
+-- -- bars and notices --------------------------------------------------------------------------------------------
 
---- The counts, and beside them which key sends, and what sending does, where there is room for it.
+--- The counts and, if there is room, the key that sends and its effect.
 local function input_bar(session, width)
   local typing = vim.api.nvim_get_current_win() == window.input() and vim.fn.mode() == 'i'
-  local status = words.status_line(session.state, width - 2)
+  local status = labels.status_line(session.state, width - 2)
   local send = config.keys('input')[typing and 'send_insert' or 'send']
   local hint = send and ('%s %s '):format(text.key(send), session.state.turn and 'queues' or 'sends') or ''
   local room = width - text.width(status) - #hint - 3
@@ -67,11 +67,11 @@ local function banner(session, node)
   end
   local parent = session.state.agents[node.parentAgentId]
   local whose = parent and parent.parentAgentId and ('[%s]'):format(text.one_line(parent.label)) or 'session'
-  local state = words.word_of(session.state, node)
-  return ('read-only: thread of [%s] · parent: %s · %s'):format(text.one_line(node.label), whose, state)
+  local state = labels.word_of(session.state, node)
+  return ('read-only: transcript of [%s] · parent: %s · %s'):format(text.one_line(node.label), whose, state)
 end
 
---- What stands above a thread: what the server told, and how to begin.
+--- Lines above a transcript: messages of the server, and how to start.
 local function opening(drawn, keys)
   local above = vim.tbl_map(draw.notice, shown.agent and {} or sessions.notices)
   if #drawn == 0 and not shown.agent then
@@ -79,34 +79,34 @@ local function opening(drawn, keys)
     local how = send and (', `%s` sends'):format(text.key(send)) or ''
     how = how .. (typing and (', `%s` while you type'):format(text.key(typing)) or '')
     local help = keys.help and (', `%s` in this window shows the keys'):format(text.key(keys.help)) or ''
-    table.insert(above, items.plain({ ('Ask below%s%s.'):format(how, help) }))
+    table.insert(above, items.plain({ ('Write a prompt below%s%s.'):format(how, help) }))
   elseif #drawn == 0 then
     table.insert(above, items.plain({ 'Nothing yet.' }))
   end
   return vim.list_extend(above, drawn)
 end
 
--- -- the thread --------------------------------------------------------------------------------------------------
+-- -- transcript --------------------------------------------------------------------------------------------------
 
-local SESSION_HINTS = { { 'help', 'keys' }, { 'toggle', 'unfold' }, { 'agents', 'agents' }, { 'inbox', 'questions' } }
+local SESSION_HINTS = { { 'help', 'keys' }, { 'toggle', 'unfold' }, { 'agents', 'agents' }, { 'inbox', 'approvals' } }
 local CHILD_HINTS = { { 'parent', 'back' }, { 'next_thread', 'next' }, { 'steer', 'steer' }, { 'stop', 'stop' } }
 
-local THREAD_KEYS = vim.tbl_keys(config.defaults.keys.session)
+local SESSION_KEYS = vim.tbl_keys(config.defaults.keys.session)
 
 local function pane_of(session, agent_id)
   local pane, fresh = panes.open(('session/%s/%s'):format(session.id, agent_id), 'deputy')
   if fresh then
-    require('deputy.keys').map(pane, THREAD_KEYS, M.subject)
+    require('deputy.keys').map(pane, SESSION_KEYS, M.subject)
   end
   return pane
 end
 
---- A question unfolds its agent once; what the user folds then stays folded.
-local function unfold_questions(session)
-  for _, asked in ipairs(session.state.questions) do
-    local id = asked.agent.agentId
-    unfolded[id] = unfolded[id] or not unfolded_once[asked.requestId] or nil
-    unfolded_once[asked.requestId] = true
+--- Unfolds the agent of a new request once; the user may fold it again.
+local function unfold_for_requests(session)
+  for _, request in ipairs(session.state.requests) do
+    local id = request.agent.agentId
+    unfolded[id] = unfolded[id] or not unfolded_once[request.requestId] or nil
+    unfolded_once[request.requestId] = true
   end
   for id in pairs(unfolded) do
     if session.state.agents[id] then
@@ -115,19 +115,19 @@ local function unfold_questions(session)
   end
 end
 
---- Draws the thread that the window shows.
+--- Draws the transcript in the window.
 function M.redraw()
   local session, node = M.subject()
-  local win = window.thread()
+  local win = window.transcript()
   if not session or not win then
     return
   end
-  unfold_questions(session)
+  unfold_for_requests(session)
   local pane = pane_of(session, shown.agent or 'primary')
   local hints = draw.hints(shown.agent and CHILD_HINTS or SESSION_HINTS, config.keys('session'))
-  window.show_thread(pane.buf, hints)
+  window.show_transcript(pane.buf, hints)
   local look = M.look(window.width(win))
-  pane:show(opening(node and draw.thread(session.state, node.agentId, look) or {}, look.keys))
+  pane:show(opening(node and draw.transcript(session.state, node.agentId, look) or {}, look.keys))
   vim.wo[win].winbar = text.bar(text.cut(banner(session, node), vim.api.nvim_win_get_width(win) - 1))
   local below = window.input()
   if below then
@@ -135,7 +135,7 @@ function M.redraw()
   end
 end
 
---- Unfolds or folds an agent, a call or a question.
+--- Unfolds or folds an agent, a call or a request.
 ---@param id string
 function M.toggle(id)
   unfolded[id] = not unfolded[id] or nil
@@ -145,9 +145,9 @@ function M.toggle(id)
   M.redraw()
 end
 
---- Puts the cursor of the session's thread to its end, which it then follows.
+--- Moves the cursor to the end of the session's transcript, so that it follows new lines.
 function M.to_end()
-  local win = window.thread()
+  local win = window.transcript()
   if win and shown and not shown.agent then
     vim.api.nvim_win_set_cursor(win, { vim.api.nvim_buf_line_count(vim.api.nvim_win_get_buf(win)), 0 })
   end
@@ -155,23 +155,23 @@ end
 
 -- -- opening and closing -----------------------------------------------------------------------------------------
 
---- Says something where no session can be shown.
-local function say(line)
+--- Shows a line of text if there is no session to show.
+local function show_text(line)
   local pane, fresh = panes.open('starting', 'deputy')
   if fresh then
     require('deputy.keys').map(pane, { 'help', 'close', 'input' }, M.subject)
   end
   pane:show({ items.plain({ line }) })
-  window.show_thread(pane.buf, draw.hints(SESSION_HINTS, config.keys('session')))
+  window.show_transcript(pane.buf, draw.hints(SESSION_HINTS, config.keys('session')))
 end
 
 local function ensure()
-  if not window.thread() then
-    say('Starting …')
+  if not window.transcript() then
+    show_text('Starting …')
   end
 end
 
---- Shows a thread: the session's, or that of one of its agents.
+--- Shows a transcript: the session's, or that of one of its agents.
 ---@param session deputy.Session
 ---@param agent_id string?
 function M.show(session, agent_id)
@@ -188,13 +188,13 @@ function M.show(session, agent_id)
   M.redraw()
 end
 
---- Opens the windows at once, whatever the server does, and shows the session in them when there is one.
+--- Opens the windows immediately, and shows the session when it is available.
 ---@param callback fun(session: deputy.Session)?
 function M.begin(callback)
   ensure()
   window.show_input(input.buffer())
   sessions.with(function(session)
-    if window.thread() and not (shown and shown.session == session.id and not shown.agent) then
+    if window.transcript() and not (shown and shown.session == session.id and not shown.agent) then
       M.show(session)
     end
     if callback then
@@ -203,9 +203,9 @@ function M.begin(callback)
   end)
 end
 
---- Goes to the thread.
+--- Moves the focus to the transcript.
 function M.focus()
-  vim.api.nvim_set_current_win(window.thread() or 0)
+  vim.api.nvim_set_current_win(window.transcript() or 0)
 end
 
 --- Opens the session's windows with the cursor in the input area.
@@ -214,10 +214,10 @@ function M.open()
   vim.api.nvim_set_current_win(window.input())
 end
 
---- Goes to the input area of the session, where the thread that is shown has one.
+--- Moves the focus to the input area, if the transcript has one.
 function M.to_input()
   if shown and shown.agent then
-    vim.notify('Deputy: this thread is read-only; `:DeputySteer` says something to its agent.')
+    vim.notify('Deputy: this transcript is read-only; `:DeputySteer` sends its agent a message.')
     return
   end
   window.show_input(input.buffer())
@@ -231,7 +231,7 @@ end
 
 ---@return boolean
 function M.is_open()
-  return window.thread() ~= nil
+  return window.transcript() ~= nil
 end
 
 sessions.watch(function(session)
@@ -241,24 +241,24 @@ sessions.watch(function(session)
     M.redraw()
   else
     shown = nil
-    if window.thread() then
-      say('This session has been deleted. A prompt begins a new one.')
+    if window.transcript() then
+      show_text('This session has been deleted. A prompt starts a new one.')
       window.show_input(input.buffer())
     end
   end
 end)
 
 client.on_failure = function(why)
-  if window.thread() and not M.subject() then
-    say('No session: ' .. why)
+  if window.transcript() and not M.subject() then
+    show_text('No session: ' .. why)
   end
 end
 
--- What stands at the right, and what is cut, follow the width.
+-- Right-aligned and cut text depend on the width.
 vim.api.nvim_create_autocmd('WinResized', {
   group = vim.api.nvim_create_augroup('deputy.panel', {}),
   callback = function()
-    if vim.list_contains(vim.v.event.windows, window.thread()) then
+    if vim.list_contains(vim.v.event.windows, window.transcript()) then
       M.redraw()
     end
   end,

@@ -1,10 +1,10 @@
---- Places in files: to go to one, and to find the one that is named under the cursor.
+--- Locations in files: jump to one, and find the one under the cursor.
 
 local client = require('deputy.client')
 
 local M = {}
 
---- A window of this tab for a file: the one that shows it, else one that is not the plugin's, else a new one.
+--- A window of this tab for a file: the one that shows it, otherwise one that is not the plugin's, otherwise a new one.
 local function window_for(buf)
   local own = vim.api.nvim_tabpage_list_wins(0)
   local function first(wanted)
@@ -25,7 +25,7 @@ local function window_for(buf)
   return vim.api.nvim_get_current_win()
 end
 
---- Goes to a place in a file, in a window that is not the plugin's.
+--- Jumps to a location in a file, in a window that is not the plugin's.
 ---@param uri string
 ---@param line integer? from 1
 function M.jump(uri, line)
@@ -40,7 +40,7 @@ function M.jump(uri, line)
   end
 end
 
---- The place that a word like `src/a.py:12-30` under the cursor names.
+--- The location under the cursor, such as `src/a.py:12-30`.
 ---@return string? uri, integer? line
 function M.under_cursor()
   local word = vim.fn.expand('<cWORD>'):gsub('^[`(%[\'"]+', ''):gsub('[`)%]\'",.;]+$', '')

@@ -1,4 +1,4 @@
---- What an agent proposes, edited by the user before it is approved: a file as it would become, or a command.
+--- Edit a proposal before approving it: the resulting file, or a command.
 
 local text = require('deputy.text')
 
@@ -6,18 +6,18 @@ local M = {}
 
 local place = vim.api.nvim_create_namespace('deputy.proposal')
 
---- The field of a tool's input that is all that it proposes.
+--- The input field that contains the whole proposal, by tool.
 local WHOLE = { write_file = 'content', shell = 'command' }
 
 -- -- texts -------------------------------------------------------------------------------------------------------
 
---- The server takes care of how the lines of a file end.
+--- The server restores the line endings of a file.
 local function plain(whole)
   return (whole:gsub('\r\n', '\n'))
 end
 
 ---@param whole string
----@return string[] lines with their ends
+---@return string[] lines with their line endings
 local function lines_of(whole)
   local lines = {}
   for line in whole:gmatch('[^\n]*\n?') do
@@ -31,7 +31,7 @@ local function occurs_once(whole, part)
   return first and not whole:find(part, first + 1, true)
 end
 
---- The smallest run of whole lines that holds all that differs and is found once in `before`.
+--- The smallest run of whole lines that contains every difference and occurs once in `before`.
 ---@param before string
 ---@param after string
 ---@return string old
@@ -54,38 +54,38 @@ local function replacement(before, after)
   end
 end
 
---- Whether a question is about a part of a file, and tells the whole of it.
-local function is_edit(question)
-  local preview = question.preview
-  return question.tool == 'edit_file' and preview and preview.type == 'diff' and preview.oldText ~= nil
+--- Whether a request edits a part of a file and its preview has the whole file.
+local function is_edit(request)
+  local preview = request.preview
+  return request.tool == 'edit_file' and preview and preview.type == 'diff' and preview.oldText ~= nil
 end
 
---- What there is to edit.
----@param question deputy.PermissionRequest
+--- The text to edit.
+---@param request deputy.PermissionRequest
 ---@return string
-function M.text(question)
-  local field = WHOLE[question.tool]
-  if is_edit(question) then
-    return plain(question.preview.newText)
-  elseif field and type(question.input[field]) == 'string' then
-    return question.input[field]
+function M.text(request)
+  local field = WHOLE[request.tool]
+  if is_edit(request) then
+    return plain(request.preview.newText)
+  elseif field and type(request.input[field]) == 'string' then
+    return request.input[field]
   end
-  return vim.json.encode(question.input)
+  return vim.json.encode(request.input)
 end
 
---- The tool's input that does what the user wrote; nothing where that is what was proposed.
----@param question deputy.PermissionRequest
+--- The tool input that results in the user's text; nil if the text is the proposal.
+---@param request deputy.PermissionRequest
 ---@param written string
 ---@return table? input
 ---@return string? problem
-function M.input(question, written)
-  local field, input = WHOLE[question.tool], vim.deepcopy(question.input)
-  if written == M.text(question) then
+function M.input(request, written)
+  local field, input = WHOLE[request.tool], vim.deepcopy(request.input)
+  if written == M.text(request) then
     return nil
-  elseif is_edit(question) then
-    local before = plain(question.preview.oldText)
+  elseif is_edit(request) then
+    local before = plain(request.preview.oldText)
     if written == before then
-      return nil, 'nothing of the proposal is left; deny it instead.'
+      return nil, 'no proposed change is left; deny it instead.'
     end
     input.old_string, input.new_string = replacement(before, written)
     input.replace_all = nil
@@ -96,43 +96,43 @@ function M.input(question, written)
   end
   local ok, decoded = pcall(vim.json.decode, written)
   if not ok or type(decoded) ~= 'table' then
-    return nil, 'that is no JSON object.'
+    return nil, 'the text is not a JSON object.'
   end
   return decoded
 end
 
 -- -- the buffer --------------------------------------------------------------------------------------------------
 
---- A buffer cannot show whether its last line ends: it ends as the proposal does.
-local function text_in(buf, question)
+--- A buffer does not contain the last line ending, so the proposal's is used.
+local function text_in(buf, request)
   local written = table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), '\n')
-  local ends = vim.endswith(M.text(question), '\n')
+  local ends = vim.endswith(M.text(request), '\n')
   return written .. (ends and written ~= '' and '\n' or '')
 end
 
-local function written(buf, question)
-  local input, problem = M.input(question, text_in(buf, question))
+local function written(buf, request)
+  local input, problem = M.input(request, text_in(buf, request))
   if problem then
     vim.notify('Deputy: ' .. problem, vim.log.levels.ERROR)
     return
   end
   vim.bo[buf].modified = false
-  -- What came too late stays, for whatever the user wants to do with it.
-  require('deputy.question').answer(question, 'allow_once', { input = input }, function()
+  -- If the answer is too late, the buffer stays, so that the text is not lost.
+  require('deputy.approval').answer(request, 'allow_once', { input = input }, function()
     pcall(vim.api.nvim_buf_delete, buf, { force = true })
   end)
 end
 
---- Only a write that the user meant for a proposal approves it. What writes all changed buffers finds none here, since
---- a proposal never counts as changed, and what writes from another window is refused.
-local function guard(buf, question)
+--- Only `:w` in the proposal's own window approves it. Commands that write all changed buffers skip it, because it
+--- never counts as changed, and writes from another window are rejected.
+local function guard(buf, request)
   local inside = true
   local function unchanged()
     vim.bo[buf].modified = false
   end
   vim.api.nvim_buf_attach(buf, false, { on_lines = unchanged })
   vim.api.nvim_create_autocmd({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, { buffer = buf, callback = unchanged })
-  -- The buffer that is written is always the current one while it is, but these events come from the user alone.
+  -- During a write the written buffer is always current, but these events are only caused by the user.
   vim.api.nvim_create_autocmd({ 'BufEnter', 'WinEnter', 'BufLeave', 'WinLeave' }, {
     buffer = buf,
     callback = function(event)
@@ -143,17 +143,17 @@ local function guard(buf, question)
     buffer = buf,
     callback = function()
       if inside then
-        written(buf, question)
+        written(buf, request)
       else
-        vim.notify('Deputy: a proposal is approved by `:w` in its own window.', vim.log.levels.WARN)
+        vim.notify('Deputy: use `:w` in the window of the proposal to approve it.', vim.log.levels.WARN)
       end
     end,
   })
 end
 
---- Marks the lines that the agent would change, and goes to the first of them.
-local function show_change(buf, question)
-  local hunks = text.diff(plain(question.preview.oldText), M.text(question), { result_type = 'indices' })
+--- Highlights the lines that the agent would change, and moves to the first one.
+local function show_change(buf, request)
+  local hunks = text.diff(plain(request.preview.oldText), M.text(request), { result_type = 'indices' })
   for index, hunk in
     ipairs(hunks --[[@as deputy.Hunk[] ]])
   do
@@ -170,34 +170,34 @@ end
 
 local open = {} ---@type table<string, integer> buffers, by request
 
---- Opens what an agent proposes in a buffer of its own: writing it approves it as written, closing it does nothing.
----@param question deputy.PermissionRequest
-function M.edit(question)
-  -- In whichever tab page it is.
-  local shown = vim.fn.win_findbuf(open[question.requestId] or -1)[1]
+--- Opens a proposal in a new buffer: writing it approves the text as written, closing it does nothing.
+---@param request deputy.PermissionRequest
+function M.edit(request)
+  -- In any tab page.
+  local shown = vim.fn.win_findbuf(open[request.requestId] or -1)[1]
   if shown then
     return vim.api.nvim_set_current_win(shown)
   end
   local buf = vim.api.nvim_create_buf(false, true)
-  open[question.requestId] = buf
+  open[request.requestId] = buf
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'acwrite', 'wipe'
-  local where = question.locations[1]
+  local where = request.locations[1]
   local file = where and vim.uri_to_fname(where.uri)
-  local what = file and vim.fs.basename(file) or question.tool
-  vim.api.nvim_buf_set_name(buf, ('deputy://proposal/%s/%s'):format(question.requestId:sub(-6), what))
-  local lines = vim.split((M.text(question):gsub('\n$', '')), '\n', { plain = true })
+  local what = file and vim.fs.basename(file) or request.tool
+  vim.api.nvim_buf_set_name(buf, ('deputy://proposal/%s/%s'):format(request.requestId:sub(-6), what))
+  local lines = vim.split((M.text(request):gsub('\n$', '')), '\n', { plain = true })
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modified = false
   vim.cmd('botright split')
   vim.api.nvim_win_set_buf(0, buf)
-  vim.bo[buf].filetype = question.tool == 'shell' and 'sh' or file and vim.filetype.match({ filename = file }) or 'json'
-  local hint = '   :w approves it as written   :q leaves the question open '
+  vim.bo[buf].filetype = request.tool == 'shell' and 'sh' or file and vim.filetype.match({ filename = file }) or 'json'
+  local hint = '   :w approves it as written   :q leaves it open '
   local room = math.max(1, vim.api.nvim_win_get_width(0) - #hint - 1)
-  vim.wo[0][0].winbar = text.bar(text.cut(text.one_line(question.title), room) .. hint)
-  if is_edit(question) then
-    show_change(buf, question)
+  vim.wo[0][0].winbar = text.bar(text.cut(text.one_line(request.title), room) .. hint)
+  if is_edit(request) then
+    show_change(buf, request)
   end
-  guard(buf, question)
+  guard(buf, request)
 end
 
 return M

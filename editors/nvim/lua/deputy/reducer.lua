@@ -1,8 +1,8 @@
---- The fold of a session's events: agents, transcripts, open questions, plans, counts. No I/O, no editor.
+--- The fold of a session's events: agents, transcripts, open permission requests, plans, counts. Pure.
 ---
---- Everything that is shown follows from this state. A durable event whose number is not above the last one changes
---- nothing; events of unknown types hold their number's place. Entries are replaced, never changed in place, so that
---- what was drawn for one can be kept for as long as it lives.
+--- Everything that is shown is derived from this state. A durable event whose number is not above the last one changes
+--- nothing; events of unknown types only advance the number. Entries are replaced, never changed in place, so that
+--- drawn lines can be cached per entry.
 
 local M = {}
 
@@ -15,22 +15,22 @@ local ENVELOPE = { type = true, seq = true, agentSeq = true, afterSeq = true, ti
 
 ---@class deputy.State
 ---@field lastSeq integer
----@field gap boolean an event is missing: the session has to be loaded again
+---@field gap boolean an event is missing: the session must be reloaded
 ---@field agents table<string, deputy.AgentNode>
 ---@field primary string?
 ---@field transcripts table<string, deputy.Entry[]> by agent, in the order of `seq`
----@field questions deputy.PermissionRequest[] the open ones, in the order of asking
+---@field requests deputy.PermissionRequest[] open permission requests, in order
 ---@field plans table<string, deputy.PlanEntry[]>
 ---@field promptQueue deputy.PromptQueueEntry[]
 ---@field streaming table<string, { agentId: string, text: string }> by message
 ---@field streams string[] ids of the messages that stream, oldest first
 ---@field activities table<string, string>
 ---@field details table<string, string>
----@field turn string? id of the turn that runs
----@field turnSince string? when it began, if that is known
----@field snapshot number? seconds; when it was read, of a session that is open in another Deputy process
----@field ended deputy.TurnOutcome? how the last turn ended, until the next one begins
----@field outputs table<string, string> the end of what running calls have put out
+---@field turn string? id of the running turn
+---@field turnSince string? its start, if known
+---@field snapshot number? time of reading in seconds, for a session that is open in another Deputy process
+---@field ended deputy.TurnOutcome? outcome of the last turn, until the next one starts
+---@field outputs table<string, string> the end of the output of running calls
 ---@field calls table<string, { owner: string, index: integer, locations: deputy.Location[] }>
 
 ---@return deputy.State
@@ -40,7 +40,7 @@ function M.new()
     gap = false,
     agents = {},
     transcripts = {},
-    questions = {},
+    requests = {},
     plans = {},
     promptQueue = {},
     streaming = {},
@@ -69,14 +69,14 @@ local function copy(from, changes)
   return to
 end
 
---- The server has gone: what ran has ended, as the next one will say.
+--- Marks running agents as interrupted, because the server has ended.
 ---@param state deputy.State
 ---@param time string
 function M.interrupt(state, time)
   if state.turn then
     state.ended = { turnId = state.turn, stopReason = 'cancelled', interrupted = true }
   end
-  state.turn, state.questions = nil, {}
+  state.turn, state.requests = nil, {}
   for id, node in pairs(state.agents) do
     if id == state.primary then
       state.agents[id] = copy(node, { status = 'idle' })
@@ -98,7 +98,7 @@ local function call_key(agent_id, run, call_id)
   return table.concat({ agent_id, run, call_id }, '\n')
 end
 
---- The node to be changed by an event of its own run, or nil: an ending is final.
+--- The node that an event of its current run changes; nil after the run has ended.
 local function own_node(state, event)
   local node = state.agents[event.agentId or '']
   if node and node.run == event.run and not ENDED[node.status] then
@@ -227,20 +227,20 @@ function on.plan(state, event)
 end
 
 function on.permission_requested(state, event)
-  local question = {}
+  local request = {}
   for key, value in pairs(event) do
     if not ENVELOPE[key] then
-      question[key] = value
+      request[key] = value
     end
   end
-  table.insert(state.questions, question)
+  table.insert(state.requests, request)
   change(state, event, function() end)
 end
 
 function on.permission_resolved(state, event)
-  for index, question in ipairs(state.questions) do
-    if question.requestId == event.requestId then
-      table.remove(state.questions, index)
+  for index, request in ipairs(state.requests) do
+    if request.requestId == event.requestId then
+      table.remove(state.requests, index)
       change(state, event, function() end)
       return
     end
@@ -295,14 +295,13 @@ function M.apply(state, event)
   end
 end
 
---- The state that a loaded session begins with; of children only the nodes are known until their transcripts are put
---- in by `put_transcript`.
+--- The state of a loaded session. For sub-agents it has only the nodes until `put_transcript` adds their transcripts.
 ---@param loaded deputy.SessionLoadResult
 ---@return deputy.State
 function M.loaded(loaded)
   local state = M.new()
   state.lastSeq = loaded.lastSeq
-  state.questions = vim.list_slice(loaded.permissions)
+  state.requests = vim.list_slice(loaded.permissions)
   state.promptQueue = loaded.promptQueue
   state.ended = loaded.lastTurn
   state.snapshot = loaded.snapshot and os.time() or nil
@@ -320,7 +319,7 @@ function M.loaded(loaded)
   return state
 end
 
---- Puts the transcript of an agent in, as the server gave it. Entries that events brought since are kept behind it.
+--- Adds the transcript of an agent, and keeps newer entries from events after it.
 ---@param state deputy.State
 ---@param agent_id string
 ---@param entries deputy.Entry[]
@@ -357,17 +356,17 @@ function M.tree(state)
   return nodes
 end
 
---- The open questions of one agent.
+--- The open permission requests of one agent.
 ---@param state deputy.State
 ---@param agent_id string
 ---@return deputy.PermissionRequest[]
-function M.questions_of(state, agent_id)
-  return vim.tbl_filter(function(question)
-    return question.agent.agentId == agent_id
-  end, state.questions)
+function M.requests_of(state, agent_id)
+  return vim.tbl_filter(function(request)
+    return request.agent.agentId == agent_id
+  end, state.requests)
 end
 
---- The figures of the status line: children by their state; `awaitingPermission` is a part of `running`.
+--- Counts for the status line: sub-agents by state; `awaitingPermission` is included in `running`.
 ---@param state deputy.State
 function M.counts(state)
   local counts = { primary = 1, pending = 0, running = 0, awaitingPermission = 0, finished = 0 }
@@ -375,7 +374,7 @@ function M.counts(state)
     if node.parentAgentId then
       local key = ENDED[node.status] and 'finished' or node.status
       counts[key] = counts[key] + 1
-      if node.status == 'running' and #M.questions_of(state, id) > 0 then
+      if node.status == 'running' and #M.requests_of(state, id) > 0 then
         counts.awaitingPermission = counts.awaitingPermission + 1
       end
     end
@@ -383,7 +382,7 @@ function M.counts(state)
   return counts
 end
 
---- An entry with its child's latest state, as the wire has it.
+--- An entry with its sub-agent's latest state, as on the wire.
 ---@param state deputy.State
 ---@param entry deputy.Entry
 ---@return deputy.Entry

@@ -1,4 +1,4 @@
---- The server's program: where it is, and how it is started.
+--- Finding and starting the server's program.
 
 local config = require('deputy.config')
 
@@ -8,7 +8,7 @@ local function executable(path)
   return path and vim.fn.executable(path) == 1 and path or nil
 end
 
---- Where the server is, and how that was found: `setup`, `VIRTUAL_ENV`, `PATH` or the folder of this plugin.
+--- The server's command line, and its source: `setup`, `VIRTUAL_ENV`, `PATH` or the folder of this plugin.
 ---@return string[]? command, string how
 function M.find()
   local given = config.options.server
@@ -27,17 +27,17 @@ function M.find()
   local here = debug.getinfo(1, 'S').source:sub(2)
   found = executable(vim.fn.fnamemodify(here, ':p:h:h:h:h:h') .. '/.venv/bin/deputy')
   if found then
-    return { found, 'serve', '--stdio' }, 'the folder that this plugin is in'
+    return { found, 'serve', '--stdio' }, 'the folder of this plugin'
   end
   return nil, 'nowhere'
 end
 
---- A way to start the server in which an answer that refuses `initialize` is told to `refused`: Neovim itself takes any
---- such answer for a fault of its own.
+--- Starts the server and calls `rejected` if it answers `initialize` with an error. Neovim itself treats such an answer
+--- as an internal error.
 ---@param command string[]
----@param refused fun(error: lsp.ResponseError)
+---@param rejected fun(error: lsp.ResponseError)
 ---@return fun(dispatchers: vim.lsp.rpc.Dispatchers): vim.lsp.rpc.PublicClient
-function M.starter(command, refused)
+function M.starter(command, rejected)
   return function(dispatchers)
     local rpc = vim.lsp.rpc.start(command, dispatchers, { env = config.options.env })
     local request = rpc.request
@@ -47,7 +47,7 @@ function M.starter(command, refused)
       end
       return request(method, params, function(error, result)
         if error then
-          refused(error)
+          rejected(error)
           rpc.terminate()
         else
           callback(error, result)

@@ -1,4 +1,4 @@
---- Sessions of the running server: their states, the user's open questions, and what is told when they change.
+--- Sessions of the running server: their states, the open permission requests, and notifications about changes.
 
 local client = require('deputy.client')
 local reducer = require('deputy.reducer')
@@ -6,9 +6,9 @@ local text = require('deputy.text')
 
 local M = {}
 
---- Milliseconds between two redraws, at least, however many events come.
+--- Minimum time between two redraws in milliseconds.
 local FRAME = 50
---- Drawing a very long session takes longer; between two redraws there are this many times as long for all else.
+--- After a slow redraw, the pause is this many times as long as the redraw took.
 local REST = 4
 local TICK = 1000
 local MODEL_FAILURE = -32006
@@ -18,23 +18,23 @@ local MODEL_FAILURE = -32006
 ---@field cwd string?
 ---@field title string?
 ---@field model string?
----@field mode deputy.PermissionMode? that the user has set
+---@field mode deputy.PermissionMode? set by the user
 ---@field state deputy.State
----@field early table[] events that came while the session was loaded
+---@field early table[] events that arrived while the session was loading
 ---@field loading boolean
----@field stale boolean the server has gone since
----@field approved table<string, true> calls that the user has approved here, while they run
+---@field stale boolean the server has ended since
+---@field approved table<string, true> running calls that the user approved here
 
 ---@type table<string, deputy.Session>
 M.sessions = {}
----@type string? the session that commands are about
+---@type string? the session that commands apply to
 M.current = nil
 
---- What the server told the user, apart from any session.
+--- Messages of the server that belong to no session.
 M.notices = {} ---@type string[]
 local MOST_NOTICES = 5
 
---- What draws: called with the sessions that have changed.
+--- Called with each changed session.
 local viewers = {} ---@type fun(session: deputy.Session)[]
 local releases = {} ---@type table<string, fun()> by request id: ends the server's request
 local dirty = {} ---@type table<string, boolean>
@@ -47,14 +47,14 @@ function M.watch(viewer)
   table.insert(viewers, viewer)
 end
 
---- Tells the user's autocommands, whose failures are theirs: Neovim shows them, and they stop nothing here.
-local function tell(name, data)
+--- Runs `User` autocommands; Neovim shows their errors, which are ignored here.
+local function emit(name, data)
   pcall(vim.api.nvim_exec_autocmds, 'User', { pattern = name, modeline = false, data = data })
 end
 
 local draw
 
---- Elapsed times move while agents run, and no timer runs otherwise.
+--- Updates elapsed times while agents run; otherwise no timer runs.
 local function keep_time(session)
   local state = session.state
   if tick or state.snapshot or not state.turn and reducer.counts(state).running == 0 then
@@ -83,7 +83,7 @@ draw = function()
   pause = math.max(FRAME, math.floor(REST * (vim.uv.hrtime() - began) / 1e6))
 end
 
---- Has a session drawn again, soon.
+--- Schedules a redraw of a session.
 ---@param session deputy.Session
 function M.changed(session)
   dirty[session.id] = true
@@ -105,15 +105,15 @@ local function put(id)
   return session
 end
 
--- -- questions ---------------------------------------------------------------------------------------------------
+-- -- permission requests -----------------------------------------------------------------------------------------
 
---- All open questions of all sessions, in the order of asking.
+--- All open permission requests of all sessions, in order.
 ---@return deputy.PermissionRequest[]
-function M.questions()
+function M.requests()
   local all = {}
   for _, session in pairs(M.sessions) do
     if not session.stale then
-      vim.list_extend(all, session.state.questions)
+      vim.list_extend(all, session.state.requests)
     end
   end
   table.sort(all, function(a, b)
@@ -124,21 +124,23 @@ end
 
 ---@param request_id string
 ---@return deputy.PermissionRequest?
-function M.question(request_id)
-  return vim.iter(M.questions()):find(function(question)
-    return question.requestId == request_id
+function M.request(request_id)
+  return vim.iter(M.requests()):find(function(request)
+    return request.requestId == request_id
   end)
 end
 
 local function notice()
-  local waiting = M.questions()
+  local waiting = M.requests()
   if #waiting == 0 then
     noticed = false
   elseif not noticed then
     noticed = true
     if require('deputy.config').options.notify then
-      -- Longer than the message line, it would wait for a key.
-      vim.notify(text.cut('Deputy asks: ' .. text.one_line(waiting[1].title), math.max(20, vim.v.echospace - 1)))
+      -- A text longer than the message line would wait for a key.
+      vim.notify(
+        text.cut('Deputy needs approval: ' .. text.one_line(waiting[1].title), math.max(20, vim.v.echospace - 1))
+      )
     end
   end
 end
@@ -153,15 +155,15 @@ end
 
 -- -- events ------------------------------------------------------------------------------------------------------
 
---- What the user has approved and was not done after all: the file has changed meanwhile, say.
-local function tell_failure(session, event)
+--- Reports an approved call that failed, for example because the file has changed.
+local function report_failure(session, event)
   if not session.approved[event.toolCallId] or event.status == 'in_progress' then
     return
   end
   session.approved[event.toolCallId] = nil
   if event.status == 'failed' then
-    local words = 'Deputy: what you approved failed: ' .. text.one_line(event.content or '')
-    vim.notify(text.cut(words, math.max(20, vim.v.echospace - 1)), vim.log.levels.WARN)
+    local message = 'Deputy: the approved call failed: ' .. text.one_line(event.content or '')
+    vim.notify(text.cut(message, math.max(20, vim.v.echospace - 1)), vim.log.levels.WARN)
   end
 end
 
@@ -172,20 +174,20 @@ local function fold(session, event)
     M.load(session.id)
   end
   if event.type == 'permission_requested' then
-    tell('DeputyQuestion', event)
+    emit('DeputyApproval', event)
     notice()
   elseif event.type == 'permission_resolved' then
     release(event.requestId)
-    tell('DeputySettled', event)
+    emit('DeputySettled', event)
     notice()
   elseif event.type == 'agent_started' or event.type == 'agent_finished' or event.type == 'turn_finished' then
-    tell('DeputyAgents', event)
+    emit('DeputyAgents', event)
   elseif event.type == 'tool_call_update' then
-    tell_failure(session, event)
+    report_failure(session, event)
   elseif event.type == 'session_changed' then
-    session.asked = session.asked
+    session.describing = session.describing
       or vim.defer_fn(function()
-        session.asked = nil
+        session.describing = nil
         M.describe(session)
       end, FRAME)
   end
@@ -199,16 +201,16 @@ client.on_event = function(event)
     fold(session, event)
     M.changed(session)
   end
-  tell('DeputyEvent', event)
+  emit('DeputyEvent', event)
 end
 
-client.on_question = function(question, done)
-  releases[question.requestId] = done
+client.on_request = function(request, done)
+  releases[request.requestId] = done
 end
 
-client.on_notice = function(words)
-  if not vim.list_contains(M.notices, words) then
-    table.insert(M.notices, words)
+client.on_notice = function(notice_text)
+  if not vim.list_contains(M.notices, notice_text) then
+    table.insert(M.notices, notice_text)
     M.notices = vim.list_slice(M.notices, math.max(1, #M.notices - MOST_NOTICES + 1))
   end
   vim.iter(vim.tbl_values(M.sessions)):each(M.changed)
@@ -236,7 +238,7 @@ local function failed(what, error)
       each.failed()
     end
   end
-  -- Without a server the reason was told already.
+  -- If the server is missing, the client has already reported it.
   if error.code ~= client.NO_SERVER and error.code ~= client.LOST then
     vim.notify(('Deputy: %s: %s'):format(what, text.one_line(error.message)), vim.log.levels.ERROR)
   end
@@ -247,23 +249,23 @@ end
 function M.new(callback)
   client.request('deputy/session/new', { cwd = vim.uri_from_fname(client.root()) }, function(opened, error)
     if error then
-      failed('no session can be opened', error)
+      failed('cannot open a session', error)
       return
     end
     local session = put(opened.sessionId)
     session.cwd = client.root()
-    -- Its first events may be older than its place here.
+    -- Its first events may have arrived before it was registered here.
     M.load(session.id, callback)
   end, true)
 end
 
 local function describe(session, info)
   session.title, session.model = info.title, info.model
-  -- Lists leave a mode out that comes from the settings.
+  -- A list omits a mode that comes from the settings.
   session.mode = info.permissionMode or session.mode
 end
 
---- The title, the model and the mode of a session, as lists have them.
+--- Updates title, model and mode of a session from the list.
 ---@param session deputy.Session
 function M.describe(session)
   client.request('deputy/session/list', { limit = 50, includeArchived = true }, function(listed)
@@ -276,15 +278,15 @@ function M.describe(session)
   end, true)
 end
 
---- Asks for the transcript of a child, of which a loaded session knows only the outline.
+--- Requests the transcript of a sub-agent, which a loaded session does not include.
 ---@param session deputy.Session
 ---@param agent_id string
 function M.need_transcript(session, agent_id)
-  session.asked_for = session.asked_for or {}
-  if session.asked_for[agent_id] or not session.partial then
+  session.requested = session.requested or {}
+  if session.requested[agent_id] or not session.partial then
     return
   end
-  session.asked_for[agent_id] = true
+  session.requested[agent_id] = true
   local params = { sessionId = session.id, agentId = agent_id }
   client.request('deputy/agent/transcript', params, function(answer)
     reducer.put_transcript(session.state, agent_id, answer.entries)
@@ -292,7 +294,7 @@ function M.need_transcript(session, agent_id)
   end)
 end
 
---- Loads a session, new or anew, and makes it the current one.
+--- Loads or reloads a session and makes it the current one.
 ---@param id string
 ---@param callback fun(session: deputy.Session)?
 function M.load(id, callback)
@@ -302,13 +304,13 @@ function M.load(id, callback)
     session.loading = false
     if error then
       session.stale = true
-      failed('the session cannot be loaded', error)
+      failed('cannot load the session', error)
       return
     end
     session.state = reducer.loaded(loaded)
     describe(session, loaded.session)
     session.stale = false
-    session.partial, session.asked_for = true, {}
+    session.partial, session.requested = true, {}
     local early = session.early
     session.early = {}
     for _, event in ipairs(early) do
@@ -333,7 +335,7 @@ function M.renamed(id, title)
   end
 end
 
---- Forgets a session that is no more.
+--- Removes a deleted session.
 ---@param id string
 function M.forget(id)
   local session = M.sessions[id]
@@ -352,9 +354,9 @@ local function arrived(session)
   end
 end
 
---- Calls back with the current session, which is loaded again after a restart, or a new one.
+--- Calls back with the current session, reloaded after a restart, or with a new one.
 ---@param callback fun(session: deputy.Session)
----@param without fun()? when there is none to be had
+---@param without fun()? called if no session is available
 function M.with(callback, without)
   local session = M.get()
   if session and not session.stale and not session.loading then
@@ -370,26 +372,25 @@ function M.with(callback, without)
   end
 end
 
---- Says something to the current session: at once, or when its turn has ended.
+--- Sends a prompt to the current session; during a turn it is queued.
 ---@param prompt table[] blocks
----@param refused fun()? when it was not taken
-function M.prompt(prompt, refused)
+---@param rejected fun()? called if the prompt was not accepted
+function M.prompt(prompt, rejected)
   M.with(function(session)
     local params = { sessionId = session.id, prompt = prompt, queue = true }
     client.request('deputy/session/prompt', params, function(_, error)
-      -- What fails in a turn is shown by the event that ends it.
-      -- One that was lost with its server had been taken: its session has it.
+      -- A failed turn is shown by its final event. A prompt whose server ended was accepted: its session contains it.
       if not error or error.code == MODEL_FAILURE or error.code == client.LOST then
         return
       end
       if error.code ~= client.NO_SERVER then
         vim.notify('Deputy: ' .. text.one_line(error.message), vim.log.levels.ERROR)
       end
-      if refused then
-        refused()
+      if rejected then
+        rejected()
       end
     end, true)
-  end, refused)
+  end, rejected)
 end
 
 return M

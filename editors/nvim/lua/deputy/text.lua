@@ -1,8 +1,8 @@
---- Text for people: everything that an agent, a model or a file had a part in is made visible first.
+--- Text for display. Text from agents, models or files is made visible first.
 
 local M = {}
 
--- Bidirectional controls, characters of no width, separators, tags: what changes a line's look without being seen.
+-- Bidirectional controls, zero-width characters, separators, tags: invisible characters that change how a line looks.
 local HIDDEN = {
   '\194[\128-\159]',
   '\194\173',
@@ -18,7 +18,7 @@ local function code(character)
   return ('<U+%04X>'):format(vim.fn.char2nr(character))
 end
 
---- One line with all that would not be seen spelled out.
+--- One line with invisible characters spelled out.
 ---@param line string
 ---@return string
 function M.visible(line)
@@ -46,19 +46,19 @@ function M.one_line(text)
   return M.visible(vim.trim(((text or ''):gsub('%s+', ' '))))
 end
 
---- Cells that a line takes, whatever the window that it is shown in does with it.
+--- Width of a line in cells, independent of window options.
 ---@param line string
 ---@return integer
 function M.width(line)
   return vim.api.nvim_strwidth(line)
 end
 
---- As much of the beginning of `text` as fits into `width` cells: at least one character.
+--- The longest prefix of `text` that fits into `width` cells; at least one character.
 local function head(text, width)
   local count = math.max(1, width)
   local kept = vim.fn.strcharpart(text, 0, count)
   while count > 1 and M.width(kept) > width do
-    -- No character takes more than two cells.
+    -- A character takes at most two cells.
     count = math.max(1, math.min(count, vim.fn.strchars(kept)) - math.ceil((M.width(kept) - width) / 2))
     kept = vim.fn.strcharpart(text, 0, count)
   end
@@ -73,8 +73,7 @@ function M.cut(text, width)
   return M.width(text) <= width and text or head(text, width - 1) .. '…'
 end
 
---- A line in parts of at most `width` cells; nothing is left out, but for the blanks between `words`, where prose is
---- folded.
+--- A line in parts of at most `width` cells. With `words`, breaks between words and drops the spaces there.
 ---@param line string
 ---@param width integer
 ---@param words boolean?
@@ -99,7 +98,7 @@ function M.folded(line, width, words)
   return parts
 end
 
---- A key as people write it: `<CR>`, `<C-s>`, `,a`.
+--- A key in key notation: `<CR>`, `<C-s>`, `,a`.
 ---@param key string
 ---@return string
 function M.key(key)
@@ -107,14 +106,14 @@ function M.key(key)
   return (name:gsub('<lt>', '<'))
 end
 
---- A line as the options `winbar` and `statusline` take it.
+--- A line escaped for the options `winbar` and `statusline`.
 ---@param line string
 ---@return string
 function M.bar(line)
   return (' ' .. line):gsub('%%', '%%%%')
 end
 
---- What differs between two texts.
+--- The differences between two texts.
 ---@param old string
 ---@param new string
 ---@param how table options of `vim.text.diff`
@@ -162,7 +161,7 @@ function M.seconds(time)
   return days * 86400 + hour * 3600 + minute * 60 + tonumber(second)
 end
 
---- The path of a `file:` URI for people, relative to the working directory where it is below it.
+--- The path of a `file:` URI for display, relative to the working directory if possible.
 ---@param uri string
 ---@return string
 function M.path(uri)

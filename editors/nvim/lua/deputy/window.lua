@@ -1,16 +1,16 @@
---- The session's windows: a thread above, the input area below. What stands in them is the business of others.
+--- The session's windows: a transcript above, the input area below. Other modules set their content.
 
 local config = require('deputy.config')
 
 local M = {}
 
---- Columns from which on the session stands beside the code.
+--- Minimum columns of the screen to place the session beside the code.
 local ROOM_FOR_TWO = 120
 
---- The largest part of a screen's width that it takes when the screen becomes narrower.
+--- Largest share of the screen's width after the screen becomes narrower.
 local MOST = 0.6
 
-local thread_window, input_window ---@type integer?, integer?
+local transcript_window, input_window ---@type integer?, integer?
 
 local OPTIONS = {
   number = false,
@@ -24,10 +24,10 @@ local OPTIONS = {
   linebreak = true,
   breakindent = true,
   winfixwidth = true,
-  -- Text does not touch the border, and no marks stand where there is none.
+  -- Leave a margin at the border, and hide the marks after the last line.
   statuscolumn = ' ',
   fillchars = 'eob: ',
-  -- A label in brackets is no link.
+  -- A label in brackets is not a link.
   winhighlight = '@markup.link.markdown_inline:DeputyPlain,@markup.link.label.markdown_inline:DeputyPlain',
 }
 
@@ -42,7 +42,7 @@ local function dress(win, statusline)
   vim.wo[win].statusline = statusline
 end
 
---- Puts a buffer into a window of the plugin, from which no command takes it.
+--- Puts a buffer into a window of the plugin and fixes it there.
 ---@param win integer
 ---@param buf integer
 ---@param statusline string
@@ -53,10 +53,10 @@ local function fill(win, buf, statusline)
   vim.wo[win].winfixbuf = true
 end
 
---- The window of the thread, while it is open.
+--- The window of the transcript, while it is open.
 ---@return integer?
-function M.thread()
-  return alive(thread_window)
+function M.transcript()
+  return alive(transcript_window)
 end
 
 --- The window of the input area, while it is open.
@@ -65,7 +65,7 @@ function M.input()
   return alive(input_window)
 end
 
---- Cells of a line of a window.
+--- Width of a window's text in cells.
 ---@param win integer
 ---@return integer
 function M.width(win)
@@ -89,36 +89,36 @@ local function split()
   return vim.api.nvim_get_current_win()
 end
 
---- Keeps the user in the window they are in.
-local function aside(open)
+--- Runs `open` and restores the current window.
+local function keeping_focus(open)
   local from = vim.api.nvim_get_current_win()
   open()
   vim.api.nvim_set_current_win(from)
 end
 
---- Shows a buffer as the thread, in a new window where there is none.
+--- Shows a buffer as the transcript, in a new window if there is none.
 ---@param buf integer
 ---@param statusline string
-function M.show_thread(buf, statusline)
-  if not M.thread() then
-    aside(function()
-      thread_window = split()
-      fill(thread_window, buf, statusline)
+function M.show_transcript(buf, statusline)
+  if not M.transcript() then
+    keeping_focus(function()
+      transcript_window = split()
+      fill(transcript_window, buf, statusline)
     end)
-  elseif vim.api.nvim_win_get_buf(thread_window) ~= buf then
-    fill(thread_window, buf, statusline)
-    vim.api.nvim_win_set_cursor(thread_window, { vim.api.nvim_buf_line_count(buf), 0 })
+  elseif vim.api.nvim_win_get_buf(transcript_window) ~= buf then
+    fill(transcript_window, buf, statusline)
+    vim.api.nvim_win_set_cursor(transcript_window, { vim.api.nvim_buf_line_count(buf), 0 })
   end
 end
 
---- Shows a buffer as the input area, below the thread.
+--- Shows a buffer as the input area, below the transcript.
 ---@param buf integer
 function M.show_input(buf)
-  if M.input() or not M.thread() then
+  if M.input() or not M.transcript() then
     return
   end
-  aside(function()
-    vim.api.nvim_set_current_win(thread_window)
+  keeping_focus(function()
+    vim.api.nvim_set_current_win(transcript_window)
     vim.cmd('belowright split')
     input_window = vim.api.nvim_get_current_win()
     fill(input_window, buf, ' Deputy: prompt')
@@ -127,7 +127,7 @@ function M.show_input(buf)
   end)
 end
 
---- Gives the input area its height back, which windows that open and close below it take.
+--- Restores the height of the input area, which windows opened or closed below it change.
 function M.fit()
   if M.input() then
     vim.api.nvim_win_set_height(input_window, config.options.window.input_height)
@@ -149,8 +149,8 @@ end
 
 function M.close()
   M.hide_input()
-  close(thread_window)
-  thread_window = nil
+  close(transcript_window)
+  transcript_window = nil
 end
 
 local group = vim.api.nvim_create_augroup('deputy.window', {})
@@ -158,9 +158,9 @@ local group = vim.api.nvim_create_augroup('deputy.window', {})
 vim.api.nvim_create_autocmd('WinClosed', {
   group = group,
   callback = function(event)
-    -- An input area without its thread would be of no use.
-    if thread_window and tonumber(event.match) == thread_window then
-      thread_window = nil
+    -- The input area is useless without its transcript.
+    if transcript_window and tonumber(event.match) == transcript_window then
+      transcript_window = nil
       vim.schedule(M.hide_input)
     else
       vim.schedule(M.fit)
@@ -168,11 +168,11 @@ vim.api.nvim_create_autocmd('WinClosed', {
   end,
 })
 
---- A screen that has become narrow leaves room for the code: the thread keeps its width otherwise.
+--- Leaves room for the code on a screen that became narrow; otherwise the transcript keeps its width.
 vim.api.nvim_create_autocmd('VimResized', {
   group = group,
   callback = function()
-    local win, size = M.thread(), config.options.window.size
+    local win, size = M.transcript(), config.options.window.size
     -- At the bottom it is as wide as the screen.
     local beside = win and vim.api.nvim_win_get_width(win) < vim.o.columns
     if win and beside and vim.api.nvim_win_get_width(win) > vim.o.columns * MOST then

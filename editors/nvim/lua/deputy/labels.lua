@@ -1,4 +1,4 @@
---- Agents, calls and counts in words: the same ones wherever they stand. Pure.
+--- Labels for agents, calls and counts. Pure.
 
 local reducer = require('deputy.reducer')
 local text = require('deputy.text')
@@ -11,13 +11,13 @@ M.STATES = {
   idle = { '·', 'idle', 'DeputyDim' },
   pending = { '…', 'queued', 'DeputyDim' },
   running = { '⟳', 'running', 'DeputyRunning' },
-  asking = { '?', 'waiting for you', 'DeputyQuestion' },
+  asking = { '?', 'waiting for you', 'DeputyApproval' },
   completed = { '✓', 'completed', 'DeputyDone' },
   failed = { '✗', 'failed', 'DeputyFailed' },
   cancelled = { '⊘', 'cancelled', 'DeputyCancelled' },
 }
 
---- Of tool calls, by their status.
+--- Labels of tool calls, by status.
 M.CALLS = {
   pending = M.STATES.pending,
   in_progress = M.STATES.running,
@@ -32,7 +32,7 @@ local ICONS = { code_search = '⌕', code_review = '◎', planner = '☰' }
 ---@param node deputy.AgentNode
 ---@return deputy.Look3
 function M.state_of(state, node)
-  return #reducer.questions_of(state, node.agentId) > 0 and M.STATES.asking or M.STATES[node.status]
+  return #reducer.requests_of(state, node.agentId) > 0 and M.STATES.asking or M.STATES[node.status]
 end
 
 --- `failed: timed out`, `queued, place 2`, `rate limited, retrying in 4 s`.
@@ -56,7 +56,7 @@ end
 ---@return string
 function M.figures(node, now)
   local used, parts = node.usage, {}
-  -- An idle one is there, and takes no time.
+  -- An idle agent has no running time.
   if node.status ~= 'idle' then
     local ended = node.endedAt and text.seconds(node.endedAt) or now
     table.insert(parts, text.duration(ended - text.seconds(node.startedAt)))
@@ -69,7 +69,7 @@ function M.figures(node, now)
   return table.concat(parts, ' · ')
 end
 
---- The icon of an agent's definition, where it has one.
+--- The icon of an agent's definition, if it has one.
 ---@param node { definition: string }
 ---@return string
 function M.icon_of(node)
@@ -80,23 +80,23 @@ end
 --- The name of an agent's definition with its icon.
 ---@param node { definition: string }
 ---@return string
-function M.kind_of(node)
+function M.definition_of(node)
   local icon = ICONS[node.definition]
   return icon and icon .. ' ' .. text.one_line(node.definition) or text.one_line(node.definition)
 end
 
---- `Agents: 1 primary, 2 running, 1 finished`, with what is queued and what waits for the user; where that is too
---- wide, what moves alone.
+--- `Agents: 1 primary, 2 running, 1 finished`, with queued agents and open approvals. If that is too wide, only running
+--- and queued agents and approvals.
 ---@param state deputy.State
 ---@param width integer?
 ---@return string
 function M.status_line(state, width)
-  local counts, asking = reducer.counts(state), #state.questions
+  local counts, open = reducer.counts(state), #state.requests
   local queued = counts.pending > 0 and ('%d queued, '):format(counts.pending) or ''
-  local waiting = asking > 0 and (' · %d waiting for you'):format(asking) or ''
-  local moving = ('%s%d running'):format(queued, counts.running)
-  local whole = ('Agents: 1 primary, %s, %d finished%s'):format(moving, counts.finished, waiting)
-  return width and text.width(whole) > width and moving .. waiting or whole
+  local waiting = open > 0 and (' · %d waiting for you'):format(open) or ''
+  local active = ('%s%d running'):format(queued, counts.running)
+  local whole = ('Agents: 1 primary, %s, %d finished%s'):format(active, counts.finished, waiting)
+  return width and text.width(whole) > width and active .. waiting or whole
 end
 
 return M
