@@ -157,7 +157,7 @@ async def test_a_symbol_is_explained_and_symbols_are_listed(deputy: Deputies, wo
         ({"find": "hover", "path": "a.py", "symbol": "nmae", "line": 1}, "nmae does not occur on line 1 of a.py"),
         ({"find": "hover", "path": "a.py"}, "symbol: required here"),
         ({"find": "hover", "path": ".", "symbol": "x"}, "hover needs the file"),
-        ({"find": "hover", "path": "b.py", "symbol": "x"}, "there is no b.py"),
+        ({"find": "hover", "path": "b.py", "symbol": "x"}, "b.py does not exist"),
         ({"find": "rename", "path": "a.py"}, "find: "),
     ],
     ids=str,

@@ -85,7 +85,7 @@ async def test_the_edits_of_one_child_are_reverted_in_the_editor_and_on_disk(
         assert not (workspace / "b.txt").exists()
         assert (workspace / "a.txt").read_text() == "on disk\n"
         labels = [m["params"]["label"] for m in client.received if m.get("method") == "workspace/applyEdit"]
-        assert labels == ["edit it: edit_file(a.txt)", "edit it: edits taken back"]
+        assert labels == ["edit it: edit_file(a.txt)", "edit it: edits reverted"]
         client.notify("textDocument/didClose", {"textDocument": {"uri": editor.uri}})
 
 
