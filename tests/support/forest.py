@@ -1,6 +1,6 @@
-"""A session whose model answers only when it is told what to say, for tests that play agents at random.
+"""A session whose model replies only when the test provides the reply, for tests with random agents.
 
-Everything runs on a loop of the forest's own: between two calls of its methods nothing happens.
+The session runs on its own event loop, which runs only during calls of the methods of :class:`Forest`.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ T = TypeVar("T")
 
 NESTING = "tools: [todo, spawn_agent, spawn_agents, task, judge]"
 MANY = 1000
-"""More requests than a test leaves open."""
+"""More requests than a test leaves unanswered."""
 KINDS = ("lead", "general", "judge")
 
 
 class Forest:
-    """``waiting`` are the requests that the model has not answered, ``deadlines`` those of all runs so far."""
+    """``waiting`` are the requests without a reply, ``deadlines`` those of all runs so far."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         define(folder, "general", [NESTING])
@@ -55,20 +55,20 @@ class Forest:
         self._life = self._loop.create_task(self._live(folder, settings, opened))
         self.core = self._loop.run_until_complete(opened)
 
-    # -- what a test does ------------------------------------------------------------------------------------------
+    # -- actions of a test -----------------------------------------------------------------------------------------
 
     def prompt(self) -> None:
         if not self.core.session.busy:
             self._do(self._call(lambda: self.turns.append(self.core.start())))
 
     def answer(self, index: int, reply: Reply | Exception) -> None:
-        """Lets the model answer one of the requests that wait."""
+        """Answers one of the waiting requests."""
         _, future = self.waiting.pop(index % len(self.waiting))
         self._do(self._call(lambda: future.done() or future.set_result(reply)))
 
     def interrupt(self, index: int, reply: Reply | Exception, turns: int, victim: int) -> None:
-        """Lets the model answer, and some turns of the loop later cancels some agent: whatever the answer has set going
-        is under way."""
+        """Answers a request, and cancels an agent some iterations of the event loop later, while the effects of the
+        reply are under way."""
         _, future = self.waiting.pop(index % len(self.waiting))
 
         async def interrupt() -> None:
@@ -82,12 +82,12 @@ class Forest:
         self._do(interrupt())
 
     def cancel(self, index: int) -> None:
-        """Cancels some agent, whatever state it is in; the first is the primary, which stands for the session."""
+        """Cancels an agent in any state. The first one is the primary."""
         agents = self.core.session.agents()
         self._do(self._start(self.core.session.cancel_agent(agents[index % len(agents)].info.agent_id)))
 
     def cancel_turn(self) -> None:
-        self._do(self._start(self.core.session.cancel_turn()))
+        self._do(self._start(self.core.session.turns.cancel()))
 
     def steer(self, index: int) -> None:
         agents = [node for node in self.core.session.agents() if self._steerable(node.info.agent_id)]
@@ -96,12 +96,12 @@ class Forest:
             self._do(self._call(lambda: self.core.session.steer(agent_id, "Mind the gap.")))
 
     def expire(self, index: int) -> None:
-        """The time of some run is over."""
+        """Lets the deadline of a run pass."""
         passed = self.deadlines[index % len(self.deadlines)]._passed  # pyright: ignore[reportPrivateUsage]
         self._do(self._call(passed.set))
 
     def repeat(self, index: int) -> None:
-        """An ended child reports again, and an effect that is long over is acknowledged again."""
+        """An ended child reports again, and an ended effect is acknowledged again."""
         drivers = self._supervisor._drivers  # pyright: ignore[reportPrivateUsage]
         ended = [driver for driver in drivers.values() if driver.agent.is_child and driver.state.ended]
         if ended:
@@ -111,25 +111,25 @@ class Forest:
             self._do(self._call(lambda: (driver.feed(Stopped(0)), parent.feed(Stopped(0)), parent.feed(outcome))))
 
     def ended_children(self, parent_id: str) -> list[tuple[str, str]]:
-        """Id and definition of the children of an agent that have ended."""
+        """Id and definition of each ended child of an agent."""
         nodes = [node.info for node in self.core.session.agents() if node.status.ended]
         return [(info.agent_id, info.definition) for info in nodes if info.parent_id == parent_id]
 
     def finish(self, reply: Reply) -> None:
-        """Answers everything until all have ended, and lets the primary hear of it."""
+        """Answers every request until all agents have ended, and prompts the primary so that it gets their notices."""
         self._answer_all(reply)
         self.prompt()
         self._answer_all(reply)
 
     def close(self) -> None:
-        """Ends all, and looks at tasks and at every history that was sent."""
+        """Ends the session and its event loop."""
         try:
             self._leave.set()
             self._loop.run_until_complete(self._life)
         finally:
             self._runner.close()
 
-    # -- what must hold --------------------------------------------------------------------------------------------
+    # -- invariants ------------------------------------------------------------------------------------------------
 
     def check_always(self) -> None:
         slots, limits = self.core.runtime.slots, self.core.runtime.settings.agents
@@ -145,7 +145,7 @@ class Forest:
         assert shown(folded(self._stored())) == shown(self.core.session.view)
 
     def check_rest(self) -> None:
-        """Nothing runs any more: every run has one start and one end, no place is taken, every history is valid."""
+        """Nothing runs: every run has one start and one end, every slot is free, every history is valid."""
         self._do(self.core.caught_up())
         slots = self.core.runtime.slots
         assert (slots.running, slots.queued) == (0, 0)
@@ -156,7 +156,7 @@ class Forest:
         assert all(node.status.ended for node in self._nodes())
         self._check_runs()
         self._check_replay()
-        self._check_ends_are_told_once()
+        self._check_notices()
         for driver in self._supervisor._drivers.values():  # pyright: ignore[reportPrivateUsage]
             assert driver.state.ended or isinstance(driver.state.phase, Idle)
             if driver.agent.history:
@@ -173,22 +173,22 @@ class Forest:
             if agent_id != self.core.session.primary_id:
                 assert [isinstance(event.body, AgentStarted) for event in run] == [True] + [False] * (len(run) - 1)
                 assert [isinstance(event.body, AgentFinished) for event in run] == [False] * (len(run) - 1) + [True]
-        self._check_that_children_end_first(events)
+        self._check_children_end_first(events)
         for node in self._nodes():
             assert {run for agent_id, run in runs if agent_id == node.info.agent_id} == set(range(1, node.run + 1))
 
     def _check_replay(self) -> None:
-        """To be told the same again changes nothing, wherever the first telling ended."""
+        """Folding the same events again changes nothing, wherever the first fold ended."""
         events = self._stored()
-        whole = shown(folded(events))
+        complete = shown(folded(events))
         for end in range(0, len(events) + 1, max(len(events) // 7, 1)):
             once = folded(events[:end])
             before = shown(once)
             assert shown(folded(events[:end], onto=once)) == before
-            assert shown(folded(events, onto=once)) == whole
-        assert whole == shown(self.core.session.view)
+            assert shown(folded(events, onto=once)) == complete
+        assert complete == shown(self.core.session.view)
 
-    def _check_that_children_end_first(self, events: list[Event]) -> None:
+    def _check_children_end_first(self, events: list[Event]) -> None:
         live: dict[str | None, str | None] = {}
         for event in events:
             match event.body:
@@ -200,8 +200,8 @@ class Forest:
                 case _:
                     pass
 
-    def _check_ends_are_told_once(self) -> None:
-        """The primary was told of every end of a background child, once each."""
+    def _check_notices(self) -> None:
+        """The primary got exactly one notice for each end of a background child."""
         primary = self.core.session.primary_id
         tasks = {call.tool_call_id for call in self.core.bodies(ToolCallStarted, primary) if call.tool == "task"}
         ended = [
@@ -209,16 +209,16 @@ class Forest:
             for start in self.core.bodies(AgentStarted)
             if start.info.parent_id == primary and start.info.tool_call_id in tasks
         ]
-        history = self._supervisor.agent(primary).history
-        assert Counter(_told(history)) == Counter(ended)
+        history = self._supervisor._drivers[primary].agent.history
+        assert Counter(_noticed(history)) == Counter(ended)
 
     def _answer_all(self, reply: Reply) -> None:
         for _ in range(MANY):
             if not self.waiting:
                 break
             self.answer(0, reply)
-        assert not self.waiting, "there is no end to it"
-        assert not self.core.session.busy, f"nobody goes on: {self._stuck()}"
+        assert not self.waiting, "the agents never end"
+        assert not self.core.session.busy, f"the agents are stuck: {self._stuck()}"
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -240,11 +240,16 @@ class Forest:
         return str([(d.agent.info.label, d.state.phase) for d in self._supervisor._drivers.values()])
 
     async def _live(self, folder: Path, settings: Settings, opened: "asyncio.Future[Core]") -> None:
-        async with AsyncExitStack() as stack:
-            stack.enter_context(patch("deputy_agents.session.supervisor.Deadline", self._deadline))
-            stack.enter_context(patch("deputy_agents.session.supervisor.PLACES_EVERY", 0))
-            opened.set_result(await stack.enter_async_context(core(folder, self._model, settings=settings)))
-            await self._leave.wait()
+        try:
+            async with AsyncExitStack() as stack:
+                stack.enter_context(patch("deputy_agents.session.supervisor.Deadline", self._deadline))
+                stack.enter_context(patch("deputy_agents.session.supervisor.POSITIONS_EVERY", 0))
+                opened.set_result(await stack.enter_async_context(core(folder, self._model, settings=settings)))
+                await self._leave.wait()
+        except Exception as error:
+            if opened.done():
+                raise
+            opened.set_exception(error)
 
     def _deadline(self, seconds: float) -> Deadline:
         self.deadlines.append(Deadline(seconds))
@@ -264,7 +269,7 @@ class Forest:
         return reply
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Does it, and lets the loop run until nothing is left to do."""
+        """Runs ``work``, and then the event loop until nothing is left to do."""
         return self._loop.run_until_complete(self._until_quiet(work))
 
     async def _until_quiet(self, work: Coroutine[Any, Any, T]) -> T:
@@ -289,6 +294,6 @@ def _outcome_of(agent_id: str) -> Any:
     return Outcome(agent_id, Completed("again"))
 
 
-def _told(history: list[Message]) -> list[str]:
+def _noticed(history: list[Message]) -> list[str]:
     texts = [block.text for message in history for block in message.content if isinstance(block, Text)]
     return [json.loads(text)["task_id"] for text in texts if text.startswith('{"task_id"')]

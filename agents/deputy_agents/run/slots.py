@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Self
 
+from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.errors import Overloaded
 from deputy_agents.domain.settings import AgentSettings
-from deputy_agents.events.signal import Signal
 
 
 class _State(StrEnum):

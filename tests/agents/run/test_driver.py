@@ -1,4 +1,4 @@
-"""The driver's own duties: late answers, what people are told of a call, and the model request itself."""
+"""The driver: late answers, published calls, and model requests."""
 
 import asyncio
 import logging
@@ -21,21 +21,21 @@ from tests.support.core import BOUND, Cast, Pause, Person, core, delegate
 
 @pytest.fixture
 def drivers(monkeypatch: pytest.MonkeyPatch) -> list[Driver]:
-    """Every driver that is made, in order: the primary's first."""
-    made: list[Driver] = []
+    """Every driver in the order of creation; the primary's is the first."""
+    created: list[Driver] = []
     init = Driver.__init__
 
-    def remembered(self: Driver, *args: object, **kwargs: object) -> None:
+    def recorded(self: Driver, *args: object, **kwargs: object) -> None:
         init(self, *args, **kwargs)  # pyright: ignore[reportArgumentType]
-        made.append(self)
+        created.append(self)
 
-    monkeypatch.setattr(Driver, "__init__", remembered)
-    return made
+    monkeypatch.setattr(Driver, "__init__", recorded)
+    return created
 
 
 @pytest.mark.requirement("E6")
 @pytest.mark.asyncio
-async def test_answers_that_nobody_waits_for_are_logged_and_change_nothing(
+async def test_late_answers_are_logged_and_change_nothing(
     workspace: Path, drivers: list[Driver], caplog: pytest.LogCaptureFixture
 ) -> None:
     pause = Pause(say("1"))
@@ -67,16 +67,14 @@ async def test_answers_that_nobody_waits_for_are_logged_and_change_nothing(
 
 
 @pytest.mark.asyncio
-async def test_an_input_that_is_illegal_now_is_logged_and_changes_nothing(
-    workspace: Path, drivers: list[Driver]
-) -> None:
+async def test_an_illegal_input_is_logged_and_changes_nothing(workspace: Path, drivers: list[Driver]) -> None:
     async with core(workspace, Cast([say("ok")])) as c:
         drivers[0].feed(UserCancel(CancelReason.USER))
         assert (await c.turn()).stop_reason == "end_turn"
 
 
 @pytest.mark.asyncio
-async def test_a_call_is_told_from_pending_to_completed_with_places_and_result(workspace: Path) -> None:
+async def test_a_call_is_published_from_pending_to_completed_with_locations_and_result(workspace: Path) -> None:
     write = call("write_file", path="n.txt", content="one\n")
     async with core(workspace, Cast([write, say("ok")]), Person()) as c:
         await c.turn()
@@ -95,7 +93,7 @@ async def test_a_call_is_told_from_pending_to_completed_with_places_and_result(w
 
 
 @pytest.mark.asyncio
-async def test_a_report_of_a_child_is_told_like_any_call_and_calls_beside_it_do_not_run(workspace: Path) -> None:
+async def test_a_report_of_a_child_is_published_like_any_call_and_calls_beside_it_do_not_run(workspace: Path) -> None:
     reply = calls([use("submit_result", result="42"), use("list_dir", path="."), use("submit_error", error="no")])
     async with core(workspace, Cast([delegate("one"), say("ok")], {"one": [reply]})) as c:
         await c.turn()
@@ -108,7 +106,7 @@ async def test_a_report_of_a_child_is_told_like_any_call_and_calls_beside_it_do_
 
 
 @pytest.mark.asyncio
-async def test_activity_says_what_an_agent_does_and_how_much_it_did(workspace: Path) -> None:
+async def test_activity_describes_the_current_call_and_counts_calls(workspace: Path) -> None:
     pause = Pause(say("ok"))
     async with core(workspace, Cast([call("grep", pattern="a\nb \x1b[1mc"), pause])) as c:
         turn = c.start()
@@ -121,7 +119,7 @@ async def test_activity_says_what_an_agent_does_and_how_much_it_did(workspace: P
 
 
 @pytest.mark.asyncio
-async def test_a_request_says_who_asks_and_is_the_same_for_every_round_but_for_its_messages(workspace: Path) -> None:
+async def test_a_request_names_its_agent_and_differs_between_rounds_only_in_its_messages(workspace: Path) -> None:
     cast = Cast([call("list_dir", path="."), delegate("one"), say("ok")], {"one": [say("1")]})
     async with core(workspace, cast, settings=Settings(model="some-model", max_tokens=99)) as c:
         await c.turn()
@@ -135,7 +133,7 @@ async def test_a_request_says_who_asks_and_is_the_same_for_every_round_but_for_i
         assert len({message.id for message in third.messages}) == len(third.messages)
 
 
-def test_the_system_prompt_says_where_an_agent_works_and_what_it_may_touch(workspace: Path) -> None:
+def test_the_system_prompt_lists_the_folders_and_the_access_of_an_agent(workspace: Path) -> None:
     general = built_in()["general"]
 
     def prompt(access: Access) -> str:
@@ -151,8 +149,8 @@ def test_the_system_prompt_says_where_an_agent_works_and_what_it_may_touch(works
 
 
 @pytest.mark.asyncio
-async def test_a_turn_takes_several_blocks_and_leaves_blank_ones_out(workspace: Path) -> None:
+async def test_a_prompt_may_have_several_blocks_and_blank_ones_are_left_out(workspace: Path) -> None:
     async with core(workspace, Cast([say("ok")])) as c:
-        turn = c.session.start_turn([Text("one"), Text("  "), Text("two")])
+        turn = c.session.turns.accept([Text("one"), Text("  "), Text("two")])
         await c.finish(turn)
         assert c.requests()[0].messages[0].content == (Text("one"), Text("two"))
