@@ -82,12 +82,12 @@ async def test_what_was_reverted_is_not_reverted_again(folder: Path) -> None:
         assert (folder / "a.txt").read_text() == "1\ntwo\n3\n"
 
 
-async def test_the_primarys_model_is_told_before_its_next_request(folder: Path) -> None:
+async def test_primary_is_notified_of_a_revert_before_its_next_request(folder: Path) -> None:
     async with core(folder, two_editors(), Person()) as c:
         await c.session.revert(await edited(c, folder))
         await c.turn("go on")
         told = [block.text for block in c.requests()[-1].messages[-1].content if isinstance(block, Text)]
-        assert any("taken back the edits that [first] made to: " in text and "new.txt" in text for text in told)
+        assert any("reverted the edits that [first] made to: " in text and "new.txt" in text for text in told)
 
 
 @pytest.mark.requirement("X4")
@@ -106,18 +106,18 @@ async def test_a_file_that_was_made_and_then_changed_by_somebody_else_stays(fold
         agent_id = await edited(c, folder)
         (folder / "new.txt").write_text("new\nand mine\n")
         assert (await c.session.revert(agent_id)).conflicts == (
-            (str(folder / "new.txt"), "It has been changed since it was made."),
+            (str(folder / "new.txt"), "It has been changed since it was created."),
         )
         assert (folder / "new.txt").read_text() == "new\nand mine\n"
 
 
-async def test_a_name_that_leads_elsewhere_by_now_is_not_followed(folder: Path) -> None:
+async def test_path_that_leads_elsewhere_now_is_not_followed(folder: Path) -> None:
     async with core(folder, two_editors(), Person()) as c:
         agent_id = await edited(c, folder)
         (folder / "a.txt").rename(folder / "moved.txt")
         (folder / "a.txt").symlink_to("moved.txt")
         assert (await c.session.revert(agent_id)).conflicts == (
-            (str(folder / "a.txt"), "Its name leads to another file by now."),
+            (str(folder / "a.txt"), "Its path now leads to another file."),
         )
         assert (folder / "moved.txt").read_text() == "1\ntwo\n3\n"
 
@@ -131,12 +131,12 @@ async def test_with_its_children_everything_of_the_session_is_reverted(folder: P
         assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("a.txt", BEFORE)]
 
 
-async def test_an_agent_at_work_is_stopped_before_its_edits_are_reverted(folder: Path) -> None:
+async def test_running_agent_must_be_stopped_before_its_edits_are_reverted(folder: Path) -> None:
     async with core(folder, two_editors(), silent()) as c:
         turn = c.start()
         request = await c.permission_request()
         for agent_id in (request.agent.agent_id, c.session.primary_id):
-            with pytest.raises(WrongState, match="stop it"):
+            with pytest.raises(WrongState, match="Stop it"):
                 await c.session.revert(agent_id)
         with pytest.raises(UnknownAgent):
             await c.session.revert("nobody")
@@ -245,7 +245,7 @@ async def test_what_an_earlier_process_has_changed_can_be_reverted(folder: Path,
     await store.close()
 
 
-async def test_a_text_that_holds_a_secret_is_not_stored_and_reverted_in_the_same_process_alone(
+async def test_text_with_a_secret_is_not_stored_and_only_reverted_in_the_same_process(
     folder: Path, tmp_path: Path
 ) -> None:
     secret = "open sesame"
@@ -264,7 +264,7 @@ async def test_a_text_that_holds_a_secret_is_not_stored_and_reverted_in_the_same
         assert reverted.files == ()
         [(path, why)] = reverted.conflicts
         assert path == str(folder / "a.txt")
-        assert "held a secret" in why
+        assert "contained a secret" in why
     await store.close()
     stored = b"".join(path.read_bytes() for path in (tmp_path / "state").glob("sessions.db*"))
     assert secret.encode() not in stored
@@ -300,5 +300,5 @@ async def test_an_edit_that_was_rejected_leaves_nothing_to_revert(folder: Path) 
     async with core(folder, cast, Person()) as c:
         c.session.workspace.buffers = documents
         await c.turn()
-        await c.session.flush()
+        await c.session.log.flush()
         assert list(await c.store.changes(c.session.id)) == []

@@ -103,7 +103,7 @@ async def test_the_mode_that_settles_an_open_permission_request_is_named(workspa
         await c.permission_request()
         c.session.permissions.mode = PermissionMode.PLAN
         await c.finish(turn)
-        assert c.told() == ["Denied: shell runs a command; the mode plan denies that."]
+        assert c.told() == ["Denied: shell runs a command, which the mode plan denies."]
 
 
 async def test_the_rule_that_lets_a_call_run_is_named_in_its_event(workspace: Path) -> None:
