@@ -1,11 +1,11 @@
-"""Counters of a process, for people who run it."""
+"""Counters and measurements of one server process, for its operators."""
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-KEPT = 1024
-"""The latest measurements of each distribution; older ones are dropped."""
+_MAX_MEASUREMENTS = 1024
+"""Per name; older measurements are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +18,17 @@ class Percentiles:
 
 @dataclass(slots=True)
 class Metrics:
-    """``counters`` since the start: ``spawns``, ``completed``, ``cancelled``, ``failures``, ``failures.<reason>``,
-    ``reconciliations``."""
+    """``counters`` count since the start of the process: ``spawns``, ``completed``, ``cancelled``, ``failures``,
+    ``failures.<reason>``, ``reconciliations``."""
 
     counters: Counter[str] = field(default_factory=Counter[str])
     _measured: dict[str, deque[float]] = field(default_factory=dict[str, deque[float]])
 
     def measure(self, name: str, value: float) -> None:
-        self._measured.setdefault(name, deque(maxlen=KEPT)).append(value)
+        self._measured.setdefault(name, deque(maxlen=_MAX_MEASUREMENTS)).append(value)
 
     def percentiles(self) -> Mapping[str, Percentiles]:
-        """Of the latest measurements; times are in seconds."""
+        """The percentiles of the latest measurements, by name. Times are in seconds."""
         return {name: _percentiles(sorted(values)) for name, values in self._measured.items()}
 
 
