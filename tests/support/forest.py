@@ -270,22 +270,23 @@ class Forest:
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs ``work``, and then the event loop until nothing is left to do."""
-        return self._loop.run_until_complete(self._until_quiet(work))
-
-    async def _until_quiet(self, work: Coroutine[Any, Any, T]) -> T:
-        done = await work
-        loop: Any = asyncio.get_running_loop()
-        quiet = 0
-        while quiet < 3:
-            await asyncio.sleep(0)
-            quiet = 0 if loop._ready else quiet + 1
-        return done
+        return self._loop.run_until_complete(_until_quiet(work))
 
     async def _call(self, work: Any) -> None:
         work()
 
     async def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         self._background = asyncio.ensure_future(work)
+
+
+async def _until_quiet(work: Coroutine[Any, Any, T]) -> T:
+    done = await work
+    loop: Any = asyncio.get_running_loop()
+    quiet = 0
+    while quiet < 3:
+        await asyncio.sleep(0)
+        quiet = 0 if loop._ready else quiet + 1
+    return done
 
 
 def _outcome_of(agent_id: str) -> Any:
