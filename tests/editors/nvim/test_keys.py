@@ -220,5 +220,5 @@ def test_edit_of_an_outdated_version_is_rejected(deputy: Neovim) -> None:
            return client.handlers['workspace/applyEdit'](nil, params, { client_id = client.id })""",
         uri,
     )
-    assert answer == {"applied": False, "failureReason": "the text has changed meanwhile"}
+    assert answer == {"applied": False, "failureReason": "the text has changed since"}
     assert text_of(deputy, "loop.py") == ["typed", "# tries", "limit = 2", "rest = 0"]

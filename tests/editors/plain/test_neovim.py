@@ -45,7 +45,7 @@ def thread(nvim: Neovim) -> str:
 
 
 @pytest.mark.requirement("P8")
-def test_a_prompt_shows_progress_and_its_thread_without_taking_the_cursor(nvim: Neovim) -> None:
+def test_prompt_shows_progress_and_transcript_without_taking_focus(nvim: Neovim) -> None:
     nvim.lua("seen = {}; vim.api.nvim_create_autocmd('LspProgress', { callback = function(event) "
              "table.insert(seen, event.data.params.value.kind) end })")  # fmt: skip
     nvim.command("Deputy hello there")
