@@ -53,7 +53,7 @@ def test_invalid_settings_file_of_the_user_is_reported(tmp_path: Path) -> None:
     file.write_text('{"permissions": {},\n bad', "utf-8")
     ran = run(tmp_path, HOME=str(tmp_path / "own"), DEPUTY_MODEL="offline")
     assert ran.returncode == 1
-    broken = f"✗ files   {file}:2: it is no valid JSON (line 2, column 2). Until it is mended, everything asks."
+    broken = f"✗ files   {file}:2: invalid JSON (line 2, column 2). Until this is fixed, every tool call needs approval."
     assert broken in ran.stdout
 
 

@@ -178,7 +178,7 @@ def _entries_named(name: str, settings: Path | None) -> "list[McpServerEntry]":
     entries = _entries(settings)
     if not (found := [entry for entry in entries if entry.name == name]):
         known = ", ".join(dict.fromkeys(entry.name for entry in entries))
-        raise typer.BadParameter(f"there is no MCP server {name!r} here. Configured: {known or 'none'}")
+        raise typer.BadParameter(f"there is no MCP server {name!r}. Configured: {known or 'none'}")
     return found
 
 

@@ -50,7 +50,7 @@ def test_show_prints_a_definition_and_lists_the_names_if_it_is_unknown(
 def test_check_reports_problems_of_mcp_servers_in_a_definition(workspace: Path) -> None:
     define(workspace, "scout", ["mcpServers: [{x: {command: true}}, lab]"])
     problems = json.loads(deputy("agents", "check", "--json").stdout)
-    assert [one["reason"] for one in problems] == ["MCP server x: command: a text is needed"]
+    assert [one["reason"] for one in problems] == ["MCP server x: command: must be a string"]
 
 
 @pytest.mark.parametrize(("fields", "code"), [(["maxTurns: 3"], 0), (["maxTurns: -3"], 1)])
