@@ -88,7 +88,7 @@ async def test_a_childs_edit_is_asked_about_with_its_diff_and_only_an_offered_ye
 
 async def test_a_session_that_does_not_exist_and_an_unknown_mode_are_rejected_in_words(tmp_path: Path) -> None:
     async with connected(Editor("reject_once"), tmp_path) as agent:
-        with pytest.raises(acp.RequestError, match="no open session nowhere"):
+        with pytest.raises(acp.RequestError, match="Session nowhere is not open"):
             await agent.prompt(session_id="nowhere", prompt=[helpers.text_block("hello")])
         session = await agent.new_session(cwd=str(tmp_path), mcp_servers=[])
         with pytest.raises(acp.RequestError):

@@ -268,9 +268,9 @@ async def test_mode_and_model_are_chosen_and_the_change_is_told(acp: Speakers, w
 @pytest.mark.parametrize(
     ("choice", "reason"),
     [
-        ({"configId": "mode", "value": "everything"}, "no mode 'everything'"),
+        ({"configId": "mode", "value": "everything"}, "Unknown mode 'everything'"),
         ({"configId": "model", "value": " "}, "name is needed"),
-        ({"configId": "colour", "value": "red"}, "there are mode, model"),
+        ({"configId": "colour", "value": "red"}, "Use one of: mode, model"),
     ],
 )
 async def test_a_choice_that_there_is_not_is_rejected_in_words(
