@@ -107,12 +107,12 @@ def test_the_exit_code_tells_the_end(
     [
         (("--allow", "edit file", "x"), "is no rule"),
         (("--continue", "x"), "no session of this folder"),
-        (("--continue", "--session", "s", "x"), "exclude"),
+        (("--continue", "--session", "s", "x"), "cannot be combined"),
         (("--session", "unknown", "x"), "No sessions have an id that begins with unknown."),
         (("--agent", "planner", "x"), "'planner' is for sub-agents alone"),
         (("--permission-mode", "root", "x"), "'--permission-mode': 'root' is not one of 'plan'"),
-        (("--max-turns", "few", "x"), "'--max-turns': it must be a valid integer\n"),
-        (("--budget", "-1", "x"), "'--budget': it must be greater than or equal to 0"),
+        (("--max-turns", "few", "x"), "'--max-turns': must be a valid integer\n"),
+        (("--budget", "-1", "x"), "'--budget': must be greater than or equal to 0"),
         (("--settings", "nothing.json", "x"), "nothing.json: there is no such file"),
         (("",), "The prompt is empty"),
         (("--json", "  \n"), "The prompt is empty"),
@@ -255,7 +255,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     line = f"rmdir {gone}; {' '.join(DEPUTY)} run hi"
     ended = in_bash(line, gone)
     assert ended.returncode == 2
-    assert "The folder that this is called in is gone" in ended.stderr
+    assert "The current folder no longer exists" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
@@ -307,4 +307,4 @@ def test_what_is_wrong_with_a_users_rules_is_told(run: Run, tmp_path: Path) -> N
     (tmp_path / ".deputy" / "settings.json").write_text('{"permissions": ')
     ended = run("run", "where is retry defined?", HOME=str(tmp_path), USERPROFILE=str(tmp_path))
     assert "settings.json" in ended.stderr
-    assert "Until it is mended, everything asks." in ended.stderr
+    assert "Until this is fixed, every tool call needs approval." in ended.stderr
