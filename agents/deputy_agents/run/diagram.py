@@ -47,7 +47,7 @@ def mermaid(table: Table) -> str:
 
 
 def page(table: Table) -> str:
-    """Returns the whole document, which ends in a newline."""
+    """Returns the complete document, which ends in a newline."""
     return "\n".join(
         [
             _INTRODUCTION,

@@ -88,7 +88,7 @@ class CallsDecided:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAnswered:
-    """A permission request was settled, by the user or otherwise."""
+    """A permission request was resolved, by the user or otherwise."""
 
     effect: EffectId
     decision: CallAllowed | CallDenied
