@@ -160,7 +160,7 @@ def test_the_command_line_lists_approves_and_revokes(workspace: Path, invoked: C
         ("time", "will ask"),
         ("broken", "will ask"),
     ]
-    assert "MCP server wrong: give either command or url" in listed.stderr
+    assert "MCP server wrong: set either command or url" in listed.stderr
     assert invoked("approve", "time").exit_code == 0
     assert "time  (approved)" in invoked("list").stdout
     [told] = json.loads(invoked("approve", "time", "--json").stdout)

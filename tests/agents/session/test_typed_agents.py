@@ -150,7 +150,8 @@ async def test_every_definition_with_a_schema_is_a_tool_and_the_prompt_of_the_pr
         first = c.requests()[0]
         assert DELEGATION_TOOLS | {"judge"} <= tools_of(first)
         assert "helper" not in tools_of(first)
-        tool, kind = first.system.split("Each of these is a tool of its name:")[1].split("These are named as")
+        _, listed = first.system.split("Call each of these as a tool of its name:")
+        tool, kind = listed.split("Pass one of these names as")
         assert [line.split("`")[1] for line in tool.strip().splitlines()] == [
             "code_search",
             "code_review",
@@ -232,7 +233,7 @@ async def test_an_untrusted_folder_brings_no_definitions_and_only_children_that_
         assert "judge" not in tools_of(c.requests()[0])
         assert "there is no sub-agent definition 'judge'" in unknown.content
         assert denied.is_error
-        assert "spawn_agent starts a child that may change things; the mode plan denies that." in denied.content
+        assert "spawn_agent starts a sub-agent that can make changes, which the mode plan denies." in denied.content
         assert read.content == "read"
         c.runtime.apply_settings(Settings(trusted=True))
         await c.session.refresh()

@@ -83,7 +83,7 @@ async def test_a_session_is_resumed_without_its_past_and_goes_on(acp: Speakers, 
     async with acp(script, workspace) as (client, _, session):
         await client.say(session, "one")
         await client.request("session/close", {"sessionId": session})
-        with pytest.raises(RpcFailure, match="no open session"):
+        with pytest.raises(RpcFailure, match="is not open"):
             await client.say(session, "two")
         client.received.clear()
         resumed = await client.request("session/resume", {"sessionId": session, "cwd": str(workspace)})
@@ -217,7 +217,7 @@ async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers,
         await client.say(session, "hello")
         told = [update["title"] for update in client.updates("notice")]
         assert any("MCP server files is not running" in title for title in told), told
-        assert any("MCP server old: servers by SSE alone are not supported" in title for title in told), told
+        assert any("MCP server old: the SSE transport is not supported" in title for title in told), told
 
 
 @pytest.mark.parametrize("cwd", ["relative", "/nowhere/at/all", "\0"])
