@@ -173,7 +173,7 @@ class Core:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def start(self, text: str = "go", *, queue: bool = False) -> Turn:
-        return self.session.start_turn([Text(text)], queue=queue)
+        return self.session.turns.accept([Text(text)], queue=queue)
 
     async def turn(self, text: str = "go") -> TurnResult:
         """A whole turn, and the events of it."""
@@ -237,13 +237,13 @@ class Core:
     async def caught_up(self) -> None:
         """Returns when the recorder has every event that was emitted until now."""
         async with asyncio.timeout(BOUND):
-            await self.session.flush()
-            while not self.durable() or self.durable()[-1].seq != self.session.last_seq:
+            await self.session.log.flush()
+            while not self.durable() or self.durable()[-1].seq != self.session.log.last_seq:
                 self._news.clear()
                 await self._news.wait()
 
     async def record(self) -> None:
-        async for event in self.session.subscribe(0):
+        async for event in self.session.log.subscribe(0):
             self.events.append(event)
             self._news.set()
 
@@ -282,7 +282,7 @@ async def core(
         async with asyncio.TaskGroup() as tasks, runtime:
             session = await runtime.new_session(cwd=root, roots=[root])
             for person in people:
-                session.attach(person)
+                session.inbox.attach(person)
             opened = Core(runtime, session, model, store, root)
             tasks.create_task(opened.record())
             yield opened

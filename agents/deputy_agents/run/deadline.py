@@ -4,8 +4,8 @@ import asyncio
 
 
 class Deadline:
-    """Passes once, after ``seconds`` of running time. It is created at rest; :meth:`run` and :meth:`rest` may be
-    called in any order and any number of times."""
+    """Passes once, after ``seconds`` of running time. It starts paused; :meth:`run` and :meth:`pause` may be called in
+    any order and any number of times."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -20,12 +20,12 @@ class Deadline:
             self._since = loop.time()
             self._timer = loop.call_later(max(self._left, 0), self._passed.set)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
             self._left -= asyncio.get_running_loop().time() - self._since
 
     async def passed(self) -> None:
-        """Waits for it."""
+        """Waits until the deadline passes."""
         await self._passed.wait()

@@ -1,4 +1,4 @@
-"""The changes that a session's agents have made to files, and the way back."""
+"""The changes that a session's agents have made to files, and reverting them."""
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Collection, Sequence
@@ -11,25 +11,26 @@ from anyio import to_thread
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.events.event_log import EventLog
-from deputy_agents.files.undo import Conflict, without
+from deputy_agents.files.undo import Conflict
+from deputy_agents.files.undo import revert as revert_changes
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.ports.store import ChangesDropped
 
 MAX_CHARS = 64 * 1024 * 1024
-"""Characters of texts that one session keeps; beyond it the oldest changes cannot be taken back any more."""
+"""Characters of texts that one session keeps. Beyond that, the oldest changes can no longer be reverted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """Paths: of files that are as if an agent had not touched them; and of those that were left alone, with why."""
+    """Paths of the files that were reverted, and of those that were left unchanged, with the reason."""
 
     files: tuple[str, ...]
     conflicts: tuple[tuple[str, str], ...]
 
 
 class ChangeTracker:
-    """What the agents of one session have changed in ``workspace``, in the order in which they did. ``log`` stores it;
-    of a session that ``is_new`` there is nothing from earlier processes."""
+    """Changes in ``workspace`` by the agents of one session, in order. ``log`` stores them; a session that ``is_new``
+    has none from earlier processes."""
 
     def __init__(self, workspace: Workspace, log: EventLog, *, is_new: bool = True) -> None:
         self._workspace = workspace
@@ -40,8 +41,8 @@ class ChangeTracker:
 
     @asynccontextmanager
     async def making(self, change: FileChange) -> AsyncGenerator[None]:
-        """Around a change of a file. It is stored before it is made, so that no crash can come between; one that was
-        refused is not kept, one that was cancelled may have been made."""
+        """Wraps a change of a file. The change is stored before it is made, so that no crash can lose it. One that
+        fails with ToolError is dropped; one that is cancelled may have been made and is kept."""
         self._add(change)
         self._log.add_record(change)
         await self._log.flush()
@@ -51,8 +52,8 @@ class ChangeTracker:
             self._drop([change])
             raise
 
-    async def _remember(self) -> None:
-        """Fetches what was changed before this process, when it is asked for."""
+    async def _load(self) -> None:
+        """Loads the changes of earlier processes, at the first revert."""
         if self._complete:
             return
         mine, self._kept, self._size = self._kept, [], 0
@@ -74,13 +75,13 @@ class ChangeTracker:
         self._log.add_record(ChangesDropped(tuple(change.change_id for change in changes)))
 
     async def revert(self, agent_ids: Collection[str], label: str) -> Reverted:
-        """Takes back, file by file, what these agents have changed and nobody has changed since; edits of open
-        documents are made under ``label``. What was taken back once is not taken back again.
+        """Reverts, file by file, what these agents changed and nobody has changed since, each change once. ``label``
+        names the edits of open documents.
 
         Raises:
-            StoreError: what earlier processes have stored cannot be read.
+            StoreError: the changes of earlier processes cannot be read.
         """
-        await self._remember()
+        await self._load()
         files: list[str] = []
         conflicts: list[tuple[str, str]] = []
         for path, changes in self._by_file(agent_ids).items():
@@ -102,13 +103,13 @@ class ChangeTracker:
         return found
 
     async def _revert_file(self, path: str, changes: Sequence[FileChange], label: str) -> bool:
-        """Whether there was anything left to take back."""
+        """Returns whether there was anything left to revert."""
         place = await self._workspace.locate(path, Path(path).parent)
         if str(place.path) != path:
-            raise Conflict("Its name leads to another file by now.")
+            raise Conflict("Its path now leads to another file.")
         file = await self._workspace.read(place)
         now = None if file is None else file.text
-        then = await to_thread.run_sync(without, changes, now)
+        then = await to_thread.run_sync(revert_changes, changes, now)
         if then == now:
             return False
         if then is None:

@@ -1,14 +1,13 @@
-"""The MCP servers of one session: which there are, whether the user lets them run, and what they give agents.
+"""The MCP servers of one session: which there are, whether the user lets them run, and the tools they give to agents.
 
-A server is shared by all agents of the session, one that a definition brings along by all agents of that. It is
+All agents of the session share a server; one that a definition names belongs to the agents of that definition. It is
 started before the first prompt that finds it, or before the first agent that it is for, and ends with the session. Each
-new command line that the user has not written is asked about once: the question is a call of the primary, though no
-model has made it, so that every client shows it where it shows the others.
+new command line that the user has not written asks for approval once. The permission request is a tool call of the
+primary, although no model made it, so that every client shows it among the others.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,103 +15,81 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
+from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.definition import Definition
 from deputy_agents.domain.event import (
-    Batch,
     CallStatus,
-    CommandPreview,
-    Option,
     OptionKind,
     PermissionRequest,
-    Preview,
-    TextPreview,
+    SessionChanged,
     ToolCallStarted,
     ToolCallUpdated,
-    ToolKind,
 )
 from deputy_agents.domain.event import ResolvedBy as By
-from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.problem import Problem
 from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind
-from deputy_agents.files.paths import short_path
-from deputy_agents.guidance.mcp_config import read_servers
-from deputy_agents.guidance.mcp_entry import EDITOR, SETTINGS, ServerEntry, Source
-from deputy_agents.guidance.workspace_settings import Written
+from deputy_agents.guidance.library import Library
+from deputy_agents.guidance.mcp_config import read_mcp_servers
+from deputy_agents.guidance.mcp_entry import SETTINGS, McpServerEntry, McpServerSource
+from deputy_agents.guidance.workspace_settings import WorkspaceSettings
 from deputy_agents.mcp.approvals import Approvals
-from deputy_agents.mcp.catalog import McpCatalog, McpServerState
+from deputy_agents.mcp.catalog import McpServerState
 from deputy_agents.mcp.connection import McpConnection
 from deputy_agents.mcp.prompt import McpPrompt
 from deputy_agents.mcp.tool import McpResourceTool, McpTool
 from deputy_agents.permission.decide import Decision, decide
 from deputy_agents.permission.inbox import PermissionOutcome
-from deputy_agents.run.agent import Agent, Host, say
+from deputy_agents.run.agent import Agent
+from deputy_agents.run.host import Host, emit
+from deputy_agents.session.mcp_server_status import TOOL, McpServer, McpServerStatus, permission_request
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import Tool
 
 logger = logging.getLogger(__name__)
 
-TOOL = "mcp"
-"""The name by which rules speak of starting servers: ``mcp(npx -y server *)``."""
 PATIENCE = 10.0
-"""Seconds that a prompt waits for servers that are starting; their tools come later then."""
+"""Seconds that a prompt waits for servers that are starting. Later their tools are added when they are ready."""
 SILENCE = 1.0
-"""Seconds after which the user is told what a prompt waits for."""
-_MAX_TITLE = 200
+"""Seconds after which clients are notified of what a prompt waits for."""
+
+_NOT_STARTED = {
+    By.USER: "you denied it this time",
+    By.DISMISSED: "the approval prompt was dismissed without an answer, which is not consent",
+    By.UNREACHABLE: "it needs approval, and no connected client can ask for it",
+    By.CANCELLED: "the permission request was withdrawn",
+}
 
 
 def sources(
     settings: Mapping[str, object],
-    own: Written,
-    workspace: Written,
+    user: WorkspaceSettings,
+    workspace: WorkspaceSettings,
     definitions: Iterable[Definition],
-    editor: Sequence[Source] = (),
-) -> Sequence[Source]:
-    """Who names servers, the first of one name counts. What nobody but the user has written goes before what may come
-    with a workspace: rules that they have for a server are about theirs."""
+    editor: Sequence[McpServerSource] = (),
+) -> Sequence[McpServerSource]:
+    """Places that name servers; of one name the first counts. What only the user can have written comes before what may
+    come with a workspace, because the user's rules for a server are about the user's own."""
     of_definitions = (
-        Source(one.source, inline, own=one.own, definition=one.name)
+        McpServerSource(one.source, inline, trusted=one.from_home, definition=one.name)
         for one in definitions
-        if (inline := {name: entry for name, entry in (one.servers or {}).items() if entry is not None})
+        if (inline := {name: entry for name, entry in (one.mcp_servers or {}).items() if entry is not None})
     )
-    return (*editor, Source(SETTINGS, settings), *own.servers, *workspace.servers, *of_definitions)
+    return (*editor, McpServerSource(SETTINGS, settings), *user.mcp_servers, *workspace.mcp_servers, *of_definitions)
 
 
-def unknown(definitions: Iterable[Definition], servers: Collection[tuple[str, str]]) -> Sequence[Problem]:
-    """What ``definitions`` name and none of ``servers``, known by :attr:`ServerEntry.key`, is."""
+def unknown_servers(definitions: Iterable[Definition], servers: Collection[tuple[str, str]]) -> Sequence[Problem]:
+    """Servers that ``definitions`` name and that are not among ``servers``, which has :attr:`McpServerEntry.key`."""
     return [
-        Problem(one.source, 1, f"It names the MCP server {cut(visible(name), 40)}, and there is none of that name.")
+        Problem(one.source, 1, f"It names the MCP server {cut(visible(name), 40)}, but there is no such server.")
         for one in definitions
-        for name, entry in (one.servers or {}).items()
+        for name, entry in (one.mcp_servers or {}).items()
         if entry is None and ("", name) not in servers
     ]
 
 
-@dataclass(slots=True)
-class _Server:
-    entry: ServerEntry
-    state: McpServerState = McpServerState.NEW
-    problem: str = ""
-    known: bool = False
-    """The user was asked about it, or has said themselves that it must not run, and need not be told."""
-    decided: anyio.Event = field(default_factory=anyio.Event)
-    connection: McpConnection | None = None
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-
-
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
-    """A server as lists show it. ``problem`` says why it does not run."""
-
-    entry: ServerEntry
-    state: McpServerState
-    problem: str
-    catalog: McpCatalog
-
-
 class McpServers:
-    """``named`` says who names servers, the first of one name counts; ``.mcp.json`` in ``roots`` comes last. ``folder``
-    is where they run; the user's answers are kept for it in ``approvals``. ``changed`` is called when a server has
-    come, has gone, or has other tools."""
+    """``.mcp.json`` files below ``roots`` come after all other sources. Servers run in ``folder``; ``approvals`` keeps
+    the user's answers for it."""
 
     def __init__(
         self,
@@ -121,54 +98,62 @@ class McpServers:
         roots: Sequence[Path],
         folder: Path,
         approvals: Approvals,
-        named: Callable[[], Sequence[Source]],
-        changed: Callable[[], None],
+        catalogue: Catalogue,
+        library: Library,
     ) -> None:
+        self.roots = tuple(roots)
+        self.of_editor: Sequence[McpServerSource] = ()
+        """Servers that the editor names for this session; they count from the next :meth:`refresh`."""
         self.problems: tuple[Problem, ...] = ()
-        """What is wrong with what is written about them."""
+        """What is wrong with the configuration."""
         self.named: frozenset[tuple[str, str]] | None = None
-        """Those that are written about, by their keys, switched off or not; ``None`` before anybody has looked."""
+        """Keys of all servers in the configuration, disabled ones too; ``None`` before the first :meth:`refresh`."""
         self._host = host
         self._tasks = tasks
-        self.roots = tuple(roots)
         self._folder = folder
         self._approvals = approvals
-        self._named = named
-        self._changed = changed
-        self._servers: dict[tuple[str, str], _Server] = {}
+        self._catalogue = catalogue
+        self._library = library
+        self._servers: dict[tuple[str, str], McpServer] = {}
+        self._listeners: list[Callable[[], None]] = []
 
-    def list(self) -> Sequence[ServerStatus]:
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Calls ``listener`` whenever a server has started, has ended or has other tools."""
+        self._listeners.append(listener)
+
+    def list(self) -> Sequence[McpServerStatus]:
         """By name, those of definitions last."""
-        return [_status(self._servers[key]) for key in sorted(self._servers)]
+        return [self._servers[key].status for key in sorted(self._servers)]
 
     @property
-    def faults(self) -> Sequence[Problem]:
-        """Why servers do not run, where the user has not said so themselves, and which of their tools nobody gets."""
+    def connection_problems(self) -> Sequence[Problem]:
+        """Why servers do not run, unless the user has decided so, and which of their tools are left out."""
         return [
             Problem(server.entry.source.place, 1, reason)
             for _, server in sorted(self._servers.items())
-            for reason in _faults(server)
+            for reason in server.problems()
         ]
 
     def tools(self, definition: str = "") -> Mapping[str, Tool]:
-        """Those of the servers that run, or ran and are being started again, by the names that agents use: of those
-        that are for all agents, or that are for those of ``definition`` alone."""
+        """Tools by name of the servers that run or are being restarted: of those for all agents, or of those for the
+        agents of ``definition``."""
         mine = (s for _, s in sorted(self._servers.items()) if s.entry.source.definition == definition)
-        running = [s.connection for s in mine if s.connection and s.state is not _FAILED]
+        running = [s.connection for s in mine if s.connection and s.state is not McpServerState.FAILED]
         reading = (McpResourceTool(one) for one in running if one.catalog.resources)
         tools = (McpTool(one, name, own) for one in running for name, own in one.catalog.tools.items())
-        return {tool.spec.name: tool for tool in (*reading, *tools)}  # one of its own goes before
+        return {tool.spec.name: tool for tool in (*reading, *tools)}  # a server's own tool wins over the resource tool
 
     def prompts(self) -> Mapping[str, McpPrompt]:
-        """Those of the servers that run for all agents, by the names by which people call them."""
-        running = [s.connection for _, s in sorted(self._servers.items()) if s.connection and s.state is _READY]
+        """Prompts of the servers that run for all agents, by the names that users call them by."""
+        servers = (s for _, s in sorted(self._servers.items()) if s.state is McpServerState.READY)
+        running = (s.connection for s in servers if s.connection)
         found = (McpPrompt(one, offered) for one in running for offered in one.catalog.prompts)
         return {prompt.name: prompt for prompt in found}
 
     async def refresh(self) -> None:
-        """Looks which servers there are now; those that are gone, or are another thing now, end."""
+        """Reads the configuration. Servers that are gone from it or have changed end."""
         roots = self.roots if self._host.settings.trusted else ()
-        read = partial(read_servers, self._named(), roots)
+        read = partial(read_mcp_servers, self._sources(), roots)
         named, self.problems = await to_thread.run_sync(read, abandon_on_cancel=True)
         self.named = frozenset(named)
         entries = {key: entry for key, entry in named.items() if not entry.disabled}
@@ -179,224 +164,149 @@ class McpServers:
                 server.decided.set()
                 self._changed()
         for key, entry in entries.items():
-            self._servers.setdefault(key, _Server(entry))
+            self._servers.setdefault(key, McpServer(entry))
+
+    def _sources(self) -> Sequence[McpServerSource]:
+        settings, library = self._host.settings, self._library
+        workspace = library.workspace_settings if settings.trusted else WorkspaceSettings()
+        definitions = self._catalogue.definitions.values()
+        return sources(settings.mcp_servers, library.user_settings, workspace, definitions, self.of_editor)
 
     async def start(self, primary: Agent, waits_for: Callable[[str], None]) -> None:
-        """Starts those that are for ``primary`` and may be started, and waits for them, in bounded time; if that takes
-        long, ``waits_for`` is told for what. About the others the user is asked when :meth:`ask` is called."""
+        """Starts the servers for ``primary`` that may run without asking and waits for them, in bounded time. If that
+        takes long, ``waits_for`` is called with their names. The others need :meth:`ask`."""
         started = await self._start(self._for("", primary.definition.name), primary)
         with anyio.move_on_after(SILENCE):
-            await _settled(started)
+            await _start_finished(started)
             return
-        waits_for(_listed([server for server in started if server.state is McpServerState.STARTING]))
-        await _settled(started)
+        waits_for(_names([server for server in started if server.state is McpServerState.STARTING]))
+        await _start_finished(started)
 
     def ask(self, primary: Agent) -> None:
-        """Asks about those that nobody has decided about, without waiting for the answer."""
+        """Asks the user about servers for ``primary`` that nothing has decided about. Does not wait for the answer."""
         self._ask_about(self._for("", primary.definition.name), primary)
 
     async def equip(self, primary: Agent, definition: str | None = None) -> None:
-        """Starts those that are for ``primary``, or for agents of ``definition`` alone. Waits until the user has
-        answered about each, and then for the servers, in bounded time."""
+        """Starts the servers for ``primary``, or those for agents of ``definition`` alone. Waits for the user's answer
+        about each, and then in bounded time for the servers."""
         mine = self._for("", primary.definition.name) if definition is None else self._for(definition)
         await self._start(mine, primary)
         self._ask_about(mine, primary)
         for server in mine:
             await server.decided.wait()
-        await _settled(mine)
+        await _start_finished(mine)
 
-    def _for(self, *definitions: str) -> Sequence[_Server]:
+    def _for(self, *definitions: str) -> Sequence[McpServer]:
         return [server for server in self._servers.values() if server.entry.source.definition in definitions]
 
-    async def _start(self, servers: Sequence[_Server], primary: Agent) -> Sequence[_Server]:
-        """Starts those that nobody has decided about and that may be started: these."""
+    async def _start(self, servers: Sequence[McpServer], primary: Agent) -> Sequence[McpServer]:
+        """Starts those of ``servers`` that are new and may run without asking; returns the new ones."""
         new = [server for server in servers if server.state is McpServerState.NEW]
         for server in new:
-            await self._consider(server, primary)
+            await self._decide(server, primary)
         return new
 
-    def _ask_about(self, servers: Sequence[_Server], primary: Agent) -> None:
+    def _ask_about(self, servers: Sequence[McpServer], primary: Agent) -> None:
         for server in servers:
             if server.state is McpServerState.NEW:
-                server.state = McpServerState.ASKED
+                server.state = McpServerState.AWAITING_APPROVAL
                 self._tasks.start_soon(self._ask, server, primary)
 
-    # -- whether it may --------------------------------------------------------------------------------------------
+    # -- permission ------------------------------------------------------------------------------------------------
 
-    def _decision(self, server: _Server, primary: Agent) -> Decision:
+    def _decision(self, server: McpServer, primary: Agent) -> Decision:
         request = AccessRequest(TOOL, Action.CONNECT, server.entry.line)
         return decide(self._host.policy(primary), request)
 
-    async def _consider(self, server: _Server, primary: Agent) -> None:
+    async def _decide(self, server: McpServer, primary: Agent) -> None:
         decision = self._decision(server, primary)
         allowed: bool | None = decision.kind is DecisionKind.ALLOW
         if decision.kind is DecisionKind.ASK:
             stored = partial(self._approvals.get, self._folder, server.entry)
             allowed = await to_thread.run_sync(stored, abandon_on_cancel=True)
-            if allowed is None and server.entry.source.own and decision.rule is None:
+            if allowed is None and server.entry.source.trusted and decision.rule is None:
                 allowed = True
         if server.state is not McpServerState.NEW:
-            return  # another has looked meanwhile
+            return  # a concurrent call has decided meanwhile
         if allowed:
             self._run(server)
         elif allowed is not None:
             denied = decision.kind is DecisionKind.DENY
-            self._refuse(server, decision.reason if denied else "you have said that it must not run", known=not denied)
+            server.reject(decision.reason if denied else "you chose never to start it", by_user=not denied)
 
-    async def _ask(self, server: _Server, primary: Agent) -> None:
+    async def _ask(self, server: McpServer, primary: Agent) -> None:
         decision = self._decision(server, primary)
-        permission_request = _question(server.entry, primary, self._folder, decision.reason if decision.rule else "")
-        call_id = permission_request.tool_call_id
-        say(
-            self._host,
-            primary,
-            ToolCallStarted(
-                call_id,
-                TOOL,
-                permission_request.title,
-                permission_request.kind,
-                CallStatus.PENDING,
-                permission_request.input,
-                (),
-            ),
-        )
+        reason = decision.reason if decision.rule else ""
+        request = permission_request(server.entry, primary, self._folder, reason)
+        call_id = request.tool_call_id
+        started = ToolCallStarted(call_id, TOOL, request.title, request.kind, CallStatus.PENDING, request.input)
+        emit(self._host, primary, started)
         with server.scope:
-            resolution = await self._host.inbox.ask(
-                permission_request, primary.run, lambda: self._by_rule(server, primary)
-            )
-            await self._answered(server, permission_request, resolution)
+            outcome = await self._host.inbox.ask(request, primary.run, lambda: self._decide_by_rule(server, primary))
+            await self._settle(server, request, outcome)
         if server.connection is not None:
-            say(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
+            emit(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
             await server.connection.start_finished.wait()
-        status = _status(server)
+        status = server.status
         done = CallStatus.COMPLETED if status.state is McpServerState.READY else CallStatus.FAILED
-        say(self._host, primary, ToolCallUpdated(call_id, done, _outcome(status)))
+        emit(self._host, primary, ToolCallUpdated(call_id, done, status.summary()))
 
-    def _by_rule(self, server: _Server, primary: Agent) -> PermissionOutcome | None:
-        now = self._decision(server, primary)
-        if now.kind is DecisionKind.ASK:
+    def _decide_by_rule(self, server: McpServer, primary: Agent) -> PermissionOutcome | None:
+        """What the rules that are in force by now decide; ``None`` while they still ask."""
+        decision = self._decision(server, primary)
+        if decision.kind is DecisionKind.ASK:
             return None
-        return PermissionOutcome(By.RULE, allowed=now.kind is DecisionKind.ALLOW, decision=now.reason)
+        return PermissionOutcome(By.RULE, allowed=decision.kind is DecisionKind.ALLOW, reason=decision.reason)
 
-    async def _answered(
-        self, server: _Server, permission_request: PermissionRequest, resolution: PermissionOutcome
-    ) -> None:
-        option = resolution.option
-        if resolution.input is not None and resolution.input != permission_request.input:
-            why = "what is started cannot be changed by the answer; change it where it is named"
-            self._refuse(server, why, known=False)
+    async def _settle(self, server: McpServer, request: PermissionRequest, outcome: PermissionOutcome) -> None:
+        option = outcome.option
+        if outcome.input is not None and outcome.input != request.input:
+            why = "the answer cannot change what is started; change it where the server is configured"
+            server.reject(why, by_user=False)
             return
         if option is not None and option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
-            await self._keep(server.entry, option.kind.allows)
-        if resolution.allowed or (option is not None and option.kind.allows):
+            await self._keep_answer(server.entry, option.kind.allows)
+        if outcome.allowed or (option is not None and option.kind.allows):
             self._run(server)
         else:
-            self._refuse(server, resolution.decision or _NOT_STARTED[resolution.by], known=True)
+            server.reject(outcome.reason or _NOT_STARTED[outcome.by], by_user=True)
 
-    def _refuse(self, server: _Server, why: str, *, known: bool) -> None:
-        server.state, server.problem, server.known = McpServerState.REFUSED, why, known
-        server.decided.set()
-
-    async def _keep(self, entry: ServerEntry, allowed: bool) -> None:
+    async def _keep_answer(self, entry: McpServerEntry, allowed: bool) -> None:
         try:
             await to_thread.run_sync(self._approvals.save, self._folder, entry, allowed)
         except OSError as error:
-            logger.warning("the answer about MCP server %s is not kept: %s", entry.name, error)
+            logger.warning("the answer about MCP server %s was not stored: %s", entry.name, error)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def _run(self, server: _Server) -> None:
+    def _run(self, server: McpServer) -> None:
         server.state = McpServerState.STARTING
         server.decided.set()
-        server.connection = McpConnection(server.entry, str(self._folder), partial(self._moved, server))
+        server.connection = McpConnection(server.entry, str(self._folder), partial(self._connection_changed, server))
         self._tasks.start_soon(self._keep_running, server, server.connection.run)
 
-    async def _keep_running(self, server: _Server, run: Callable[[], Awaitable[None]]) -> None:
+    async def _keep_running(self, server: McpServer, run: Callable[[], Awaitable[None]]) -> None:
         with server.scope:
             await run()
 
-    def _moved(self, server: _Server) -> None:
+    def _connection_changed(self, server: McpServer) -> None:
         if server.connection is not None:
             server.state, server.problem = server.connection.state, server.connection.problem
         self._changed()
 
-
-_FAILED, _READY = McpServerState.FAILED, McpServerState.READY
-_OPTIONS = {
-    OptionKind.ALLOW_ALWAYS: "Start it, now and later in this folder",
-    OptionKind.ALLOW_ONCE: "Start it this time",
-    OptionKind.REJECT_ONCE: "Not this time",
-    OptionKind.REJECT_ALWAYS: "Never start it in this folder",
-}
-_NOT_STARTED = {
-    By.USER: "you have said that it must not run now",
-    By.DISMISSED: "the question was dismissed without an answer, which is no consent",
-    By.UNREACHABLE: "it has to be approved, and no connected client can ask",
-    By.CANCELLED: "the question was withdrawn",
-}
+    def _changed(self) -> None:
+        self._host.log.emit(SessionChanged())
+        for listener in self._listeners:
+            listener()
 
 
-async def _settled(servers: Sequence[_Server]) -> None:
+async def _start_finished(servers: Sequence[McpServer]) -> None:
     with anyio.move_on_after(PATIENCE):
         for server in servers:
             if server.connection is not None:
                 await server.connection.start_finished.wait()
 
 
-def _listed(servers: Sequence[_Server]) -> str:
+def _names(servers: Sequence[McpServer]) -> str:
     names = ", ".join(server.entry.name for server in servers)
     return f"the MCP server{'' if len(servers) == 1 else 's'} {names}" if servers else ""
-
-
-def _status(server: _Server) -> ServerStatus:
-    catalog = server.connection.catalog if server.connection else McpCatalog()
-    return ServerStatus(server.entry, server.state, server.problem, catalog)
-
-
-def _faults(server: _Server) -> Iterator[str]:
-    if server.state in (_FAILED, McpServerState.REFUSED) and not server.known:
-        yield _outcome(_status(server))
-    elif server.connection is not None:
-        yield from (f"MCP server {server.entry.name}: {reason}." for reason in server.connection.catalog.left_out)
-
-
-_PLACES = {SETTINGS: "your settings", EDITOR: "your editor"}
-
-
-def _outcome(status: ServerStatus) -> str:
-    if status.state is McpServerState.READY:
-        count = len(status.catalog.tools)
-        return f"The MCP server {status.entry.name} runs; it has {count} tool{'' if count == 1 else 's'}."
-    return f"The MCP server {status.entry.name} does not run: {status.problem.rstrip('.')}."
-
-
-def _question(entry: ServerEntry, primary: Agent, folder: Path, reason: str) -> PermissionRequest:
-    return PermissionRequest(
-        request_id=new_id(),
-        agent=primary.ref,
-        batch=Batch(new_id(), 0, 1),
-        tool_call_id=f"mcp-{new_id()}",
-        title=primary.title(f"{TOOL}({cut(visible(entry.name), _MAX_TITLE)})"),
-        tool=TOOL,
-        kind=ToolKind.FETCH if entry.url else ToolKind.EXECUTE,
-        input={"server": entry.name, "starts": entry.line, "named_in": entry.source.place},
-        locations=(),
-        options=tuple(Option(kind.value, name, kind) for kind, name in _OPTIONS.items()),
-        preview=_preview(entry, folder),
-        reason=_why(entry, folder, reason),
-    )
-
-
-def _preview(entry: ServerEntry, folder: Path) -> Preview:
-    """All that is started or sent, as written: nobody can say yes to what is not shown."""
-    values = entry.headers if entry.url else entry.env
-    given = "".join(f"\n{name}={value}" for name, value in values.items())
-    text = "\n".join(map(visible, f"{entry.line}{given}".split("\n")))
-    return TextPreview(text) if entry.url else CommandPreview(text, str(folder))
-
-
-def _why(entry: ServerEntry, folder: Path, reason: str) -> str:
-    where = _PLACES.get(entry.source.place) or visible(short_path(entry.source.place, folder))
-    whom = f"agents of the kind {entry.source.definition}" if entry.source.definition else "agents"
-    sees = f" It gets to see {', '.join(entry.variables)} of your environment." if entry.variables else ""
-    return " ".join(filter(None, (f"The MCP server {entry.name}, named in {where}, gives {whom} tools.{sees}", reason)))

@@ -1,4 +1,4 @@
-"""Prompts on their way to being accepted: what they call and mention is read, servers that start are waited for."""
+"""Accepts prompts: what they call and mention is read, and MCP servers that start are waited for."""
 
 from collections.abc import Sequence
 
@@ -9,50 +9,59 @@ from deputy_agents.domain.event import StatusChanged
 from deputy_agents.domain.message import Block, Text, text_of
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.domain.turn import Origin, Turn
-from deputy_agents.guidance.commands import called, filled
+from deputy_agents.guidance.commands import fill_in, parse_call
 from deputy_agents.guidance.library import Library
-from deputy_agents.run.agent import Host, say
 from deputy_agents.run.driver import Driver
+from deputy_agents.run.host import Host, emit
 from deputy_agents.session.mcp_servers import McpServers
 from deputy_agents.session.turn_scheduler import TurnScheduler
 
 READING_GRACE = 5
-"""Seconds that may pass until what a prompt calls is there, and then until what it mentions is read."""
+"""Seconds until what a prompt calls must be there, and then until what it mentions must be read."""
 
 
 class PromptAcceptor:
-    """Accepts what people write to ``primary`` of the session ``host``, for its ``turns``."""
+    """Turns what users write to ``primary`` into prompts for its ``turns``."""
 
     def __init__(
-        self, host: Host, primary: Driver, turns: TurnScheduler, servers: McpServers, library: Library
+        self, host: Host, primary: Driver, turns: TurnScheduler, mcp_servers: McpServers, library: Library
     ) -> None:
         self.order = anyio.Lock()
-        """Held while a prompt is prepared, and by whoever must not overtake one."""
+        """Held while a prompt is prepared, and by whatever must not overtake one."""
         self.cancels = 0
-        """How often everything was cancelled."""
+        """How often everything was cancelled in this session."""
         self._host = host
         self._primary = primary
         self._turns = turns
-        self._servers = servers
+        self._mcp_servers = mcp_servers
         self._library = library
         self._preparing: dict[anyio.CancelScope, anyio.Event] = {}
-        """Prompts that are not accepted yet, each with what is set when it is."""
+        """Prompts that are not accepted yet, each with an event that is set when it is."""
         self._waiting_for = ""
 
     @property
     def preparing(self) -> bool:
-        """Prompts are on their way."""
+        """Whether a prompt is being prepared."""
         return bool(self._preparing)
 
     async def accept(
-        self, blocks: Sequence[Block], attached: Sequence[Block], origin: Origin, *, queue: bool, since: int | None
+        self,
+        blocks: Sequence[Block],
+        *,
+        attached: Sequence[Block] = (),
+        queue: bool = False,
+        origin: Origin = "user",
+        since: int | None = None,
     ) -> Turn:
-        """Accepts a prompt: ``/command arguments`` becomes what the command stands for, and what is mentioned with
-        ``@`` is attached, as is ``attached``, which people do not see of it. Those who call at the same time are
-        accepted in the order of their calls, and each in bounded time: what cannot be read by then is left to the
-        agent. One that is cancelled before it is accepted, by its caller or because :attr:`cancels` is no longer
-        ``since``, has its turn all the same, which ends as cancelled at once. Raises as :meth:`TurnScheduler.take`, and
-        InvalidRequest for a text that no model could read, or a call of a server's prompt that gives none."""
+        """Accepts a prompt as the user wrote it. ``/command arguments`` is expanded, and what ``@`` mentions is
+        attached; so is ``attached``, which users do not see. Concurrent calls are accepted in the order of the calls,
+        each in bounded time: what cannot be read by then is left to the agent. A prompt that is cancelled before it is
+        accepted, by its caller or because :attr:`cancels` is no longer ``since``, gets a turn that ends as cancelled.
+
+        Raises:
+            InvalidRequest: it is empty or too long, or it calls a prompt of an MCP server that fails.
+            WrongState, Overloaded: as :meth:`TurnScheduler.accept`.
+        """
         shown = text_of(blocks)
         check_length(shown, "prompt")
         self._turns.check((*blocks, *attached))
@@ -63,55 +72,54 @@ class PromptAcceptor:
         try:
             try:
                 with stop:
-                    blocks = await self._prepared(blocks)
+                    blocks = await self._prepare(blocks)
             except anyio.get_cancelled_exc_class():
-                stop.cancel()  # the caller learns of it by the end of the turn
-            whole = (*blocks, *attached)
-            return self._turns.take(whole, shown, origin, queue=queue, cancelled=stop.cancel_called)
+                stop.cancel()  # the end of the turn tells the caller
+            return self._turns.accept((*blocks, *attached), shown, origin, queue=queue, cancelled=stop.cancel_called)
         finally:
             del self._preparing[stop]
             accepted.set()
 
     async def cancel(self) -> None:
-        """Those on their way are accepted as cancelled; returns when they are."""
+        """Accepts the prompts that are being prepared as cancelled; returns when they are."""
         self.cancels += 1
         for stop, accepted in tuple(self._preparing.items()):
             stop.cancel()
             await accepted.wait()
 
-    async def _prepared(self, blocks: Sequence[Block]) -> Sequence[Block]:
+    async def _prepare(self, blocks: Sequence[Block]) -> Sequence[Block]:
         async with self.order:
             try:
-                await self._servers.start(self._primary.agent, self._waits_for)
+                await self._mcp_servers.start(self._primary.agent, self._publish_wait)
             finally:
-                self._waits_for("")
-            if (whole := await self._called(text_of(blocks))) is not None:
-                blocks = (Text(whole), *(block for block in blocks if not isinstance(block, Text)))
+                self._publish_wait("")
+            if (expanded := await self._expanded(text_of(blocks))) is not None:
+                blocks = (Text(expanded), *(block for block in blocks if not isinstance(block, Text)))
             with anyio.move_on_after(READING_GRACE):
-                return (*blocks, *await self._primary.attached(text_of(blocks)))
+                return (*blocks, *await self._primary.attachments(text_of(blocks)))
         return blocks
 
-    async def _called(self, text: str) -> str | None:
-        """What the command or the prompt of a server that ``text`` calls stands for; ``None`` when it calls none.
+    async def _expanded(self, text: str) -> str | None:
+        """The prompt of the slash command that ``text`` calls; ``None`` when it calls none.
 
         Raises:
-            InvalidRequest: the server has no such prompt, or does not give it in bounded time.
+            InvalidRequest: the MCP server has no such prompt, or does not return it in bounded time.
         """
-        name, arguments = called(text) or ("", "")
+        name, arguments = parse_call(text) or ("", "")
         if (command := self._library.commands.get(name)) is not None:
-            return filled(command, arguments)
-        if (prompt := self._servers.prompts().get(name)) is not None:
+            return fill_in(command, arguments)
+        if (prompt := self._mcp_servers.prompts().get(name)) is not None:
             with anyio.move_on_after(READING_GRACE):
                 return await prompt.filled(arguments)
-            raise InvalidRequest(f"/{name}: its server gave no answer within {READING_GRACE:g} s.", "prompt")
-        if name.startswith("mcp__"):  # nothing else is called so, and no model can do anything with it
-            raise InvalidRequest(f"/{name}: no MCP server that runs has this prompt; see deputy mcp list.", "prompt")
+            raise InvalidRequest(f"/{name}: its server did not answer within {READING_GRACE:g} s.", "prompt")
+        if name.startswith("mcp__"):  # only MCP prompts have such names, and no model can do anything with it
+            raise InvalidRequest(f"/{name}: no running MCP server has this prompt; see deputy mcp list.", "prompt")
         return None
 
-    def _waits_for(self, what: str) -> None:
-        """A prompt waits for ``what``; for nothing any more if that is empty."""
+    def _publish_wait(self, what: str) -> None:
+        """Publishes that a prompt waits for ``what``; nothing when it is empty."""
         if what != self._waiting_for:
             self._waiting_for = what
             status = AgentStatus.RUNNING if what or self._turns.running else AgentStatus.IDLE
             detail = f"waiting for {what}" if what else None
-            say(self._host, self._primary.agent, StatusChanged(status, detail=detail))
+            emit(self._host, self._primary.agent, StatusChanged(status, detail=detail))

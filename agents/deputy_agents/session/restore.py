@@ -1,7 +1,7 @@
-"""A stored session as it can go on: folded from its events, and mended where its process ended in the middle.
+"""Restores a stored session: folds its events, and repairs what a process left unfinished when it ended.
 
-Pure: what mending adds comes out as events and messages, to be stored in one go. A session that ended in order, or was
-mended before, needs none.
+Pure: what a repair adds is returned as events and messages, to be stored in one step. A session that ended in order, or
+was repaired before, needs none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,12 +39,12 @@ from deputy_agents.events.numbering import Numbering
 from deputy_agents.events.view import AgentNode, ToolCall, View
 from deputy_agents.ports.store import HistoryRecord
 from deputy_agents.run.result import aggregate, background_text, bare
-from deputy_agents.text import bounded, clean
+from deputy_agents.text import clean, truncate
 
 ERROR = "Deputy ended while the agent was running"
-INTERRUPTED = "Interrupted: Deputy ended while this was running; it may have taken effect in part."
+INTERRUPTED = "Interrupted: Deputy ended while this was running. It may have taken effect in part."
 NOT_RUN = "Not run: Deputy ended before it started."
-LOST = "Deputy ended before the result could be told; what is known is that the call {status}."
+LOST = "Deputy ended before the result was delivered. The call is known to have {status}."
 
 _OPEN = (CallStatus.PENDING, CallStatus.IN_PROGRESS)
 _BACKGROUND = "task"
@@ -53,7 +53,7 @@ _AGGREGATE = "spawn_agents"
 
 @dataclass(slots=True)
 class Past:
-    """What a session was until now. ``view`` is the fold of its events; ``histories`` are by agent."""
+    """A stored session. ``view`` is the fold of its events; ``histories`` are by agent id."""
 
     session_id: str
     view: View
@@ -63,9 +63,9 @@ class Past:
     finished: dict[str, AgentFinished] = field(default_factory=dict[str, AgentFinished])
     """The ending of the last run of each child that has one."""
     requests: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
-    """Answered model requests of each run of each agent."""
+    """Model replies, by agent and run."""
 
-    def take(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         self.view.apply(event)
         match event.body:
             case TurnStarted(turn_id):
@@ -81,7 +81,7 @@ class Past:
                 pass
 
     def result_of(self, agent_id: str) -> str:
-        """The whole result of the last run of an agent; of a bounded one, what its history still has."""
+        """The complete result of the last run of an agent; of a truncated one, what its history still has."""
         ended = self.finished.get(agent_id)
         if ended is None or not ended.truncated:
             return ended.result if ended else ""
@@ -97,7 +97,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What is to be stored so that the session can go on."""
+    """What has to be stored before the session can continue."""
 
     events: Sequence[Event]
     history: Sequence[HistoryRecord]
@@ -107,20 +107,24 @@ def fold(session_id: str, events: Sequence[Event], histories: Mapping[str, Seque
     copies = {agent_id: list(messages) for agent_id, messages in histories.items()}
     past = Past(session_id, View(), Numbering(events), copies)
     for event in events:
-        past.take(event)
+        past.apply(event)
     return past
 
 
-def mend(past: Past, now: float, limits: Limits) -> Repaired:
-    """Ends what has no end, children before their parents, and gives every tool call its result. ``past`` then is
-    what the store will hold. ``limits`` bound the results of children."""
+def repair(past: Past, now: float, limits: Limits) -> Repaired:
+    """Ends every unfinished run, sub-agents before their parents, and gives every tool call a result. Changes ``past``
+    to what the store will hold. ``limits`` bound the results of sub-agents."""
     events: list[Event] = []
     for node in sorted(past.view.tree(), key=lambda node: -node.info.depth):
         for body in _endings(past, node, limits):
             event = past.numbering.numbered(Event(past.session_id, now, body, node.info.agent_id, node.run))
-            past.take(event)
+            past.apply(event)
             events.append(event)
-    history = [HistoryRecord(node.info.agent_id, message) for node in past.view.tree() for message in _told(past, node)]
+    history = [
+        HistoryRecord(node.info.agent_id, message)
+        for node in past.view.tree()
+        for message in _missing_messages(past, node)
+    ]
     for line in history:
         past.histories.setdefault(line.agent_id, []).append(line.message)
     return Repaired(events, history)
@@ -130,7 +134,7 @@ def mend(past: Past, now: float, limits: Limits) -> Repaired:
 
 
 def _endings(past: Past, node: AgentNode, limits: Limits) -> Iterator[Durable]:
-    """What was never told of the last run of an agent. The children of its calls have ended."""
+    """The events that the last run of an agent lacks. The sub-agents of its calls have ended."""
     agent_id = node.info.agent_id
     if node.status.ended:
         return
@@ -165,8 +169,8 @@ def _ended_call(past: Past, node: AgentNode, call: ToolCall, limits: Limits) -> 
 
 def _finished(past: Past, node: AgentNode, result_bytes: int) -> AgentFinished:
     agent_id = node.info.agent_id
-    how = f"get_agent(agent_id={agent_id!r}, messages=true) has all of it"
-    found, truncated = bounded(clean(_last_words(past, node)), result_bytes, how)
+    hint = f"get_agent(agent_id={agent_id!r}, messages=true) has all of it"
+    found, truncated = truncate(clean(_last_message(past, node)), result_bytes, hint)
     return AgentFinished(
         status=AgentStatus.FAILED,
         result=found,
@@ -179,27 +183,27 @@ def _finished(past: Past, node: AgentNode, result_bytes: int) -> AgentFinished:
     )
 
 
-def _last_words(past: Past, node: AgentNode) -> str:
-    """What the agent had said last in this run."""
+def _last_message(past: Past, node: AgentNode) -> str:
+    """The agent's last message in this run."""
     entries = past.view.transcript(node.info.agent_id)
     bodies = [entry.body for entry in entries if entry.run == node.run]
-    said = [body.text for body in bodies if isinstance(body, MessageAdded) and body.role == "assistant"]
-    return said[-1] if said else ""
+    texts = [body.text for body in bodies if isinstance(body, MessageAdded) and body.role == "assistant"]
+    return texts[-1] if texts else ""
 
 
 # -- histories -----------------------------------------------------------------------------------------------------
 
 
-def _told(past: Past, node: AgentNode) -> Iterator[Message]:
-    """The message that the agent's history lacks: results of its last calls, and ends of its background children."""
+def _missing_messages(past: Past, node: AgentNode) -> Iterator[Message]:
+    """The message that the agent's history lacks: results of its last calls, and ends of its background tasks."""
     history = past.histories.get(node.info.agent_id, [])
     last = history[-1] if history else None
     calls = tool_uses(last) if last is not None and last.role == "assistant" else ()
     known = _calls(past, node.info.agent_id, node.run)
     results = tuple(_result(use, known.get(use.id)) for use in calls)
-    news = tuple(Text(background_text(outcome)) for outcome in _untold(past, node, history))
-    if results or news:
-        yield Message("user", (*results, *news), new_id())
+    notices = tuple(Text(background_text(outcome)) for outcome in _unread_tasks(past, node, history))
+    if results or notices:
+        yield Message("user", (*results, *notices), new_id())
 
 
 def _result(use: ToolUse, call: ToolCall | None) -> ToolResult:
@@ -210,8 +214,8 @@ def _result(use: ToolUse, call: ToolCall | None) -> ToolResult:
     return ToolResult(use.id, content, is_error=status is not CallStatus.COMPLETED)
 
 
-def _untold(past: Past, node: AgentNode, history: Sequence[Message]) -> Iterator[Outcome]:
-    """The background children whose last end the agent was never told."""
+def _unread_tasks(past: Past, node: AgentNode, history: Sequence[Message]) -> Iterator[Outcome]:
+    """The background tasks of whose last end the agent has no notice."""
     tasks = {
         entry.body.started.tool_call_id
         for entry in past.view.transcript(node.info.agent_id)

@@ -1,4 +1,4 @@
-"""A session as the store has it: to look at, where another process owns it."""
+"""A read-only session as the store has it, where another process owns it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from deputy_agents.ports.store import SessionRecord
 
 
 class Reading(Protocol):
-    """What a session shows, live or not."""
+    """What can be read of a session, open or not."""
 
     @property
     def record(self) -> SessionRecord: ...
@@ -27,11 +27,11 @@ class Reading(Protocol):
 
     def permission_requests(self) -> Sequence[PermissionRequest]: ...
 
-    def waiting(self) -> Sequence[QueuedPrompt]: ...
+    def queued_prompts(self) -> Sequence[QueuedPrompt]: ...
 
 
 class Snapshot:
-    """Implements :class:`Reading`. Nothing follows: what happens in the other process is not told here."""
+    """Implements :class:`Reading`. It does not change: events of the other process do not arrive here."""
 
     def __init__(self, record: SessionRecord, view: View) -> None:
         self.record = record
@@ -51,16 +51,16 @@ class Snapshot:
     def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]:
         """
         Raises:
-            UnknownAgent: no such agent here.
+            UnknownAgent: the session has no such agent.
         """
         if agent_id not in self.view.agents:
             raise UnknownAgent(f"This session has no agent {agent_id}.")
         return self.view.transcript(agent_id, after, limit), self.view.last_seq
 
     def permission_requests(self) -> Sequence[PermissionRequest]:
-        """None: they are asked, and can be answered, in the other process alone."""
+        """None: only the other process can ask and be answered."""
         return ()
 
-    def waiting(self) -> Sequence[QueuedPrompt]:
-        """None that is known here: prompts that wait are not stored."""
+    def queued_prompts(self) -> Sequence[QueuedPrompt]:
+        """None: queued prompts are not stored."""
         return ()

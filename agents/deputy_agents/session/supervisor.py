@@ -1,26 +1,25 @@
 """The tree of agents of one session: builds them, starts them, and ends them.
 
-Children run as tasks of the session, never of the request or the parent that asked for them. Each run is owned by one
-task here, which holds its slot, its deadline and the duty to report its one result.
+Sub-agents run as tasks of the session, never of the request or the parent that asked for them. One task here owns each
+run: its slot, its deadline and the duty to report its one result.
 """
 
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from deputy_agents.domain.errors import Overloaded, ToolError, UnknownAgent, WrongState
+from deputy_agents.domain.errors import Overloaded, ToolError, WrongState
 from deputy_agents.domain.event import AgentFinished, AgentStarted, Location, StatusChanged
-from deputy_agents.domain.message import Message, Text, Usage
+from deputy_agents.domain.message import Message, Text
 from deputy_agents.domain.metrics import Metrics
 from deputy_agents.domain.outcome import (
     AgentStatus,
-    Cancelled,
     CancelReason,
     Completed,
     Ending,
@@ -29,35 +28,38 @@ from deputy_agents.domain.outcome import (
     LimitReached,
     Outcome,
 )
+from deputy_agents.domain.settings import Budget
 from deputy_agents.editor import references
 from deputy_agents.events.view import AgentNode
-from deputy_agents.run.agent import Agent, Host, say
+from deputy_agents.run.agent import Agent
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import Notice, Steered, SubAgentResult, UserCancel, UserPrompt
-from deputy_agents.run.result import background_text, told
+from deputy_agents.run.host import Host, emit
+from deputy_agents.run.result import background_text, bounded_ending, result_texts
 from deputy_agents.run.slots import Slot, Slots
 from deputy_agents.run.state import Idle
 from deputy_agents.session.builder import Builder
+from deputy_agents.session.mcp_servers import McpServers
 from deputy_agents.session.restore import Past
-from deputy_agents.text import bounded, clean
+from deputy_agents.session.roster import Roster
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
 
 logger = logging.getLogger(__name__)
 
-PLACES_EVERY = 0.1
-"""Seconds between two tellings of places in the queue: each start moves everyone behind it."""
+POSITIONS_EVERY = 0.1
+"""Seconds between two announcements of queue positions: each start moves everyone behind it."""
 
-PLACES_A_SECOND = 500
-"""A longer queue is told of more rarely."""
+POSITIONS_PER_SECOND = 500
+"""Queue positions announced per second, at most: a longer queue is announced less often."""
 
-CANCELLED_AT_ONCE = 32
-"""Agents that are told to stop before the loop has its turn."""
+CANCELS_PER_STEP = 32
+"""Agents that are told to stop before the event loop runs other tasks."""
 
 
 @dataclass(slots=True)
 class _Child:
-    """One run of one child. Without a slot it was refused a place, and only reports so."""
+    """One run of one sub-agent. Without a slot it found no room in the queue, and only reports so."""
 
     agent: Agent
     driver: Driver
@@ -67,58 +69,55 @@ class _Child:
     """What it means when the deadline passes."""
     spec: SpawnSpec
     parent: Driver
-    door: anyio.Event
-    """Set when its whole call is accepted: before, its parent does not wait for it yet."""
+    call_accepted: anyio.Event
+    """Set when the whole call is accepted: before, the parent does not wait for this run."""
     accepted_at: float
-    place: int | None
-    """In the queue, as it was last told."""
+    queue_position: int | None
+    """As it was last announced."""
+    rejection: str = ""
+    """Why it found no room in the queue."""
     done: anyio.Event = field(default_factory=anyio.Event)
     cancelling: bool = False
-    ending: Ending | None = None
 
 
 class Supervisor:
-    """Agents of one session. ``slots`` and ``metrics`` are shared by all sessions of the process."""
+    """Implements :class:`deputy_agents.run.host.AgentTree`. All sessions of the process share ``slots`` and
+    ``metrics``."""
 
-    def __init__(self, host: Host, builder: Builder, slots: Slots, metrics: Metrics, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        host: Host,
+        builder: Builder,
+        roster: Roster,
+        mcp_servers: McpServers,
+        slots: Slots,
+        metrics: Metrics,
+        tasks: TaskGroup,
+    ) -> None:
         self._host = host
         self._builder = builder
+        self._roster = roster
+        self._mcp_servers = mcp_servers
         self._slots = slots
         self._metrics = metrics
         self._tasks = tasks
         self._children: dict[str, _Child] = {}
+        """Running and queued sub-agents."""
         self._drivers: dict[str, Driver] = {}
-        """The driver of the last run of every agent that ever was."""
-        self._telling_places = False
+        """The driver of the last run of every agent."""
+        self._announcing = False
+        mcp_servers.on_change(self.renew_primary)
 
-    def primary(self, agent_id: str, cwd: Path, model: str, kind: str) -> Driver:
-        """The session's own agent, of the definition ``kind``: built once, by the same code as its children."""
-        driver = Driver(self._builder.primary(agent_id, cwd, model, kind), self._host, self._tasks)
-        self._drivers[agent_id] = driver
-        return driver
+    def build_primary(self, cwd: Path, model: str, definition: str) -> Driver:
+        """The session's own agent, built by the same code as its sub-agents."""
+        return self._add(self._builder.primary(self._roster.primary_id, cwd, model, definition))
 
-    def renew(self, agent: Agent) -> None:
-        """Puts definitions, settings and servers as they are now in force for the next request of ``agent``."""
-        self._builder.renew(agent)
-
-    def agent(self, agent_id: str) -> Agent:
-        """
-        Raises:
-            UnknownAgent: the session has no such agent.
-        """
-        driver = self._drivers.get(agent_id)
-        if driver is None:
-            raise UnknownAgent(f"This session has no agent {agent_id}.")
-        return driver.agent
-
-    def spent(self) -> tuple[Usage, int, int]:
-        """What all agents have used together: tokens, tool calls, and replies of models."""
-        agents = [driver.agent for driver in self._drivers.values()]
-        usage = sum((agent.usage for agent in agents), Usage())
-        return usage, sum(len(agent.call_ids) for agent in agents), sum(agent.replies for agent in agents)
+    def renew_primary(self) -> None:
+        """Applies changed definitions, settings and MCP servers from the primary's next request on."""
+        self._builder.renew(self._roster.primary)
 
     def restore(self, past: Past) -> None:
-        """Takes in the agents of a stored session with all that they know; none of them runs."""
+        """Adds the agents of a stored session with all that they know. None of them runs."""
         for node in sorted(past.view.tree(), key=lambda node: node.info.depth):
             driver = self._drivers.get(node.info.agent_id) or self._restored(node)
             if driver is not None:
@@ -126,21 +125,22 @@ class Supervisor:
 
     def _restored(self, node: AgentNode) -> Driver | None:
         parent = self._drivers.get(node.info.parent_id or "")
-        if parent is None:
-            return None
-        driver = Driver(self._builder.restored(node.info, parent.agent), self._host, self._tasks)
-        self._drivers[node.info.agent_id] = driver
+        return self._add(self._builder.restored(node.info, parent.agent)) if parent is not None else None
+
+    def _add(self, agent: Agent, slot: Slot | None = None, deadline: Deadline | None = None) -> Driver:
+        self._roster.add(agent)
+        driver = self._drivers[agent.id] = Driver(agent, self._host, self, self._tasks, slot, deadline)
         return driver
 
     # -- spawning --------------------------------------------------------------------------------------------------
 
     async def spawn(self, parent: Agent, tool_use_id: str, specs: Sequence[SpawnSpec]) -> tuple[Accepted, ...]:
-        """Accepts all of ``specs`` or none; what was accepted starts by itself. Of several, those that find no room in
-        the queue are accepted too, and fail at once: the others are not lost for them. Hundreds hold up nobody, as the
-        loop has its turn between two of them; when the parent is cancelled meanwhile, no more are started.
+        """Accepts all of ``specs`` or none; what is accepted starts by itself. Of several, those that find no room in
+        the queue are accepted too and fail at once, so that the others are not lost. The event loop runs other tasks
+        between two of them; when the parent is cancelled meanwhile, no more are started.
 
         Raises:
-            ToolError: unknown definition, too deep, nothing to continue, or no room in the queue.
+            ToolError: unknown definition, too deep, nothing to resume, or no room in the queue.
         """
         limits = self._host.settings.agents
         agents: list[Agent] = []
@@ -148,134 +148,150 @@ class Supervisor:
             if not limits.enabled or parent.info.depth >= limits.max_depth:
                 raise ToolError(f"agents at depth {parent.info.depth} may not start sub-agents.")
             for spec in specs:
-                await _breathe(agents)
+                await _yield_to_loop(agents)
                 agents.append(self._agent(parent, tool_use_id, spec))
             accepted = await self._accept(self._drivers[parent.id], tool_use_id, agents, specs)
         except (ToolError, Overloaded) as error:
             raise ToolError(f"No sub-agent was started: {error}") from None
         if not accepted:
-            await anyio.lowlevel.checkpoint()  # the cancel that kept all from starting
+            await anyio.lowlevel.checkpoint()  # raises the cancel that kept all from starting
         return tuple(accepted)
 
     async def _accept(
         self, parent: Driver, tool_use_id: str, agents: Sequence[Agent], specs: Sequence[SpawnSpec]
     ) -> list[Accepted]:
-        """Reserves a place for each and launches it. A cancel is seen and not thrown: the parent's machine must hear of
-        what was launched."""
-        door = anyio.Event()
+        """Reserves a slot for each and launches it. A cancel stops the loop but is not raised: the parent's machine
+        needs to know what was launched."""
+        call_accepted = anyio.Event()
         accepted: list[Accepted] = []
         with anyio.CancelScope(shield=True):
             try:
                 for agent, spec in zip(agents, specs, strict=True):
-                    await _breathe(accepted)
+                    await _yield_to_loop(accepted)
                     if parent.stopping:
                         break
-                    child = self._reserve(agent, parent, spec, door, must_fit=len(specs) == 1)
+                    child = self._reserve(agent, parent, spec, call_accepted, must_fit=len(specs) == 1)
                     accepted.append(self._launch(child, tool_use_id))
             finally:
-                door.set()
+                call_accepted.set()
         return accepted
 
     def _agent(self, parent: Agent, tool_use_id: str, spec: SpawnSpec) -> Agent:
-        """The agent that is to run: a new one, or the one to continue, as it is until its run is launched."""
+        """The agent to run: a new one, or the one to resume, which is unchanged until its run is launched."""
         if spec.resume is None:
             return self._builder.child(parent, tool_use_id, spec)
         driver = self._drivers.get(spec.resume)
         if driver is None or driver.agent.parent is not parent:
-            raise ToolError(f"there is no task {spec.resume} here to continue; list_agents names those that exist.")
+            raise ToolError(f"there is no task {spec.resume} to resume here; list_agents names those that exist.")
         if spec.resume in self._children:
-            raise ToolError(f"the task {spec.resume} is still running; wait until you are told that it has ended.")
+            raise ToolError(f"the task {spec.resume} is still running; wait for the notice that it has ended.")
         if driver.agent.definition.name != spec.definition:
             raise ToolError(f"the task {spec.resume} is a {driver.agent.definition.name}, not a {spec.definition}.")
         return driver.agent
 
-    def _reserve(self, agent: Agent, parent: Driver, spec: SpawnSpec, door: anyio.Event, *, must_fit: bool) -> _Child:
+    def _reserve(
+        self, agent: Agent, parent: Driver, spec: SpawnSpec, call_accepted: anyio.Event, *, must_fit: bool
+    ) -> _Child:
         slot: Slot | None = None
-        ending: Ending | None = None
+        rejection = ""
         try:
             slot = self._slots.reserve(
                 parent.agent.id,
                 writer=agent.writes,
-                started=lambda: self._slot_started(agent.id),
-                shifted=self._places_shifted,
+                on_start=lambda: self._slot_started(agent.id),
+                on_shift=self._positions_changed,
             )
         except Overloaded as error:
             if must_fit:
                 raise
-            ending = Failed(FailureReason.RUNTIME_ERROR, str(error))
+            rejection = str(error)
         settings = self._host.settings
         seconds = spec.timeout or agent.definition.timeout or settings.agents.timeout
         budget = settings.budgets.agent.seconds
         late = CancelReason.TIMEOUT if budget is None or seconds <= budget else CancelReason.BUDGET
         deadline = Deadline(seconds if budget is None else min(seconds, budget))
-        driver = Driver(agent, self._host, self._tasks, slot, deadline)
+        driver = Driver(agent, self._host, self, self._tasks, slot, deadline)
         now = self._host.clock.monotonic()
-        place = self._slots.queued if slot is not None and slot.queued else None
-        return _Child(agent, driver, slot, deadline, late, spec, parent, door, now, place, ending=ending)
+        position = self._slots.queued if slot is not None and slot.queued else None
+        return _Child(agent, driver, slot, deadline, late, spec, parent, call_accepted, now, position, rejection)
 
     def _launch(self, child: _Child, tool_use_id: str) -> Accepted:
         agent = child.agent
         if child.spec.resume is not None:
             self._builder.continue_run(agent, tool_use_id, child.spec)
+        self._roster.add(agent)
         self._drivers[agent.id] = child.driver
         self._children[agent.id] = child
         self._metrics.counters["spawns"] += 1
         self._metrics.measure("queue.depth", self._slots.queued)
         waits = child.slot is None or child.slot.queued
         status = AgentStatus.PENDING if waits else AgentStatus.RUNNING
-        say(self._host, agent, AgentStarted(agent.info, status, child.place))
+        emit(self._host, agent, AgentStarted(agent.info, status, child.queue_position))
         self._tasks.start_soon(self._run, child)
-        return Accepted(agent.id, child.place)
+        return Accepted(agent.id, child.queue_position)
 
     async def _run(self, child: _Child) -> None:
         agent = child.agent
         try:
-            # The place is free when the end is told: nobody may see more agents run than there are places.
+            # The slot is free before the end is published: nobody may see more agents run than there are slots.
             with child.slot or nullcontext():
-                if child.slot is not None:
-                    await self._work(child, child.slot)
+                if child.slot is None:
+                    ending: Ending = Failed(FailureReason.RUNTIME_ERROR, child.rejection)
+                else:
+                    ending = await self._work(child, child.slot)
                 await self.cancel_below(agent.id)
-                await self._host.commands.stop_all(agent.id)
-                outcome = await self._report(child)
+                await self._host.background_processes.stop_all(agent.id)
+                outcome = await self._report(child, ending)
         finally:
             del self._children[agent.id]
             child.done.set()
-        await child.door.wait()
+        await child.call_accepted.wait()
         if child.spec.background:
             child.parent.feed(Notice(background_text(outcome)))
-            self._host.background_ended(child.parent.agent)
+            if child.parent.turns is not None and self._tree_limit() is None:
+                child.parent.turns.task_ended()
         else:
             child.parent.feed(SubAgentResult(outcome))
 
-    async def _work(self, child: _Child, slot: Slot) -> None:
+    async def _work(self, child: _Child, slot: Slot) -> Ending:
         if not slot.queued:
-            # No place may be free for a later one of the call only because this one was fast.
-            await child.door.wait()
+            # No slot may become free for a later one of the call only because this one was fast.
+            await child.call_accepted.wait()
         text = child.spec.first_message
+        ending: Ending | None = None
         async with anyio.create_task_group() as watching:
-            watching.start_soon(self._watch_the_clock, child)
-            with anyio.move_on_after(self._host.settings.limits.cancel_grace):  # no disk keeps a child from its work
-                await self._builder.settle(child.agent)
-            await child.driver.run(UserPrompt(Message("user", (Text(text),)), text))
+            watching.start_soon(self._watch_deadline, child)
+            with anyio.move_on_after(self._host.settings.limits.cancel_grace):  # a slow disk does not keep it from work
+                await self._builder.add_instructions(child.agent)
+            first = UserPrompt(Message("user", (Text(text),)), text)
+            ending = await child.driver.run(first, lambda: self._equip(child.agent))
             watching.cancel_scope.cancel()
         if slot.queued:
-            slot.close()  # it ended before it had a place, and must not be given one now
+            slot.close()  # it ended before it had a slot, and must not get one now
+        if ending is None:
+            raise AssertionError("a driver returns an ending")
+        return ending
 
-    async def _report(self, child: _Child) -> Outcome:
-        """Emits the run's one result, and makes of it what the parent is told."""
+    async def _equip(self, agent: Agent) -> None:
+        """Adds the tools of the MCP servers of its definition. Waits until the user has answered whether they may
+        start."""
+        if agent.definition.mcp_servers and agent.writes:
+            await self._mcp_servers.equip(self._roster.primary, agent.definition.name)
+            self._builder.renew(agent)
+
+    async def _report(self, child: _Child, ending: Ending) -> Outcome:
+        """Emits the one result of the run, and returns what the parent receives."""
         agent = child.agent
-        if child.ending is None:
-            raise AssertionError("a driver ends with an ending")
-        places = await self._places(agent, child.ending)
-        agent.result, error, reason = told(child.ending)
+        places = await self._references(agent, ending)
+        agent.result, error, reason = result_texts(ending)
         limit = self._host.settings.limits.result_bytes
-        ending, truncated = _bounded(child.ending, limit, f"get_agent(agent_id={agent.id!r}) has all of it")
+        bounded, truncated = bounded_ending(ending, limit, f"get_agent(agent_id={agent.id!r}) has all of it")
         iterations = child.driver.state.iterations
-        outcome = Outcome(agent.id, ending, child.spec.task, agent.usage, agent.tool_calls, iterations)
+        outcome = Outcome(agent.id, bounded, child.spec.task, agent.usage, agent.tool_calls, iterations)
         self._count(outcome, reason)
         finished = AgentFinished(
             status=outcome.status,
-            result=told(ending)[0],
+            result=result_texts(bounded)[0],
             usage=agent.usage,
             tool_call_count=agent.tool_calls,
             iterations=iterations,
@@ -284,17 +300,17 @@ class Supervisor:
             references=places,
             truncated=truncated,
         )
-        say(self._host, agent, finished)
+        emit(self._host, agent, finished)
         return outcome
 
-    async def _places(self, agent: Agent, ending: Ending) -> tuple[Location, ...]:
-        """Where an answer points to. No disk, slow or broken, keeps a child from ending."""
+    async def _references(self, agent: Agent, ending: Ending) -> tuple[Location, ...]:
+        """The places that an answer refers to. No slow or broken disk keeps a sub-agent from ending."""
         if isinstance(ending, Completed):
             with anyio.move_on_after(self._host.settings.limits.cancel_grace):
                 try:
                     return (await references.check(ending.result, self._host.workspace, agent.cwd)).locations
                 except Exception:
-                    logger.exception("the references of agent %s cannot be looked up", agent.id)
+                    logger.exception("the references of agent %s cannot be checked", agent.id)
         return ()
 
     def _count(self, outcome: Outcome, reason: FailureReason | None) -> None:
@@ -305,71 +321,95 @@ class Supervisor:
             counters["failures"] += 1
             counters[f"failures.{reason.value}"] += 1
 
-    def run_ended(self, agent: Agent, ending: Ending) -> None:
-        if (child := self._children.get(agent.id)) is not None:
-            child.ending = ending
-
     # -- the queue -------------------------------------------------------------------------------------------------
 
     def _slot_started(self, agent_id: str) -> None:
         child = self._children[agent_id]
-        child.place = None
+        child.queue_position = None
         self._metrics.measure("queue.wait", self._host.clock.monotonic() - child.accepted_at)
-        say(self._host, child.agent, StatusChanged(AgentStatus.RUNNING))
+        emit(self._host, child.agent, StatusChanged(AgentStatus.RUNNING))
 
-    def _places_shifted(self) -> None:
-        """A start is told at once, new places in the queue soon: only the last ones count."""
-        if not self._telling_places:
-            self._telling_places = True
-            self._tasks.start_soon(self._tell_places)
+    def _positions_changed(self) -> None:
+        """A start is announced at once, new queue positions soon: only the last ones count."""
+        if not self._announcing:
+            self._announcing = True
+            self._tasks.start_soon(self._announce_positions)
 
-    async def _tell_places(self) -> None:
-        await anyio.sleep(max(PLACES_EVERY, self._slots.queued / PLACES_A_SECOND))
-        self._telling_places = False
-        places = self._slots.places()
+    async def _announce_positions(self) -> None:
+        await anyio.sleep(max(POSITIONS_EVERY, self._slots.queued / POSITIONS_PER_SECOND))
+        self._announcing = False
+        positions = self._slots.positions()
         for child in self._children.values():
-            place = places.get(child.slot) if child.slot is not None else None
-            if place not in (None, child.place):
-                child.place = place
-                say(self._host, child.agent, StatusChanged(AgentStatus.PENDING, place))
+            position = positions.get(child.slot) if child.slot is not None else None
+            if position not in (None, child.queue_position):
+                child.queue_position = position
+                emit(self._host, child.agent, StatusChanged(AgentStatus.PENDING, position))
 
     # -- steering and ending ---------------------------------------------------------------------------------------
 
     def steer(self, agent_id: str, text: str) -> None:
-        """Tells a running agent something, at the next chance.
+        """Sends a message to a running agent, which reads it at the next chance.
 
         Raises:
             UnknownAgent: the session has no such agent.
-            WrongState: it has ended, or does nothing that could be steered.
+            WrongState: it has ended or is idle.
         """
-        agent = self.agent(agent_id)
+        agent = self._roster.agent(agent_id)
         driver = self._drivers[agent_id]
         if driver.state.ended or isinstance(driver.state.phase, Idle):
-            raise WrongState(f"The agent {agent.info.label!r} is not running, so it cannot be told anything.")
+            raise WrongState(f"Agent {agent.info.label!r} is not running, so it cannot receive messages.")
         driver.feed(Steered(text))
 
     def below(self, agent_id: str) -> list[str]:
-        """The live children of an agent."""
+        """The running and queued children of an agent."""
         return [child_id for child_id, child in self._children.items() if child.parent.agent.id == agent_id]
 
-    def begin_cancel(self, agent_ids: Sequence[str], reason: CancelReason, limit: LimitReached | None = None) -> None:
-        self._tasks.start_soon(self._cancel_all, agent_ids, reason, limit)
+    def over_budget(self, agent: Agent) -> bool:
+        """Whether the budget of ``agent`` or of the session is used up. If so, what it bounds starts to end."""
+        budget = self._host.settings.budgets.agent
+        if over := budget.exceeded(agent.usage, len(agent.call_ids), agent.replies):
+            limit = LimitReached(f"its budget of {over.description} is used up", f"budgets.agent.{over.setting}")
+            self.end_at_limit(agent, limit)
+        elif over := self._tree_limit():
+            limit = LimitReached(
+                f"the session's budget of {over.description} is used up", f"budgets.tree.{over.setting}"
+            )
+            self.end_at_limit(self._roster.primary, limit)
+        return over is not None
+
+    def _tree_limit(self) -> LimitReached | None:
+        """The limit that all agents together have reached, if any."""
+        tree = self._host.settings.budgets.tree
+        return None if tree == Budget() else tree.exceeded(*self._roster.spent())
+
+    def end_at_limit(self, agent: Agent, limit: LimitReached) -> None:
+        """Starts to end one agent; with the primary, its turn and everything below it."""
+        reason = CancelReason.BUDGET
+        if agent.is_child:
+            self._tasks.start_soon(self._cancel_all, [agent.id], reason, limit)
+            return
+        self._tasks.start_soon(self._cancel_all, self.below(agent.id), reason, limit)
+        if (turns := self._drivers[agent.id].turns) is not None:
+            self._tasks.start_soon(turns.cancel, reason, limit)
+
+    def cancel_children(self, agent_ids: Sequence[str], reason: CancelReason) -> None:
+        self._tasks.start_soon(self._cancel_all, agent_ids, reason)
 
     async def _cancel_all(
         self, agent_ids: Sequence[str], reason: CancelReason, limit: LimitReached | None = None
     ) -> None:
-        """Ends several; returns when they have stopped. The last go first: they wait in the queue, and must not start
-        because those before them end. Hundreds hold up nobody."""
+        """Ends several; returns when they have stopped. The last are cancelled first: they wait in the queue and must
+        not start because those before them end."""
         async with anyio.create_task_group() as tasks:
             for count, agent_id in enumerate(reversed(agent_ids), 1):
                 tasks.start_soon(self.cancel, agent_id, reason, limit)
-                if count % CANCELLED_AT_ONCE == 0:
+                if count % CANCELS_PER_STEP == 0:
                     await anyio.lowlevel.checkpoint()
 
     async def cancel(
         self, agent_id: str, reason: CancelReason = CancelReason.USER, limit: LimitReached | None = None
     ) -> bool:
-        """Ends one child and all below it; returns when they have stopped. ``False`` when it had ended, or was being
+        """Ends one sub-agent and all below it; returns when they have stopped. ``False`` when it had ended or was being
         cancelled already.
 
         Raises:
@@ -377,9 +417,10 @@ class Supervisor:
         """
         child = self._children.get(agent_id)
         if child is None:
-            self.agent(agent_id)
+            self._roster.agent(agent_id)
             return False
-        first = not child.cancelling and not child.driver.state.ended and child.ending is None
+        ended = child.driver.state.ended or child.driver.ended or child.slot is None
+        first = not child.cancelling and not ended
         if first:
             child.cancelling = True
             child.driver.feed(UserCancel(reason, limit))
@@ -394,7 +435,7 @@ class Supervisor:
         """Ends every child of ``agent_id``; returns when they have stopped."""
         await self._cancel_all(self.below(agent_id), reason)
 
-    async def _watch_the_clock(self, child: _Child) -> None:
+    async def _watch_deadline(self, child: _Child) -> None:
         await child.deadline.passed()
         time = f"{child.deadline.seconds:g} s"
         limit = LimitReached(f"it ran past its time limit of {time}")
@@ -403,20 +444,7 @@ class Supervisor:
         await self.cancel(child.agent.id, child.late, limit)
 
 
-async def _breathe(behind: Sequence[object]) -> None:
-    """Lets the loop have its turn after each piece of a long work."""
-    if behind:
+async def _yield_to_loop(done: Sequence[object]) -> None:
+    """Lets other tasks run between two pieces of a long job."""
+    if done:
         await anyio.lowlevel.checkpoint()
-
-
-def _bounded(ending: Ending, limit: int, how: str) -> tuple[Ending, bool]:
-    match ending:
-        case Completed(result):
-            text, cut = bounded(clean(result), limit, how)
-            return Completed(text), cut
-        case Failed(_, error, partial):
-            text, cut = bounded(clean(partial), limit, how)
-            return replace(ending, error=bounded(clean(error), limit, how)[0], partial=text), cut
-        case Cancelled(_, partial):
-            text, cut = bounded(clean(partial), limit, how)
-            return replace(ending, partial=text), cut

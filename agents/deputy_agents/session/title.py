@@ -10,7 +10,7 @@ LENGTH = 60
 
 
 def renamed(record: SessionRecord, title: str) -> SessionRecord:
-    """The record with a title of the user's.
+    """The record with a title that the user chose.
 
     Raises:
         InvalidRequest: it is blank.
@@ -22,5 +22,5 @@ def renamed(record: SessionRecord, title: str) -> SessionRecord:
 
 
 def title_of(text: str) -> str:
-    """What a session whose first prompt is ``text`` is called."""
+    """The title of a session whose first prompt is ``text``."""
     return cut(" ".join(clean(text).split()), LENGTH)

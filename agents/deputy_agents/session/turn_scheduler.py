@@ -1,84 +1,102 @@
-"""The turns of a session: the one that runs, the prompts that wait for its end, and how each ends."""
+"""The turns of a session: the running one, the prompts queued behind it, and how each ends."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest, Overloaded, WrongState
-from deputy_agents.domain.event import PromptQueue, QueuedPrompt, StatusChanged, TurnError, TurnFinished
+from deputy_agents.domain.event import PromptQueue, QueuedPrompt, StatusChanged, TurnError, TurnFinished, TurnStarted
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Image, Message, Text, Usage, text_of
 from deputy_agents.domain.outcome import AgentStatus, CancelReason, LimitReached
 from deputy_agents.domain.turn import Origin, Turn, TurnResult
-from deputy_agents.run.agent import Host, say
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
 from deputy_agents.run.hook_runner import SEND_BACK, HookRunner
+from deputy_agents.run.host import Host, emit
 from deputy_agents.run.state import Cancelling
+from deputy_agents.session.mcp_servers import McpServers
+from deputy_agents.session.record_keeper import RecordKeeper
+from deputy_agents.session.supervisor import Supervisor
 from deputy_agents.text import cut, visible
 
-MAX_SAID = 300
-"""Characters of what a hook printed that the user is told."""
+MAX_HOOK_OUTPUT = 300
+"""Characters of a failed hook's output that the user sees."""
 
 
 class TurnScheduler:
-    """One turn at a time of ``primary``, which belongs to ``host``. ``begins`` is called when a turn does, before its
-    prompt reaches the agent; ``rests`` when none follows the one that has ended."""
+    """Runs one turn at a time of ``primary``. Implements :class:`deputy_agents.run.host.PrimaryTurns`."""
 
     def __init__(
-        self, host: Host, primary: Driver, tasks: TaskGroup, begins: Callable[[Turn], None], rests: Callable[[], None]
+        self,
+        host: Host,
+        primary: Driver,
+        supervisor: Supervisor,
+        keeper: RecordKeeper,
+        mcp_servers: McpServers,
+        tasks: TaskGroup,
     ) -> None:
         self.running: Turn | None = None
         self.closed = False
-        """No more prompts are taken."""
+        """No more prompts are accepted."""
         self._host = host
         self._primary = primary
+        self._supervisor = supervisor
+        self._keeper = keeper
+        self._mcp_servers = mcp_servers
         self._tasks = tasks
-        self._begins = begins
-        self._rests = rests
         self._queue: deque[Turn] = deque()
-        self._hooking: dict[str, tuple[Turn, anyio.CancelScope]] = {}
-        """Turns that have ended but for the hooks at their end, by id."""
+        self._end_hooks: dict[str, tuple[Turn, anyio.CancelScope]] = {}
+        """Turns whose end hooks run, by id."""
+        self._wakes = True
+        primary.turns = self
 
     @property
-    def hooking(self) -> bool:
-        """Hooks run at the end of a turn."""
-        return bool(self._hooking)
+    def running_hooks(self) -> bool:
+        """Whether hooks at the end of a turn run."""
+        return bool(self._end_hooks)
 
-    def waiting(self) -> tuple[QueuedPrompt, ...]:
-        """The prompts that wait for the running turn, in order."""
+    def queued(self) -> tuple[QueuedPrompt, ...]:
+        """The prompts that wait for the running turn to end, in order."""
         return tuple(QueuedPrompt(turn.turn_id, turn.text, turn.pictures) for turn in self._queue)
 
     @staticmethod
     def check(blocks: Sequence[Block]) -> tuple[Block, ...]:
-        """What counts of a prompt.
+        """``blocks`` without empty texts.
 
         Raises:
-            InvalidRequest: there is nothing in it.
+            InvalidRequest: nothing is left.
         """
         kept = tuple(block for block in blocks if not isinstance(block, Text) or block.text.strip())
         if not any(isinstance(block, Text | Image) for block in kept):
             raise InvalidRequest("The prompt is empty.", "prompt")
         return kept
 
-    def take(
-        self, blocks: Sequence[Block], shown: str | None, origin: Origin, *, queue: bool, cancelled: bool = False
+    def accept(
+        self,
+        blocks: Sequence[Block],
+        shown: str | None = None,
+        origin: Origin = "user",
+        *,
+        queue: bool = False,
+        cancelled: bool = False,
     ) -> Turn:
-        """Accepts a prompt as the model reads it; ``shown`` is how people see it. While a turn runs, it waits for its
-        end if ``queue`` is set, or if the end of a background agent started that turn. One that the user has
-        ``cancelled`` meanwhile ends as such before the model is asked.
+        """Accepts a prompt as the model reads it; ``shown`` is what users see of it. While a turn runs, it is queued if
+        ``queue`` is set, or if the end of a background task started that turn. A turn that the user has ``cancelled``
+        before ends before the model is asked.
 
         Raises:
-            InvalidRequest: there is nothing in it.
-            WrongState: a turn runs, and ``queue`` is not set; or the session is closed.
-            Overloaded: too many prompts wait already.
+            InvalidRequest: it is empty.
+            WrongState: a turn runs and ``queue`` is not set, or the session is closed.
+            Overloaded: the queue is full.
         """
         kept = self.check(blocks)
         turn = Turn(new_id(), kept, origin, text_of(kept) if shown is None else shown, cancelled)
         if cancelled and (self.closed or self.running is not None):
-            turn.settle(TurnResult("cancelled", Usage()))
+            turn.finish(TurnResult("cancelled", Usage()))
         elif self.closed:
             raise WrongState("This session is closed.")
         elif self.running is None:
@@ -88,39 +106,45 @@ class TurnScheduler:
         elif not queue and self.running.origin != "task_end":
             raise WrongState("A turn is running in this session: wait, cancel it, or send the prompt with queue: true.")
         elif len(self._queue) >= self._host.settings.limits.prompt_queue:
-            raise Overloaded(f"{len(self._queue)} prompts wait already; take one back or wait.")
+            raise Overloaded(f"{len(self._queue)} prompts are queued already. Withdraw one or wait.")
         else:
             self._queue.append(turn)
-            self._tell_queue()
+            self._publish_queue()
         return turn
 
-    def wake(self, text: str = "") -> Turn | None:
-        """Begins a turn that no person asked for, unless one runs or the session is closed."""
-        if self.running is not None or self.closed:
-            return None
-        turn = Turn(new_id(), (Text(text),) if text else (), "task_end", text)
-        self._begin(turn)
-        return turn
-
-    def take_back(self, turn_id: str) -> bool:
-        """Takes a waiting prompt back: it ends as cancelled. ``False`` when it does not wait."""
+    def withdraw(self, turn_id: str) -> bool:
+        """Removes a queued prompt, which ends as cancelled. ``False`` when it is not queued."""
         turn = next((turn for turn in self._queue if turn.turn_id == turn_id), None)
         if turn is None:
             return False
         self._queue.remove(turn)
-        self._tell_queue()
-        turn.settle(TurnResult("cancelled", Usage()))
+        self._publish_queue()
+        turn.finish(TurnResult("cancelled", Usage()))
         return True
 
-    async def cancel(self, reason: CancelReason, limit: LimitReached | None = None) -> bool:
-        """Ends the running turn with the children that it waits for, and hooks at the end of one; returns when they
-        have stopped. ``False`` when there is none."""
-        hooking = await self._end_hooking()
+    def task_ended(self) -> None:
+        """Starts a turn for the notice of a background task, if the settings ask for that."""
+        if self._wakes and self._host.settings.agents.wake_on_task_end:
+            self._wake()
+
+    @contextmanager
+    def without_wakes(self) -> Generator[None]:
+        """While everything is being cancelled, the end of a background task starts no turn."""
+        self._wakes = False
+        try:
+            yield
+        finally:
+            self._wakes = True
+
+    async def cancel(self, reason: CancelReason = CancelReason.USER, limit: LimitReached | None = None) -> bool:
+        """Ends the running turn with the sub-agents that it waits for, and end hooks; returns when they have stopped.
+        ``False`` when there is nothing to end."""
+        had_hooks = await self._cancel_end_hooks()
         turn = self.running
         if turn is None:
-            return hooking
+            return had_hooks
         if limit and not isinstance(self._primary.state.phase, Cancelling):
-            say(self._host, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {limit}"))
+            emit(self._host, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {limit}"))
         self._primary.feed(UserCancel(reason, limit))
         with anyio.move_on_after(self._host.settings.limits.cancel_grace):
             await turn.result()
@@ -130,74 +154,97 @@ class TurnScheduler:
         return True
 
     def finished(self, finish: FinishTurn) -> None:
-        """The primary has come to the end of the running turn."""
         turn, agent = self.running, self._primary.agent
         if turn is None:
             raise AssertionError("only a running turn can finish")
         error = None
         if (failed := finish.error) is not None:
             error = TurnError(failed.kind, failed.message, failed.retryable, failed.action)
-        told = (str(finish.limit), finish.limit.setting) if finish.limit else ("", "")
-        say(self._host, agent, TurnFinished(turn.turn_id, finish.stop_reason, error, finish.interrupted, *told))
-        say(self._host, agent, StatusChanged(AgentStatus.IDLE))
+        limit = (str(finish.limit), finish.limit.setting) if finish.limit else ("", "")
+        emit(self._host, agent, TurnFinished(turn.turn_id, finish.stop_reason, error, finish.interrupted, *limit))
+        emit(self._host, agent, StatusChanged(AgentStatus.IDLE))
         self.running = None
-        self._tasks.start_soon(self._settle, turn, TurnResult(finish.stop_reason, turn.used(agent.usage), error))
+        self._tasks.start_soon(self._complete, turn, TurnResult(finish.stop_reason, turn.used(agent.usage), error))
         if self._queue:
             following = self._queue.popleft()
-            self._tell_queue()
+            self._publish_queue()
             self._begin(following)
         else:
-            self._rests()
+            self._keeper.touch()
 
-    def end(self, error: TurnError | None = None) -> None:
-        """Nothing more happens, because of ``error`` if there was a fault: nobody may go on waiting."""
+    def close(self, error: TurnError | None = None) -> None:
+        """Ends all turns at once, because of ``error`` if there was one: nobody may wait for them any longer."""
         self.closed = True
         left = [*([self.running] if self.running else []), *self._queue]
         self.running = None
         self._queue.clear()
         for turn in left:
-            turn.settle(TurnResult("error" if error else "cancelled", Usage(), error))
+            turn.finish(TurnResult("error" if error else "cancelled", Usage(), error))
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _begin(self, turn: Turn) -> None:
+        agent = self._primary.agent
         self.running = turn
-        turn.usage_before = self._primary.agent.usage
-        self._begins(turn)
+        turn.usage_before = agent.usage
+        self._keeper.touch(title=turn.text)
+        self._supervisor.renew_primary()
+        if (seconds := self._host.settings.budgets.tree.seconds) is not None:
+            self._tasks.start_soon(self._limit_time, turn, seconds)
+        emit(self._host, agent, StatusChanged(AgentStatus.RUNNING))
+        emit(self._host, agent, TurnStarted(turn.turn_id, turn.origin))
+        if not turn.cancelled:
+            self._mcp_servers.ask(agent)
         self._primary.feed(UserPrompt(Message("user", turn.blocks), turn.text))
 
-    async def _settle(self, turn: Turn, outcome: TurnResult) -> None:
+    def _wake(self, text: str = "") -> Turn | None:
+        """Starts a turn that no user asked for, unless one runs or the session is closed."""
+        if self.running is not None or self.closed:
+            return None
+        turn = Turn(new_id(), (Text(text),) if text else (), "task_end", text)
+        self._begin(turn)
+        return turn
+
+    async def _limit_time(self, turn: Turn, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await turn.result()
+        if self.running is turn:
+            words = f"the session's budget of {seconds:g} s per turn is used up"
+            self._supervisor.end_at_limit(self._primary.agent, LimitReached(words, "budgets.tree.seconds"))
+
+    async def _complete(self, turn: Turn, result: TurnResult) -> None:
+        """Publishes everything of a turn and runs its end hooks before those who wait for it continue."""
         try:
             await self._host.log.flush()
-            if outcome.stop_reason != "cancelled":
+            if result.stop_reason != "cancelled":
                 with anyio.CancelScope() as scope:
-                    self._hooking[turn.turn_id] = turn, scope
-                    await self._end_hooks(turn, outcome)
+                    self._end_hooks[turn.turn_id] = turn, scope
+                    await self._run_end_hooks(turn, result)
         finally:
-            self._hooking.pop(turn.turn_id, None)
-            turn.settle(outcome)
+            self._end_hooks.pop(turn.turn_id, None)
+            turn.finish(result)
 
-    async def _end_hooking(self) -> bool:
-        hooking = tuple(self._hooking.values())
-        for _, scope in hooking:
-            scope.cancel()
-        with anyio.move_on_after(self._host.settings.limits.cancel_grace):
-            for turn, _ in hooking:
-                await turn.result()
-        return bool(hooking)
-
-    async def _end_hooks(self, turn: Turn, outcome: TurnResult) -> None:
-        """Runs the hooks at the end of a turn. One that says so sends the agent back to work, once for each prompt."""
+    async def _run_end_hooks(self, turn: Turn, result: TurnResult) -> None:
+        """A hook can send the agent back to work, once for each prompt."""
         agent = self._primary.agent
-        failed = await HookRunner(agent, self._host).turn_end(outcome.stop_reason, self._primary.state.last_text)
-        words = "\n\n".join(f"The hook {one.name} says:\n{one.said}" for one in failed if one.code == SEND_BACK)
+        failed = await HookRunner(agent, self._host).turn_end(result.stop_reason, self._primary.state.last_text)
+        words = "\n\n".join(f"The hook {one.name} says:\n{one.output}" for one in failed if one.code == SEND_BACK)
         if words and turn.origin == "user" and self.running is None and not self.closed:
-            turn.sent_back = self.wake(words)
+            turn.sent_back = self._wake(words)
             failed = [one for one in failed if one.code != SEND_BACK]
         for one in failed:
             status = AgentStatus.RUNNING if self.running else AgentStatus.IDLE
-            why = f": {cut(visible(one.said), MAX_SAID)}" if one.said else ""
-            say(self._host, agent, StatusChanged(status, detail=f"the hook {one.name} failed{why}"))
+            why = f": {cut(visible(one.output), MAX_HOOK_OUTPUT)}" if one.output else ""
+            emit(self._host, agent, StatusChanged(status, detail=f"the hook {one.name} failed{why}"))
 
-    def _tell_queue(self) -> None:
-        self._host.log.emit(PromptQueue(self.waiting()))
+    async def _cancel_end_hooks(self) -> bool:
+        running = tuple(self._end_hooks.values())
+        for _, scope in running:
+            scope.cancel()
+        with anyio.move_on_after(self._host.settings.limits.cancel_grace):
+            for turn, _ in running:
+                await turn.result()
+        return bool(running)
+
+    def _publish_queue(self) -> None:
+        self._host.log.emit(PromptQueue(self.queued()))

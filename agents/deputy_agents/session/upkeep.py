@@ -1,4 +1,4 @@
-"""What the store needs from time to time: ends of what others left open, and the deletion of old sessions."""
+"""Regular work on the store: repairs sessions of processes that crashed, and deletes old sessions."""
 
 import logging
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 DAY = 24 * 3600
 
 
-class Shared(Protocol):
-    """What it goes by: as it is at the moment of use."""
+class Services(Protocol):
+    """What it uses. ``settings`` may be replaced at any time."""
 
     @property
     def settings(self) -> Settings: ...
@@ -28,7 +28,7 @@ class Shared(Protocol):
 
 
 class Sessions(Protocol):
-    """The sessions of this process, and what can be done with all of the store."""
+    """The sessions of this process and of the store."""
 
     def is_live(self, session_id: str) -> bool: ...
     async def reconcile(self, session_id: str) -> None: ...
@@ -36,18 +36,18 @@ class Sessions(Protocol):
 
 
 class Upkeep:
-    """Looks after the sessions of the store, when it starts and once a day. Sessions that live somewhere are left
-    alone, and a store that cannot be used is no reason to stop."""
+    """Runs at the start and once a day. Sessions that are open somewhere are left alone; a store that fails does not
+    stop it."""
 
-    def __init__(self, sessions: Sessions, shared: Shared) -> None:
+    def __init__(self, sessions: Sessions, services: Services) -> None:
         self._sessions = sessions
-        self._shared = shared
+        self._services = services
         self._changed = anyio.Event()
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
-        with anyio.CancelScope(shield=True):  # a session that was taken over is mended to its end
-            await self._mend_abandoned()
+        with anyio.CancelScope(shield=True):  # a repair that has started is completed
+            await self._repair_abandoned()
         while True:
             self._changed = anyio.Event()
             await self._prune()
@@ -55,43 +55,43 @@ class Upkeep:
                 await self._changed.wait()
 
     def settings_changed(self) -> None:
-        """There may be something to delete now."""
+        """Checks again whether there is something to delete."""
         self._changed.set()
 
-    async def _mend_abandoned(self) -> None:
-        """Ends the runs of processes that are gone."""
+    async def _repair_abandoned(self) -> None:
+        """Ends the runs that processes which are gone have left."""
         try:
-            abandoned = await self._shared.store.abandoned()
+            abandoned = await self._services.store.abandoned()
         except StoreError as error:
-            logger.warning("nobody looked after sessions that were left open: %s", error)
+            logger.warning("abandoned sessions were not repaired: %s", error)
             return
         for session_id in abandoned:
             try:
                 await self._sessions.reconcile(session_id)
             except (WrongState, UnknownSession):
-                pass  # someone else was faster
+                pass  # another process was faster
             except StoreError as error:
-                logger.warning("session %s is left as it is: %s", session_id, error)
+                logger.warning("session %s was not repaired: %s", session_id, error)
 
     async def _prune(self) -> None:
-        """Deletes the sessions that were not used for longer than the user wants to keep them."""
+        """Deletes sessions that were last used longer ago than the setting ``keep_days``."""
         for record in await self._old():
             if self._sessions.is_live(record.session_id):
                 continue
             try:
                 await self._sessions.delete(record.session_id)
             except (WrongState, UnknownSession):
-                pass  # someone uses it, or was faster
+                pass  # it is in use, or another process was faster
             except StoreError as error:
-                logger.warning("session %s is not deleted: %s", record.session_id, error)
+                logger.warning("session %s was not deleted: %s", record.session_id, error)
 
     async def _old(self) -> Sequence[SessionRecord]:
-        days = self._shared.settings.keep_days
+        days = self._services.settings.keep_days
         if days is None:
             return ()
         try:
-            query = SessionQuery(before=self._shared.clock.time() - days * DAY)
-            return (await self._shared.store.sessions(query)).records
+            query = SessionQuery(before=self._services.clock.time() - days * DAY)
+            return (await self._services.store.sessions(query)).records
         except StoreError as error:
-            logger.warning("nobody looked for old sessions: %s", error)
+            logger.warning("old sessions were not listed: %s", error)
             return ()

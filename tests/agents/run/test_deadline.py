@@ -42,8 +42,8 @@ async def test_rest_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
         deadline.run()
         deadline.run()
         await time.pass_(3)
-        deadline.rest()
-        deadline.rest()
+        deadline.pause()
+        deadline.pause()
         await time.pass_(1000)
     assert not passed.done()
     deadline.run()
@@ -57,6 +57,6 @@ async def test_what_has_passed_stays_so(monkeypatch: pytest.MonkeyPatch) -> None
     deadline = Deadline(1)
     deadline.run()
     await time.pass_(1)
-    deadline.rest()
+    deadline.pause()
     async with asyncio.timeout(None):
         await deadline.passed()

@@ -20,7 +20,7 @@ from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import call, calls, say, use
 from tests.support.core import BOUND, Cast, Core, Pause, core, delegate, results, small, task_of
-from tests.support.delegation import accepted, background, background_use, define, ends_told
+from tests.support.delegation import accepted, background, background_use, define, reported_ends
 
 ASLEEP = small(wake_on_task_end=False)
 
@@ -59,7 +59,7 @@ async def test_the_call_answers_at_once_and_the_end_wakes_the_idle_parent_with_a
         assert answer == {
             "task_id": child.info.agent_id,
             "status": "running",
-            "message": "It runs. You will be told when it ends.",
+            "message": "The task is running. You will get a message when it ends.",
         }
         assert (child.status, c.session.busy) == (AgentStatus.RUNNING, False)
         (update,) = [body for body in c.bodies(ToolCallUpdated) if body.status is CallStatus.COMPLETED]
@@ -75,7 +75,7 @@ async def test_the_call_answers_at_once_and_the_end_wakes_the_idle_parent_with_a
             "status": "completed",
             "summary": "All green.",
         }
-        assert len(ends_told(c.requests()[-1])) == 1
+        assert len(reported_ends(c.requests()[-1])) == 1
 
 
 @pytest.mark.requirement("E12")
@@ -92,7 +92,7 @@ async def test_an_end_while_the_parent_works_is_told_with_its_next_tool_results(
         await c.finish(turn)
         last = c.requests()[-1].messages[-1]
         assert [block.type for block in last.content] == ["tool_result", "text"]
-        assert [end["summary"] for end in ends_told(c.requests()[-1])] == ["found"]
+        assert [end["summary"] for end in reported_ends(c.requests()[-1])] == ["found"]
         assert len(c.bodies(TurnStarted)) == 1
 
 
@@ -108,7 +108,7 @@ async def test_an_end_during_the_parents_last_words_is_told_before_its_turn_ends
         await c.seen(AgentFinished)
         parent.go.set()
         await c.finish(turn)
-        assert [end["summary"] for end in ends_told(c.requests()[-1])] == ["found"]
+        assert [end["summary"] for end in reported_ends(c.requests()[-1])] == ["found"]
         assert len(c.bodies(TurnStarted)) == 1
 
 
@@ -145,7 +145,7 @@ async def test_a_failed_and_a_cancelled_one_are_told_with_their_error_and_what_t
         async with asyncio.timeout(BOUND):
             await c.session.cancel_agent(c.child("do is stopped").info.agent_id)
         await turns_over(c, 3)
-        ends = [{name: end[name] for name in end if name != "task_id"} for end in ends_told(c.requests()[-1])]
+        ends = [{name: end[name] for name in end if name != "task_id"} for end in reported_ends(c.requests()[-1])]
         assert ends == [
             {"status": "failed", "summary": "I looked.", "error": "sub_agent_error: no tests here"},
             {"status": "cancelled", "summary": "", "error": "Sub-agent cancelled by user."},
@@ -159,8 +159,8 @@ async def test_a_child_that_finds_no_place_is_queued_and_its_answer_says_where(w
     async with core(workspace, cast, settings=small(max_parallel=1, wake_on_task_end=False)) as c:
         await c.turn()
         assert [(answer["status"], answer["message"]) for answer in accepted(c.requests()[1])] == [
-            ("running", "It runs. You will be told when it ends."),
-            ("queued", "It waits for a free place, number 1 in the queue. You will be told when it ends."),
+            ("running", "The task is running. You will get a message when it ends."),
+            ("queued", "The task is number 1 in the queue. You will get a message when it ends."),
         ]
         starts = [(start.status, start.queue_position) for start in c.bodies(AgentStarted)[1:]]
         assert starts == [(AgentStatus.RUNNING, None), (AgentStatus.PENDING, 1)]
@@ -215,8 +215,8 @@ async def test_two_that_end_together_are_each_told_once(workspace: Path) -> None
             await asked(pause)
         for pause in pauses.values():
             pause.go.set()
-        await c.seen(TurnFinished, lambda _: len(ends_told(c.requests()[-1])) == 2 and not c.session.busy)
-        assert sorted(end["summary"] for end in ends_told(c.requests()[-1])) == ["A", "B"]
+        await c.seen(TurnFinished, lambda _: len(reported_ends(c.requests()[-1])) == 2 and not c.session.busy)
+        assert sorted(end["summary"] for end in reported_ends(c.requests()[-1])) == ["A", "B"]
 
 
 # -- ending ----------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ async def test_cancelling_the_turn_leaves_background_children_running_and_cancel
         await asked(parent)
         await asked(child)
         async with asyncio.timeout(BOUND):
-            await c.session.cancel_turn()
+            await c.session.turns.cancel()
         assert (await c.finish(turn)).stop_reason == "cancelled"
         assert c.child("do look").status is AgentStatus.RUNNING
         async with asyncio.timeout(BOUND):
@@ -303,7 +303,7 @@ async def test_with_a_task_id_the_same_child_goes_on_with_all_that_it_knows(work
         second_run = [event.agent_seq for event in events if event.run == 2]
         assert second_run == list(range(1, len(second_run) + 1))
         await c.turn("And?")
-        assert [end["summary"] for end in ends_told(c.requests()[-1])] == ["It is in a.py.", "Line 3."]
+        assert [end["summary"] for end in reported_ends(c.requests()[-1])] == ["It is in a.py.", "Line 3."]
 
 
 @pytest.mark.requirement("E1")

@@ -244,7 +244,7 @@ async def test_cancelling_an_agent_that_does_not_exist_is_an_error(workspace: Pa
 @pytest.mark.asyncio
 async def test_a_child_can_be_cancelled_between_its_acceptance_and_its_first_step(workspace: Path) -> None:
     async def cancel_at_once(c: Core) -> None:
-        async for event in c.session.subscribe():
+        async for event in c.session.log.subscribe():
             if event.agent_id not in (None, c.session.primary_id):
                 await c.session.cancel_agent(event.agent_id)
                 return
@@ -269,7 +269,7 @@ async def test_cancelling_the_turn_stops_all_children_and_the_next_prompt_works(
         turn = c.start()
         for pause in pauses.values():
             await bounded(pause.asked.wait())
-        assert await bounded(c.session.cancel_turn())
+        assert await bounded(c.session.turns.cancel())
         assert all(pause.over.is_set() for pause in pauses.values())
         assert await c.finish(turn) == TurnResult("cancelled", Usage())
         assert [c.child(name).status for name in lines] == [AgentStatus.CANCELLED, AgentStatus.CANCELLED]
@@ -290,8 +290,8 @@ async def test_text_shown_before_a_cancel_stays_on_the_screen_and_in_the_history
     async with core(workspace, Cast([pause, say("ok")])) as c:
         turn = c.start()
         await bounded(pause.asked.wait())
-        await c.session.flush()
-        assert await bounded(c.session.cancel_turn())
+        await c.session.log.flush()
+        assert await bounded(c.session.turns.cancel())
         await c.finish(turn)
         assert [body.text for body in c.bodies(MessageAdded)] == ["go", "The who"]
         await c.turn("next")
@@ -325,7 +325,7 @@ async def test_whatever_a_turn_was_doing_its_history_is_valid_after_a_cancel(
                 await c.permission_request()
             case _:
                 await bounded(tool.running.wait())
-        assert await bounded(c.session.cancel_turn())
+        assert await bounded(c.session.turns.cancel())
         assert (await c.finish(turn)).stop_reason == "cancelled"
         assert (await c.turn("next")).stop_reason == "end_turn"
         await c.caught_up()
@@ -338,7 +338,7 @@ async def test_whatever_a_turn_was_doing_its_history_is_valid_after_a_cancel(
 @pytest.mark.asyncio
 async def test_without_a_turn_there_is_nothing_to_cancel(workspace: Path) -> None:
     async with core(workspace, Cast([])) as c:
-        assert await c.session.cancel_turn() is False
+        assert await c.session.turns.cancel() is False
         assert await c.session.cancel() is False
 
 
@@ -373,7 +373,7 @@ async def test_a_turn_whose_tool_is_deaf_ends_after_the_grace(workspace: Path, d
     async with core(workspace, Cast([call("read_file", path="a.py"), say("ok")]), settings=IMPATIENT) as c:
         turn = c.start()
         await bounded(deaf.running.wait())
-        assert await bounded(c.session.cancel_turn())
+        assert await bounded(c.session.turns.cancel())
         assert (await c.finish(turn)).stop_reason == "cancelled"
         assert (await c.turn("next")).stop_reason == "end_turn"
         deaf.free.set()
@@ -410,7 +410,7 @@ async def test_a_cancel_from_around_the_runtime_still_ends_agents_in_order(works
     with anyio.fail_after(BOUND), anyio.CancelScope() as around:
         async with Runtime(settings=Settings(), store=store, models=lambda name: model) as runtime:
             session = await runtime.new_session(cwd=workspace, roots=[workspace])
-            turn = session.start_turn([Text("go")])
+            turn = session.turns.accept([Text("go")])
             await pause.asked.wait()
             around.cancel()
             await anyio.sleep_forever()

@@ -35,7 +35,7 @@ from deputy_agents.events.commit_queue import RETRY
 from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart, UsageReported
 from deputy_agents.ports.store import Record, SessionRecord
-from deputy_agents.run.driver import Driver
+from deputy_agents.run.tool_calls import ToolCalls
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import FILE, SqliteStore
 from deputy_agents.tool.base import ToolOutput
@@ -259,7 +259,7 @@ async def test_calls_that_cannot_be_understood_are_answered_so_that_the_model_ca
         await c.turn()
         assert all(result.is_error for result in results(c.requests()[-1]))
         json, unknown, missing, extra = c.told()
-        assert "no valid JSON object (line 1: unterminated string)" in json
+        assert "not a valid JSON object (line 1: unterminated string)" in json
         assert unknown.startswith("There is no tool 'no_such_tool' here. Tools: ")
         assert ", edit_file, " in unknown
         assert missing.startswith("path: ")
@@ -268,20 +268,20 @@ async def test_calls_that_cannot_be_understood_are_answered_so_that_the_model_ca
         assert statuses == [CallStatus.FAILED] * 4
 
 
-# -- a fault of the program itself ---------------------------------------------------------------------------------
+# -- internal errors ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def faulty_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault inside the driver, not in anything that it calls out to."""
-    report = Driver._report  # pyright: ignore[reportPrivateUsage]
+    """An internal error while the driver performs an effect, not in a task of its own."""
+    report = ToolCalls.report
 
-    def broken(self: Driver, effect: Any) -> None:
+    def broken(self: ToolCalls, effect: Any) -> None:
         if effect.use.name == "glob":
             raise ZeroDivisionError
         report(self, effect)
 
-    monkeypatch.setattr(Driver, "_report", broken)
+    monkeypatch.setattr(ToolCalls, "report", broken)
 
 
 @pytest.mark.usefixtures("faulty_report")
@@ -349,12 +349,13 @@ async def test_a_store_that_fails_does_not_stop_the_agents_nor_hide_what_they_do
         assert (await c.turn()).stop_reason == "end_turn"
         assert c.told() == ["1"]
         await c.caught_up()
-        assert [event.seq for event in c.durable()] == list(range(1, c.session.last_seq + 1))
-        late = c.session.subscribe(0)
+        assert [event.seq for event in c.durable()] == list(range(1, c.session.log.last_seq + 1))
+        late = c.session.log.subscribe(0)
         late.close()
         seen = [event async for event in late]
         assert [event for event in seen if event.seq] == c.durable()
-    assert any("not stored for now" in record.message for record in caplog.records if record.levelno == logging.ERROR)
+    errors = [record.message for record in caplog.records if record.levelno == logging.ERROR]
+    assert any("cannot be stored at the moment" in message for message in errors)
 
 
 @pytest.mark.asyncio
@@ -388,7 +389,7 @@ async def test_a_prompt_without_content_is_rejected(workspace: Path) -> None:
     async with core(workspace, Cast([])) as c:
         for blocks in ([], [Text("  \n")]):
             with pytest.raises(InvalidRequest, match="empty"):
-                c.session.start_turn(blocks)
+                c.session.turns.accept(blocks)
         assert not c.session.busy
 
 
@@ -408,14 +409,14 @@ async def test_a_disk_that_is_full_in_the_midst_costs_nothing_once_there_is_room
         await pages(1)
         await c.turn("long " * 100_000)
         assert c.told() == ["1"]
-        assert c.session.store_problem is not None
-        assert "disk is full" in c.session.store_problem
-        assert len(await store.events(c.session.id)) < c.session.last_seq
+        assert c.session.keeper.store_problem is not None
+        assert "disk is full" in c.session.keeper.store_problem
+        assert len(await store.events(c.session.id)) < c.session.log.last_seq
         await pages(1_000_000)
         clock.advance(RETRY + 1)
         await c.turn()
         await c.caught_up()
-        assert c.session.store_problem is None
+        assert c.session.keeper.store_problem is None
         assert list(await store.events(c.session.id)) == c.durable()
         assert len(await store.history(c.session.id, c.session.primary_id)) == 8
     await store.close()
@@ -428,12 +429,12 @@ async def test_a_session_that_begins_while_the_store_cannot_be_used_is_stored_wh
     clock = StillClock()
     async with core(workspace, Cast([say("one"), say("two")]), store=store, clock=clock) as c:
         await c.turn()
-        assert c.session.store_problem is not None
+        assert c.session.keeper.store_problem is not None
         store.failing = False
         clock.advance(RETRY + 1)
         await c.turn()
         await c.caught_up()
-        assert c.session.store_problem is None
+        assert c.session.keeper.store_problem is None
         assert list(await store.events(c.session.id)) == c.durable()
 
 
@@ -447,7 +448,7 @@ async def test_what_is_not_stored_is_tried_once_more_when_the_session_closes(wor
         await c.caught_up()
         store.failing = True
         await c.turn()
-        assert c.session.store_problem is not None
+        assert c.session.keeper.store_problem is not None
         await c.caught_up()
         told = c.durable()
         store.failing = False
@@ -470,7 +471,7 @@ async def test_in_a_file_with_damaged_pages_a_session_begins_in_memory_and_says_
     store = await asyncio.to_thread(SqliteStore.open, folder)
     async with core(workspace, Cast([say("here I am")]), store=store) as c:
         assert (await c.turn()).stop_reason == "end_turn"
-        assert c.session.store_problem is not None
-        assert "damaged" in c.session.store_problem
+        assert c.session.keeper.store_problem is not None
+        assert "damaged" in c.session.keeper.store_problem
     await store.close()
     assert file.read_bytes() == damaged

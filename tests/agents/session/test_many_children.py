@@ -15,7 +15,7 @@ from deputy_agents.model.scripted import Scripted, say
 from deputy_agents.ports.model import ModelRequest
 from deputy_agents.run.state import Running
 from tests.support.core import BOUND, core, small, task_of
-from tests.support.delegation import aggregate, background, ends_told, failure, fan_out, success
+from tests.support.delegation import aggregate, background, reported_ends, failure, fan_out, success
 
 MANY = [f"task {number}" for number in range(500)]
 
@@ -138,8 +138,8 @@ async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Pa
         if door == "spawn_agents":
             assert aggregate(c.told()[0]) == [success(task, f"answer to {task}") for task in tasks]
         else:
-            await c.seen(StatusChanged, lambda _: not c.session.busy and len(ends_told(c.requests()[-1])) == 64)
-            told = sorted(end["summary"] for end in ends_told(c.requests()[-1]))
+            await c.seen(StatusChanged, lambda _: not c.session.busy and len(reported_ends(c.requests()[-1])) == 64)
+            told = sorted(end["summary"] for end in reported_ends(c.requests()[-1]))
             assert told == sorted(f"answer to {task}" for task in tasks)
         assert {node.status for node in c.session.agents()[1:]} == {AgentStatus.COMPLETED}
         assert c.runtime.slots.running == 0
@@ -172,7 +172,7 @@ async def test_while_hundreds_start_and_stop_everybody_else_has_a_turn_after_a_f
         turn = c.start()
         async with asyncio.timeout(BOUND):
             await _turns_until(lambda: len(asked) == 8)
-            await c.session.cancel_turn()
+            await c.session.turns.cancel()
         watching.cancel()
         assert (await c.finish(turn)).stop_reason == "cancelled"
         assert sum(step for step in steps if step > 0) == 500
@@ -195,7 +195,7 @@ async def test_a_turn_that_is_cancelled_while_hundreds_are_accepted_starts_no_mo
         turn = c.start()
         async with asyncio.timeout(BOUND):
             await _turns_until(lambda: len(children) == 20)
-            await c.session.cancel_turn()
+            await c.session.turns.cancel()
         assert (await c.finish(turn)).stop_reason == "cancelled"
         await c.caught_up()
         started, ended = c.bodies(AgentStarted)[1:], c.bodies(AgentFinished)
@@ -218,7 +218,7 @@ async def test_a_turn_that_is_cancelled_before_the_first_is_accepted_starts_nobo
             await _turns_until(
                 lambda: any(isinstance(call.progress, Running) for call in getattr(primary.state.phase, "calls", ()))
             )
-            await c.session.cancel_turn()
+            await c.session.turns.cancel()
         assert (await c.finish(turn)).stop_reason == "cancelled"
         assert len(c.session.agents()) == 1
         await c.turn("go on")

@@ -57,7 +57,7 @@ async def test_a_denied_call_does_not_run_and_the_users_words_reach_the_model(wo
         await c.turn()
         (result,) = results(c.requests()[-1])
         assert result.is_error
-        assert result.content == "Denied by the user. They say: Use m.txt instead."
+        assert result.content == "Denied by the user. Their comment: Use m.txt instead."
         assert not (workspace / "n.txt").exists()
 
 
@@ -77,10 +77,10 @@ async def test_what_the_user_says_with_a_yes_reaches_the_model_behind_the_result
 @pytest.mark.parametrize(
     ("answer", "by", "told"),
     [
-        (Dismissed(), ResolvedBy.DISMISSED, "dismissed without an answer, which is no consent"),
+        (Dismissed(), ResolvedBy.DISMISSED, "dismissed without an answer, which is not consent"),
         (Dismissed(ResolvedBy.UNREACHABLE), ResolvedBy.UNREACHABLE, "no connected client can ask"),
-        (Selected("yes please"), ResolvedBy.DISMISSED, "no consent"),
-        (None, ResolvedBy.DISMISSED, "no consent"),
+        (Selected("yes please"), ResolvedBy.DISMISSED, "not consent"),
+        (None, ResolvedBy.DISMISSED, "not consent"),
     ],
 )
 @pytest.mark.asyncio
@@ -154,7 +154,7 @@ async def test_a_client_that_attaches_later_is_asked_what_is_open(workspace: Pat
     async with core(workspace, primary(WRITE), silent()) as c:
         turn = c.start()
         await c.permission_request()
-        c.session.attach(Person(ALLOW))
+        c.session.inbox.attach(Person(ALLOW))
         await c.finish(turn)
         assert (workspace / "n.txt").exists()
 
@@ -166,11 +166,11 @@ async def test_an_answer_from_elsewhere_settles_a_permission_request_once(worksp
         request = await c.permission_request()
         assert c.session.view.permission_requests == {request.request_id: request}
         with pytest.raises(InvalidRequest, match="has no option 'maybe'"):
-            c.session.answer(request.request_id, Selected("maybe"))
-        assert c.session.answer(request.request_id, ALLOW) is True
-        assert c.session.answer(request.request_id, DENY) is False
+            c.session.inbox.answer(request.request_id, Selected("maybe"))
+        assert c.session.inbox.answer(request.request_id, ALLOW) is True
+        assert c.session.inbox.answer(request.request_id, DENY) is False
         with pytest.raises(InvalidRequest, match="no question nobody-asked"):
-            c.session.answer("nobody-asked", ALLOW)
+            c.session.inbox.answer("nobody-asked", ALLOW)
         await c.finish(turn)
         assert (workspace / "n.txt").exists()
         assert c.session.view.permission_requests == {}
@@ -182,7 +182,7 @@ async def test_the_last_client_that_leaves_takes_its_permission_request_along(wo
     async with core(workspace, primary(WRITE), person) as c:
         turn = c.start()
         await c.permission_request()
-        c.session.detach(person)
+        c.session.inbox.detach(person)
         await c.finish(turn)
         assert resolutions(c) == [(ResolvedBy.UNREACHABLE, None)]
 
@@ -194,7 +194,7 @@ async def test_a_waiting_permission_request_counts_in_the_status_of_the_session(
         turn = c.start()
         request = await c.permission_request()
         assert c.session.view.status() == SessionStatus(1, 0, 1, 1, 0)
-        c.session.answer(request.request_id, ALLOW)
+        c.session.inbox.answer(request.request_id, ALLOW)
         await c.finish(turn)
         assert c.session.view.status() == SessionStatus(1, 0, 0, 0, 1)
 
@@ -250,7 +250,7 @@ async def test_a_lasting_yes_answers_open_permission_requests_about_the_same_thi
         await c.seen(PermissionRequested, lambda body: body.request.agent.label == "one")
         await c.seen(PermissionRequested, lambda body: body.request.agent.label == "two")
         first, second = c.session.permission_requests()
-        c.session.answer(first.request_id, Selected("allow_always"))
+        c.session.inbox.answer(first.request_id, Selected("allow_always"))
         await c.finish(turn)
         by = {body.request_id: body.by for body in c.bodies(PermissionResolved)}
         assert by == {first.request_id: ResolvedBy.USER, second.request_id: ResolvedBy.RULE}
@@ -262,7 +262,7 @@ async def test_what_is_remembered_is_remembered_once(workspace: Path) -> None:
     both = call("shell", command="git status; git status --short")
     async with core(workspace, primary(both), Person(Selected("allow_always"))) as c:
         await c.turn()
-        assert [rule_text(rule) for rule in c.session.rules()] == ["shell(git status *)"]
+        assert [rule_text(rule) for rule in c.session.permissions.rules()] == ["shell(git status *)"]
 
 
 @pytest.mark.asyncio
@@ -396,7 +396,7 @@ async def test_an_edit_is_rejected_when_the_file_changed_while_the_user_was_aske
         turn = c.start()
         request = await c.permission_request()
         file.write_text("one, changed meanwhile\n")
-        c.session.answer(request.request_id, ALLOW)
+        c.session.inbox.answer(request.request_id, ALLOW)
         await c.finish(turn)
         assert "has changed since you read it" in c.told()[0]
         assert file.read_text() == "one, changed meanwhile\n"
@@ -410,6 +410,6 @@ async def test_permission_requests_of_one_reply_are_all_open_at_once(workspace: 
         async with asyncio.timeout(BOUND):
             await c.seen(PermissionRequested, lambda body: body.request.batch.index == 2)
         for request in reversed(c.session.permission_requests()):
-            c.session.answer(request.request_id, ALLOW if request.batch.index != 1 else DENY)
+            c.session.inbox.answer(request.request_id, ALLOW if request.batch.index != 1 else DENY)
         await c.finish(turn)
         assert names_in(workspace) == ["0.txt", "2.txt"]

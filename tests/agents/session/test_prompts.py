@@ -64,13 +64,13 @@ async def test_a_queued_prompt_can_be_withdrawn_once(workspace: Path) -> None:
     async with core(workspace, Cast([pause, say("3")])) as c:
         await first_turn(c, pause)
         second, third = c.start("second", queue=True), c.start("third", queue=True)
-        assert c.session.unqueue(second.turn_id) is True
-        assert c.session.unqueue(second.turn_id) is False
-        assert c.session.unqueue("unknown") is False
+        assert c.session.turns.withdraw(second.turn_id) is True
+        assert c.session.turns.withdraw(second.turn_id) is False
+        assert c.session.turns.withdraw("unknown") is False
         assert (await c.finish(second)).stop_reason == "cancelled"
         pause.go.set()
         assert (await c.finish(third)).stop_reason == "end_turn"
-        assert c.session.unqueue(third.turn_id) is False
+        assert c.session.turns.withdraw(third.turn_id) is False
         assert prompts_of(c) == ["first", "third"]
 
 
@@ -83,7 +83,7 @@ async def test_nobody_overtakes_a_queued_prompt(workspace: Path) -> None:
         c.start("waits", queue=True)
 
         async def prompt_when_the_first_turn_ends() -> None:
-            async for event in c.session.subscribe():
+            async for event in c.session.log.subscribe():
                 if isinstance(event.body, TurnFinished):
                     await c.start("comes late", queue=True).result()
                     return
@@ -115,7 +115,7 @@ async def test_all_events_of_a_turn_are_published_before_its_result(workspace: P
         bodies = [event.body for event in await c.store.events(c.session.id)]
         assert isinstance(bodies[-2], TurnFinished)
         assert bodies[-1] == StatusChanged(AgentStatus.IDLE)
-        assert c.session.last_seq == len(bodies)
+        assert c.session.log.last_seq == len(bodies)
 
 
 @pytest.mark.asyncio

@@ -315,7 +315,7 @@ async def test_the_block_of_a_child_shows_in_its_parents_transcript_and_its_call
     async with core(workspace, cast) as c:
         await c.turn()
         entries, last_seq = c.session.transcript(c.session.primary_id)
-        assert last_seq == c.session.last_seq
+        assert last_seq == c.session.log.last_seq
         (block,) = [entry.body for entry in entries if isinstance(entry.body, ChildBlock)]
         assert block.node == c.child("one")
         own, _ = c.session.transcript(c.child("one").info.agent_id)
@@ -417,6 +417,6 @@ async def test_all_agents_share_the_one_model_that_the_factory_gives_for_a_name(
     ):
         session = await runtime.new_session(cwd=workspace, roots=[workspace])
         assert asked_for == []
-        await session.start_turn([Text("go")]).result()
+        await session.turns.accept([Text("go")]).result()
         assert set(asked_for) == {"some-model"}
         assert len(model.requests) == 4

@@ -36,7 +36,7 @@ class ManualDeadline(Deadline):
     def run(self) -> None:
         self.running = True
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         self.running = False
 
     def expire(self) -> None:
@@ -66,7 +66,7 @@ async def test_a_child_past_its_time_limit_fails_with_what_it_had(workspace: Pat
     async with core(workspace, cast) as c:
         turn = c.start()
         await asked(pause)
-        await c.session.flush()
+        await c.session.log.flush()
         deadlines.made[0].expire()
         await c.finish(turn)
         assert c.told() == [
@@ -105,7 +105,7 @@ async def test_waiting_for_the_user_does_not_count_as_running_time(workspace: Pa
         permission_request = await c.permission_request()
         (deadline,) = deadlines.made
         assert not deadline.running
-        c.session.answer(permission_request.request_id, ALLOW)
+        c.session.inbox.answer(permission_request.request_id, ALLOW)
         await asked(pause)
         assert deadline.running
         pause.go.set()
@@ -158,7 +158,7 @@ async def test_children_beyond_the_cap_wait_their_turn_and_show_their_place(work
 async def test_a_start_is_told_at_once_though_new_places_in_the_queue_are_told_later(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deputy_agents.session.supervisor.PLACES_EVERY", 3600)
+    monkeypatch.setattr("deputy_agents.session.supervisor.POSITIONS_EVERY", 3600)
     tasks = ("a", "b", "c", "d")
     cast = Cast([delegate(*tasks), say("ok")], {task: [say(task)] for task in tasks})
     async with core(workspace, cast, settings=small(max_parallel=1)) as c:
@@ -215,7 +215,7 @@ async def test_a_child_that_waits_for_the_user_lets_another_run(workspace: Path)
         turn = c.start()
         permission_request = await c.permission_request()
         await asked(reader)
-        c.session.answer(permission_request.request_id, ALLOW)
+        c.session.inbox.answer(permission_request.request_id, ALLOW)
         await c.seen(StatusChanged)
         assert not (workspace / "n").exists()  # its place is taken until the reader ends
         reader.go.set()
@@ -233,8 +233,8 @@ async def test_slots_are_shared_by_all_sessions_of_a_process(workspace: Path) ->
         turn = c.start()
         await asked(first)
         cast._primary = [delegate("second"), say("ok")]  # pyright: ignore[reportPrivateUsage]
-        elsewhere = other.start_turn(c.requests()[0].messages[0].content)
-        async for event in other.subscribe(0):
+        elsewhere = other.turns.accept(c.requests()[0].messages[0].content)
+        async for event in other.log.subscribe(0):
             if isinstance(event.body, AgentStarted) and event.body.info.depth == 1:
                 assert event.body.status is AgentStatus.PENDING
                 break
@@ -341,7 +341,7 @@ async def test_a_permission_request_of_a_grandchild_names_its_ancestors(workspac
     async with core(workspace, cast, silent(), settings=nesting) as c:
         turn = c.start()
         permission_request = await c.permission_request()
-        c.session.answer(permission_request.request_id, ALLOW)
+        c.session.inbox.answer(permission_request.request_id, ALLOW)
         await c.finish(turn)
         assert [label for _, label in permission_request.agent.ancestry] == ["primary", "middle"]
         assert (workspace / "n").read_text() == "x"

@@ -197,7 +197,7 @@ async def test_the_counts_of_children_are_true_at_every_step(workspace: Path) ->
         await c.permission_request()
         await c.seen(SessionStatus, lambda counts: counts == SessionStatus(1, 0, 1, 1, 3))
         async with asyncio.timeout(BOUND):
-            await c.session.cancel_turn()
+            await c.session.turns.cancel()
         await c.finish(turn)
         await c.caught_up()
         assert c.session.view.status() == SessionStatus(1, 0, 0, 0, 4)

@@ -1,0 +1,178 @@
+"""The tool calls of one agent: runs them, and publishes what clients see of each."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from deputy_agents.domain.errors import DeputyError
+from deputy_agents.domain.event import (
+    Activity,
+    CallStatus,
+    Location,
+    ToolCallStarted,
+    ToolCallUpdated,
+    ToolKind,
+    ToolOutputDelta,
+)
+from deputy_agents.domain.message import Reply, ToolUse
+from deputy_agents.domain.rule import AccessRequest, DecisionKind
+from deputy_agents.permission.decide import Decision, decide
+from deputy_agents.ports.store import OutputRecord
+from deputy_agents.run.agent import Agent
+from deputy_agents.run.effect import ReportCall
+from deputy_agents.run.hook_runner import HookRunner
+from deputy_agents.run.host import Host, emit
+from deputy_agents.text import clean, cut, visible
+from deputy_agents.tool.base import CommandContext, Prepared, Tool, ToolContext, ToolOutput
+from deputy_agents.tool.delegate import DelegationTool, SpawnSpec
+
+_CLOSED = (CallStatus.COMPLETED, CallStatus.FAILED, CallStatus.CANCELLED)
+_OUTPUT_TAIL = 8000
+"""Characters of the latest output that the model reads when a call is stopped."""
+_TARGETS = ("path", "pattern", "command", "url", "query", "name", "description", "instructions")
+"""Input fields that name what a call is about, the most specific first."""
+_MAX_TARGET = 200
+
+
+@dataclass(slots=True)
+class _Call:
+    """What is known of a call that clients have been told about and that has not ended."""
+
+    output: str = ""
+    """The tail of the output so far."""
+    shown: str | None = None
+    """What clients see in place of the result that the model reads."""
+    locations: tuple[Location, ...] | None = None
+    truncated: bool = False
+    """The store keeps more output than the events."""
+
+
+@dataclass(slots=True)
+class ToolCalls:
+    """Runs calls that the gate has let through. ``search`` is the web search of the agent's provider."""
+
+    agent: Agent
+    host: Host
+    search: Callable[[str], Awaitable[Reply]]
+    _announced: set[str] = field(default_factory=set[str])
+    _open: dict[str, _Call] = field(default_factory=dict[str, _Call])
+
+    def context(self, call_id: str = "", proposed: Mapping[Path, str] | None = None) -> ToolContext:
+        """What a tool may use in the call ``call_id``. ``proposed`` has texts that earlier calls of the reply
+        propose."""
+        agent, host = self.agent, self.host
+        return ToolContext(
+            workspace=host.workspace,
+            cwd=agent.cwd,
+            label=agent.info.label,
+            marks=agent.marks,
+            session=host.session_view(agent),
+            proposed=dict(proposed or {}),
+            record_change=partial(host.changing, agent, call_id),
+            search_web=self.search,
+            may_read=self.allows,
+            commands=CommandContext(agent.id, host.settings.shell, host.background_processes, not agent.is_child),
+            editors=host.editors,
+            show_output=partial(self._show, call_id),
+        )
+
+    def allows(self, request: AccessRequest) -> bool:
+        """Whether the agent may do this without asking."""
+        return decide(self.host.policy(self.agent), request).kind is DecisionKind.ALLOW
+
+    async def run(self, use: ToolUse, tool: Tool, args: Any) -> ToolOutput:
+        """Runs a call with the hooks around it. Errors of the tool become its output."""
+        hooks = HookRunner(self.agent, self.host)
+        if (reason := await hooks.before(use)) is not None:
+            return ToolOutput(reason, is_error=True)
+        call = self._call(use.id)
+        try:
+            output = await tool.run(args, self.context(use.id))
+        except DeputyError as error:
+            output = ToolOutput(str(error), is_error=True)
+        else:
+            call.output = ""  # all of it is in the result
+        if output.full is not None:
+            call.truncated = True
+            self.host.log.add_record(OutputRecord(self.agent.id, use.id, clean(output.full)))
+        remarks = await hooks.after(use, output)
+        if output.locations is not None:
+            call.locations = output.locations
+        if output.shown is not None:
+            call.shown = output.shown + remarks
+        return replace(output, content=(output.content or "(nothing)") + remarks)
+
+    async def children(self, use: ToolUse, tool: DelegationTool, args: Any) -> tuple[SpawnSpec, ...] | ToolOutput:
+        """The sub-agents that a delegation tool asks for, or the error that keeps it from starting any."""
+        if (reason := await HookRunner(self.agent, self.host).before(use)) is not None:
+            return ToolOutput(reason, is_error=True)
+        try:
+            return tool.children(args, self.context(use.id))
+        except DeputyError as error:
+            return ToolOutput(str(error), is_error=True)
+
+    def output_so_far(self, call_id: str) -> str:
+        """The tail of what a call that is stopped has shown of its output."""
+        call = self._open.get(call_id)
+        return call.output if call else ""
+
+    # -- what clients see ------------------------------------------------------------------------------------------
+
+    def title(self, use: ToolUse, prepared: Prepared | None = None) -> str:
+        """``[label] tool(target)``."""
+        target = prepared.target if prepared else _target(use.input)
+        return self.agent.title(f"{use.name}({visible(target)})")
+
+    def announce(self, use: ToolUse, prepared: Prepared | None = None, decision: Decision | None = None) -> None:
+        """Emits the start of a call, once and before any other event of it."""
+        if use.id in self._announced:
+            return
+        self._announced.add(use.id)
+        self.agent.tool_calls += 1
+        tool = self.agent.tools.get(use.name)
+        started = ToolCallStarted(
+            tool_call_id=use.id,
+            tool=use.name,
+            title=self.title(use, prepared),
+            kind=tool.kind if tool else ToolKind.OTHER,
+            status=CallStatus.PENDING,
+            input=use.input,
+            locations=prepared.locations if prepared else (),
+            reason=decision.reason if decision and decision.rule else None,
+        )
+        emit(self.host, self.agent, started)
+
+    def report(self, report: ReportCall) -> None:
+        """Emits the new status of a call."""
+        use = report.use
+        self.announce(use)
+        closed = report.status in _CLOSED
+        call = (self._open.pop(use.id, None) if closed else None) or _Call()
+        content = call.shown if call.shown is not None else report.content
+        shown = None if content is None else clean(content)
+        emit(self.host, self.agent, ToolCallUpdated(use.id, report.status, shown, call.locations, call.truncated))
+        if not closed:
+            emit(self.host, self.agent, Activity(_activity(use), self.agent.tool_calls))
+
+    def _show(self, call_id: str, text: str) -> None:
+        if call_id:
+            call = self._call(call_id)
+            call.output = (call.output + text)[-_OUTPUT_TAIL:]
+            emit(self.host, self.agent, ToolOutputDelta(call_id, text))
+
+    def _call(self, call_id: str) -> _Call:
+        return self._open.setdefault(call_id, _Call())
+
+
+def _target(input: Mapping[str, object]) -> str:
+    """What a call that cannot be prepared is about, as far as its input names it."""
+    named = next((value for key in _TARGETS if isinstance(value := input.get(key), str) and value.strip()), "")
+    return cut(" ".join(named.split()), _MAX_TARGET)
+
+
+def _activity(use: ToolUse) -> str:
+    """``grep retry``: the tool and the first text of its input."""
+    target = next((value for value in use.input.values() if isinstance(value, str)), "")
+    return clean(f"{use.name} {' '.join(target.split())[:80]}".strip())
