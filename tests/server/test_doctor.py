@@ -53,8 +53,8 @@ def test_invalid_settings_file_of_the_user_is_reported(tmp_path: Path) -> None:
     file.write_text('{"permissions": {},\n bad', "utf-8")
     ran = run(tmp_path, HOME=str(tmp_path / "own"), DEPUTY_MODEL="offline")
     assert ran.returncode == 1
-    broken = f"✗ files   {file}:2: invalid JSON (line 2, column 2). Until this is fixed, every tool call needs approval."
-    assert broken in ran.stdout
+    reason = "invalid JSON (line 2, column 2). Until this is fixed, every tool call needs approval."
+    assert f"✗ files   {file}:2: {reason}" in ran.stdout
 
 
 def test_json_has_the_failed_check_and_its_action_and_the_exit_code_is_1(tmp_path: Path) -> None:
