@@ -169,12 +169,17 @@ function M.holds(buf, whole)
   return vim.deep_equal(lines_in(buf), lines_of(whole))
 end
 
+--- Redraws the windows of a buffer. Neovim does not do this for all changes of virtual lines, for example after a resize.
+---@param buf integer
+local function redraw(buf)
+  vim.api.nvim__redraw({ buf = buf, valid = false })
+end
+
 --- Removes everything drawn in a buffer.
 ---@param buf integer
 function M.clear(buf)
   vim.api.nvim_buf_clear_namespace(buf, ns, 0, -1)
-  -- Otherwise virtual lines above a line below the window's end stay on the screen.
-  vim.api.nvim__redraw({ buf = buf, valid = false })
+  redraw(buf)
 end
 
 --- Draws a permission request for the file in a buffer, for a window of `width` cells.
@@ -196,6 +201,7 @@ function M.draw(buf, request, width, keys, height, stale)
     local drawn = draw_hunk(buf, at, removed, added, not first and header or nil, width)
     first = first or drawn
   end
+  redraw(buf)
   return first or { row = 1, last = 1, above = 0, below = 0 }
 end
 
