@@ -203,7 +203,7 @@ async def test_all_permission_requests_of_a_session_are_in_one_inbox_and_those_o
         ]
         outcome = {"outcome": "selected", "optionId": "allow_once"}
         both = {"requestIds": of_one, "outcome": outcome}
-        with pytest.raises(RpcFailure, match="a changed input is the answer to one question"):
+        with pytest.raises(RpcFailure, match="a changed input can answer only one request"):
             await client.request("deputy/permission/answerMany", both | {"outcome": outcome | {"input": {}}})
         assert await client.request("deputy/permission/answerMany", both) == {"accepted": of_one}
         for title, kind in (("two1.txt", "reject_once"), ("two2.txt", "allow_once")):

@@ -99,17 +99,17 @@ def test_the_exit_code_tells_the_end(
     assert ended.returncode == code, ended.stderr
     assert ("color" in (project / "a.py").read_text()) is changed
     assert ("Not approved: " in ended.stderr) is (code == 3)
-    assert ("Permit it beforehand" in ended.stderr) is (code == 3)
+    assert ("There was no terminal to ask for approval" in ended.stderr) is (code == 3)
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--allow", "edit file", "x"), "is no rule"),
-        (("--continue", "x"), "no session of this folder"),
+        (("--allow", "edit file", "x"), "is not a valid rule"),
+        (("--continue", "x"), "this folder has no session yet"),
         (("--continue", "--session", "s", "x"), "cannot be combined"),
         (("--session", "unknown", "x"), "No sessions have an id that begins with unknown."),
-        (("--agent", "planner", "x"), "'planner' is for sub-agents alone"),
+        (("--agent", "planner", "x"), "'planner' is for sub-agents only"),
         (("--permission-mode", "root", "x"), "'--permission-mode': 'root' is not one of 'plan'"),
         (("--max-turns", "few", "x"), "'--max-turns': must be a valid integer\n"),
         (("--budget", "-1", "x"), "'--budget': must be greater than or equal to 0"),

@@ -373,7 +373,7 @@ async def test_an_image_that_is_none_is_rejected_before_it_breaks_the_session(
         for picture, field in (
             ({"mimeType": "image/png", "data": "!!!"}, "prompt[0].data"),
             ({"mimeType": "text/html", "data": "aGk="}, "prompt[0].mimeType"),
-            ({"mimeType": "image/png", "data": "aGk="}, "prompt[0].data: a PNG, JPEG, GIF or WebP picture is needed"),
+            ({"mimeType": "image/png", "data": "aGk="}, "prompt[0].data: not a PNG, JPEG, GIF or WebP image"),
             ({"mimeType": "image/png", "data": based(png()[:-9])}, "prompt[0].data: The image is damaged"),
         ):
             prompt = [{"type": "image", **picture}]

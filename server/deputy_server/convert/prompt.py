@@ -42,5 +42,5 @@ def image_from_base64(data: str, field: str) -> Image:
     except (ToolError, ValueError) as error:
         raise InvalidRequest(f"{field}: {error}", field) from None
     if found is None:
-        raise InvalidRequest(f"{field}: PNG, JPEG, GIF or WebP image required.", field)
+        raise InvalidRequest(f"{field}: not a PNG, JPEG, GIF or WebP image.", field)
     return found.image

@@ -28,5 +28,5 @@ def path_of(uri: str, field: str) -> Path:
         InvalidRequest: ``uri`` is not a ``file:`` URI; the error names ``field``.
     """
     if (path := local_path(uri)) is None:
-        raise InvalidRequest(f"{field}: file: URI required.", field)
+        raise InvalidRequest(f"{field}: must be a file: URI.", field)
     return path
