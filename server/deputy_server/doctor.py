@@ -32,6 +32,7 @@ from deputy_protocol.errors import InvalidParams
 from deputy_protocol.settings import Settings
 from deputy_protocol.validate import parse
 from deputy_server.convert.settings import api_settings_from_wire
+from deputy_server.icons import DONE, FAILED
 from deputy_server.storage import state_folder
 
 _START_TIMEOUT = 30.0
@@ -99,7 +100,7 @@ def _as_text(results: list[CheckResult]) -> str:
     width = max(len(result.name) for result in results)
     lines: list[str] = []
     for result in results:
-        lines.append(f"{'✓' if result.ok else '✗'} {result.name:<{width}}  {result.message}")
+        lines.append(f"{DONE if result.ok else FAILED} {result.name:<{width}}  {result.message}")
         if result.action:
             lines.append(f"  {'':<{width}}  → {result.action}")
     return "\n".join(lines)

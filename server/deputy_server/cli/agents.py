@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from deputy_server.icons import FAILED
+
 if TYPE_CHECKING:
     from deputy_agents.definition.catalogue import Catalogue
     from deputy_agents.definition.definition import Definition
@@ -100,7 +102,7 @@ def check(as_json: AsJson = False) -> None:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
         for problem in problems:
-            typer.echo(f"{'✗' if problem.fatal else '!'} {_line(problem)}")
+            typer.echo(f"{FAILED if problem.fatal else '!'} {_line(problem)}")
         own = sum(one.source != "built-in" for one in catalogue.definitions.values())
         usable = f"{own} usable definition{'' if own == 1 else 's'} of your own"
         typer.echo(f"{usable}, {len(problems)} problem{'' if len(problems) == 1 else 's'}.", err=True)

@@ -42,8 +42,8 @@ def changed(name: str, cells: Sequence[Cell], text: str) -> list[tuple[Document,
     if len(heads) != len(cells) or _HEAD.findall(script(cells)) != heads or _script(heads, sources) != text:
         raise ToolError(
             f"{visible(name)} is open as a notebook: only the text of cells can be changed; cells cannot be added, "
-            "moved or removed. Keep each line `# %%` and the empty line before it unchanged; or ask the user to close the "
-            "notebook, then read the file again."
+            "moved or removed. Keep each line `# %%` and the empty line before it unchanged; or ask the user to close "
+            "the notebook, then read the file again."
         )
     return [
         (document, source + document.source[len(before) :])
