@@ -1,23 +1,23 @@
-/** The selection and problems as something to ask about. */
+/** Selections, files and folders of the editor, and code actions for them. */
 import * as vscode from "vscode";
 
 import type { Mention } from "./page/messages.ts";
 import type { Range } from "./protocol.ts";
-import { lines } from "./state/words.ts";
+import { lines } from "./state/text.ts";
 
-/** The selection of an editor, or the whole file when nothing is selected. */
+/** A mention of the selection, or of the whole file if nothing is selected. */
 export function mentionOf(uri: vscode.Uri, selection?: vscode.Range): Mention {
   const name = vscode.workspace.asRelativePath(uri, false);
   if (!selection || selection.isEmpty) return { uri: uri.toString(), label: name };
   return { uri: uri.toString(), label: `${name}:${lines(selection)}`, range: rangeOf(selection) };
 }
 
-/** Whether a document, or a notebook, is the open one at an address. */
+/** A filter for the open document or notebook with that URI. */
 export function isOpenAt(uri: vscode.Uri): (open: { readonly uri: vscode.Uri; readonly isClosed: boolean }) => boolean {
   return (open) => !open.isClosed && open.uri.toString() === uri.toString();
 }
 
-/** Whether there is a file, as far as that can be told. */
+/** Whether a file exists; true if it cannot be determined. */
 export async function isThere(uri: vscode.Uri): Promise<boolean> {
   try {
     await vscode.workspace.fs.stat(uri);
@@ -27,28 +27,28 @@ export async function isThere(uri: vscode.Uri): Promise<boolean> {
   }
 }
 
-/** There is no folder that agents could work in. */
+/** The window has no folder for agents to work in. */
 export class NoFolder extends Error {
   constructor() {
-    super("Open a folder first: Deputy works in a folder.");
+    super("Open a folder first. Deputy works in a folder.");
   }
 }
 
 /**
- * The folder that a new session is to work in: the user chooses when there are several.
+ * The folder of a new session. With several folders, the user picks one.
  *
- * @throws NoFolder; CancellationError when the user chooses none.
+ * @throws NoFolder without a folder; CancellationError if the user picks none.
  */
 export async function pickFolder(): Promise<vscode.Uri> {
   const [first, ...others] = vscode.workspace.workspaceFolders ?? [];
   if (!first) throw new NoFolder();
   if (others.length === 0) return first.uri;
-  const picked = await vscode.window.showWorkspaceFolderPick({ placeHolder: "Work in which folder?" });
+  const picked = await vscode.window.showWorkspaceFolderPick({ placeHolder: "Select the folder to work in" });
   if (!picked) throw new vscode.CancellationError();
   return picked.uri;
 }
 
-/** Name of a folder of the workspace, with the one above it where two have the same name. */
+/** Name of a workspace folder, with its parent if two have the same name. */
 export function folderName(uri: vscode.Uri): string {
   const last = (path: string, count: number): string => path.split("/").slice(-count).join("/");
   const same = (vscode.workspace.workspaceFolders ?? []).filter((one) => last(one.uri.path, 1) === last(uri.path, 1));

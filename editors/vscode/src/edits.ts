@@ -1,6 +1,6 @@
 /**
- * Edits of agents to open files. A file that had nothing unsaved is saved after the edit, so that commands and tests see
- * what was approved; a file in which the user is typing stays unsaved, as that is the user's to save.
+ * Edits of agents to open files. A file without unsaved changes is saved after the edit, so that commands and tests see
+ * the approved text; a file with unsaved changes is left for the user to save.
  */
 import * as vscode from "vscode";
 import {
@@ -10,7 +10,7 @@ import {
   CancellationToken,
 } from "vscode-languageclient/node";
 
-/** Milliseconds for what others do at a save, such as formatting; the edit itself is done by then. */
+/** Time limit in milliseconds for save participants such as formatters; the edit itself is already applied. */
 const SAVE_TIMEOUT = 5_000;
 
 export async function applied(

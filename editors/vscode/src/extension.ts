@@ -1,4 +1,4 @@
-/** Puts the parts of the extension together. */
+/** The entry point: creates the parts of the extension and connects them. */
 import * as vscode from "vscode";
 
 import { Approvals } from "./approval/approvals.ts";
@@ -13,12 +13,12 @@ import { agentCommands } from "./commands/agents.ts";
 import { askCommands } from "./commands/ask.ts";
 import { type Deputy, explained } from "./commands/deputy.ts";
 import { pageActs } from "./commands/page.ts";
-import { questionCommands } from "./commands/questions.ts";
+import { approvalCommands } from "./commands/approvals.ts";
 import { sessionCommands } from "./commands/sessions.ts";
 import { Actions } from "./editor.ts";
 import * as language from "./language.ts";
-import { Chat, ThreadPanels } from "./page/chat.ts";
-import { Questions } from "./questions.ts";
+import { Chat, TranscriptPanels } from "./page/chat.ts";
+import { OpenRequests } from "./requests.ts";
 import { ApiKey } from "./secret.ts";
 import { Server } from "./server.ts";
 import { Sessions } from "./sessions.ts";
@@ -31,47 +31,47 @@ import { Inbox } from "./views/inbox.ts";
 
 let running: Server | undefined;
 
-/** The parts are for tests alone: with them another extension could read the key, or say yes to a question. */
+/** Returns the parts only in tests: other extensions could use them to read the key or approve requests. */
 export function activate(context: vscode.ExtensionContext): Deputy | undefined {
   const keep = <T extends vscode.Disposable>(part: T): T => {
     context.subscriptions.push(part);
     return part;
   };
   const key = new ApiKey(context.secrets);
-  const questions = keep(new Questions());
-  const server = keep(new Server(key, { question: (request, token) => questions.ask(request, token), language }));
+  const requests = keep(new OpenRequests());
+  const server = keep(new Server(key, { permission: (request, token) => requests.add(request, token), language }));
   running = server;
   const sessions = keep(new Sessions(server, context.workspaceState));
-  const proposals = keep(new Proposals(questions));
-  const staleness = keep(new Staleness(questions, proposals));
+  const proposals = keep(new Proposals(requests));
+  const staleness = keep(new Staleness(requests, proposals));
   const { extensionUri } = context;
   const pages = { extensionUri, sessions, server, proposals, staleness, act: pageActs(() => deputy) };
   const deputy: Deputy = {
     server,
     key,
     sessions,
-    questions,
+    requests,
     proposals,
     staleness,
-    approvals: new Approvals(questions, proposals, staleness, keep(new Diffs(questions, proposals))),
-    threads: keep(new Threads(questions, proposals, staleness)),
+    approvals: new Approvals(requests, proposals, staleness, keep(new Diffs(requests, proposals))),
+    threads: keep(new Threads(requests, proposals, staleness)),
     agents: keep(new AgentsTree(sessions, server)),
-    inbox: keep(new Inbox(questions, sessions)),
+    inbox: keep(new Inbox(requests, sessions)),
     history: keep(new History(server, sessions)),
-    status: keep(new StatusItem(server, sessions, questions)),
+    status: keep(new StatusItem(server, sessions, requests)),
     sent: new Map(),
     chat: keep(new Chat(pages)),
-    panels: keep(new ThreadPanels(pages)),
+    panels: keep(new TranscriptPanels(pages)),
   };
   keep(new Definitions(server));
-  keep(new Lenses(questions, proposals, staleness));
-  keep(new Notice(questions));
-  keep(new Outcomes(questions, server));
+  keep(new Lenses(requests, proposals, staleness));
+  keep(new Notice(requests));
+  keep(new Outcomes(requests, server));
   keep(vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Actions()));
   const commands = {
     ...askCommands(deputy),
     ...agentCommands(deputy),
-    ...questionCommands(deputy),
+    ...approvalCommands(deputy),
     ...sessionCommands(deputy),
   };
   for (const [id, run] of Object.entries(commands)) keep(vscode.commands.registerCommand(id, explained(server, run)));
@@ -84,14 +84,14 @@ export async function deactivate(): Promise<void> {
   await running?.stop();
 }
 
-function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
-  const renew = explained(server, async () => {
+function follow({ server, sessions, requests, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
+  const restartForKey = explained(server, async () => {
     if (server.state !== "running") return;
-    const words = "The key is used once Deputy's server has been restarted. Agents work.";
-    if (sessions.isAnyBusy && (await vscode.window.showInformationMessage(words, "Restart")) !== "Restart") return;
+    const message = "Restart Deputy's server to use the new key? Running agents will be stopped.";
+    if (sessions.isAnyBusy && (await vscode.window.showInformationMessage(message, "Restart")) !== "Restart") return;
     await server.restart();
   });
-  keep(key.onDidChange(() => void renew()));
+  keep(key.onDidChange(() => void restartForKey()));
   const configure = explained(server, () => server.configure());
   const trust = explained(server, async () => {
     await server.configure();
@@ -105,7 +105,7 @@ function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscod
   );
   keep(
     server.onState((state) => {
-      if (state !== "running") questions.clear();
+      if (state !== "running") requests.clear();
     }),
   );
   followSteps(server, keep);
@@ -113,8 +113,8 @@ function follow({ server, sessions, questions, key }: Deputy, keep: (part: vscod
 }
 
 /**
- * Ticks the step of the walkthrough that is about the server. A context ticks a step when it comes to hold while the
- * walkthrough shows, and never if it held before; that page is a tab of no known kind.
+ * Completes the walkthrough's step about the server. A context key completes a step only when it becomes true while the
+ * walkthrough is open, so it is toggled. The API reports the walkthrough as a tab without an input.
  */
 function followSteps(server: Server, keep: (part: vscode.Disposable) => void): void {
   const tick = async (): Promise<void> => {

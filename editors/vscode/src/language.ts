@@ -1,4 +1,4 @@
-/** What the editor's own language servers know, for agents that ask: problems, places, symbols. */
+/** Queries to the editor's language servers for agents: diagnostics, locations, symbols. */
 import * as vscode from "vscode";
 
 import { rangeOf } from "./editor.ts";
@@ -22,20 +22,20 @@ const SEVERITY = {
   [vscode.DiagnosticSeverity.Hint]: 4,
 } as const;
 
-/** Milliseconds in which further language servers may follow the first one with their diagnostics. */
+/** Milliseconds to wait for diagnostics of further language servers after the first. */
 const FOLLOWING = 100;
 
-/** The diagnostics of all languages, whoever found them. */
+/** The diagnostics of all sources. */
 export async function diagnostics({ uris, wait }: DiagnosticsParams): Promise<DiagnosticsResult> {
-  if (uris && wait) await settled(new Set(uris.map(plainUri)), wait * 1_000);
+  if (uris && wait) await awaitDiagnostics(new Set(uris.map(plainUri)), wait * 1_000);
   const found = uris
     ? uris.map((uri) => [uri, vscode.languages.getDiagnostics(vscode.Uri.parse(uri))] as const)
     : vscode.languages.getDiagnostics().map(([uri, list]) => [uri.toString(), list] as const);
   return { items: found.map(([uri, list]) => ({ uri, diagnostics: list.map(plain) })) };
 }
 
-/** Resolves when language servers have looked at the new text of these files, or may have had the time. */
-async function settled(uris: ReadonlySet<string>, milliseconds: number): Promise<void> {
+/** Resolves when language servers have checked the new text of these files, or after a time limit. */
+async function awaitDiagnostics(uris: ReadonlySet<string>, milliseconds: number): Promise<void> {
   if (!vscode.workspace.textDocuments.some((document) => uris.has(document.uri.toString()))) return;
   await new Promise<void>((resolve) => {
     const done = () => {
@@ -109,7 +109,7 @@ function plain(diagnostic: vscode.Diagnostic): Diagnostic {
   };
 }
 
-/** What a hover says: Markdown, or code in a language. */
+/** The content of a hover as Markdown. */
 function markdown(content: vscode.Hover["contents"][number]): string {
   if (typeof content === "string") return content;
   const { value, language } = content as { readonly value: string; readonly language?: string };

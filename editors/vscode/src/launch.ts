@@ -1,13 +1,13 @@
-/** Where the server is, and how it is started. Nothing of the workspace is ever started: a folder is not to be trusted. */
+/** Finding and starting the server. Never starts a program from the workspace, which may not be trusted. */
 import { execFile } from "node:child_process";
 import { access, constants } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 
 export interface LaunchSettings {
-  /** Path of the `deputy` command; empty to look for it. */
+  /** Path of the `deputy` command; empty to search for it. */
   readonly path: string;
-  /** A Python that has the package `deputy-ls`; empty to look for one. */
+  /** A Python with the package `deputy-ls`; empty to search for one. */
   readonly python: string;
 }
 
@@ -16,9 +16,9 @@ export interface Launch {
   readonly args: readonly string[];
 }
 
-/** There is no server to start; the message says what to do. */
+/** No server was found; the message contains what to do. */
 export class NoServer extends Error {
-  /** The settings that mend it. */
+  /** The settings to correct. */
   readonly settings: string;
 
   constructor(message: string, settings = "deputy.server") {
@@ -33,7 +33,7 @@ const OLDEST_PYTHON = "3.11";
 const IS_NEW_ENOUGH = "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 4)";
 const PROBE_TIMEOUT = 10_000;
 
-/** @throws NoServer when nothing that could be started was found. */
+/** @throws NoServer if no server was found. */
 export async function findServer(settings: LaunchSettings, path = process.env["PATH"] ?? ""): Promise<Launch> {
   if (settings.path) return deputyAt(expanded(settings.path));
   if (settings.python) return pythonAt(expanded(settings.python));
@@ -43,7 +43,7 @@ export async function findServer(settings: LaunchSettings, path = process.env["P
   const python = await firstExecutable(folders, ["python3", "python"]);
   if (!python) {
     throw new NoServer(
-      `Deputy needs Python ${OLDEST_PYTHON} or newer, and none was found. Install it, or name one in the settings.`,
+      `Deputy needs Python ${OLDEST_PYTHON} or newer, and none was found. Install it, or set its path in the settings.`,
     );
   }
   return pythonAt(python);
@@ -51,7 +51,7 @@ export async function findServer(settings: LaunchSettings, path = process.env["P
 
 async function deputyAt(path: string): Promise<Launch> {
   if (!(await isExecutable(path))) {
-    throw new NoServer(`There is no command at ${path}, which the setting deputy.server.path names.`);
+    throw new NoServer(`There is no command at ${path}. Correct the setting deputy.server.path.`);
   }
   return { command: path, args: SERVE };
 }
@@ -64,17 +64,17 @@ async function pythonAt(python: string): Promise<Launch> {
     case 3:
       throw new NoServer(
         (await exitCode(python, IS_NEW_ENOUGH)) === 0
-          ? `Deputy's server is not installed for ${python}. Make it in Deputy's folder (make venv), and name it in the settings.`
+          ? `Deputy's server is not installed for ${python}. Run make venv in Deputy's folder, and set its path in the settings.`
           : `${python} is too old: Deputy needs Python ${OLDEST_PYTHON} or newer.`,
       );
     default:
-      throw new NoServer(`${python} does not start. Name another Python in the setting deputy.server.python.`);
+      throw new NoServer(`${python} does not start. Set another Python in deputy.server.python.`);
   }
 }
 
 function exitCode(command: string, code: string): Promise<number> {
   return new Promise((resolve) => {
-    // -I: neither the current folder nor variables of the environment decide what is imported.
+    // -I: ignore the current folder and environment variables when importing.
     execFile(command, ["-I", "-c", code], { timeout: PROBE_TIMEOUT, cwd: homedir() }, (error) => {
       resolve(error ? (typeof error.code === "number" ? error.code : -1) : 0);
     });

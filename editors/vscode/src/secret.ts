@@ -1,4 +1,4 @@
-/** The key of the Messages API, in the editor's secret storage. It reaches the server by its environment alone. */
+/** The key of the Messages API, in the editor's secret storage. The server gets it only in its environment. */
 import * as vscode from "vscode";
 
 const NAME = "deputy.apiKey";
@@ -11,31 +11,31 @@ export class ApiKey {
     this.#secrets = secrets;
   }
 
-  /** Tells that the key was changed, in this window or another one. */
+  /** Calls the listener when the key changes, in this window or another one. */
   onDidChange(listener: () => void): vscode.Disposable {
     return this.#secrets.onDidChange((event) => {
       if (event.key === NAME) listener();
     });
   }
 
-  /** The variables that the server's process gets. */
+  /** Environment variables for the server's process. */
   async environment(): Promise<Readonly<Record<string, string>>> {
     const key = await this.#secrets.get(NAME);
     return key ? { [VARIABLE]: key } : {};
   }
 
-  /** Asks for the key and keeps it; closing the box changes nothing, an empty answer forgets it. */
+  /** Asks for the key and stores it. Closing the box changes nothing; an empty answer deletes the key. */
   async ask(): Promise<void> {
     const key = await vscode.window.showInputBox({
       title: "Key for the Messages API",
-      prompt: "Kept in the secret storage of the editor, never in settings. Leave it empty to forget the key.",
+      prompt: "Stored in the secret storage of the editor, never in settings. Leave empty to delete the key.",
       password: true,
       ignoreFocusOut: true,
     });
-    const kept = await this.#secrets.get(NAME);
-    if (key === undefined || key.trim() === (kept ?? "")) return;
+    const stored = await this.#secrets.get(NAME);
+    if (key === undefined || key.trim() === (stored ?? "")) return;
     if (key.trim()) await this.#secrets.store(NAME, key.trim());
-    else if ((await vscode.window.showWarningMessage("Forget the key?", { modal: true }, "Forget")) === "Forget")
+    else if ((await vscode.window.showWarningMessage("Delete the API key?", { modal: true }, "Delete")) === "Delete")
       await this.#secrets.delete(NAME);
   }
 }

@@ -29,16 +29,16 @@ import {
 } from "./protocol.ts";
 import type { ApiKey } from "./secret.ts";
 import { launchSettings, SECTION, serverSettings } from "./settings.ts";
-import { iconless } from "./state/words.ts";
+import { iconless } from "./state/text.ts";
 
 export type ServerState = "stopped" | "starting" | "running";
 
 type Navigation = "diagnostics" | "definition" | "references" | "hover" | "symbols";
 
-/** Answers to what the server asks. */
+/** Handlers of the server's requests. */
 export interface Handlers {
-  readonly question: Handler<"deputy/permission/request">;
-  /** Answers to `deputy/editor/*`. */
+  readonly permission: Handler<"deputy/permission/request">;
+  /** Handlers of `deputy/editor/*`. */
   readonly language: { readonly [M in Navigation]: Handler<`deputy/editor/${M}`> };
 }
 
@@ -61,12 +61,12 @@ export class Server implements vscode.Disposable {
   readonly #crashes: number[] = [];
   #client: LanguageClient | undefined;
   #starting: Promise<void> | undefined;
-  /** Ends when all is done that was asked for so far: starts and stops come one after the other. */
+  /** Resolves after all queued operations: starts and stops run one after the other. */
   #done: Promise<unknown> = Promise.resolve();
   #state: ServerState = "stopped";
-  /** It did not start, which other settings may mend. */
+  /** The start failed; it is retried after a change of settings. */
   #failed = false;
-  /** The settings that it was started by last. */
+  /** The settings of the last start. */
   #launched: string | undefined;
   #capabilities: ServerCapabilities | undefined;
 
@@ -87,32 +87,32 @@ export class Server implements vscode.Disposable {
     return this.#capabilities;
   }
 
-  /** Whether this server answers a method. */
+  /** Whether the server supports a method. */
   has(method: keyof ClientRequests): boolean {
     return this.#capabilities?.methods.includes(method) ?? false;
   }
 
   /**
-   * Starts the server if it does not run; several callers start one.
+   * Starts the server if it is not running; concurrent calls start one.
    *
-   * @throws NoServer, or what keeps the server from starting.
+   * @throws NoServer if none was found, or the error that prevented the start.
    */
   start(): Promise<void> {
     if (this.#starting) return this.#starting;
     const starting: Promise<void> = this.#inTurn(() => this.#start(starting)).catch((error: unknown) => {
       if (this.#starting === starting) {
-        this.#forget("stopped");
+        this.#reset("stopped");
         this.#failed = true;
       }
       throw error;
     });
     this.#starting = starting;
-    this.#become("starting");
+    this.#setState("starting");
     return starting;
   }
 
   async stop(): Promise<void> {
-    this.#forget("stopped");
+    this.#reset("stopped");
     await this.#inTurn(() => this.#end());
   }
 
@@ -123,9 +123,9 @@ export class Server implements vscode.Disposable {
   }
 
   /**
-   * The answer to a request; starts the server when it does not run.
+   * Sends a request and returns its result; starts the server if it is not running.
    *
-   * @throws ResponseError as the server says it; ServerEnded when it ended before it answered.
+   * @throws ResponseError from the server; ServerEnded if it ended before it answered.
    */
   async request<M extends keyof ClientRequests>(
     method: M,
@@ -134,18 +134,18 @@ export class Server implements vscode.Disposable {
   ): Promise<ClientRequests[M]["result"]> {
     await this.start();
     if (!this.#client) throw new ServerEnded();
-    // A token that is undefined would be sent as a second parameter.
+    // An undefined token would be sent as a second parameter.
     const rest = token ? [token] : [];
     return this.#client.sendRequest<ClientRequests[M]["result"]>(method, params, ...rest).catch((error: unknown) => {
       throw isLost(error) ? new ServerEnded() : error;
     });
   }
 
-  /** Takes changed settings: starts another server where another one is named, else tells the one that runs. */
+  /** Applies changed settings: restarts if the launch settings changed, otherwise notifies the running server. */
   async configure(): Promise<void> {
     const launched = this.#launched;
     if (launched !== undefined && launched !== JSON.stringify(launchSettings())) return this.restart();
-    // After a start that is under way, and never to a server that is being ended.
+    // After a start in progress, and never to a server that is stopping.
     await this.#inTurn(async () => {
       if (this.#state !== "running") return;
       const settings = { [SECTION]: serverSettings() };
@@ -167,13 +167,13 @@ export class Server implements vscode.Disposable {
     return result;
   }
 
-  /** From now on another server has to be started. */
-  #forget(state: ServerState): void {
+  /** Resets the state, so that the next request starts a new server. */
+  #reset(state: ServerState): void {
     this.#starting = this.#capabilities = undefined;
-    this.#become(state);
+    this.#setState(state);
   }
 
-  /** Starts a server, unless another one is wanted by now. */
+  /** Starts a server, unless this start was superseded. */
   async #start(starting: Promise<void>): Promise<void> {
     this.#failed = false;
     const wanted = launchSettings();
@@ -190,10 +190,10 @@ export class Server implements vscode.Disposable {
       await this.#end();
       throw startError(error);
     }
-    if (this.#starting === starting) this.#welcome(client);
+    if (this.#starting === starting) this.#started(client);
   }
 
-  /** Ends the process and what belongs to it. */
+  /** Stops the process and disposes its client. */
   async #end(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
@@ -203,7 +203,7 @@ export class Server implements vscode.Disposable {
   #connect(run: Executable): LanguageClient {
     const client = new QuietClient(SECTION, "Deputy", run, this.#options());
     client.registerFeature(new DeclaresDeputy());
-    client.onRequest("deputy/permission/request", this.#handlers.question);
+    client.onRequest("deputy/permission/request", this.#handlers.permission);
     const { diagnostics, definition, references, hover, symbols } = this.#handlers.language;
     client.onRequest("deputy/editor/diagnostics", diagnostics);
     client.onRequest("deputy/editor/definition", definition);
@@ -217,11 +217,11 @@ export class Server implements vscode.Disposable {
     return client;
   }
 
-  #welcome(client: LanguageClient): void {
+  #started(client: LanguageClient): void {
     const experimental = client.initializeResult?.capabilities.experimental as
       { deputy?: ServerCapabilities } | undefined;
     this.#capabilities = experimental?.deputy;
-    this.#become("running");
+    this.#setState("running");
   }
 
   #options(): LanguageClientOptions {
@@ -236,18 +236,18 @@ export class Server implements vscode.Disposable {
     };
   }
 
-  /** The process ended by itself: it is started again, unless that helps nothing. */
+  /** Restarts a crashed server, unless it has crashed too often. */
   #crashed(): void {
     const now = Date.now();
     this.#crashes.push(now);
     const recent = this.#crashes.filter((time) => now - time < RESTART_WINDOW).length;
-    this.#forget(recent > RESTARTS ? "stopped" : "starting");
+    this.#reset(recent > RESTARTS ? "stopped" : "starting");
     void this.#inTurn(() => this.#end());
-    if (recent > RESTARTS) void explain(new Error("Deputy's server keeps ending; its log says why."), this);
+    if (recent > RESTARTS) void explain(new Error("Deputy's server keeps crashing. See its log for the cause."), this);
     else this.start().catch((error: unknown) => void explain(error, this));
   }
 
-  #become(state: ServerState): void {
+  #setState(state: ServerState): void {
     if (state === this.#state) return;
     this.#state = state;
     void vscode.commands.executeCommand("setContext", "deputy.server", state);
@@ -255,7 +255,7 @@ export class Server implements vscode.Disposable {
   }
 }
 
-/** Progress is told in words of a model: who does what. The value is changed, for the client hands on no other one. */
+/** Removes icon syntax from a model's text in progress. Changes `params`, because the client ignores a copy. */
 const withoutIcons: NonNullable<LanguageClientOptions["middleware"]>["handleWorkDoneProgress"] = (
   token,
   params,
@@ -273,16 +273,16 @@ export class ServerEnded extends Error {
   }
 }
 
-/** Codes of requests whose connection was lost, or is not there. */
+/** Error codes of a lost or missing connection. */
 const LOST: ReadonlySet<number | undefined> = new Set([
   ErrorCodes.PendingResponseRejected,
   ErrorCodes.ConnectionInactive,
   ErrorCodes.MessageWriteError,
 ]);
 
-/** Why a server does not start, in words for people. */
+/** The user-visible error for a failed start. */
 function startError(error: unknown): unknown {
-  if (isLost(error)) return new Error("Deputy's server ended while it started; its log says why.");
+  if (isLost(error)) return new Error("Deputy's server exited while starting. See its log for the cause.");
   if (!(error instanceof ResponseError) || error.code !== ErrorCodes.InvalidParams) return error;
   return new NoServer(
     `Deputy does not start: ${error.message.replaceAll("initializationOptions.", "deputy.")}`,
@@ -294,29 +294,29 @@ function isLost(error: unknown): boolean {
   return LOST.has((error as { code?: number }).code);
 }
 
-/** What becomes of a lost connection is for {@link Server} to decide. */
+/** {@link Server} handles lost connections. */
 const ERRORS: ErrorHandler = {
   error: () => ({ action: ErrorAction.Continue, handled: true }),
   closed: () => ({ action: CloseAction.DoNotRestart, handled: true }),
 };
 
-/** Says in the log what goes wrong; the user is told by {@link explain}, in words for people. */
+/** Logs errors without showing them; {@link explain} shows them to the user. */
 class QuietClient extends LanguageClient {
   override error(message: string, data?: unknown): void {
     super.error(message, data, false);
   }
 }
 
-/** @throws Error when the promise takes longer than so many milliseconds. */
+/** @throws Error if the promise takes longer than `limit` milliseconds. */
 async function bounded(promise: Promise<void>, limit: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((_, reject) => {
-    timer = setTimeout(() => reject(new Error("Deputy's server does not answer; its log says why.")), limit);
+    timer = setTimeout(() => reject(new Error("Deputy's server does not answer. See its log for the cause.")), limit);
   });
   await Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Tells the server at `initialize` which parts this client handles. */
+/** Declares this client's capabilities at `initialize`. */
 class DeclaresDeputy implements StaticFeature {
   fillClientCapabilities(capabilities: InitializeParams["capabilities"]): void {
     const deputy = {
@@ -339,8 +339,8 @@ class DeclaresDeputy implements StaticFeature {
   clear(): void {}
 }
 
-/** Codes of answers whose message is all that there is to say: the log knows no more. */
-const SAYS_ALL: ReadonlySet<unknown> = new Set([
+/** Codes of errors with a complete message: the log has no further details. */
+const SELF_EXPLANATORY: ReadonlySet<unknown> = new Set([
   ErrorCode.WRONG_STATE,
   ErrorCode.OVERLOADED,
   ErrorCode.NOT_CONFIGURED,
@@ -349,7 +349,7 @@ const SAYS_ALL: ReadonlySet<unknown> = new Set([
   ErrorCode.UNKNOWN_AGENT,
 ]);
 
-/** Shows what went wrong, with what the user can do about it. */
+/** Shows an error, with actions that may help. */
 export async function explain(error: unknown, server: Server): Promise<void> {
   if (error instanceof vscode.CancellationError) return;
   if (error instanceof NoFolder) {
@@ -370,7 +370,7 @@ export async function explain(error: unknown, server: Server): Promise<void> {
     actions["Use Offline Model"] = () =>
       vscode.workspace.getConfiguration(SECTION).update("model", "offline", vscode.ConfigurationTarget.Global);
   }
-  if (!SAYS_ALL.has(code)) actions["Show Log"] = () => server.log.show();
+  if (!SELF_EXPLANATORY.has(code)) actions["Show Log"] = () => server.log.show();
   const chosen = await vscode.window.showErrorMessage(message, ...Object.keys(actions));
   if (chosen) await actions[chosen]?.();
 }

@@ -1,32 +1,32 @@
-/** The sessions that this window has open, folded from events, and the one that it shows. */
+/** The open sessions of this window, folded from events, and the one that it shows. */
 import * as vscode from "vscode";
 
 import { pickFolder } from "./editor.ts";
-import { Pictures } from "./pictures.ts";
+import { Images } from "./images.ts";
 import type { EventParams, PermissionMode, SessionListResult, SessionPromptParams } from "./protocol.ts";
 import { type Server, ServerEnded } from "./server.ts";
 import { emptySession, isBusy, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
-import { showsPrompt } from "./state/words.ts";
+import { showsPrompt } from "./state/text.ts";
 
 const SHOWN = "deputy.session";
-/** Sessions that are looked through for news of one: what changes in a window was used lately. */
+/** Number of recent sessions to search for an update of one. */
 const NEWEST = 50;
 
 export type PromptBlock = SessionPromptParams["prompt"][number];
 
-/** What changed: new events, or, without any, the whole state. */
+/** A change: new events, or the whole state if there are none. */
 export interface SessionChange {
   readonly sessionId: string;
   readonly events?: readonly EventParams[];
-  /** Whether a message of them has pictures that can be shown. */
-  readonly hasPictures?: true;
+  /** Whether one of the messages has images that can be shown. */
+  readonly hasImages?: true;
 }
 
 export class Sessions implements vscode.Disposable {
   readonly #server: Server;
   readonly #memory: vscode.Memento;
   readonly #states = new Map<string, SessionState>();
-  /** Sessions as an earlier server told them: their agents work no more. */
+  /** Sessions loaded from an earlier server: their agents no longer run. */
   readonly #outdated = new Set<string>();
   readonly #loading = new Map<string, Promise<void>>();
   readonly #changes = new vscode.EventEmitter<SessionChange>();
@@ -35,17 +35,17 @@ export class Sessions implements vscode.Disposable {
   #current: string | undefined;
   #opening: Promise<SessionState> | undefined;
   #restoring: Promise<void> | undefined;
-  readonly pictures = new Pictures();
+  readonly images = new Images();
 
   readonly onDidChange = this.#changes.event;
-  /** Another session is shown, or none. */
+  /** Fires when another session is shown, or none. */
   readonly onDidShow = this.#shown.event;
 
   constructor(server: Server, memory: vscode.Memento) {
     this.#server = server;
     this.#memory = memory;
     this.#subscriptions = [
-      server.onEvent((event) => this.#hear(event)),
+      server.onEvent((event) => this.#handle(event)),
       server.onState((state) => {
         if (state === "running") void this.#reloadAll();
       }),
@@ -56,7 +56,7 @@ export class Sessions implements vscode.Disposable {
     return this.#current === undefined ? undefined : this.#states.get(this.#current);
   }
 
-  /** Whether agents work in any session that this window has opened. */
+  /** Whether agents are working in any open session of this window. */
   get isAnyBusy(): boolean {
     return [...this.#states].some(([sessionId, state]) => !this.#outdated.has(sessionId) && isBusy(state));
   }
@@ -65,12 +65,12 @@ export class Sessions implements vscode.Disposable {
     return this.#states.get(sessionId);
   }
 
-  /** The mode that is in force in a session, as far as it is known. */
+  /** The permission mode of a session, if known. */
   modeOf(sessionId: string): PermissionMode | undefined {
     return this.#states.get(sessionId)?.info?.permissionMode;
   }
 
-  /** The session that is shown; opens one when there is none, and no second one meanwhile. */
+  /** The shown session; creates one if there is none. Concurrent calls create one session. */
   async present(): Promise<SessionState> {
     await this.#restoring;
     if (this.current) return this.current;
@@ -78,23 +78,23 @@ export class Sessions implements vscode.Disposable {
     return this.#opening;
   }
 
-  /** Opens a session in a folder of the window, and shows it. Throws what {@link pickFolder} does. */
+  /** Creates a session in a folder of the window, and shows it. Throws the errors of {@link pickFolder}. */
   async create(): Promise<SessionState> {
     const cwd = await pickFolder();
     const { sessionId } = await this.#server.request("deputy/session/new", { cwd: cwd.toString() });
-    // Events that came already tell nothing of its folder and settings.
+    // Earlier events do not contain its folder and settings.
     if (!this.#states.get(sessionId)?.info) await this.#load(sessionId);
     this.#show(sessionId);
     return this.#states.get(sessionId) ?? emptySession(sessionId);
   }
 
-  /** Loads a session if need be, and shows it. */
+  /** Loads a session if needed, and shows it. */
   async open(sessionId: string): Promise<void> {
     if (!this.#states.has(sessionId)) await this.#load(sessionId);
     this.#show(sessionId);
   }
 
-  /** Shows the session of the last time, if the server still has it. A prompt meanwhile waits for it. */
+  /** Shows the session of the last run, if it still exists. Prompts sent meanwhile wait for it. */
   async restore(): Promise<void> {
     const sessionId = this.#memory.get<string>(SHOWN);
     if (!sessionId || this.#current) return;
@@ -105,31 +105,31 @@ export class Sessions implements vscode.Disposable {
     await this.#restoring;
   }
 
-  /** Stops showing the session; it goes on. */
+  /** Stops showing the session without stopping it. */
   leave(): void {
     this.#show(undefined);
   }
 
-  /** Drops a session that was deleted. */
+  /** Removes a deleted session. */
   forget(sessionId: string): void {
     this.#states.delete(sessionId);
     this.#outdated.delete(sessionId);
     if (this.#current === sessionId) this.#show(undefined);
   }
 
-  /** Prompts a session; the prompt waits in the queue while a turn runs. */
+  /** Sends a prompt to a session; it is queued while a turn runs. */
   async prompt({ sessionId, lastSeq }: SessionState, prompt: readonly PromptBlock[]): Promise<void> {
     const text = prompt.flatMap((block) => (block.type === "text" ? [block.text.trim()] : [])).join("\n");
-    this.pictures.send({ sessionId, text, pictures: prompt.filter((block) => block.type === "image") });
+    this.images.add({ sessionId, text, images: prompt.filter((block) => block.type === "image") });
     try {
       await this.#server.request("deputy/session/prompt", { sessionId, prompt, queue: true });
     } catch (error) {
-      // A prompt that the agent had read is cut off, not unsent: it can be continued.
+      // A prompt that the agent has read was interrupted, not rejected: it can be continued.
       if (!(error instanceof ServerEnded && this.#hasRead(sessionId, lastSeq, text))) throw error;
     }
   }
 
-  /** Whether the agent was given that prompt after the event `since`. */
+  /** Whether the agent got that prompt after the event `since`. */
   #hasRead(sessionId: string, since: number, text: string): boolean {
     const state = this.#states.get(sessionId);
     return (state?.entries[state.primaryId ?? ""] ?? []).some(
@@ -138,8 +138,8 @@ export class Sessions implements vscode.Disposable {
     );
   }
 
-  /** Fetches the transcript of an agent whose start was not heard here. */
-  async transcribe(sessionId: string, agentId: string): Promise<void> {
+  /** Fetches the transcript of an agent if it is incomplete. */
+  async fetchTranscript(sessionId: string, agentId: string): Promise<void> {
     if (this.#states.get(sessionId)?.whole[agentId]) return;
     const answer = await this.#server.request("deputy/agent/transcript", { sessionId, agentId });
     const state = this.#states.get(sessionId);
@@ -149,8 +149,8 @@ export class Sessions implements vscode.Disposable {
   }
 
   /**
-   * The newest sessions of this window's folders: agents of one that works elsewhere would change files that are not
-   * in sight. Without a folder, all.
+   * The newest sessions of this window's folders; agents of other sessions would change files that are not in the
+   * window. Without a folder, all sessions.
    */
   async list(limit: number, includeArchived = false): Promise<SessionListResult> {
     const folders = vscode.workspace.workspaceFolders ?? [];
@@ -165,17 +165,17 @@ export class Sessions implements vscode.Disposable {
 
   async setMode(sessionId: string, permissionMode: PermissionMode): Promise<void> {
     await this.#server.request("deputy/session/setPermissionMode", { sessionId, permissionMode });
-    await this.#learn(sessionId);
+    await this.#refreshInfo(sessionId);
   }
 
-  /** Asks for all anew, as when other modes are in force. */
+  /** Reloads all sessions, for example after their modes have changed. */
   async refresh(): Promise<void> {
     for (const sessionId of this.#states.keys()) await this.#load(sessionId);
   }
 
   async setModel(sessionId: string, model: string): Promise<void> {
     await this.#server.request("deputy/session/setModel", { sessionId, model });
-    await this.#learn(sessionId);
+    await this.#refreshInfo(sessionId);
   }
 
   dispose(): void {
@@ -184,30 +184,30 @@ export class Sessions implements vscode.Disposable {
     this.#shown.dispose();
   }
 
-  #hear(event: EventParams): void {
+  #handle(event: EventParams): void {
     if (!("sessionId" in event)) return;
     const { sessionId } = event;
     const state = this.#states.get(sessionId) ?? emptySession(sessionId);
     const next = reduce(state, event);
     this.#states.set(sessionId, next);
-    const hasPictures = this.pictures.hear(event);
-    this.#changes.fire({ sessionId, events: [event], ...(hasPictures && { hasPictures }) });
+    const hasImages = this.images.match(event);
+    this.#changes.fire({ sessionId, events: [event], ...(hasImages && { hasImages }) });
     if (next.stale) void this.#load(sessionId).catch(() => undefined);
-    if (event.type === "session_changed") void this.#learn(sessionId).catch(() => undefined);
-    // A session that the user began by the server's own command.
+    if (event.type === "session_changed") void this.#refreshInfo(sessionId).catch(() => undefined);
+    // Show a session that the user started with the server's own command.
     if (this.#current === undefined && event.type === "turn_started") this.#show(sessionId);
   }
 
-  /** Asks for title and settings anew. Loading all of the session would lose what of a message was streamed so far. */
-  async #learn(sessionId: string): Promise<void> {
-    // What is being loaded may be older than the news.
+  /** Updates title and settings. Reloading the whole session would lose streamed text. */
+  async #refreshInfo(sessionId: string): Promise<void> {
+    // A load in progress may be older than the change.
     await this.#loading.get(sessionId)?.catch(() => undefined);
     if (!this.#states.get(sessionId)?.info) return this.#load(sessionId);
     const { sessions } = await this.#server.request("deputy/session/list", { limit: NEWEST, includeArchived: true });
     const found = sessions.find((one) => one.sessionId === sessionId);
     const state = this.#states.get(sessionId);
     if (!found || !state) return;
-    // A list tells only a mode that was chosen; the one in force, which the session began with, stays until then.
+    // A list has only a mode that was set explicitly; otherwise the session keeps its initial mode.
     const permissionMode = found.permissionMode ?? state.info?.permissionMode;
     this.#states.set(sessionId, { ...state, info: { ...found, ...(permissionMode && { permissionMode }) } });
     this.#changes.fire({ sessionId });
@@ -221,7 +221,7 @@ export class Sessions implements vscode.Disposable {
       .then((loaded) => {
         const before = this.#states.get(sessionId);
         const state = loadedSession(loaded);
-        this.#states.set(sessionId, before ? kept(before, state) : state);
+        this.#states.set(sessionId, before ? withLive(before, state) : state);
         this.#outdated.delete(sessionId);
         this.#changes.fire({ sessionId });
       })
@@ -230,11 +230,11 @@ export class Sessions implements vscode.Disposable {
     return loading;
   }
 
-  /** After a restart of the server: what was live is history now. */
+  /** Reloads all sessions after a restart of the server. */
   async #reloadAll(): Promise<void> {
-    const none = { turn: undefined, ended: undefined, streams: {}, outputs: {}, queue: [], questions: {} };
+    const none = { turn: undefined, ended: undefined, streams: {}, outputs: {}, queue: [], requests: {} };
     const before = [...this.#states];
-    // All of them at once: one may be prompted while another is loaded.
+    // Mark all first: one session may get a prompt while another is loading.
     for (const [sessionId, state] of before) {
       this.#states.set(sessionId, { ...state, ...none });
       this.#outdated.add(sessionId);
@@ -255,7 +255,7 @@ export class Sessions implements vscode.Disposable {
   }
 }
 
-/** What a loaded state does not tell, and live events did. */
-function kept({ turn, streams, outputs }: SessionState, loaded: SessionState): SessionState {
+/** Keeps live data that a loaded state does not contain. */
+function withLive({ turn, streams, outputs }: SessionState, loaded: SessionState): SessionState {
   return { ...loaded, turn: loaded.ended ? undefined : turn, streams, outputs };
 }

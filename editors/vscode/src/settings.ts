@@ -1,14 +1,14 @@
-/** The settings of VS Code as the server and the extension want them. */
+/** VS Code's settings, converted for the server and the extension. */
 import * as vscode from "vscode";
 
 import type { LaunchSettings } from "./launch.ts";
 import type { Settings } from "./protocol.ts";
 
 export const SECTION = "deputy";
-/** Settings that are the extension's own; the others go to the server as they are. */
+/** Settings of the extension; all others are sent to the server unchanged. */
 const OWN = new Set(["server", "notifications", "trace"]);
 
-/** What goes into `initializationOptions` and `workspace/didChangeConfiguration`: only what the user has set. */
+/** The settings that the user has set, for `initializationOptions` and `workspace/didChangeConfiguration`. */
 export function serverSettings(): Settings {
   const set: Record<string, unknown> = {};
   for (const name of declaredSettings()) {
@@ -25,8 +25,8 @@ export function launchSettings(): LaunchSettings {
   return { path: own.get("path", ""), python: own.get("python", "") };
 }
 
-/** Whether a question that has no place in a file shows as a notification. */
-export function notifiesOfQuestions(): boolean {
+/** Whether a request without a location in a file is shown as a notification. */
+export function notifiesOfRequests(): boolean {
   return vscode.workspace.getConfiguration(`${SECTION}.notifications`).get("questions", true);
 }
 
@@ -42,7 +42,7 @@ interface Manifest {
   };
 }
 
-/** The value that the user chose; undefined where the default holds, which is the server's to know. */
+/** The value that the user set; undefined for the default, which the server applies. */
 function chosen(name: string): unknown {
   const found = vscode.workspace.getConfiguration(SECTION).inspect(name);
   const value = found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;

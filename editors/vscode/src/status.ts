@@ -1,21 +1,21 @@
-/** The item in the status bar: how many agents there are, and whether they wait for the user. */
+/** The status bar item: counts of agents and open approvals. */
 import * as vscode from "vscode";
 
-import type { Questions } from "./questions.ts";
+import type { OpenRequests } from "./requests.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
 import { countsOf, isBusy } from "./state/session.ts";
-import { statusLine } from "./state/words.ts";
+import { statusLine } from "./state/text.ts";
 import { Paced } from "./views/paced.ts";
 
 export class StatusItem implements vscode.Disposable {
   readonly #item: vscode.StatusBarItem;
-  readonly #sources: { readonly server: Server; readonly sessions: Sessions; readonly questions: Questions };
+  readonly #sources: { readonly server: Server; readonly sessions: Sessions; readonly requests: OpenRequests };
   readonly #paced = new Paced(() => this.#draw());
   readonly #subscriptions: vscode.Disposable[];
 
-  constructor(server: Server, sessions: Sessions, questions: Questions) {
-    this.#sources = { server, sessions, questions };
+  constructor(server: Server, sessions: Sessions, requests: OpenRequests) {
+    this.#sources = { server, sessions, requests };
     this.#item = vscode.window.createStatusBarItem("deputy.status", vscode.StatusBarAlignment.Left, 10);
     this.#item.name = "Deputy";
     const draw = (): void => this.#paced.call();
@@ -23,13 +23,13 @@ export class StatusItem implements vscode.Disposable {
       sessions.onDidChange(draw),
       sessions.onDidShow(draw),
       server.onState(draw),
-      questions.onDidChange(draw),
+      requests.onDidChange(draw),
     ];
     this.#draw();
     this.#item.show();
   }
 
-  /** What the item says, for tests and screen readers. */
+  /** The item's text, for tests and screen readers. */
   get text(): string {
     return this.#item.text;
   }
@@ -41,9 +41,9 @@ export class StatusItem implements vscode.Disposable {
   }
 
   #draw(): void {
-    const { server, sessions, questions } = this.#sources;
+    const { server, sessions, requests } = this.#sources;
     const state = sessions.current;
-    const waiting = questions.list().length;
+    const waiting = requests.list().length;
     const counts = state && { ...countsOf(state), waiting };
     const busy = state !== undefined && isBusy(state);
     const isStopped = server.state === "stopped";

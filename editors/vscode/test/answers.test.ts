@@ -15,25 +15,25 @@ const OPTIONS: readonly PermissionOption[] = [
   { optionId: "3", kind: "reject_once", name: "No" },
 ];
 
-function asked(changes: Partial<PermissionRequest>): PermissionRequest {
-  const [request] = Object.values(after(log("permission_requests").slice(0, 1)).questions);
+function request(changes: Partial<PermissionRequest>): PermissionRequest {
+  const [request] = Object.values(after(log("permission_requests").slice(0, 1)).requests);
   assert.ok(request);
   return { ...request, options: OPTIONS, ...changes };
 }
 
 async function inChat(request: PermissionRequest): Promise<readonly string[]> {
   const page = await open();
-  page.show({ ...after(log("permission_requests").slice(0, 1)), questions: { [request.requestId]: request } });
+  page.show({ ...after(log("permission_requests").slice(0, 1)), requests: { [request.requestId]: request } });
   return page.all(".answers button, .lasting button").map(({ textContent }) => textContent);
 }
 
-/** The words of the links in a Markdown text, without icons. */
+/** The texts of the links in a Markdown text, without icons. */
 function links(markdown: string): readonly string[] {
-  return [...markdown.matchAll(/\[(?:\$\([\w-]+\) )?([^\]]+)\]\(command:/g)].map(([, words = ""]) => words);
+  return [...markdown.matchAll(/\[(?:\$\([\w-]+\) )?([^\]]+)\]\(command:/g)].map(([, text = ""]) => text);
 }
 
-test("an answer has one name, in the chat, at the code and in the notification", async () => {
-  const change = asked({ tool: "edit_file", preview: DIFF });
+test("an answer has the same name in the chat, at the code and in the notification", async () => {
+  const change = request({ tool: "edit_file", preview: DIFF });
   assert.ok(isDiff(change));
   const names = ["Yes, this time", "Approve for this file", "No"];
   assert.deepEqual(links(answersAtCode(change)).slice(0, 3), names);
@@ -42,44 +42,47 @@ test("an answer has one name, in the chat, at the code and in the notification",
     names.filter((name) => !shown.includes(name)),
     [],
   );
-  const command = asked({ tool: "shell", preview: COMMAND });
+  const command = request({ tool: "shell", preview: COMMAND });
   assert.deepEqual(links(notice(command, 0)), ["Yes, this time", "Show"]);
   assert.ok((await inChat(command)).includes("Yes, this time"));
 });
 
-test("what stands over a question has nothing that the editor escapes", () => {
-  assert.equal(labelAtCode(asked({ title: "edit_file(<img>&amp;.py)" })), "edit_file(‹img›＆amp;.py)");
+test("the title at the code has no characters that the editor escapes", () => {
+  assert.equal(labelAtCode(request({ title: "edit_file(<img>&amp;.py)" })), "edit_file(‹img›＆amp;.py)");
 });
 
-test("a command is approved in its notification when all of it can be seen there", () => {
-  const told = (command: string): string =>
-    notice(asked({ tool: "shell", preview: { ...COMMAND, command } }), 2).replaceAll(/\(command:[^)]*\)/g, "");
-  assert.match(told("make test"), /^\[.+\] wants to run: make test \(in \/w\/a b\) — \[Yes, this time\] {2}\[Show\]/);
-  assert.ok(told("make test").endsWith("Cancel denies it.  (2 more)"));
+test("a command can be approved in its notification if all of it is visible", () => {
+  const shown = (command: string): string =>
+    notice(request({ tool: "shell", preview: { ...COMMAND, command } }), 2).replaceAll(/\(command:[^)]*\)/g, "");
+  assert.match(
+    shown("make test"),
+    /^\[.+\] needs approval to run: make test \(in \/w\/a b\) — \[Yes, this time\] {2}\[Show\]/,
+  );
+  assert.ok(shown("make test").endsWith("Cancel denies it.  (2 more)"));
   for (const hidden of ["make\n\ntest", "make \u202etest", `make ${"x".repeat(300)}`, "make [test](command:x)"]) {
-    assert.ok(!told(hidden).includes("Yes, this time"), hidden);
+    assert.ok(!shown(hidden).includes("Yes, this time"), hidden);
   }
 });
 
-test("a command is approved by its title when all of it can be seen there", () => {
+test("a command can be approved by its title if all of it is visible", () => {
   const seen = (command: string, tool = "shell"): boolean =>
-    isSeenByTitle(asked({ tool, title: `${tool}(${command})`, preview: { ...COMMAND, command } }));
+    isSeenByTitle(request({ tool, title: `${tool}(${command})`, preview: { ...COMMAND, command } }));
   assert.ok(seen("make test"));
   for (const command of [`echo ${"a".repeat(80)}; rm x`, "make\nrm x", "echo \\u{202e}x", "echo \u202ex"]) {
     assert.ok(!seen(command), command);
   }
   assert.ok(!seen("uvx time", "mcp"));
-  assert.ok(isSeenByTitle(asked({ tool: "edit_file", preview: DIFF })));
+  assert.ok(isSeenByTitle(request({ tool: "edit_file", preview: DIFF })));
 });
 
-test("a command with a character that does not show is not approved in its notification", () => {
+test("a command with an invisible character is not approved in its notification", () => {
   const preview = { ...COMMAND, command: "echo \\u{202e}tset" };
-  assert.ok(!links(notice(asked({ tool: "shell", preview }), 0)).includes("Yes, this time"));
+  assert.ok(!links(notice(request({ tool: "shell", preview }), 0)).includes("Yes, this time"));
 });
 
-test("a program that gives agents tools is named as one, and is not approved by a notification", () => {
-  const reason = "The MCP server time, named in .mcp.json, gives agents tools.";
-  const text = notice(asked({ tool: "mcp", title: "mcp(time)", preview: COMMAND, reason }), 0);
-  assert.ok(text.includes(`asks: mcp(time). ${reason}`), text);
+test("an MCP server is named in its notification but not approved there", () => {
+  const reason = "MCP server time, configured in .mcp.json, provides tools to agents.";
+  const text = notice(request({ tool: "mcp", title: "mcp(time)", preview: COMMAND, reason }), 0);
+  assert.ok(text.includes(`needs approval: mcp(time). ${reason}`), text);
   assert.deepEqual(links(text), ["Show"]);
 });

@@ -1,4 +1,4 @@
-/** Where the server is looked for, and what is said when there is none. */
+/** Finding the server, and the errors if there is none. */
 import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,16 +9,16 @@ import { findServer, NoServer } from "../src/launch.ts";
 
 const NOTHING = { path: "", python: "" };
 
-/** A folder with one program in it, which ends with the code that a line of shell gives. */
+/** A folder with one program, which runs a line of shell. */
 function withProgram(name: string, line: string): string {
   const folder = mkdtempSync(join(tmpdir(), "deputy-launch-"));
-  process.env["HOME"] = folder; // what is installed for whoever runs the tests is none of theirs
+  process.env["HOME"] = folder; // programs in the developer's home folder must not be found
   writeFileSync(join(folder, name), `#!/bin/sh\n${line}\n`);
   chmodSync(join(folder, name), 0o755);
   return folder;
 }
 
-async function said(path: string): Promise<string> {
+async function errorFor(path: string): Promise<string> {
   const error = await findServer(NOTHING, path).then(
     () => undefined,
     (reason: unknown) => reason,
@@ -27,12 +27,12 @@ async function said(path: string): Promise<string> {
   return error.message;
 }
 
-test("the command on the path is the server", async () => {
+test("the command on the PATH is used", async () => {
   const folder = withProgram("deputy", "exit 0");
   assert.deepEqual(await findServer(NOTHING, folder), { command: join(folder, "deputy"), args: ["serve", "--stdio"] });
 });
 
-test("a Python with the package is the server where there is no command", async () => {
+test("a Python with the package is used if there is no command", async () => {
   const folder = withProgram("python3", "exit 0");
   const args = ["-m", "deputy_server", "serve", "--stdio"];
   assert.deepEqual(await findServer(NOTHING, folder), { command: join(folder, "python3"), args });
@@ -46,13 +46,13 @@ const MISSING = [
 ] as const;
 
 for (const [what, name, line, expected] of MISSING) {
-  test(`${what} is said in one sentence that tells what to do`, async () => {
-    const message = await said(withProgram(name, line));
+  test(`${what} is reported with what to do`, async () => {
+    const message = await errorFor(withProgram(name, line));
     assert.ok(message.includes(expected), message);
   });
 }
 
-test("a folder of the workspace that is on the path by a relative name is not looked into", async () => {
+test("relative folders on the PATH are ignored", async () => {
   withProgram("nothing", "exit 0");
-  assert.ok((await said("bin:./bin:")).includes("none was found"));
+  assert.ok((await errorFor("bin:./bin:")).includes("none was found"));
 });

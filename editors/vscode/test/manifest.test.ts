@@ -1,4 +1,4 @@
-/** What stands in the menus of the editor, beside entries of others. */
+/** Menu entries of the extension. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ function titles(menu: string): readonly string[] {
   return contributes.commands.filter(({ command }) => commands.includes(command)).map(({ title }) => title);
 }
 
-test("an entry among those of others names Deputy", () => {
+test("menu entries beside other extensions contain Deputy's name", () => {
   const shared = [...titles("editor/context"), ...titles("explorer/context")];
   assert.equal(shared.length, 2);
   assert.deepEqual(
@@ -26,7 +26,7 @@ test("an entry among those of others names Deputy", () => {
   );
 });
 
-test("the menu of a session, of which only those that are not archived are listed, archives it", () => {
+test("the menu of a listed session can archive it", () => {
   const offered = titles("view/item/context").filter((title) => title.includes("rchive"));
   assert.deepEqual(offered, ["Archive Session"]);
 });

@@ -1,33 +1,33 @@
-/** Which waiting prompt is which, so that each goes back with what belongs to it. */
+/** Matching of queued prompts, so that each is restored with its files and images. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { asWritten } from "../src/commands/queue.ts";
-import type { Picture, Prompt } from "../src/page/messages.ts";
+import type { PastedImage, Prompt } from "../src/page/messages.ts";
 import type { PromptQueueEntry } from "../src/protocol.ts";
 
 function written(text: string, ...data: readonly string[]): Prompt {
-  const pictures = data.map((one): Picture => ({ mimeType: "image/png", data: one }));
-  return { type: "prompt", text, mentions: [], pictures };
+  const images = data.map((one): PastedImage => ({ mimeType: "image/png", data: one }));
+  return { type: "prompt", text, mentions: [], images };
 }
 
-function waiting(...prompts: readonly Prompt[]): readonly PromptQueueEntry[] {
-  return prompts.map(({ text, pictures }, index) => ({
+function queued(...prompts: readonly Prompt[]): readonly PromptQueueEntry[] {
+  return prompts.map(({ text, images }, index) => ({
     promptId: String(index),
     text,
-    ...(pictures.length && { pictures: pictures.length }),
+    ...(images.length && { pictures: images.length }),
   }));
 }
 
 const CASES: readonly (readonly [what: string, sent: readonly Prompt[]])[] = [
-  ["the same words", [written("go", "red"), written("go", "blue"), written("go")]],
-  ["words that begin like others", [written("fix it, and mind the tests"), written("fix it")]],
-  ["pictures alone", [written("look"), written("", "red"), written("look", "blue"), written("", "green")]],
+  ["the same text", [written("go", "red"), written("go", "blue"), written("go")]],
+  ["text with the same start", [written("fix it, and run the tests"), written("fix it")]],
+  ["images only", [written("look"), written("", "red"), written("look", "blue"), written("", "green")]],
 ];
 
 for (const [what, sent] of CASES) {
-  test(`prompts of ${what} are told apart`, () => {
-    const found = asWritten(waiting(...sent), sent);
+  test(`prompts with ${what} are distinguished`, () => {
+    const found = asWritten(queued(...sent), sent);
     assert.deepEqual(
       [...found.keys()].sort(),
       sent.map((_, index) => String(index)),
@@ -36,12 +36,12 @@ for (const [what, sent] of CASES) {
   });
 }
 
-test("of prompts with the same words those that run already were sent first", () => {
+test("of prompts with the same text the earlier ones are running", () => {
   const [running, later] = [written("go"), written("go")];
-  assert.equal(asWritten(waiting(later), [running, later]).get("0"), later);
+  assert.equal(asWritten(queued(later), [running, later]).get("0"), later);
 });
 
-test("a prompt is found by its words, whatever it is about; one of another client is not", () => {
+test("a prompt is matched by its text without mentions; one of another client is not", () => {
   const about = written("compare");
   const queue = [
     { promptId: "a", text: "compare\n(about a.py:3-9)" },

@@ -1,4 +1,4 @@
-/** The fold gives what the server's own fold gives, for the event logs that all front ends share. */
+/** The fold reaches the same states as the server's, for the event logs that all front ends share. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -35,7 +35,7 @@ for (const name of logs) {
     ["once", 1],
     ["twice", 2],
   ] as const) {
-    test(`${name}, every event told ${title}`, () => {
+    test(`${name}, every event applied ${title}`, () => {
       let state = emptySession("session-1");
       for (const [index, { events, expected }] of log.steps.entries()) {
         for (const event of events) {
@@ -48,12 +48,12 @@ for (const name of logs) {
         for (const [agentId, entries] of Object.entries(expected.transcripts)) {
           assert.deepEqual(plain(transcriptOf(state, agentId)), entries, `${at}, transcript of ${agentId}`);
         }
-        const asked = expected.permissions.map((one) => (typeof one === "string" ? one : one.requestId));
-        assert.deepEqual(Object.keys(state.questions), asked, at);
+        const open = expected.permissions.map((one) => (typeof one === "string" ? one : one.requestId));
+        assert.deepEqual(Object.keys(state.requests), open, at);
       }
     });
   }
-  test(`${name}, events of kinds that are not known change nothing`, () => {
+  test(`${name}, unknown events change nothing`, () => {
     const state = emptySession("session-1");
     const unknown = { type: "invented_later", sessionId: "session-1", seq: 1, agentSeq: 1, agentId: "a", run: 1 };
     assert.deepEqual(reduce(state, unknown as never).agents, state.agents);

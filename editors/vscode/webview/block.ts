@@ -1,7 +1,7 @@
-/** The block of a sub-agent: one line that says who, what and how far, and below it, when unfolded, its calls. */
+/** The block of a sub-agent: one line with its name, state and figures and, if unfolded, its calls below it. */
 import type { AgentEntry } from "../src/protocol.ts";
 import { type AgentView, hasNotEnded } from "../src/state/session.ts";
-import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens, visible } from "../src/state/words.ts";
+import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens, visible } from "../src/state/text.ts";
 import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
 import { markdown } from "./markdown.ts";
 import { planList } from "./plan.ts";
@@ -54,10 +54,10 @@ export class AgentBlock implements Part {
   update(view: View): void {
     this.#view = view;
     const live = view.state.agents[this.#agentId];
-    // A child that was continued has a block for each run; those of earlier runs stay as they ended.
-    const agent: AgentView = live?.run === this.entry.run ? live : { ...this.entry.agent, openQuestions: 0 };
+    // A resumed sub-agent has a block for each run; blocks of earlier runs keep their final state.
+    const agent: AgentView = live?.run === this.entry.run ? live : { ...this.entry.agent, openRequests: 0 };
     this.#head(view, agent);
-    this.#unfoldForQuestions(view);
+    this.#unfoldForRequests(view);
     if (!this.#open) return;
     const plan = view.state.plans[this.#agentId];
     fill(this.#plan, plan && planList(plan));
@@ -94,13 +94,15 @@ export class AgentBlock implements Part {
       live &&
         !isOthers &&
         view.around.can.message &&
-        iconButton("comment", `Tell ${name} something`, () => view.send({ type: "steer", agentId })),
+        iconButton("comment", `Send ${name} a message`, () => view.send({ type: "steer", agentId })),
       !live &&
         !isOthers &&
         agent.access !== "read_only" &&
         view.around.can.revert &&
         iconButton("discard", `Revert the edits of ${name}`, () => view.send({ type: "revert", agentId })),
-      iconButton("link-external", `Open the thread of ${name}`, () => view.send({ type: "thread", agentId })),
+      iconButton("link-external", `Open the transcript of ${name}`, () =>
+        view.send({ type: "openTranscript", agentId }),
+      ),
       live &&
         !isOthers &&
         button("Cancel", () => view.send({ type: "cancelAgent", agentId }), {
@@ -122,9 +124,9 @@ export class AgentBlock implements Part {
     );
   }
 
-  /** A question, here or below, unfolds the block once; the user may fold it again. */
-  #unfoldForQuestions(view: View): void {
-    for (const { requestId, agent } of Object.values(view.state.questions)) {
+  /** Unfolds the block once for a request of this agent or its descendants; the user may fold it again. */
+  #unfoldForRequests(view: View): void {
+    for (const { requestId, agent } of Object.values(view.state.requests)) {
       const concerns =
         agent.agentId === this.#agentId || agent.ancestry.some(({ agentId }) => agentId === this.#agentId);
       if (!concerns || this.#unfoldedFor.has(requestId)) continue;
@@ -151,10 +153,10 @@ function figures(agent: AgentView, now: number): string {
   return [agent.definition, time, count, tokens(agent.usage), cost(agent.usage)].filter(Boolean).join(" · ");
 }
 
-/** The second line: what a running agent does, what it waits for, or why it did not complete. */
+/** The second line: the activity of a running agent, what it waits for, or why it did not complete. */
 function activity(agent: AgentView): string {
   if (agent.status === "completed") return "";
-  if (agent.openQuestions > 0 && hasNotEnded(agent)) return "waiting for you";
+  if (agent.openRequests > 0 && hasNotEnded(agent)) return "waiting for you";
   const isLimit = agent.failureReason === "timed_out" || agent.failureReason === "budget_exceeded";
   if (isLimit && agent.error) return oneLine(`${reasonOf(agent)}: ${agent.error}`, 160);
   return oneLine(reasonOf(agent) || agent.activity || "", 120);

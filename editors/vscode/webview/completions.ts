@@ -1,13 +1,13 @@
 /**
- * What a prompt can go on with: commands after `/`, files after `@`. The text keeps the focus; arrows choose in the list,
- * Enter and Tab take, Escape closes until the next word.
+ * Completions of a prompt: commands after `/`, files after `@`. The text keeps the focus; arrows select in the list,
+ * Enter and Tab accept, Escape closes the list until the next word.
  */
 import type { Completion, CompletionKind, CompleteResult } from "../src/protocol.ts";
-import { oneLine, visible } from "../src/state/words.ts";
+import { oneLine, visible } from "../src/state/text.ts";
 import { fill, h, icon } from "./dom.ts";
 
-/** A word that can be completed, at the end of what stands before the cursor. */
-const BEGUN = /(?:^\s*\/\S*|(?<![\w@./-])@(?:"[^"\n]*|[^\s@"]*))$/;
+/** A word that can be completed, at the end of the text before the cursor. */
+const STARTED = /(?:^\s*\/\S*|(?<![\w@./-])@(?:"[^"\n]*|[^\s@"]*))$/;
 const LIST = "completions";
 const ICONS: Readonly<Record<CompletionKind, string>> = {
   command: "terminal",
@@ -19,28 +19,28 @@ const ICONS: Readonly<Record<CompletionKind, string>> = {
 export class Completions {
   readonly element = h("div", { class: "completions", role: "listbox", "aria-label": "Completions", id: LIST });
   readonly #text: HTMLTextAreaElement;
-  readonly #ask: (text: string) => void;
-  readonly #taken: () => void;
+  readonly #request: (text: string) => void;
+  readonly #accepted: () => void;
   #items: readonly Completion[] = [];
   #replace = "";
-  #chosen = 0;
-  /** Where the word begins for which the list was closed. */
+  #selected = 0;
+  /** Start of the word for which the list was closed. */
   #closedAt: number | undefined;
 
-  /** `ask` asks for {@link show}; `taken` is called when the text was changed here. */
-  constructor(text: HTMLTextAreaElement, ask: (text: string) => void, taken: () => void) {
+  /** `request` requests completions for {@link show}; `accepted` is called after a completion changed the text. */
+  constructor(text: HTMLTextAreaElement, request: (text: string) => void, accepted: () => void) {
     this.#text = text;
-    this.#ask = ask;
-    this.#taken = taken;
+    this.#request = request;
+    this.#accepted = accepted;
     this.element.hidden = true;
     text.setAttribute("aria-autocomplete", "list");
     text.setAttribute("aria-controls", LIST);
-    text.addEventListener("input", () => this.#look());
-    text.addEventListener("click", () => this.#look());
+    text.addEventListener("input", () => this.#refresh());
+    text.addEventListener("click", () => this.#refresh());
     text.addEventListener("blur", () => this.#close());
   }
 
-  /** Shows how `text` can go on, unless something else is written by now. */
+  /** Shows completions of `text`, unless the text has changed. */
   show(text: string, { replace, items }: CompleteResult): void {
     if (text !== this.#before()) return;
     const isWhole = items.length === 1 && items[0]?.text === replace;
@@ -49,20 +49,20 @@ export class Completions {
     if (this.#items.length === 0) return this.#close();
     fill(this.element, ...this.#items.map((item, index) => this.#row(item, index)));
     this.element.hidden = false;
-    this.#choose(0);
+    this.#select(0);
   }
 
-  /** Whether the list took the key. */
+  /** Handles a key; whether the list used it. */
   key(event: KeyboardEvent): boolean {
     if (this.element.hidden || event.isComposing || event.altKey || event.ctrlKey || event.metaKey) return false;
     const count = this.#items.length;
     const keys: Readonly<Record<string, () => void>> = {
-      ArrowDown: () => this.#choose((this.#chosen + 1) % count),
-      ArrowUp: () => this.#choose((this.#chosen + count - 1) % count),
-      PageDown: () => this.#choose(count - 1),
-      PageUp: () => this.#choose(0),
-      Enter: () => this.#take(this.#chosen),
-      Tab: () => this.#take(this.#chosen),
+      ArrowDown: () => this.#select((this.#selected + 1) % count),
+      ArrowUp: () => this.#select((this.#selected + count - 1) % count),
+      PageDown: () => this.#select(count - 1),
+      PageUp: () => this.#select(0),
+      Enter: () => this.#accept(this.#selected),
+      Tab: () => this.#accept(this.#selected),
       Escape: () => this.#dismiss(),
     };
     const act = event.shiftKey ? undefined : keys[event.key];
@@ -76,11 +76,11 @@ export class Completions {
     return act !== undefined;
   }
 
-  #look(): void {
+  #refresh(): void {
     const before = this.#before();
-    const begun = BEGUN.exec(before);
-    if (begun?.index !== this.#closedAt) this.#closedAt = undefined;
-    if (begun && this.#closedAt === undefined) this.#ask(before);
+    const started = STARTED.exec(before);
+    if (started?.index !== this.#closedAt) this.#closedAt = undefined;
+    if (started && this.#closedAt === undefined) this.#request(before);
     else this.#close();
   }
 
@@ -97,20 +97,20 @@ export class Completions {
     );
     row.addEventListener("mousedown", (event) => {
       event.preventDefault(); // the text keeps the focus
-      this.#take(index);
+      this.#accept(index);
     });
     return row;
   }
 
-  #choose(index: number): void {
-    this.#chosen = index;
+  #select(index: number): void {
+    this.#selected = index;
     [...this.element.children].forEach((row, at) => row.setAttribute("aria-selected", String(at === index)));
     this.element.children[index]?.scrollIntoView({ block: "nearest" });
     this.#text.setAttribute("aria-activedescendant", idOf(index));
   }
 
-  /** Puts an item into the text. After a folder the list goes on with what is in it. */
-  #take(index: number): void {
+  /** Inserts an item into the text. After a folder the list shows its content. */
+  #accept(index: number): void {
     const item = this.#items[index];
     const before = this.#before();
     this.#close();
@@ -121,12 +121,12 @@ export class Completions {
     this.#text.setRangeText(item.text + (isFolder || /^\s/.test(after) ? "" : " "), start, before.length, "end");
     const inside = this.#text.selectionStart - 1;
     if (isFolder && item.text.endsWith('"')) this.#text.setSelectionRange(inside, inside);
-    this.#taken();
-    if (isFolder) this.#look();
+    this.#accepted();
+    if (isFolder) this.#refresh();
   }
 
   #dismiss(): void {
-    this.#closedAt = BEGUN.exec(this.#before())?.index;
+    this.#closedAt = STARTED.exec(this.#before())?.index;
     this.#close();
   }
 
@@ -136,7 +136,7 @@ export class Completions {
   }
 }
 
-/** A file's own name first, then where it is. */
+/** A file's name first, then its folder. */
 function wordsOf({ text, kind, detail }: Completion): readonly HTMLElement[] {
   const path = kind === "file" || kind === "folder" ? text.replaceAll(/^@"?|"$/g, "") : text;
   const cut = kind === "file" || kind === "folder" ? path.replace(/\/$/, "").lastIndexOf("/") + 1 : 0;

@@ -1,24 +1,24 @@
-/** Where prompts are written. Enter sends, Shift+Enter breaks the line; no key here answers a question. */
-import type { Mention, Picture } from "../src/page/messages.ts";
+/** The prompt box. Enter sends, Shift+Enter adds a line; no key here answers a permission request. */
+import type { Mention, PastedImage } from "../src/page/messages.ts";
 import type { CompleteResult, PromptQueueEntry } from "../src/protocol.ts";
 import { isBusy, type SessionState } from "../src/state/session.ts";
-import { modeOf, oneLine } from "../src/state/words.ts";
+import { modeOf, oneLine } from "../src/state/text.ts";
 import { Completions } from "./completions.ts";
 import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
-const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
+const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"] as const;
 const PLACEHOLDER = "Ask, or describe a task";
-const MAX_PICTURE = 5 * 1024 * 1024;
+const MAX_IMAGE = 5 * 1024 * 1024;
 
-/** What survives while the page is hidden. */
+/** The state that is kept while the page is hidden. */
 export interface Draft {
   readonly text: string;
   readonly mentions: readonly Mention[];
 }
 
-/** A prompt that waits, as its row shows it. */
-type Waiting = Pick<PromptQueueEntry, "text" | "pictures">;
+/** A queued prompt, as its row shows it. */
+type Queued = Pick<PromptQueueEntry, "text" | "pictures">;
 
 export class Composer implements Part {
   readonly element: HTMLElement;
@@ -56,13 +56,13 @@ export class Composer implements Part {
   readonly #remember: (draft: Draft) => void;
   readonly #send: View["send"];
   #mentions: readonly Mention[] = [];
-  #pictures: readonly Picture[] = [];
+  #images: readonly PastedImage[] = [];
   #queued: SessionState["queue"] | undefined;
   #isServed = false;
-  /** What was sent while there was no server to take it. */
-  #early: readonly Waiting[] = [];
+  /** Prompts sent while the server was not running. */
+  #early: readonly Queued[] = [];
 
-  /** What is written goes out by `send` at once, also before there is a session to show. */
+  /** Prompts are passed to `send` immediately, also before there is a session. */
   constructor(draft: Draft | undefined, remember: (draft: Draft) => void, send: View["send"]) {
     this.#remember = remember;
     this.#send = send;
@@ -99,7 +99,7 @@ export class Composer implements Part {
   update(view: View): void {
     const { snapshot } = view.state;
     this.#text.disabled = snapshot;
-    this.#text.placeholder = snapshot ? "Read only: it is open in another window" : PLACEHOLDER;
+    this.#text.placeholder = snapshot ? "Read-only: the session is open in another window" : PLACEHOLDER;
     for (const one of [this.#attach, this.#mode, this.#model, this.#submitter]) one.disabled = snapshot;
     const busy = isBusy(view.state);
     if (!busy && document.activeElement === this.#stop) this.focus();
@@ -117,11 +117,11 @@ export class Composer implements Part {
     this.#drawQueue(view.state.queue);
   }
 
-  /** Adds files, and text in front of what is written. */
-  add(mentions: readonly Mention[], text = "", pictures: readonly Picture[] = []): void {
+  /** Adds files and images, and text before the current text. */
+  add(mentions: readonly Mention[], text = "", images: readonly PastedImage[] = []): void {
     const known = new Set(this.#mentions.map(key));
     this.#mentions = [...this.#mentions, ...mentions.filter((mention) => !known.has(key(mention)))];
-    this.#pictures = [...this.#pictures, ...pictures];
+    this.#images = [...this.#images, ...images];
     if (text) this.#text.value = this.#text.value ? `${text}\n\n${this.#text.value}` : text;
     this.#changed();
     this.#drawChips();
@@ -138,7 +138,7 @@ export class Composer implements Part {
 
   #key(event: KeyboardEvent): void {
     if (this.#completions.key(event)) return;
-    // Safari ends a composition before it tells of the key that ended it, and tells it with this code.
+    // Safari ends a composition before the event of the key that ended it, which has this code.
     // eslint-disable-next-line @typescript-eslint/no-deprecated
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
@@ -147,14 +147,14 @@ export class Composer implements Part {
 
   #submit(): void {
     const text = this.#text.value.trim();
-    if (!text && this.#pictures.length === 0) return;
-    this.#send({ type: "prompt", text, mentions: this.#mentions, pictures: this.#pictures });
+    if (!text && this.#images.length === 0) return;
+    this.#send({ type: "prompt", text, mentions: this.#mentions, images: this.#images });
     if (!this.#isServed) {
-      this.#early = [...this.#early, { text, pictures: this.#pictures.length }];
+      this.#early = [...this.#early, { text, pictures: this.#images.length }];
       this.#drawQueue(this.#queued ?? []);
     }
     this.#text.value = "";
-    this.#mentions = this.#pictures = [];
+    this.#mentions = this.#images = [];
     this.#changed();
     this.#drawChips();
   }
@@ -167,18 +167,18 @@ export class Composer implements Part {
 
   #paste(event: ClipboardEvent): void {
     for (const file of event.clipboardData?.files ?? []) {
-      const mimeType = PICTURES.find((type) => type === file.type);
+      const mimeType = IMAGE_TYPES.find((type) => type === file.type);
       if (!mimeType) continue;
       event.preventDefault();
-      if (file.size > MAX_PICTURE) {
-        this.#send({ type: "tooLarge", limit: MAX_PICTURE });
+      if (file.size > MAX_IMAGE) {
+        this.#send({ type: "tooLarge", limit: MAX_IMAGE });
         continue;
       }
       const reader = new FileReader();
       reader.addEventListener("load", () => {
         const data = typeof reader.result === "string" ? reader.result.split(",")[1] : undefined;
         if (!data) return;
-        this.#pictures = [...this.#pictures, { mimeType, data }];
+        this.#images = [...this.#images, { mimeType, data }];
         this.#drawChips();
       });
       reader.readAsDataURL(file);
@@ -186,7 +186,7 @@ export class Composer implements Part {
   }
 
   #drawChips(): void {
-    this.#chips.hidden = this.#mentions.length + this.#pictures.length === 0;
+    this.#chips.hidden = this.#mentions.length + this.#images.length === 0;
     const chip = (content: Node | string, label: string, remove: () => void): HTMLElement =>
       h("span", { class: "chip" }, content, iconButton("close", `Remove ${label}`, remove));
     fill(
@@ -198,15 +198,11 @@ export class Composer implements Part {
           this.#drawChips();
         }),
       ),
-      ...this.#pictures.map((picture) =>
-        chip(
-          h("img", { src: `data:${picture.mimeType};base64,${picture.data}`, alt: "Pasted picture" }),
-          "picture",
-          () => {
-            this.#pictures = this.#pictures.filter((one) => one !== picture);
-            this.#drawChips();
-          },
-        ),
+      ...this.#images.map((image) =>
+        chip(h("img", { src: `data:${image.mimeType};base64,${image.data}`, alt: "Pasted image" }), "image", () => {
+          this.#images = this.#images.filter((one) => one !== image);
+          this.#drawChips();
+        }),
       ),
     );
   }
@@ -214,24 +210,23 @@ export class Composer implements Part {
   #drawQueue(queue: SessionState["queue"]): void {
     this.#queued = queue;
     this.#queue.hidden = queue.length + this.#early.length === 0;
-    const row = ({ text, pictures = 0 }: Waiting, why: string, ...more: readonly Node[]): HTMLElement => {
-      const seen = pictures === 0 ? "" : pictures === 1 ? "a picture" : `${pictures} pictures`;
-
+    const row = ({ text, pictures = 0 }: Queued, status: string, ...more: readonly Node[]): HTMLElement => {
+      const images = pictures === 0 ? "" : pictures === 1 ? "1 image" : `${pictures} images`;
       return h(
         "div",
-        { class: "queued", title: [`${why}: ${oneLine(text, 500)}`, seen].filter(Boolean).join(" · ") },
+        { class: "queued", title: [`${status}: ${oneLine(text, 500)}`, images].filter(Boolean).join(" · ") },
         icon("clock"),
         h("span", { class: "queued-text" }, oneLine(text, 120)),
-        seen && h("span", { class: "muted" }, icon("device-camera"), ` ${seen}`),
+        images && h("span", { class: "muted" }, icon("device-camera"), ` ${images}`),
         ...more,
       );
     };
-    const takeBack = (promptId: string): HTMLElement =>
-      iconButton("close", "Take this prompt back", () => this.#send({ type: "unqueue", promptId }));
+    const remove = (promptId: string): HTMLElement =>
+      iconButton("close", "Remove from queue", () => this.#send({ type: "unqueue", promptId }));
     fill(
       this.#queue,
-      ...this.#early.map((prompt) => row(prompt, "Goes when Deputy has started")),
-      ...queue.map((prompt) => row(prompt, "Runs after this turn", takeBack(prompt.promptId))),
+      ...this.#early.map((prompt) => row(prompt, "Sent when Deputy has started")),
+      ...queue.map((prompt) => row(prompt, "Runs after this turn", remove(prompt.promptId))),
     );
   }
 }

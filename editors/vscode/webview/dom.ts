@@ -1,4 +1,4 @@
-/** Building elements: text is always text, never HTML. */
+/** Building DOM elements. Text is never parsed as HTML. */
 
 type Child = Node | string | false | undefined;
 
@@ -31,12 +31,12 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** An icon of the editor; it says nothing to screen readers. */
+/** An icon of the editor, hidden from screen readers. */
 export function icon(name: string, spin = false): HTMLElement {
   return h("span", { class: `codicon codicon-${name}${spin ? " codicon-modifier-spin" : ""}`, "aria-hidden": "true" });
 }
 
-/** A button with words. */
+/** A button with text. */
 export function button(
   text: string,
   onClick: () => void,
@@ -57,17 +57,17 @@ export function button(
   );
 }
 
-/** A button with an icon alone, which has a name for everybody. */
+/** A button with only an icon, and an accessible label. */
 export function iconButton(name: string, label: string, onClick: () => void): HTMLButtonElement {
   return h("button", { type: "button", class: "icon-button", title: label, "aria-label": label, onClick }, icon(name));
 }
 
-/** Replaces the children of an element, unless they are the same already. */
+/** Replaces the children of an element. */
 export function fill(element: HTMLElement, ...children: Child[]): void {
   element.replaceChildren(...children.filter((child) => child !== false && child !== undefined));
 }
 
-/** Puts `wanted` into `parent` in order, and moves nothing that is in its place: focus and folds stay. */
+/** Puts `wanted` into `parent` in order. Does not move elements that are already in place, so that focus and folds stay. */
 export function arrange(parent: HTMLElement, wanted: readonly HTMLElement[]): void {
   const keep = new Set<Node>(wanted);
   for (const child of [...parent.childNodes]) if (!keep.has(child)) child.remove();
@@ -76,7 +76,7 @@ export function arrange(parent: HTMLElement, wanted: readonly HTMLElement[]): vo
   });
 }
 
-/** Sets a text only when it changes. */
+/** Sets a text only if it changes. */
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -1,12 +1,12 @@
-/** The page: a transcript, what stands in the way, the plan, and where prompts are written. */
-import type { FromPage, Picture, Surroundings, ToPage } from "../src/page/messages.ts";
+/** The page: the transcript, the plan, notices and the prompt box. */
+import type { FromPage, PastedImage, Surroundings, ToPage } from "../src/page/messages.ts";
 import { clockOf, emptySession, isBusy, reduce, type SessionState } from "../src/state/session.ts";
-import { endingOf, oneLine, signOf } from "../src/state/words.ts";
+import { endingOf, oneLine, signOf } from "../src/state/text.ts";
 import { Composer, type Draft } from "./composer.ts";
 import { fill, h, icon } from "./dom.ts";
 import { Notices, StatusRow } from "./notices.ts";
 import { planList } from "./plan.ts";
-import { ThreadBanner } from "./thread.ts";
+import { TranscriptBanner } from "./banner.ts";
 import { Transcript } from "./transcript.ts";
 import type { View } from "./view.ts";
 
@@ -19,34 +19,34 @@ interface Host {
 declare function acquireVsCodeApi(): Host;
 
 const SECOND = 1000;
-/** Milliseconds from which on a drawing is felt. */
+/** Milliseconds after which a redraw is noticeable. */
 const SLOW = 50;
-/** Pixels from the end within which the page follows what is new. */
+/** Distance from the end in pixels within which the page follows new content. */
 const NEAR_END = 40;
 
 class PageView {
   readonly #host: Host;
-  readonly #banner = new ThreadBanner();
-  readonly #scroll = h("main", { class: "scroll", tabindex: "0", "aria-label": "Conversation" });
+  readonly #banner = new TranscriptBanner();
+  readonly #scroll = h("main", { class: "scroll", tabindex: "0", "aria-label": "Transcript" });
   readonly #welcome = h("div", { class: "welcome" });
   readonly #plan = h("details", { class: "plan-box" });
   readonly #notices = new Notices();
   readonly #status = new StatusRow();
-  readonly #news = h("div", { class: "unseen", "aria-live": "polite" });
+  readonly #announcements = h("div", { class: "unseen", "aria-live": "polite" });
   readonly #composer: Composer;
   #transcript: Transcript | undefined;
   #shownAgent = "";
   #state = emptySession("");
   #around: Surroundings | undefined;
-  #pictures: Readonly<Record<string, readonly Picture[]>> = {};
+  #images: Readonly<Record<string, readonly PastedImage[]>> = {};
   readonly #send = (message: FromPage): void => this.#host.postMessage(message);
   #scheduled = false;
-  #rest = 0;
+  #pause = 0;
   #followsEnd = true;
-  /** Where the page has scrolled by itself. */
+  /** Scroll position set by the page itself. */
   #followedTo: number | undefined;
   #planDrawn: unknown;
-  /** Plans of turns before the one that runs or ran last. */
+  /** Plans of turns before the current or last one. */
   #earlierPlans = new Set<unknown>();
 
   constructor(host: Host, root: HTMLElement) {
@@ -56,11 +56,11 @@ class PageView {
     this.#plan.hidden = true;
     fill(
       this.#welcome,
-      h("h2", {}, "What should be done?"),
+      h("h2", {}, "What do you want to do?"),
       h(
         "p",
         {},
-        "Deputy sends sub-agents to look into different sides of a question at the same time. You see each of them work, can stop any one, and nothing is changed before you said yes.",
+        "Deputy runs sub-agents in parallel. You see each of them work and can stop any one. Nothing is changed without your approval.",
       ),
     );
     this.#scroll.append(h("h1", { class: "unseen" }, "Deputy"), this.#welcome);
@@ -69,7 +69,7 @@ class PageView {
       this.#banner.element,
       this.#scroll,
       h("section", { class: "below", "aria-label": "Prompt, and state of the session" }, ...below),
-      this.#news,
+      this.#announcements,
     );
     this.#scroll.addEventListener("scroll", () => {
       const below = this.#scroll.scrollHeight - this.#scroll.scrollTop - this.#scroll.clientHeight;
@@ -78,13 +78,13 @@ class PageView {
     new ResizeObserver(() => this.#follow()).observe(this.#scroll);
     window.addEventListener("focus", () => this.#takeFocus());
     if (document.hasFocus()) this.#takeFocus();
-    window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#hear(data));
+    window.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#handle(data));
     setInterval(() => isBusy(this.#state) && this.#schedule(), SECOND);
     host.postMessage({ type: "ready" });
     host.postMessage({ type: "start" });
   }
 
-  #hear(message: ToPage): void {
+  #handle(message: ToPage): void {
     switch (message.type) {
       case "state":
         this.#state = message.state ?? emptySession("");
@@ -96,14 +96,14 @@ class PageView {
       case "events":
         this.#announce(message.events.reduce(reduce, this.#state));
         break;
-      case "pictures":
-        this.#pictures = message.pictures;
+      case "images":
+        this.#images = message.images;
         break;
       case "mention":
         this.#composer.add(message.mentions, message.text);
         break;
       case "unsent":
-        this.#composer.add(message.mentions ?? [], message.text, message.pictures);
+        this.#composer.add(message.mentions ?? [], message.text, message.images);
         break;
       case "completions":
         this.#composer.complete(message.text, message.answer);
@@ -116,23 +116,23 @@ class PageView {
   }
 
   /**
-   * Draws at most once a frame, however much is told, and after a slow drawing rests for longer than it took, so that
-   * one can always type. A page that is not seen draws when it is.
+   * Redraws at most once a frame. After a slow redraw it pauses for longer than the redraw took, so that typing stays
+   * responsive. A hidden page redraws when it is shown.
    */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    if (this.#rest > 0) setTimeout(() => this.#drawInFrame(), this.#rest);
+    if (this.#pause > 0) setTimeout(() => this.#drawInFrame(), this.#pause);
     else this.#drawInFrame();
   }
 
   #drawInFrame(): void {
     requestAnimationFrame(() => {
       this.#scheduled = false;
-      const begun = performance.now();
+      const start = performance.now();
       this.#draw();
-      const took = performance.now() - begun;
-      this.#rest = took > SLOW ? 2 * took : 0;
+      const took = performance.now() - start;
+      this.#pause = took > SLOW ? 2 * took : 0;
     });
   }
 
@@ -142,7 +142,7 @@ class PageView {
     const view: View = {
       state: this.#state,
       around,
-      pictures: this.#pictures,
+      images: this.#images,
       now: clockOf(this.#state),
       send: this.#send,
     };
@@ -154,22 +154,22 @@ class PageView {
     this.#status.update(view);
     this.#composer.update(view);
     this.#drawPlan(around.agentId ?? this.#state.primaryId);
-    const isThread = around.agentId !== undefined;
-    this.#composer.element.hidden = isThread;
-    this.#notices.element.hidden = isThread;
-    this.#status.element.hidden ||= isThread;
-    this.#welcome.hidden = isThread || this.#transcript?.element.childNodes.length !== 0;
+    const isTranscript = around.agentId !== undefined;
+    this.#composer.element.hidden = isTranscript;
+    this.#notices.element.hidden = isTranscript;
+    this.#status.element.hidden ||= isTranscript;
+    this.#welcome.hidden = isTranscript || this.#transcript?.element.childNodes.length !== 0;
     this.#follow();
   }
 
   /**
-   * Keeps the end in sight, unless the user has gone elsewhere or writes a reason; of a question that is higher than the
-   * page, the begin of the change: its answers stay at the edge.
+   * Scrolls to the end, unless the user has scrolled away or is writing a reason. For an approval that is higher than
+   * the page, scrolls to the start of the change; its buttons stay at the edge.
    */
   #follow(): void {
     if (!this.#followsEnd || this.#scroll.querySelector(".note:focus")) return;
     this.#scroll.scrollTop = this.#scroll.scrollHeight;
-    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".question")].findLast((one) => one.offsetHeight > 0);
+    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".approval")].findLast((one) => one.offsetHeight > 0);
     if (card && card.offsetHeight > this.#scroll.clientHeight)
       (card.querySelector(".added, .removed") ?? card).scrollIntoView({ block: "start" });
     this.#followedTo = this.#scroll.scrollTop;
@@ -198,33 +198,35 @@ class PageView {
     );
   }
 
-  /** Whoever comes to the page by a command can write at once, and in a thread scroll. */
+  /** Focuses the prompt box, or the transcript if there is no box, when the page gets the focus. */
   #takeFocus(): void {
     if (document.activeElement !== document.body) return;
     if (this.#composer.element.hidden) this.#scroll.focus();
     else this.#composer.focus();
   }
 
-  /** Goes on to the next state, and tells those who listen what matters: who asks, and who has ended. */
+  /** Applies the next state, and announces new approvals and finished agents to screen readers. */
   #announce(next: SessionState): void {
     const before = this.#state;
     this.#state = next;
     if (next.turn && next.turn.turnId !== before.turn?.turnId)
       this.#earlierPlans = new Set(Object.values(before.plans));
-    const asked = Object.values(next.questions).filter(({ requestId }) => !(requestId in before.questions));
+    const requested = Object.values(next.requests).filter(({ requestId }) => !(requestId in before.requests));
     const ended = Object.values(next.agents).filter((agent) => agent.endedAt && !before.agents[agent.agentId]?.endedAt);
-    const words = [
-      ...asked.map((request) => `${oneLine(request.title)} waits for you`),
+    const messages = [
+      ...requested.map((request) => `${oneLine(request.title)} needs your approval`),
       ...ended.map((agent) => `${oneLine(agent.label)} ${signOf(agent).word}`),
     ];
     if (before.turn && !next.turn && next.ended)
-      words.push(next.ended.error ? oneLine(next.ended.error.message) : endingOf(next.ended) || "Deputy has answered");
-    if (words.length) this.#news.textContent = words.join(". ");
+      messages.push(
+        next.ended.error ? oneLine(next.ended.error.message) : endingOf(next.ended) || "Deputy has answered",
+      );
+    if (messages.length) this.#announcements.textContent = messages.join(". ");
   }
 
   #show(requestId: string): void {
     this.#draw();
-    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".question")].find(
+    const card = [...this.#scroll.querySelectorAll<HTMLElement>(".approval")].find(
       (one) => one.dataset["request"] === requestId,
     );
     card?.scrollIntoView({ block: "nearest" });

@@ -1,8 +1,8 @@
-/** Markdown of agents as elements: no HTML of theirs passes, links lead to files and web pages only when clicked. */
+/** Markdown of agents as elements: without HTML from agents; links open files and web pages only when clicked. */
 import DOMPurify from "dompurify";
 import MarkdownIt, { type Token } from "markdown-it";
 
-import { visible } from "../src/state/words.ts";
+import { visible } from "../src/state/text.ts";
 import { h } from "./dom.ts";
 
 const PATH = /^(?:\.{0,2}\/)?[\w@.+-]+(?:\/[\w@.+-]+)*\.\w+(?::(\d+)(?:-\d+)?)?$/;
@@ -40,10 +40,10 @@ const ALLOWED = {
 };
 
 const parser = new MarkdownIt({ html: false, linkify: false, breaks: false });
-/** Nothing is fetched from the net: a picture is a link to it. */
+/** Nothing is loaded from the network: an image becomes a link to it. */
 parser.renderer.rules.image = (tokens, index) => {
   const [token, { escapeHtml }] = [tokens[index], parser.utils];
-  return `<a href="${escapeHtml(String(token?.attrGet("src") ?? ""))}">${escapeHtml(token?.content || "picture")}</a>`;
+  return `<a href="${escapeHtml(String(token?.attrGet("src") ?? ""))}">${escapeHtml(token?.content || "image")}</a>`;
 };
 
 export type OpenPath = (path: string, line: number | undefined) => void;
@@ -52,7 +52,7 @@ export function markdown(text: string, open: OpenPath): DocumentFragment {
   return fragmentOf(parser.parse(visible(text), {}), open);
 }
 
-/** A text that grows: its finished blocks stay as they are, only the last one is made anew. */
+/** A growing text: finished blocks are kept, only the last one is rendered again. */
 export class GrowingMarkdown {
   readonly element = h("div", { class: "markdown" });
   readonly #open: OpenPath;
@@ -65,7 +65,7 @@ export class GrowingMarkdown {
     this.#open = open;
   }
 
-  /** Shows `text`, which goes on from the one before. */
+  /** Shows `text`, which starts with the previous text. */
   update(text: string): void {
     if (text === this.#text) return;
     this.#text = text;
@@ -81,7 +81,7 @@ export class GrowingMarkdown {
   }
 }
 
-/** Where a line begins; lines count from 0. */
+/** The offset of a line; lines count from 0. */
 function offsetOf(text: string, line: number): number {
   let offset = 0;
   for (let count = 0; count < line; count++) offset = text.indexOf("\n", offset) + 1;
@@ -99,7 +99,7 @@ function fragmentOf(tokens: Token[], open: OpenPath): DocumentFragment {
 function becomeLink(link: HTMLAnchorElement, open: OpenPath): void {
   const target = link.getAttribute("href") ?? "";
   if (/^https?:/.test(target)) {
-    // What a link shows need not be where it leads.
+    // The text of a link can differ from its target.
     link.title = target;
     return;
   }
@@ -126,7 +126,7 @@ function pathButton(text: string, path: string, open: OpenPath): HTMLButtonEleme
   return made;
 }
 
-/** Wide tables scroll by themselves, by keyboard too. */
+/** Makes wide tables scrollable, also by keyboard. */
 function wrapTable(table: HTMLTableElement): void {
   const wrapper = document.createElement("div");
   wrapper.className = "table";

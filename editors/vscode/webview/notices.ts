@@ -1,8 +1,8 @@
-/** One line over the prompt when something stands in the way, with the one thing to do about it. */
+/** Notices above the prompt box, each with an action. */
 import type { FromPage } from "../src/page/messages.ts";
 import type { TurnOutcome } from "../src/protocol.ts";
 import { countsOf, isBusy, isInterrupted, isUnanswered } from "../src/state/session.ts";
-import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/words.ts";
+import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/text.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -17,7 +17,7 @@ interface Action {
   readonly message: FromPage;
 }
 
-/** What helps against failures of the model, by their kind. */
+/** Actions for model failures, by kind. */
 const REMEDIES: Readonly<Record<string, Action>> = {
   authentication: { text: "Set API Key…", message: { type: "setApiKey" } },
   not_configured: { text: "Set API Key…", message: { type: "setApiKey" } },
@@ -52,7 +52,7 @@ export class Notices implements Part {
   }
 }
 
-/** The line of counts under the transcript, and how long the turn has run. */
+/** The line below the transcript: counts, and the elapsed time of the turn. */
 export class StatusRow implements Part {
   readonly element = h("div", { class: "status muted" });
 
@@ -80,15 +80,15 @@ function noticesOf({ state, around }: View): readonly Notice[] {
     });
   }
   if (!around.hasFolder && !state.primaryId) {
-    const text = "Open a folder: agents work in one, and see nothing outside of it.";
+    const text = "Open a folder. Agents work in a folder and see nothing outside of it.";
     notices.push({ text, icon: "folder", actions: [{ text: "Open Folder", message: { type: "openFolder" } }] });
   }
   if (!around.trusted) {
-    const text = "This folder is not trusted: agents read and plan, and change nothing.";
+    const text = "This folder is not trusted. Agents can read and plan, but change nothing.";
     notices.push({ text, icon: "shield", actions: [{ text: "Trust…", message: { type: "trust" } }] });
   }
   if (state.snapshot) {
-    const text = "This session is open in another window: this is how it was when it was read.";
+    const text = "This session is open in another window. This is its state when it was read.";
     notices.push({ text, icon: "eye", actions: [{ text: "Read Again", message: { type: "refresh" } }] });
   }
   const { ended } = state;
@@ -104,12 +104,12 @@ function noticesOf({ state, around }: View): readonly Notice[] {
     });
   }
   if (isUnanswered(state)) {
-    notices.push({ text: "The turn has ended, and the model gave no answer.", icon: "info" });
+    notices.push({ text: "The turn ended without an answer from the model.", icon: "info" });
   }
   return notices;
 }
 
-/** What may help after a turn that ended before its time. */
+/** Actions after a turn that ended early. */
 function remediesOf(ended: TurnOutcome): readonly Action[] {
   if (ended.stopReason === "max_turn_requests") {
     return [{ text: "Open Settings", message: { type: "setting", name: ended.setting ?? "budgets" } }, NEW_SESSION];
@@ -118,7 +118,7 @@ function remediesOf(ended: TurnOutcome): readonly Action[] {
   return ended.error ? [...(remedy ? [remedy] : []), SHOW_LOG] : [];
 }
 
-/** Words of a service may end without a full stop. */
+/** Adds a missing full stop to a service's message. */
 function sentence(text: string): string {
   return /[.!?…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`;
 }

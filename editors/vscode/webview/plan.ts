@@ -1,5 +1,5 @@
 import type { PlanEntry } from "../src/protocol.ts";
-import { oneLine } from "../src/state/words.ts";
+import { oneLine } from "../src/state/text.ts";
 import { h, icon } from "./dom.ts";
 
 const SIGNS = {
@@ -8,7 +8,7 @@ const SIGNS = {
   completed: { icon: "check", word: "done" },
 } as const;
 
-/** The steps of a plan, with what is done. */
+/** The steps of a plan, with their status. */
 export function planList(entries: readonly PlanEntry[]): HTMLElement {
   return h(
     "ol",

@@ -1,19 +1,19 @@
-/** A transcript: messages, tool calls and blocks of sub-agents, in the order in which they came. */
-import type { Picture } from "../src/page/messages.ts";
+/** A transcript: messages, tool calls and blocks of sub-agents, in order. */
+import type { PastedImage } from "../src/page/messages.ts";
 import type { MessageEntry, Range, ToolCallEntry } from "../src/protocol.ts";
 import type { Entry, Stream } from "../src/state/session.ts";
-import { lines, oneLine, signOfCall, visible } from "../src/state/words.ts";
+import { lines, oneLine, signOfCall, visible } from "../src/state/text.ts";
 import { AgentBlock } from "./block.ts";
 import { arrange, fill, h, icon, setText } from "./dom.ts";
 import { GrowingMarkdown, markdown, type OpenPath } from "./markdown.ts";
-import { QuestionCard } from "./question.ts";
+import { ApprovalCard } from "./approval.ts";
 import type { Part, View } from "./view.ts";
 
-/** What of a transcript is shown: all of it, or of a child's block the calls alone. */
+/** The shown part of a transcript: all of it, or only the calls in a sub-agent's block. */
 export type Detail = "whole" | "calls";
 
 const RECENT_CALLS = 6;
-/** Characters of a message that are shown here; all of a longer one opens in an editor. */
+/** Maximum characters of a message shown here; a longer one opens in an editor. */
 const MAX_SHOWN = 100_000;
 
 export class Transcript implements Part {
@@ -31,7 +31,7 @@ export class Transcript implements Part {
 
   update(view: View): void {
     this.#view = view;
-    const { entries, streams, questions } = view.state;
+    const { entries, streams, requests } = view.state;
     const own = this.#shown(entries[this.#agentId] ?? []);
     const wanted = new Map<string, Part>();
     const hidden = this.#hidden(own);
@@ -40,9 +40,9 @@ export class Transcript implements Part {
     const stream = streams[this.#agentId];
     if (stream && this.#detail === "whole")
       this.#want(wanted, `stream/${stream.messageId}`, () => new StreamPart(this.#agentId, view));
-    for (const request of Object.values(questions)) {
+    for (const request of Object.values(requests)) {
       if (request.agent.agentId === this.#agentId)
-        this.#want(wanted, `question/${request.requestId}`, () => new QuestionCard(request));
+        this.#want(wanted, `approval/${request.requestId}`, () => new ApprovalCard(request));
     }
     this.#replace(wanted);
     const latest = new Map(own.map((entry) => [keyOf(entry), entry]));
@@ -59,7 +59,7 @@ export class Transcript implements Part {
   }
 
   #replace(wanted: Map<string, Part>): void {
-    // Who was writing a reason must not go on writing elsewhere.
+    // Only for a pressed button: a user writing a reason must not continue typing elsewhere.
     const pressed = document.activeElement?.closest("button") ?? null;
     const answered = [...this.#parts].some(
       ([key, { element }]) => !wanted.has(key) && pressed && element.contains(pressed),
@@ -73,11 +73,11 @@ export class Transcript implements Part {
     if (answered) focusNext();
   }
 
-  /** Entries that are shown: a call that started an agent is its block; in a block, what the agent says is left out. */
+  /** The shown entries: without calls that started an agent, and in a block without messages. */
   #shown(entries: readonly Entry[]): readonly Entry[] {
-    const doors = new Set(entries.map((entry) => (entry.type === "agent" ? entry.toolCallId : undefined)));
+    const delegations = new Set(entries.map((entry) => (entry.type === "agent" ? entry.toolCallId : undefined)));
     return entries.filter((entry) => {
-      if (entry.type === "tool_call") return !doors.has(entry.toolCallId);
+      if (entry.type === "tool_call") return !delegations.has(entry.toolCallId);
       return entry.type === "agent" || this.#detail === "whole";
     });
   }
@@ -94,7 +94,7 @@ export class Transcript implements Part {
   }
 }
 
-/** An entry keeps its element; what changes in it is drawn anew only when the entry is another one. */
+/** An entry keeps its element; its content is redrawn only when the entry object changes. */
 abstract class EntryPart<E extends Entry = Entry> implements Part {
   abstract readonly element: HTMLElement;
   entry: E;
@@ -115,8 +115,8 @@ abstract class EntryPart<E extends Entry = Entry> implements Part {
 
 class MessagePart extends EntryPart<MessageEntry> {
   readonly element: HTMLElement;
-  readonly #pictures = h("div", { class: "pictures" });
-  #picturesOf: unknown;
+  readonly #images = h("div", { class: "images" });
+  #shownImages: unknown;
 
   constructor(entry: MessageEntry) {
     super(entry);
@@ -128,26 +128,26 @@ class MessagePart extends EntryPart<MessageEntry> {
 
   override update(view: View): void {
     super.update(view);
-    const pictures = view.pictures[this.entry.messageId];
-    if (this.#picturesOf !== pictures) fill(this.#pictures, ...(pictures ?? []).map(shown));
-    this.#picturesOf = pictures;
+    const images = view.images[this.entry.messageId];
+    if (this.#shownImages !== images) fill(this.#images, ...(images ?? []).map(imageOf));
+    this.#shownImages = images;
   }
 
   protected draw(view: View): void {
     const { role, text, references, pictures = 0 } = this.entry;
     const body = h("div", { class: "markdown" });
     body.hidden = text.trim() === "";
-    if (pictures && !this.#picturesOf) {
-      fill(this.#pictures, icon("file-media"), pictures === 1 ? " 1 picture" : ` ${String(pictures)} pictures`);
+    if (pictures && !this.#shownImages) {
+      fill(this.#images, icon("file-media"), pictures === 1 ? " 1 image" : ` ${String(pictures)} images`);
     }
     const shown = text.slice(0, MAX_SHOWN);
     if (role === "user") body.textContent = visible(shown);
     else body.append(markdown(shown, opening(view)));
     const { agentId, messageId } = this.entry;
-    const seen = references ?? [];
+    const locations = references ?? [];
     fill(
       this.element,
-      pictures > 0 && this.#pictures,
+      pictures > 0 && this.#images,
       body,
       shown !== text &&
         h(
@@ -155,7 +155,8 @@ class MessagePart extends EntryPart<MessageEntry> {
           { type: "button", class: "link", onClick: () => view.send({ type: "message", agentId, messageId }) },
           `Show all ${text.length.toLocaleString()} characters`,
         ),
-      seen.length > 0 && h("p", { class: "references" }, ...seen.map((one) => reference(view, one.uri, one.range))),
+      locations.length > 0 &&
+        h("p", { class: "references" }, ...locations.map((one) => reference(view, one.uri, one.range))),
     );
   }
 }
@@ -165,8 +166,8 @@ function opening(view: View): OpenPath {
   return (path, line) => view.send({ type: "path", path, ...(line && { line }) });
 }
 
-function shown({ mimeType, data }: Picture, index: number): HTMLElement {
-  return h("img", { src: `data:${mimeType};base64,${data}`, alt: `Picture ${String(index + 1)} of the prompt` });
+function imageOf({ mimeType, data }: PastedImage, index: number): HTMLElement {
+  return h("img", { src: `data:${mimeType};base64,${data}`, alt: `Image ${String(index + 1)} of the prompt` });
 }
 
 class StreamPart implements Part {
@@ -208,7 +209,7 @@ class CallPart extends EntryPart<ToolCallEntry> {
   readonly element = h("div", { class: "call" });
   readonly #row = h("div", { class: "call-row" });
   readonly #output = h("pre", { class: "output", tabindex: "0", "aria-label": "Result" });
-  /** What a running call puts out; it goes when the call ends, and the result is behind its fold. */
+  /** Output of a running call; removed when the call ends and its result can be unfolded. */
   readonly #live = h("pre", { class: "output live", tabindex: "0", "aria-label": "Output so far" });
   readonly #whole = h("button", { type: "button", class: "link whole", onClick: () => this.#openWhole() }, "Show all");
   #view: View | undefined;
@@ -282,7 +283,7 @@ class CallPart extends EntryPart<ToolCallEntry> {
   }
 }
 
-/** `+ 12 earlier calls`, which shows them. */
+/** The link `+ 12 earlier calls`, which shows them. */
 class Earlier implements Part {
   readonly element: HTMLElement;
   count = 0;
@@ -296,9 +297,9 @@ class Earlier implements Part {
   }
 }
 
-/** Those who answer by keys go on to the next question, or to the prompt, and do not fall out of the page. */
+/** After an answer by keyboard, focuses the next approval or the prompt box, so that the focus stays in the page. */
 function focusNext(): void {
-  const next = document.querySelector<HTMLElement>(".question") ?? document.querySelector<HTMLElement>(".prompt");
+  const next = document.querySelector<HTMLElement>(".approval") ?? document.querySelector<HTMLElement>(".prompt");
   next?.focus();
 }
 

@@ -1,12 +1,12 @@
-/** What all parts of the page are drawn from. */
-import type { FromPage, Picture, Surroundings } from "../src/page/messages.ts";
+/** The data from which all parts of the page are drawn. */
+import type { FromPage, PastedImage, Surroundings } from "../src/page/messages.ts";
 import type { SessionState } from "../src/state/session.ts";
 
 export interface View {
   readonly state: SessionState;
   readonly around: Surroundings;
-  /** Pictures of the user's messages, by message. */
-  readonly pictures: Readonly<Record<string, readonly Picture[]>>;
+  /** Images of the user's messages, by message. */
+  readonly images: Readonly<Record<string, readonly PastedImage[]>>;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly send: (message: FromPage) => void;

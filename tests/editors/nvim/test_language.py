@@ -69,8 +69,6 @@ def test_agents_see_diagnostics_of_the_editor(editor: Neovim) -> None:
     assert "loop.py:1: error: this is broken [toy]" in told(editor, "diagnostics")
 
 
-def test_query_without_language_server_returns_immediately_with_reason(
-    editor: Neovim, workspace: Path
-) -> None:
+def test_query_without_language_server_returns_immediately_with_reason(editor: Neovim, workspace: Path) -> None:
     (workspace / "notes.md").write_text("limit\n", "utf-8")
     assert "The editor found none." in told(editor, "lookup", find="definition", path="notes.md", symbol="limit")

@@ -373,7 +373,9 @@ def test_mcp_server_approval_shows_command_and_cannot_be_edited(deputy: Neovim) 
     box = [line[len("│ ") :] for line in shown.splitlines() if line.startswith("│ ")]
     command = box.index("$ bash -c 'run docs'")
     assert box[command + 1] == "  KEY=${HOME}"
-    reason = "MCP server docs, configured in .mcp.json, provides tools to agents. It can read HOME from your environment."
+    reason = (
+        "MCP server docs, configured in .mcp.json, provides tools to agents. It can read HOME from your environment."
+    )
     assert " ".join(box[command + 2 :]).startswith(reason)
     assert "a start it this time" in shown
     assert "edit first" not in shown

@@ -1,4 +1,4 @@
-"""One VS Code for all tests of a worker; each test gets a window and a project of its own."""
+"""One VS Code for all tests of a worker; each test has its own window and project."""
 
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the model says in the tests of the editor: answers by the words of the prompt, and by how far the turn is."""
+"""Answers of the scripted model in the editor tests, by the text of the prompt and the step of the turn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -44,7 +44,7 @@ def _read(path: str) -> Json:
 
 
 def _stalled() -> Play:
-    """A child that works for as long as nobody stops it."""
+    """A sub-agent that works until it is stopped."""
     return say("I have found the place, and look at what is around it.", piece=9, failure=Failure.STALL, after=4)
 
 
@@ -138,27 +138,27 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
 
 
 def answer(body: Json, _number: int) -> Play:
-    """The next step of what the last prompt that has lines here asks for."""
+    """The next step of the script for the last prompt that has one."""
     last = body["messages"][-1]["content"]
     if any(block["type"] == "image" for block in last):
-        return say("I see the picture.")
-    words, step = _where(body["messages"])
-    if words is None:
-        return say(f"I have no lines for that, only for: {', '.join(SCRIPTS)}.")
-    script = SCRIPTS[words]()
+        return say("I see the image.")
+    key, step = _position(body["messages"])
+    if key is None:
+        return say(f"I have no script for that, only for: {', '.join(SCRIPTS)}.")
+    script = SCRIPTS[key]()
     return script[min(step, len(script) - 1)]
 
 
-def _where(messages: Sequence[Json]) -> tuple[str | None, int]:
-    """The words that lines are kept under, and how many answers the prompt with them has got."""
+def _position(messages: Sequence[Json]) -> tuple[str | None, int]:
+    """The key of the script for the last prompt, and how many answers it has got."""
     answers = 0
     for message in reversed(messages):
         if message["role"] == "assistant":
             answers += 1
             continue
         text = _text(message).lower()
-        # A prompt that was cancelled unanswered stands in one message with the next one.
-        if found := max(SCRIPTS, key=text.rfind) if any(words in text for words in SCRIPTS) else None:
+        # A prompt that was cancelled without an answer is in one message with the next one.
+        if found := max(SCRIPTS, key=text.rfind) if any(key in text for key in SCRIPTS) else None:
             return found, answers
     return None, answers
 

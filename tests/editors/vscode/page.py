@@ -1,4 +1,4 @@
-"""The page of the chat alone, in a real browser and without an editor: what it looks like in the room that it has."""
+"""The chat page alone in a real browser, without an editor, to test its layout."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -14,7 +14,7 @@ from tests.editors.vscode.vscode import EXTENSION, ROOT
 Json: TypeAlias = dict[str, Any]
 
 DIST = EXTENSION / "dist"
-ADDRESS = "http://127.0.0.1:9/"  # nobody is there: the browser is given all that it asks for
+ADDRESS = "http://127.0.0.1:9/"  # no server: all requests of the browser are answered by _give
 STYLE = {
     "font-family": "sans-serif",
     "font-size": "13px",
@@ -35,7 +35,7 @@ EMPTY: Mapping[str, object] = {
     "sessionId": "session-1",
     "lastSeq": 0,
     "stale": False,
-    **{table: {} for table in ("agents", "entries", "whole", "streams", "outputs", "plans", "questions")},
+    **{table: {} for table in ("agents", "entries", "whole", "streams", "outputs", "plans", "requests")},
     "queue": [],
     "snapshot": False,
 }
@@ -62,10 +62,10 @@ def recorded(name: str, steps: int) -> list[Json]:
 async def chat(
     browser: BrowserContext, size: ViewportSize, events: Sequence[Json], **state: object
 ) -> AsyncGenerator[Page]:
-    """The chat of a session in which ``events`` have happened; ``state`` is what else is known of it.
+    """The chat of a session after ``events``; ``state`` overrides fields of the initial state.
 
     Raises:
-        FileNotFoundError: the extension is not packed.
+        FileNotFoundError: The extension is not packed.
     """
     if not DIST.exists():
         raise FileNotFoundError("The extension is not packed: make vsix")
@@ -74,15 +74,15 @@ async def chat(
         await page.set_viewport_size(size)
         await page.route(f"{ADDRESS}**", _give)
         await page.goto(ADDRESS)
-        await tell(page, {"type": "state", "state": {**EMPTY, **state}, "around": AROUND})
-        await tell(page, {"type": "events", "events": events})
+        await post(page, {"type": "state", "state": {**EMPTY, **state}, "around": AROUND})
+        await post(page, {"type": "events", "events": events})
         yield page
     finally:
         await page.close()
 
 
-async def tell(page: Page, message: Mapping[str, object]) -> None:
-    """The editor tells the page something, which is drawn when this returns."""
+async def post(page: Page, message: Mapping[str, object]) -> None:
+    """Posts a message to the page, and returns after it is drawn."""
     drawn = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
     await page.evaluate(f"(message) => {{ window.postMessage(message); return {drawn}; }}", message)
 

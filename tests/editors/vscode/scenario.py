@@ -1,4 +1,4 @@
-"""A session from its prompt to its end, in a real window: pictures of it are taken, and it is looked at by rules."""
+"""A whole session in a real window, for screenshots and accessibility checks."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -10,7 +10,7 @@ from tests.editors.vscode.vscode import HERE
 from tests.editors.vscode.window import Window
 
 AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"
-# The page is transparent: what is behind it belongs to the editor, where the rules do not see it.
+# The page is transparent, and the rules cannot see the editor's background behind it.
 RULES = """() => {
   document.body.style.background = "var(--vscode-sideBar-background)";
   return axe.run(document, { resultTypes: ["violations"] });
@@ -25,14 +25,14 @@ def use_theme(project: Path, name: str) -> None:
 
 
 async def scenario(shown: Window) -> AsyncGenerator[str]:
-    """Two sub-agents at work, a question at the code, one of them cancelled, and the end; gives moments to look at."""
+    """Two sub-agents, an approval at the code, a cancelled sub-agent, and the end; yields at each moment to check."""
     await shown.open_file("greet.py")
     await widen(shown)
     await shown.ask("Look and improve")
     looking, improving = shown.block("read the callers of retry"), shown.block("improve the greeting")
     await expect(improving).to_have_attribute("data-state", "waiting for you")
     await expect(looking.locator(".activity")).to_have_text("read_file backoff.py")
-    await expect(shown.thread("improve the greeting")).to_be_visible()
+    await expect(shown.comment_thread("improve the greeting")).to_be_visible()
     await expect(shown.row("waiting for you").last).to_be_visible()
     yield "asking"
     await looking.get_by_role("button", name="Cancel").click()
@@ -44,7 +44,7 @@ async def scenario(shown: Window) -> AsyncGenerator[str]:
 
 
 async def widen(shown: Window) -> None:
-    """Gives the side bar more room, as one does who reads in it."""
+    """Makes the side bar wider."""
     box = await shown.page.locator(".part.sidebar").bounding_box()
     assert box is not None
     edge, middle = box["x"] + box["width"], box["y"] + box["height"] / 2
@@ -56,7 +56,7 @@ async def widen(shown: Window) -> None:
 
 
 async def barriers(page: FrameLocator) -> list[str]:
-    """What keeps people from using a webview: too little contrast, parts without a name, what no key reaches."""
+    """Accessibility violations of a webview: contrast, missing names, parts that no key reaches."""
     body = await page.locator("body").element_handle()
     frame = await body.owner_frame()
     assert frame is not None

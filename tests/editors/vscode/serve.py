@@ -13,7 +13,7 @@ KEPT = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "DEPUTY_MODEL")
 
 
 def main() -> None:
-    """Runs until Ctrl+C. Without a key in the environment the offline model answers."""
+    """Runs until Ctrl+C. Without an API key in the environment the offline model answers."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     settings = {} if "ANTHROPIC_API_KEY" in environment else {"deputy.model": "offline"}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -22,8 +22,8 @@ def main() -> None:
         project = home / "sample"
         sample.write(project)
         with vscode(home, *with_extension(), settings=settings, environment=environment) as url:
-            print(f"Open {url}/?folder={project} in a browser, then Deputy in the bar on the left.")
-            print(f"Ask: {sample.REQUEST}\nCtrl+C ends it.", flush=True)
+            print(f"Open {url}/?folder={project} in a browser, then choose Deputy in the bar on the left.")
+            print(f"Example prompt: {sample.REQUEST}\nPress Ctrl+C to stop.", flush=True)
             with suppress(KeyboardInterrupt):
                 signal.pause()
 

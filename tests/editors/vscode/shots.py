@@ -1,6 +1,6 @@
-"""Takes the pictures of the documentation anew, from a real VS Code: `python -m tests.editors.vscode.shots`.
+"""Takes the screenshots of the documentation from a real VS Code: `python -m tests.editors.vscode.shots`.
 
-Without an argument they are written to ``docs/images``: look at them before they are committed.
+Without an argument they are written to ``docs/images``. Review them before you commit them.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The ways to answer a question, and to stop an agent, by mouse and by keys."""
+"""Answering permission requests and stopping agents, by mouse and by keyboard."""
 
 import re
 
@@ -17,10 +17,10 @@ pytestmark = [
 
 @pytest.mark.requirement("X5")
 async def test_permission_requests_are_answered_in_the_inbox_one_by_one_and_all_of_an_agent(window: Window) -> None:
-    for section in ("Agents", "Questions"):  # folds the one and unfolds the other: there is no room for both
+    for section in ("Agents", "Approvals"):  # folds the one and unfolds the other: there is no room for both
         await window.page.locator(".pane-header", has_text=section).first.click()
     await window.ask("improve both")
-    await window.press(window.row("2 questions"), "Deny All of This Agent")
+    await window.press(window.row("2 approvals"), "Deny All of This Agent")
     await expect(window.row("edit_file")).to_have_count(0)
     await expect(window.chat.locator(".message.assistant")).to_have_count(1)
     assert GREETING in window.text("greet.py")
@@ -30,7 +30,7 @@ async def test_permission_requests_are_answered_in_the_inbox_one_by_one_and_all_
     await window.settle(window.row("edit_file(greet.py)"), "Approve")
     await expect(window.row("edit_file")).to_have_count(1)
     assert "limit - 1" in window.text("backoff.py")
-    await window.press(window.row("1 question"), "Approve All of This Agent")
+    await window.press(window.row("1 approval"), "Approve All of This Agent")
     dialog = window.page.get_by_role("dialog")
     await expect(dialog).to_contain_text("edit_file(backoff.py)")
     await dialog.get_by_role("button", name="Approve").click()
@@ -54,7 +54,7 @@ async def test_a_file_that_was_approved_for_good_has_a_rule_that_can_be_removed(
 
 
 @pytest.mark.requirement("P4")
-async def test_a_child_is_cancelled_at_its_progress_and_its_sibling_goes_on(window: Window) -> None:
+async def test_progress_cancels_one_sub_agent_and_its_sibling_continues(window: Window) -> None:
     await window.ask("why does the retry loop give up")
     callers, tests = window.block("read the callers of retry"), window.block("read the tests about retries")
     for block in (callers, tests):
@@ -66,7 +66,7 @@ async def test_a_child_is_cancelled_at_its_progress_and_its_sibling_goes_on(wind
     await expect(tests).to_have_attribute("data-state", "running")
 
 
-async def test_no_word_of_a_model_becomes_an_icon_in_its_progress(window: Window) -> None:
+async def test_progress_shows_no_icons_from_model_text(window: Window) -> None:
     await window.ask("pretend")
     await expect(window.block("all is done").locator(".activity")).to_contain_text("$(pass)")
     item = window.page.locator(".statusbar-item", has_text="all is done")
@@ -77,7 +77,7 @@ async def test_no_word_of_a_model_becomes_an_icon_in_its_progress(window: Window
         await expect(place.locator(".codicon-check, .codicon-pass")).to_have_count(0)
 
 
-async def test_permission_requests_are_asked_looked_at_and_answered_by_keys_alone(window: Window) -> None:
+async def test_approvals_can_be_viewed_and_answered_by_keyboard_only(window: Window) -> None:
     keys = window.page.keyboard
     await window.command("Deputy: Focus on Chat View")
     await expect(window.chat.locator("textarea.prompt")).to_be_focused()
@@ -86,9 +86,9 @@ async def test_permission_requests_are_asked_looked_at_and_answered_by_keys_alon
     await keys.press("Tab")
     await expect(window.chat.locator("textarea.prompt")).to_have_value("Have the greeting improved as in @backoff.py ")
     await keys.press("Enter")
-    await expect(window.question("edit_file")).to_be_visible()
+    await expect(window.approval("edit_file")).to_be_visible()
     await keys.press("Control+Alt+Q")
-    await expect(window.thread("improve the greeting")).to_be_visible()
+    await expect(window.comment_thread("improve the greeting")).to_be_visible()
     await window.command("Deputy: Open Diff")
     await expect(window.page.locator(".tab.active")).to_contain_text("greet.py (proposed by improve the greeting)")
     await expect(window.page.locator(".modified-in-monaco-diff-editor.focused")).to_be_visible()
@@ -101,12 +101,12 @@ async def test_permission_requests_are_asked_looked_at_and_answered_by_keys_alon
     await expect(window.chat.locator("textarea.prompt")).to_be_focused()
     await keys.type("Count the files")
     await keys.press("Enter")
-    await expect(window.question("shell")).to_be_visible()
+    await expect(window.approval("shell")).to_be_visible()
     await keys.press("Control+Alt+Q")
-    await expect(window.question("shell")).to_be_focused()
+    await expect(window.approval("shell")).to_be_focused()
     await keys.press("Tab")
     await keys.press("Tab")
-    await expect(window.question("shell").get_by_role("button", name="Approve")).to_be_focused()
+    await expect(window.approval("shell").get_by_role("button", name="Approve")).to_be_focused()
     await keys.press("Enter")
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("Two.")
 

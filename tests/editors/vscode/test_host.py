@@ -1,4 +1,4 @@
-"""The extension's own tests, each file of them in the extension host of a window of its own."""
+"""The extension's tests in the extension host, each file in a separate window."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ PATIENCE = 400
 
 
 class Host:
-    """Runs files of tests, each once, and remembers what came out: by the test's name, empty or what went wrong."""
+    """Runs each test file once and keeps the results by test name: empty, or the error."""
 
     def __init__(self, browser: BrowserContext, url: str, folder: Path) -> None:
         self.browser = browser
@@ -40,7 +40,7 @@ class Host:
     async def result(self, file: str, name: str) -> str:
         if file not in self.runs:
             self.runs[file] = asyncio.create_task(self._run(file))
-        return (await self.runs[file]).get(name, "it was not run")
+        return (await self.runs[file]).get(name, "the test was not run")
 
     async def _run(self, file: str) -> Mapping[str, str]:
         remote = f"vscode-remote://{urlsplit(self.url).netloc}"
@@ -51,17 +51,17 @@ class Host:
         ]
         project = make_project(self.folder / file)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        said: list[str] = []
+        output: list[str] = []
         page = await self.browser.new_page()
         try:
             await page.expose_function("codeAutomationExit", lambda _code: ended.set_result(None))
-            await page.expose_function("codeAutomationLog", lambda _kind, words: said.append(str(words)))
+            await page.expose_function("codeAutomationLog", lambda _kind, text: output.append(str(text)))
             await page.goto(f"{self.url}/?folder={project}&payload={quote(json.dumps(payload))}")
             await asyncio.wait_for(ended, PATIENCE)
         finally:
             await page.close()
         results = self.folder / f"{file}.json"
-        assert results.exists(), "The tests did not run:\n" + "\n".join(said)
+        assert results.exists(), "The tests did not run:\n" + "\n".join(output)
         return json.loads(results.read_text("utf-8"))
 
 
@@ -70,12 +70,12 @@ async def host(browser: BrowserContext, model: str, tmp_path_factory: pytest.Tem
     folder = tmp_path_factory.mktemp("host")
     settings = {"deputy.model": "scripted", "deputy.baseUrl": model}
     environment = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_RESULTS": str(folder)}
-    # Without the driver VS Code does not hear of tests in a page's address.
+    # Without the driver VS Code ignores tests in a page's URL.
     options = ("--enable-smoke-test-driver", "--disable-workspace-trust")
     with vscode(folder / "home", *options, settings=settings, environment=environment) as url:
         yield Host(browser, url, folder)
 
 
 @pytest.mark.parametrize(("file", "name"), TESTS)
-async def test_in_the_extension_host(host: Host, file: str, name: str) -> None:
+async def test_extension_host_test_passes(host: Host, file: str, name: str) -> None:
     assert await host.result(file, name) == ""

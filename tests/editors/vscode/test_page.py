@@ -1,4 +1,4 @@
-"""What the chat looks like in a narrow side bar, in a low one, and of a session that another window works in."""
+"""Layout of the chat in narrow and low views, and of a snapshot of another window's session."""
 
 import copy
 from pathlib import Path
@@ -15,13 +15,13 @@ pytestmark = [
 ]
 
 ASKED = 2
-"""Steps of the recorded questions until two of them wait."""
+"""Steps of the recorded session until two permission requests are open."""
 WORDS = "investigate every caller of the helper that retries in the whole of this repository and beyond"
 NAME = "src/AbstractRetryBackoffStrategyFactoryBeanImplementation/ofTheWholeRepository/and_of_what_it_uses.py"
 LINE = f'    return translated(f"Good morning, {{name}}, and welcome to the {NAME}")'
 
 ROOM = 50
-"""Pixels that hold a word or two."""
+"""Pixels for one or two words."""
 
 TOO_WIDE = """() => {
   const isScrolled = (element) => ["auto", "scroll"].includes(getComputedStyle(element).overflowX);
@@ -46,8 +46,8 @@ ANIMATIONS = """() => [...document.querySelectorAll(".codicon-modifier-spin")]
 
 
 def wordy() -> list[Json]:
-    """Questions whose every part is long: labels, titles, reasons, names of files, and lines of the change."""
-    events = copy.deepcopy(recorded("questions", ASKED))
+    """Permission requests with long labels, titles, reasons, file names and lines."""
+    events = copy.deepcopy(recorded("permission_requests", ASKED))
     for event in events:
         if "agent" in event:
             event["agent"]["label"] = WORDS
@@ -64,15 +64,15 @@ def wordy() -> list[Json]:
 
 
 @pytest.mark.parametrize("width", [170, 300, 470])
-async def test_nothing_is_wider_than_the_side_bar(browser: BrowserContext, tmp_path: Path, width: int) -> None:
+async def test_no_element_is_wider_than_the_side_bar(browser: BrowserContext, tmp_path: Path, width: int) -> None:
     async with chat(browser, {"width": width, "height": 1200}, wordy()) as page:
-        await expect(page.locator(".question")).to_have_count(2)
+        await expect(page.locator(".approval")).to_have_count(2)
         await page.screenshot(path=tmp_path / "page.png")
         assert await page.evaluate(TOO_WIDE) == []
 
 
 @pytest.mark.parametrize("width", [170, 300, 470])
-async def test_a_block_says_what_it_is_about_however_narrow_it_is(
+async def test_label_and_cancel_button_of_a_block_are_visible_at_any_width(
     browser: BrowserContext, tmp_path: Path, width: int
 ) -> None:
     async with chat(browser, {"width": width, "height": 900}, recorded("three_children", 5)) as page:
@@ -84,13 +84,13 @@ async def test_a_block_says_what_it_is_about_however_narrow_it_is(
 
 
 @pytest.mark.parametrize("height", [120, 240])
-async def test_in_a_low_view_a_change_is_seen_with_its_answers_and_who_asks(
+async def test_low_view_shows_change_with_title_and_answers(
     browser: BrowserContext, tmp_path: Path, height: int
 ) -> None:
-    async with chat(browser, {"width": 300, "height": height}, recorded("questions", ASKED)) as page:
-        card = page.locator(".question").last
+    async with chat(browser, {"width": 300, "height": height}, recorded("permission_requests", ASKED)) as page:
+        card = page.locator(".approval").last
         await page.screenshot(path=tmp_path / "page.png")
-        parts = [card.locator(".question-title"), card.locator(".removed"), card.locator(".added")]
+        parts = [card.locator(".approval-title"), card.locator(".removed"), card.locator(".added")]
         parts += await card.locator(".answers .button").all()
         for part in parts:
             assert await part.evaluate(IN_SIGHT), await part.inner_text()
@@ -98,26 +98,26 @@ async def test_in_a_low_view_a_change_is_seen_with_its_answers_and_who_asks(
 
 
 @pytest.mark.parametrize("height", [120, 240])
-async def test_in_a_low_view_the_reason_of_a_denial_comes_into_sight(browser: BrowserContext, height: int) -> None:
-    async with chat(browser, {"width": 300, "height": height}, recorded("questions", ASKED)) as page:
-        card = page.locator(".question").last
+async def test_low_view_scrolls_to_the_reason_box(browser: BrowserContext, height: int) -> None:
+    async with chat(browser, {"width": 300, "height": height}, recorded("permission_requests", ASKED)) as page:
+        card = page.locator(".approval").last
         await card.get_by_role("button", name="Deny with reason…").click()
         row = card.locator(".note-row")
         reason = row.get_by_role("textbox")
         await expect(reason).to_be_focused()
-        await page.wait_for_timeout(1_500)  # the clock is drawn anew each second
+        await page.wait_for_timeout(1_500)  # the clock is redrawn each second
         for part in (reason, row.get_by_role("button", name="Deny with this reason")):
             assert await part.evaluate(IN_SIGHT), await part.inner_text()
 
 
-async def test_in_a_narrow_view_answers_do_not_cover_what_they_are_about(browser: BrowserContext) -> None:
-    async with chat(browser, {"width": 170, "height": 420}, recorded("questions", ASKED)) as page:
-        card = page.locator(".question").first
+async def test_narrow_view_answers_do_not_cover_the_change(browser: BrowserContext) -> None:
+    async with chat(browser, {"width": 170, "height": 420}, recorded("permission_requests", ASKED)) as page:
+        card = page.locator(".approval").first
         await card.evaluate("(card) => card.scrollIntoView({ block: 'start' })")
         assert not await card.evaluate(COVERED)
 
 
-async def test_what_another_window_works_in_stands_still(browser: BrowserContext) -> None:
+async def test_snapshot_has_no_animations(browser: BrowserContext) -> None:
     size: ViewportSize = {"width": 300, "height": 900}
     async with chat(browser, size, recorded("three_children", 5), snapshot=True) as page:
         assert set(await page.evaluate(ANIMATIONS)) == {"none"}

@@ -1,4 +1,4 @@
-"""A whole session in each kind of theme; the pictures of it are left in the folder of the test, to be looked at."""
+"""A whole session in each kind of theme; its screenshots are written to the test's folder."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", pytest.param("contrast", marks=pytest.mark.soak, id="contrast")])
-async def test_a_session_is_shown_to_everybody_from_its_prompt_to_its_end(
+async def test_session_has_no_accessibility_violations(
     browser: BrowserContext, workbench: str, tmp_path: Path, theme: str
 ) -> None:
     project = make_project(tmp_path / "project")

@@ -1,4 +1,4 @@
-"""The extension's own tests that need no editor, run by Node: its fold of events, and the page of the chat."""
+"""The extension's unit tests, run by Node: the fold of events, the chat page and more."""
 
 import subprocess
 
@@ -11,10 +11,10 @@ FILES = [str(file.relative_to(EXTENSION)) for file in sorted((EXTENSION / "test"
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_of_the_extension(file: str) -> None:
+def test_unit_tests_of_extension_pass(file: str) -> None:
     if not (EXTENSION / "node_modules").exists():
-        pytest.fail("The extension's packages are missing: make test, or make vsix, fetches them.")
-    found = node(
+        pytest.fail("The extension's packages are missing. Run make test or make vsix to install them.")
+    completed = node(
         ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec", file],
         return_completed_process=True,
         cwd=EXTENSION,
@@ -23,5 +23,5 @@ def test_of_the_extension(file: str) -> None:
         text=True,
         timeout=60,
     )
-    assert found.returncode == 0, found.stdout
-    assert "fail 0" in found.stdout
+    assert completed.returncode == 0, completed.stdout
+    assert "fail 0" in completed.stdout

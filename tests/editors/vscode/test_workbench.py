@@ -1,4 +1,4 @@
-"""What a person does with Deputy in VS Code, done by mouse and keyboard in a real one."""
+"""Deputy in a real VS Code, used by mouse and keyboard."""
 
 import json
 import re
@@ -32,13 +32,13 @@ TIME_IS_IN_SIGHT = """(row) => {
   const room = row.querySelector(".monaco-icon-label-container");
   return time.getBoundingClientRect().right < room.getBoundingClientRect().right;
 }"""
-PASTE_A_PICTURE = """async (prompt) => {
-  const picture = await new Promise((resolve) => {
+PASTE_IMAGE = """async (prompt) => {
+  const image = await new Promise((resolve) => {
     const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
     canvas.toBlob(resolve, "image/png");
   });
   const clipboardData = new DataTransfer();
-  clipboardData.items.add(new File([picture], "picture.png", { type: "image/png" }));
+  clipboardData.items.add(new File([image], "image.png", { type: "image/png" }));
   prompt.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
 }"""
 
@@ -59,13 +59,13 @@ async def test_one_of_two_children_is_cancelled_while_a_change_is_approved_at_th
     looking, improving = window.block("read the callers of retry"), window.block("improve the greeting")
     await expect(looking).to_have_attribute("data-state", "running")
     await expect(improving).to_have_attribute("data-state", "waiting for you")
-    await expect(improving.locator(".question")).to_contain_text("edit_file(greet.py)")
+    await expect(improving.locator(".approval")).to_contain_text("edit_file(greet.py)")
     row = window.row("improve the greeting").last
     await expect(row).to_contain_text("waiting for you")
     await expect(window.row("read the callers…")).to_be_visible()
     assert await row.evaluate(TIME_IS_IN_SIGHT)
 
-    thread = window.thread("improve the greeting")
+    thread = window.comment_thread("improve the greeting")
     await expect(thread).to_contain_text(BETTER)
     assert GREETING in window.text("greet.py")
     await window.answer("improve the greeting", "Approve")
@@ -79,13 +79,13 @@ async def test_one_of_two_children_is_cancelled_while_a_change_is_approved_at_th
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("One looked, one improved.")
 
 
-async def test_a_denied_change_leaves_the_file_as_it_was(window: Window) -> None:
+async def test_denied_change_leaves_file_unchanged(window: Window) -> None:
     await window.open_file("greet.py")
     await window.ask("improve the greeting")
-    thread = window.thread("edit_file")
+    thread = window.comment_thread("edit_file")
     await expect(thread).to_be_visible()
     await window.page.set_viewport_size({"width": SIZE["width"] // 2, "height": SIZE["height"] // 2})  # magnified
-    await expect(window.question("edit_file")).to_be_in_viewport()
+    await expect(window.approval("edit_file")).to_be_in_viewport()
     await window.page.set_viewport_size(SIZE)
     await window.answer("edit_file", "Deny")
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("The greeting is better now.")
@@ -93,13 +93,13 @@ async def test_a_denied_change_leaves_the_file_as_it_was(window: Window) -> None
     assert GREETING in window.text("greet.py")
 
 
-async def test_who_denies_with_a_reason_at_the_code_goes_on_in_the_file(window: Window) -> None:
+async def test_denial_with_reason_at_the_code_focuses_the_file(window: Window) -> None:
     await window.open_file("greet.py")
     await window.ask("improve the greeting")
-    thread = window.thread("edit_file")
+    thread = window.comment_thread("edit_file")
     await thread.get_by_role("button", name="Deny with a reason").click()
     await expect(thread.locator(".monaco-editor.focused")).to_be_visible()
-    await window.page.keyboard.type("Leave it as it is")
+    await window.page.keyboard.type("Leave it unchanged")
     await window.page.keyboard.press("Control+Enter")
     await expect(thread).to_be_hidden()
     await expect(window.page.locator(".editor-instance .monaco-editor.focused")).to_be_visible()
@@ -107,7 +107,7 @@ async def test_who_denies_with_a_reason_at_the_code_goes_on_in_the_file(window: 
 
 
 @pytest.mark.requirement("B9")
-async def test_each_child_is_a_group_that_unfolds_and_all_definitions_are_listed(window: Window) -> None:
+async def test_sub_agents_are_foldable_and_all_definitions_are_listed(window: Window) -> None:
     await window.ask("why does the retry loop give up")
     block = window.block("read the history of backoff")
     await expect(block).to_have_attribute("data-state", "completed")
@@ -128,28 +128,30 @@ async def test_each_child_is_a_group_that_unfolds_and_all_definitions_are_listed
 
 
 @pytest.mark.requirement("P7")
-async def test_a_command_is_approved_in_its_notification(window: Window) -> None:
+async def test_command_is_approved_in_its_notification(window: Window) -> None:
     await window.ask("count the files")
-    notification = window.page.locator(".notifications-toasts .notification-list-item", has_text="wants to run")
-    await expect(notification).to_contain_text("[Deputy] wants to run: ls *.py | sort (in ")
+    notification = window.page.locator(
+        ".notifications-toasts .notification-list-item", has_text="needs approval to run"
+    )
+    await expect(notification).to_contain_text("[Deputy] needs approval to run: ls *.py | sort (in ")
     await notification.get_by_role("link", name="Approve").click()
     await expect(window.chat.locator(".message.assistant")).to_contain_text("Two.")
     await expect(notification).to_be_hidden()
 
 
-async def test_a_window_that_is_reloaded_in_the_midst_of_a_turn_continues_it_by_one_click(window: Window) -> None:
+async def test_window_reloaded_during_a_turn_can_continue_it(window: Window) -> None:
     await window.ask("have the greeting improved")
-    await expect(window.question("edit_file")).to_be_visible()
+    await expect(window.approval("edit_file")).to_be_visible()
     await window.page.reload()
     await window.chat.get_by_role("button", name="Continue").click()
     await expect(window.chat.locator(".message.assistant").last).to_contain_text("I go on.")
-    await expect(window.question("edit_file")).to_be_hidden()
+    await expect(window.approval("edit_file")).to_be_hidden()
     assert GREETING in window.text("greet.py")
 
 
-async def test_a_diff_that_is_restored_after_its_permission_request_is_gone_closes(window: Window) -> None:
+async def test_restored_diff_of_a_closed_permission_request_closes(window: Window) -> None:
     await window.ask("improve the greeting")
-    await window.question("edit_file").get_by_role("button", name="Open diff").click()
+    await window.approval("edit_file").get_by_role("button", name="Open diff").click()
     tab = window.page.locator(".tab", has_text="proposed by Deputy")
     await expect(tab).to_be_visible()
     await window.page.reload()
@@ -157,11 +159,11 @@ async def test_a_diff_that_is_restored_after_its_permission_request_is_gone_clos
     await expect(tab).to_have_count(0)
 
 
-async def test_a_session_is_read_beside_its_window_and_taken_over_when_that_is_closed_and_leaves_the_archive(
+async def test_session_of_another_window_is_read_only_until_that_closes_and_can_be_unarchived(
     browser: BrowserContext, workbench: str, window: Window
 ) -> None:
     await window.ask("look and improve")
-    await expect(window.question("edit_file")).to_be_visible()
+    await expect(window.approval("edit_file")).to_be_visible()
     async with open_window(browser, workbench, window.project) as other:
         await other.open_chat()
         prompt, again = other.chat.locator("textarea.prompt"), other.chat.get_by_role("button", name="Read Again")
@@ -193,20 +195,20 @@ async def test_a_session_is_read_beside_its_window_and_taken_over_when_that_is_c
         await expect(other.row("look and improve")).to_be_visible()
 
 
-async def test_an_image_that_is_pasted_goes_with_the_prompt(window: Window) -> None:
-    await window.chat.locator("textarea.prompt").evaluate(PASTE_A_PICTURE)
-    await expect(window.chat.get_by_alt_text("Pasted picture")).to_be_visible()
-    await window.ask("look at the picture")
-    await expect(window.chat.locator(".message.assistant")).to_contain_text("I see the picture.")
-    pictures = window.chat.locator(".message.user").get_by_alt_text("Picture 1 of the prompt")
-    await expect(pictures).to_be_visible()
-    await window.chat.locator("textarea.prompt").evaluate(PASTE_A_PICTURE)
-    await expect(window.chat.get_by_alt_text("Pasted picture")).to_be_visible()
-    await window.chat.locator("textarea.prompt").press("Enter")  # a picture alone is a prompt, too
-    await expect(pictures).to_have_count(2)
+async def test_pasted_image_is_sent_with_the_prompt(window: Window) -> None:
+    await window.chat.locator("textarea.prompt").evaluate(PASTE_IMAGE)
+    await expect(window.chat.get_by_alt_text("Pasted image")).to_be_visible()
+    await window.ask("look at the image")
+    await expect(window.chat.locator(".message.assistant")).to_contain_text("I see the image.")
+    images = window.chat.locator(".message.user").get_by_alt_text("Image 1 of the prompt")
+    await expect(images).to_be_visible()
+    await window.chat.locator("textarea.prompt").evaluate(PASTE_IMAGE)
+    await expect(window.chat.get_by_alt_text("Pasted image")).to_be_visible()
+    await window.chat.locator("textarea.prompt").press("Enter")  # an image alone is a prompt too
+    await expect(images).to_have_count(2)
 
 
-async def test_a_problem_is_given_to_deputy_from_its_quick_fixes(window: Window) -> None:
+async def test_quick_fix_sends_problem_to_deputy(window: Window) -> None:
     (window.project / "broken.json").write_text('{"a": }\n')
     await window.open_file("broken.json")
     await expect(window.page.locator(".squiggly-error")).to_be_visible()
@@ -218,16 +220,16 @@ async def test_a_problem_is_given_to_deputy_from_its_quick_fixes(window: Window)
     await expect(window.chat.locator(".message.assistant")).to_contain_text("There is nothing to fix.")
 
 
-async def test_the_first_steps_show_what_is_done_already(window: Window) -> None:
+async def test_walkthrough_shows_completed_steps(window: Window) -> None:
     await window.ask("hello")  # the server runs by the time it is answered
     await expect(window.chat.locator(".message.assistant")).to_be_visible()
     await window.command("Welcome: Open Walkthrough...")
     await window.page.locator(".quick-input-widget .monaco-list-row", has_text="Get started with Deputy").click()
-    step = window.page.locator(".getting-started-step", has_text="Have the server")
+    step = window.page.locator(".getting-started-step", has_text="Install the server")
     await expect(step.locator(".codicon-getting-started-step-checked")).to_be_visible()
 
 
-async def test_what_goes_with_a_prompt_arrives_in_a_hidden_chat_and_comes_back_from_the_queue(window: Window) -> None:
+async def test_attachments_reach_hidden_chat_and_are_restored_from_the_queue(window: Window) -> None:
     prompt, chips = window.chat.locator("textarea.prompt"), window.chat.locator(".chip")
     await window.ask("take your time")
     await expect(window.chat.get_by_role("button", name="Stop all agents of this session")).to_be_visible()
@@ -238,18 +240,16 @@ async def test_what_goes_with_a_prompt_arrives_in_a_hidden_chat_and_comes_back_f
     await window.page.keyboard.press("Control+A")
     await window.page.keyboard.press("Control+Alt+D")
     await expect(chips).to_contain_text(["greet.py:1-8"])
-    await prompt.evaluate(PASTE_A_PICTURE)
+    await prompt.evaluate(PASTE_IMAGE)
     await expect(chips).to_have_count(2)
     await window.ask("later")
     await expect(chips).to_have_count(0)
-    await window.chat.get_by_role("button", name="Take this prompt back").click()
+    await window.chat.get_by_role("button", name="Remove from queue").click()
     await expect(prompt).to_have_value("later")
     await expect(chips).to_have_count(2)
 
 
-async def test_a_session_works_in_the_folder_that_was_picked(
-    browser: BrowserContext, workbench: str, tmp_path: Path
-) -> None:
+async def test_session_uses_the_picked_folder(browser: BrowserContext, workbench: str, tmp_path: Path) -> None:
     names = ("first/app", "second/app")  # folders of one name are told apart by the one above
     first, second = (make_project(tmp_path / name) for name in names)
     folders = tmp_path / "both.code-workspace"
@@ -265,22 +265,22 @@ async def test_a_session_works_in_the_folder_that_was_picked(
         await prompt.press("Enter")
         await second_folder.click()
         await expect(window.chat.locator(".folder")).to_have_text("second/app")
-        await window.page.locator(".pane-header", has_text="Questions").click()
+        await window.page.locator(".pane-header", has_text="Approvals").click()
         await expect(window.row("edit_file(greet.py)")).to_contain_text("second/app")
-        await window.question("edit_file").get_by_role("button", name="Approve", exact=True).click()
+        await window.approval("edit_file").get_by_role("button", name="Approve", exact=True).click()
         await expect(window.chat.locator(".message.assistant")).to_be_visible()
     assert GREETING in (first / "greet.py").read_text("utf-8")
     assert BETTER in (second / "greet.py").read_text("utf-8")
 
 
-async def test_without_a_folder_nothing_is_worked_in(browser: BrowserContext, workbench: str) -> None:
+async def test_window_without_folder_asks_to_open_one(browser: BrowserContext, workbench: str) -> None:
     async with open_window(browser, workbench, None) as window:
         await window.open_chat()
         await expect(window.chat.locator(".notice")).to_contain_text("Open a folder")
         await expect(window.chat.get_by_role("button", name="Open Folder")).to_be_visible()
         await window.ask("hello")
         toast = window.page.locator(".notifications-toasts .notification-list-item")
-        await expect(toast).to_contain_text("Open a folder first: Deputy works in a folder.")
+        await expect(toast).to_contain_text("Open a folder first. Deputy works in a folder.")
         await expect(window.chat.locator("textarea.prompt")).to_have_value("hello")
         await expect(window.chat.locator(".message")).to_have_count(0)
 
@@ -311,4 +311,4 @@ async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(
             await expect(window.chat.locator(".notice")).to_have_text("Cancelled.")
             await expect(window.page.locator(".notifications-toasts .notification-list-item")).to_have_count(0)
             await window.ask("improve the greeting")
-            await expect(window.question("edit_file")).to_be_visible()
+            await expect(window.approval("edit_file")).to_be_visible()

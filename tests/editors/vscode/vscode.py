@@ -1,4 +1,4 @@
-"""A real VS Code on loopback with the extension in it, a project to work on, and the real server behind it."""
+"""A real VS Code on loopback with the extension, a sample project and the real server."""
 
 import json
 import os
@@ -40,7 +40,7 @@ QUIET: Mapping[str, object] = {
     "workbench.startupEditor": "none",
     "workbench.tips.enabled": False,
 }
-"""What a fresh VS Code would otherwise show or fetch by itself."""
+"""Settings that disable what a new VS Code shows or downloads by default."""
 
 
 def make_project(folder: Path) -> Path:
@@ -62,7 +62,7 @@ def chromium() -> str:
 
 @contextmanager
 def vscode(home: Path, *options: str, settings: Mapping[str, object], environment: Mapping[str, str]) -> Generator[str]:
-    """The URL of a VS Code server that keeps everything in ``home``; it and all that it started end with the context.
+    """The URL of a VS Code server with all its data in ``home``; it and its processes end with the context.
 
     Raises:
         FileNotFoundError: VS Code is not installed.
@@ -101,7 +101,7 @@ def with_extension() -> tuple[str, ...]:
 
 @contextmanager
 def scripted_model() -> Generator[str]:
-    """The URL of a Messages API that says what ``model.py`` tells."""
+    """The URL of a Messages API that answers as in ``model.py``."""
     api = ROOT / "tests" / "support" / "messages_api.py"
     command = [sys.executable, "-u", str(api), "--port", "0", "--script", f"{HERE / 'model.py'}:answer"]
     with _process(command, dict(os.environ)) as lines:
@@ -109,15 +109,15 @@ def scripted_model() -> Generator[str]:
 
 
 def _own_environment(home: Path) -> dict[str, str]:
-    """Nothing of the environment of whoever runs the tests but the way to programs."""
+    """An environment with only the PATH of the test run."""
     path = os.pathsep.join((str(NODE.parent), os.environ.get("PATH", os.defpath)))
     return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "DEPUTY_STATE": str(home / "state")}
 
 
 @contextmanager
 def _process(command: list[str], environment: Mapping[str, str]) -> Generator["Queue[str]"]:
-    """Runs a program for as long as the context lasts; gives the lines that it prints. The guard of commands ends it,
-    with all that it started, also when these tests are killed."""
+    """Runs a program during the context; yields the lines that it prints. The command guard ends it and its processes,
+    also if the tests are killed."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", guard.__file__, str(STOP_TIMEOUT), "0", *command],
         env=dict(environment),

@@ -1,4 +1,4 @@
-"""One window of VS Code, as a person uses it: by what is on the screen."""
+"""One window of VS Code, driven through its screen like a user."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -10,14 +10,14 @@ from playwright.async_api import BrowserContext, FrameLocator, Locator, Page, Vi
 from tests.editors.vscode.vscode import chromium
 
 PATIENCE = 60_000
-"""Milliseconds that anything may take on a busy machine."""
+"""Time limit of each wait in milliseconds, for a busy machine."""
 SIZE: ViewportSize = {"width": 1500, "height": 950}
 expect.set_options(timeout=PATIENCE)
 
 
 @asynccontextmanager
 async def browser(size: ViewportSize = SIZE) -> AsyncGenerator[BrowserContext]:
-    """A Chromium without a screen; nothing leaves the machine. Its windows share what they load."""
+    """A headless Chromium without network access. Its windows share a cache."""
     hosts = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     arguments = ["--no-sandbox", "--disable-gpu", "--no-proxy-server", f"--host-resolver-rules={hosts}"]
     async with async_playwright() as playwright:
@@ -34,44 +34,43 @@ class Window:
 
     @property
     def chat(self) -> FrameLocator:
-        """The chat, and whatever else is a webview: tests open one at a time."""
+        """The chat, or another webview: tests open one at a time."""
         return self.page.frame_locator("iframe.webview.ready").frame_locator("iframe#active-frame")
 
     async def open_chat(self) -> None:
         await self.page.locator('.activitybar .action-item a[aria-label*="Deputy"]').first.click()
         await expect(self.chat.locator("textarea.prompt")).to_be_visible()
 
-    async def ask(self, words: str) -> None:
+    async def ask(self, text: str) -> None:
         prompt = self.chat.locator("textarea.prompt")
-        await prompt.fill(words)
-        await expect(prompt).to_have_value(words)
+        await prompt.fill(text)
+        await expect(prompt).to_have_value(text)
         await prompt.press("Enter")
 
     def block(self, label: str) -> Locator:
         """The block of the sub-agent with that label."""
         return self.chat.locator(".block", has=self.chat.locator(".block-head .label", has_text=label))
 
-    def question(self, title: str) -> Locator:
-        """The question in the chat whose title has these words."""
-        return self.chat.locator(".question", has_text=title)
+    def approval(self, title: str) -> Locator:
+        """The approval in the chat whose title contains ``title``."""
+        return self.chat.locator(".approval", has_text=title)
 
-    def thread(self, label: str) -> Locator:
-        """The question at the code that the agent with that label asks."""
+    def comment_thread(self, label: str) -> Locator:
+        """The comment thread of the approval with that label."""
         return self.page.locator(".review-widget", has_text=label)
 
     async def answer(self, label: str, choice: str) -> None:
-        """Chooses an answer of the question at the code."""
-        link = self.thread(label).locator(".comment-body a", has_text=re.compile(rf"^\s*{choice}$"))
+        """Clicks an answer of the approval at the code."""
+        link = self.comment_thread(label).locator(".comment-body a", has_text=re.compile(rf"^\s*{choice}$"))
         await link.click()
 
     async def press(self, row: Locator, action: str) -> None:
-        """Clicks what a row of a list offers when the mouse is on it."""
+        """Clicks an action that a list row shows on hover."""
         await row.hover()
         await row.get_by_role("button", name=action, exact=True).click()
 
     async def settle(self, row: Locator, action: str) -> None:
-        """Presses what makes a row go. The list may be drawn anew under the mouse, and the click goes nowhere: a person
-        would click again."""
+        """Presses an action that removes the row. Repeats it, because a redraw of the list can swallow the click."""
         for _ in range(5):
             await self.press(row, action)
             try:
@@ -80,9 +79,9 @@ class Window:
                 continue
         await expect(row).to_have_count(0)
 
-    def row(self, words: str) -> Locator:
+    def row(self, text: str) -> Locator:
         """A row of a list in the side bar."""
-        return self.page.locator(".sidebar .monaco-list-row", has_text=words)
+        return self.page.locator(".sidebar .monaco-list-row", has_text=text)
 
     async def command(self, title: str) -> None:
         """Runs a command of the palette."""
@@ -98,12 +97,11 @@ class Window:
         await palette.locator("input").fill(name)
         await palette.locator(".monaco-list-row", has_text=name).first.click()
         await expect(self.page.locator(".tab.active", has_text=name)).to_be_visible()
-        # The editor takes the focus later than it shows its tab, from whatever has it by then.
+        # The editor takes the focus after it shows its tab.
         await expect(self.page.locator(".editor-instance .monaco-editor.focused")).to_be_visible()
 
     async def choose_fix(self, title: str) -> None:
-        """Takes a quick fix where the cursor is. Their list closes when the editor has the focus late: a person would
-        open it again."""
+        """Selects a quick fix at the cursor. Reopens the list if it closes because the editor gets the focus late."""
         fix = self.page.locator(".action-widget .monaco-list-row", has_text=title)
         for _ in range(5):
             await expect(self.page.locator(".editor-instance .monaco-editor.focused")).to_be_visible()
@@ -116,11 +114,11 @@ class Window:
         await fix.click()
 
     async def shot(self, path: Path) -> None:
-        """What the screen shows, once it has come to rest."""
+        """Takes a screenshot without running animations."""
         await self.page.screenshot(path=path, animations="disabled")
 
     def text(self, name: str) -> str:
-        """A file of the project, as it is on disk."""
+        """The text of a project file on disk."""
         return (self.project / name).read_text("utf-8")
 
 
@@ -133,19 +131,19 @@ async def window(browser: BrowserContext, url: str, project: Path | None) -> Asy
         opened = f"{'workspace' if has_many else 'folder'}={project}" if project else "ew=true"
         await page.goto(f"{url}/?{opened}")
         if has_many:
-            await _have_folders(page)
+            await _wait_for_folders(page)
         await expect(page.locator(".statusbar-item", has_text="Deputy")).to_be_visible()
         yield Window(page, project or Path())
     finally:
         await page.close()
 
 
-async def _have_folders(page: Page) -> None:
-    """On a busy machine VS Code may take a workspace of several folders for an empty one, until it is loaded again."""
-    there = page.locator(".explorer-folders-view .monaco-list-row").first
+async def _wait_for_folders(page: Page) -> None:
+    """Reloads until the folders are shown: on a busy machine VS Code may treat a multi-root workspace as empty."""
+    folder = page.locator(".explorer-folders-view .monaco-list-row").first
     for _ in range(3):
         try:
-            return await expect(there).to_be_visible(timeout=20_000)
+            return await expect(folder).to_be_visible(timeout=20_000)
         except AssertionError:
             await page.reload()
-    await expect(there).to_be_visible()
+    await expect(folder).to_be_visible()

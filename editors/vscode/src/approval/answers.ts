@@ -1,14 +1,14 @@
-/** What stands at the code and in a notification to answer a question with. Each link names its question by its id. */
+/** Texts and links that answer a permission request at the code and in a notification. */
 import type { OptionKind, PermissionRequest } from "../protocol.ts";
 import { type DiffRequest, nameOfOption, withoutLabel } from "../state/proposal.ts";
-import { hides, nameOf, oneLine, pathOf } from "../state/words.ts";
+import { hides, nameOf, oneLine, pathOf } from "../state/text.ts";
 
 /** Commands that the links of {@link answersAtCode} call. */
 export const AT_CODE = ["approve", "approveAlways", "deny", "openDiff", "openBatch"].map(commandOf);
 
 const MAX_NOTICE = 240;
 
-/** What stands over a question. The editor shows it as text, and escapes it as if it were HTML, so nothing may be escaped. */
+/** The title of a request at the code, without characters that the editor HTML-escapes. */
 export function labelAtCode({ title }: PermissionRequest): string {
   const like: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆" };
   return oneLine(title, 120).replace(/[<>&]/g, (character) => like[character] ?? character);
@@ -32,16 +32,16 @@ export function answersAtCode(request: DiffRequest): string {
 }
 
 /**
- * Who wants what and where, with links to the answers, of one question among `more` others. Only an agent's own command
- * that is shown whole can be approved there: not a file's text, a long command or one with hidden characters, nor a
- * program that stays and gives agents tools.
+ * The text of the notification: agent, action and folder, with links to the answers, for one request among `more`
+ * others. Only an agent's own command that is completely visible can be approved there: not a file's text, a long
+ * command, one with hidden characters, or the start of an MCP server.
  */
 export function notice(request: PermissionRequest, more: number): string {
   const { preview, reason = "" } = request;
   const isCommand = request.tool === "shell" && preview?.type === "command";
   const what = isCommand
-    ? `[${nameOf(request.agent)}] wants to run: ${preview.command} (in ${pathOf(preview.cwd)})`
-    : `[${nameOf(request.agent)}] asks: ${withoutLabel(request)}. ${reason}`.trim();
+    ? `[${nameOf(request.agent)}] needs approval to run: ${preview.command} (in ${pathOf(preview.cwd)})`
+    : `[${nameOf(request.agent)}] needs approval: ${withoutLabel(request)}. ${reason}`.trim();
   const short = unlinked(oneLine(what, MAX_NOTICE));
   const approval = isCommand && short === what && !hides(preview.command) ? optionLink(request) : "";
   const answers = [approval, link(request, "Show", "show"), "Cancel denies it."].filter(Boolean).join("  ");
@@ -61,7 +61,7 @@ function commandOf(verb: string): string {
   return `deputy.question.${verb}`;
 }
 
-/** Notifications make links of Markdown links: words of a model must not become one. */
+/** Notifications render Markdown links: text from a model must not become one. */
 function unlinked(text: string): string {
   return text.replaceAll("](", "] (");
 }

@@ -1,9 +1,9 @@
-/** What the user can do with a question. Only the gestures here answer one. */
+/** The user's actions on permission requests. Requests are answered only here. */
 import * as vscode from "vscode";
 
 import { isOpenAt, isThere } from "../editor.ts";
 import type { PermissionOption, PermissionRequest } from "../protocol.ts";
-import { optionOf, type Questions } from "../questions.ts";
+import { optionOf, type OpenRequests } from "../requests.ts";
 import {
   editedInput,
   firstLine,
@@ -17,41 +17,41 @@ import {
   type DiffRequest,
   withoutHunk,
 } from "../state/proposal.ts";
-import { nameOf, oneLine } from "../state/words.ts";
+import { nameOf, oneLine } from "../state/text.ts";
 import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Staleness } from "./staleness.ts";
 
-/** Questions that a dialog lists. */
+/** Maximum number of requests in a dialog. */
 const MAX_LISTED = 20;
 
 export class Approvals {
-  readonly #questions: Questions;
+  readonly #requests: OpenRequests;
   readonly #proposals: Proposals;
   readonly #staleness: Staleness;
   readonly #diffs: Diffs;
 
-  constructor(questions: Questions, proposals: Proposals, staleness: Staleness, diffs: Diffs) {
-    this.#questions = questions;
+  constructor(requests: OpenRequests, proposals: Proposals, staleness: Staleness, diffs: Diffs) {
+    this.#requests = requests;
     this.#proposals = proposals;
     this.#staleness = staleness;
     this.#diffs = diffs;
   }
 
-  /** Answers with one of the question's own options. */
+  /** Answers with one of the request's own options. */
   async choose(requestId: string, option: PermissionOption): Promise<void> {
-    const request = this.#questions.get(requestId);
+    const request = this.#requests.get(requestId);
     if (!request) return this.#tooLate();
     const allows = option.kind === "allow_once" || option.kind === "allow_always";
     try {
       const input = allows && isDiff(request) ? this.#edited(request) : undefined;
-      this.#questions.answer(requestId, option, input && { input });
+      this.#requests.answer(requestId, option, input && { input });
     } catch (error) {
       void vscode.window.showInformationMessage((error as Error).message);
     }
   }
 
-  /** Ends when the diffs of questions that were settled so far are closed. */
+  /** Resolves when the diffs of settled requests are closed. */
   get closing(): Promise<void> {
     return this.#diffs.closing;
   }
@@ -60,68 +60,68 @@ export class Approvals {
     await this.#chooseKind(requestId, "allow_once");
   }
 
-  /** Refuses, with words for the agent if there are any. */
+  /** Denies, with a reason for the agent if there is one. */
   async deny(requestId: string, note = ""): Promise<void> {
-    const request = this.#questions.get(requestId);
+    const request = this.#requests.get(requestId);
     if (!request) return this.#tooLate();
-    this.#questions.answer(requestId, "reject_once", note.trim() ? { feedback: note.trim() } : {});
+    this.#requests.answer(requestId, "reject_once", note.trim() ? { feedback: note.trim() } : {});
   }
 
-  /** Asks for the reason first; closing the box leaves the question open. */
+  /** Asks for the reason first; closing the box leaves the request open. */
   async denyWithReason(requestId: string): Promise<void> {
-    const request = this.#questions.get(requestId);
+    const request = this.#requests.get(requestId);
     if (!request) return this.#tooLate();
     const note = await vscode.window.showInputBox({
       title: `Deny ${oneLine(request.title, 80)}`,
       placeHolder: "What should the agent do instead?",
-      prompt: "The agent reads this as the reason. Escape leaves the question open.",
+      prompt: "The agent reads this reason. Press Escape to leave the approval open.",
     });
     if (note !== undefined) await this.deny(requestId, note);
   }
 
-  /** Denies what one agent asks now. */
+  /** Denies all open requests of one agent. */
   async denyAgent(agentId: string): Promise<void> {
     for (const { requestId } of this.#of(agentId)) await this.deny(requestId);
   }
 
-  /** Approves what one agent asks now, as much of it as can be seen whole in a list of it, which is shown first. */
+  /** Approves the open requests of one agent that a dialog can show completely, after the user confirms it. */
   async approveAgent(agentId: string): Promise<void> {
-    const asked = this.#of(agentId);
-    const listed = asked.filter(isSeenInList).slice(0, MAX_LISTED);
+    const open = this.#of(agentId);
+    const listed = open.filter(isSeenInList).slice(0, MAX_LISTED);
     const [first] = listed;
     if (first) {
-      const count = listed.length === 1 ? "this" : `these ${listed.length}`;
-      const question = `Approve ${count} of ${nameOf(first.agent, 60)}?`;
+      const count = listed.length === 1 ? "this request" : `these ${listed.length} requests`;
+      const message = `Approve ${count} of ${nameOf(first.agent, 60)}?`;
       const detail = listed.map((request) => `• ${inList(request)}`).join("\n");
-      if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, "Approve")) !== "Approve") return;
-      for (const { requestId } of listed) if (this.#questions.get(requestId)) await this.approve(requestId);
+      if ((await vscode.window.showWarningMessage(message, { modal: true, detail }, "Approve")) !== "Approve") return;
+      for (const { requestId } of listed) if (this.#requests.get(requestId)) await this.approve(requestId);
     }
-    const [left] = asked.filter((request) => !listed.includes(request));
+    const [left] = open.filter((request) => !listed.includes(request));
     if (!left) return;
-    const words = `${oneLine(left.title, 100)} has to be looked at before it is approved.`;
-    if ((await vscode.window.showInformationMessage(words, "Show")) === "Show")
+    const message = `Review ${oneLine(left.title, 100)} before you approve it.`;
+    if ((await vscode.window.showInformationMessage(message, "Show")) === "Show")
       await vscode.commands.executeCommand("deputy.question.show", left.requestId);
   }
 
   #of(agentId: string): readonly PermissionRequest[] {
-    return this.#questions.list().filter(({ agent }) => agent.agentId === agentId);
+    return this.#requests.list().filter(({ agent }) => agent.agentId === agentId);
   }
 
   /**
-   * The tool's input for what the user made of a proposal, if anything.
+   * The tool input for an edited proposal; undefined if it was not edited.
    *
-   * @throws Error where that would come to nothing: the question stays, and what was typed with it.
+   * @throws Error if the file has changed, so that the approval would fail; the request and the edits stay.
    */
   #edited(request: DiffRequest): Readonly<Record<string, unknown>> | undefined {
     const input = editedInput(request, this.#proposals.text(request));
     const stale = this.#staleness.of(request.requestId);
     if (!input || !stale) return input;
-    throw new Error(`${STALE[stale]} What you typed stays in the diff until you deny the change.`);
+    throw new Error(`${STALE[stale]} Your edits stay in the diff until you deny the change.`);
   }
 
-  /** Goes to the place that a question is about: the code with the question at it, or, for a new file, its text. */
+  /** Opens the location of a request: the code with the approval, or the proposed text of a new file. */
   async show(requestId: string): Promise<void> {
-    const request = this.#questions.get(requestId);
+    const request = this.#requests.get(requestId);
     if (!request) return this.#tooLate();
     if (!isDiff(request)) {
       await vscode.commands.executeCommand("deputy.chat.focus");
@@ -132,11 +132,11 @@ export class Approvals {
     if (!hasPlace(request) && !isCell) return this.openDiff(requestId);
     if (!(await isThere(uri))) {
       const name = vscode.workspace.asRelativePath(uri);
-      void vscode.window.showWarningMessage(`${name} is not there any more: this is the change proposed for it.`);
+      void vscode.window.showWarningMessage(`${name} no longer exists. This is the proposed change.`);
       return this.openDiff(requestId);
     }
     if (isCell) {
-      // As text it would be another document, with other lines than the agent has read.
+      // Opened as text, the lines would differ from those that the agent read.
       await vscode.commands.executeCommand("vscode.open", uri);
       return;
     }
@@ -144,22 +144,22 @@ export class Approvals {
     await vscode.window.showTextDocument(uri, { selection: new vscode.Range(line, 0, line, 0), preview: true });
   }
 
-  /** The change as a diff, whose right side can be edited before it is approved. */
+  /** Opens the change as a diff; its right side can be edited before it is approved. */
   async openDiff(requestId: string): Promise<void> {
-    const request = this.#questions.get(requestId);
+    const request = this.#requests.get(requestId);
     if (!request || !isDiff(request)) return this.#tooLate();
     await this.#diffs.open(request);
   }
 
-  /** All changes of the question's batch in one editor. */
+  /** Opens all changes of the request's batch in one editor. */
   async openBatch(requestId: string): Promise<void> {
-    const batch = this.#questions.get(requestId)?.batch.id;
-    const requests = this.#questions.list().filter((request) => request.batch.id === batch);
+    const batch = this.#requests.get(requestId)?.batch.id;
+    const requests = this.#requests.list().filter((request) => request.batch.id === batch);
     if (batch === undefined) return this.#tooLate();
     await this.#diffs.openAll(requests.filter(isDiff));
   }
 
-  /** Puts one hunk of the proposal back to what the file has. */
+  /** Resets one hunk of the proposal to the text of the file. */
   async rejectHunk(uri: vscode.Uri, index: number): Promise<void> {
     const request = this.#proposals.request(uri);
     if (!request) return this.#tooLate();
@@ -168,7 +168,7 @@ export class Approvals {
     if (!hunk) return;
     const text = withoutHunk(before, after, hunk);
     const shown = vscode.workspace.textDocuments.find(isOpenAt(uri));
-    // A save would let others change more than this, such as white space at the ends of lines.
+    // Without saving, because other extensions may change more on save, such as trailing white space.
     if (!shown?.isDirty) {
       this.#proposals.replace(request, text);
       return;
@@ -179,13 +179,13 @@ export class Approvals {
   }
 
   async #chooseKind(requestId: string, kind: PermissionOption["kind"]): Promise<void> {
-    const option = optionOf(this.#questions.get(requestId), kind);
+    const option = optionOf(this.#requests.get(requestId), kind);
     if (option) await this.choose(requestId, option);
     else await this.#tooLate();
   }
 
   #tooLate(): Promise<void> {
-    vscode.window.setStatusBarMessage("$(info) That question is settled already.", 4000);
+    vscode.window.setStatusBarMessage("$(info) That request is already settled.", 4000);
     return Promise.resolve();
   }
 }

@@ -1,27 +1,27 @@
-/** The diffs in which proposals are shown. They close with their question, whoever settles or withdraws it. */
+/** The diffs that show proposals. Each closes when its request is settled or withdrawn. */
 import * as vscode from "vscode";
 
 import type { PermissionRequest } from "../protocol.ts";
-import type { Questions } from "../questions.ts";
+import type { OpenRequests } from "../requests.ts";
 import { type DiffRequest, isDiff } from "../state/proposal.ts";
-import { nameOf, oneLine } from "../state/words.ts";
+import { nameOf, oneLine } from "../state/text.ts";
 import { type Proposals, SCHEME } from "./proposals.ts";
 
 export class Diffs implements vscode.Disposable {
-  readonly #questions: Questions;
+  readonly #requests: OpenRequests;
   readonly #proposals: Proposals;
   readonly #subscription: vscode.Disposable;
   #closing = Promise.resolve();
 
-  constructor(questions: Questions, proposals: Proposals) {
-    this.#questions = questions;
+  constructor(requests: OpenRequests, proposals: Proposals) {
+    this.#requests = requests;
     this.#proposals = proposals;
-    this.#subscription = questions.onDidChange(() => (this.#closing = this.#closeSettled()));
-    // What the editor restores after a reload is of questions that are gone.
+    this.#subscription = requests.onDidChange(() => (this.#closing = this.#closeSettled()));
+    // Diffs that the editor restores after a reload belong to closed requests.
     this.#closing = this.#closeSettled();
   }
 
-  /** Ends when the diffs of questions that were settled so far are closed. */
+  /** Resolves when the diffs of settled requests are closed. */
   get closing(): Promise<void> {
     return this.#closing;
   }
@@ -31,7 +31,7 @@ export class Diffs implements vscode.Disposable {
     const name = oneLine(vscode.Uri.parse(request.preview.uri).path.split("/").at(-1) ?? "", 60);
     const title = `${name} (proposed by ${nameOf(request.agent, 40)})`;
     await vscode.commands.executeCommand("vscode.diff", before, after, title, { preview: true });
-    // It may have been settled while the editor opened it.
+    // The request may have been settled while the editor opened it.
     await this.#closeSettled();
   }
 
@@ -52,18 +52,18 @@ export class Diffs implements vscode.Disposable {
   }
 
   async #closeSettled(): Promise<void> {
-    const batches = this.#questions.list().filter(isDiff).map(batchTitle);
+    const batches = this.#requests.list().filter(isDiff).map(batchTitle);
     const isSettled = (uri: vscode.Uri): boolean => uri.scheme === SCHEME && !this.#proposals.request(uri);
     const tabs = vscode.window.tabGroups.all
       .flatMap((group) => group.tabs)
       .filter(({ input, label }) => {
         if (input instanceof vscode.TabInputTextDiff) return isSettled(input.modified);
         if (input instanceof vscode.TabInputText) return isSettled(input.uri);
-        // What an editor of several files shows is not told.
+        // The API does not give the files of a multi-file editor.
         return label.startsWith(BATCH) && !batches.some((title) => label.startsWith(title));
       });
     if (tabs.length === 0) return;
-    // What was typed there was taken with the answer; unsaved it would ask whether to save it.
+    // The answer already contains the edits; an unsaved document would prompt to save on close.
     const unsaved = vscode.workspace.textDocuments.filter((document) => document.isDirty && isSettled(document.uri));
     await Promise.all(unsaved.map((document) => document.save()));
     await vscode.window.tabGroups.close(tabs, true);

@@ -1,7 +1,7 @@
-/** Lenses over a proposal in a diff: the answers on top, and at each hunk the way back. */
+/** Code lenses in the diff of a proposal: the answers at the top, and a reject action at each hunk. */
 import * as vscode from "vscode";
 
-import type { Questions } from "../questions.ts";
+import type { OpenRequests } from "../requests.ts";
 import { type Hunk, hunksOf, STALE } from "../state/proposal.ts";
 import { type Proposals, SCHEME } from "./proposals.ts";
 import type { Staleness } from "./staleness.ts";
@@ -13,13 +13,13 @@ export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
   readonly #subscriptions: vscode.Disposable[];
   readonly onDidChangeCodeLenses = this.#changes.event;
 
-  constructor(questions: Questions, proposals: Proposals, staleness: Staleness) {
+  constructor(requests: OpenRequests, proposals: Proposals, staleness: Staleness) {
     this.#proposals = proposals;
     this.#staleness = staleness;
     this.#subscriptions = [
       vscode.languages.registerCodeLensProvider({ scheme: SCHEME }, this),
       proposals.onDidEdit(() => this.#changes.fire()),
-      questions.onDidChange(() => this.#changes.fire()),
+      requests.onDidChange(() => this.#changes.fire()),
       staleness.onDidChange(() => this.#changes.fire()),
     ];
   }
@@ -32,14 +32,14 @@ export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
     const hunks = hunksOf(request.preview.oldText ?? "", document.getText());
     const { requestId } = request;
     const lineOf = ({ newStart }: Hunk): number => Math.min(newStart, document.lineCount - 1);
-    // At the first change: what is above it may be folded away.
+    // At the first change: lines above it may be folded.
     const top = hunks[0] ? lineOf(hunks[0]) : 0;
     const stale = this.#staleness.of(requestId);
     return [
       at(top, "$(check) Approve", "deputy.question.approve", requestId),
       at(top, "$(close) Deny", "deputy.question.deny", requestId),
       at(top, "$(comment) Deny with reason…", "deputy.question.denyWithReason", requestId),
-      // What they say may be longer than there is room for.
+      // Last, because the text may be cut.
       ...(stale ? [at(top, `$(warning) ${STALE[stale]}`, "")] : []),
       ...(request.preview.oldText === null
         ? []

@@ -1,23 +1,23 @@
 /**
- * One quiet notification for questions that have no place in a visible file, such as commands. It is a progress
- * notification because only those can be taken away again: it vanishes when its questions are settled elsewhere.
+ * One quiet notification for requests without a location in a file, such as commands. It is a progress notification,
+ * because only those can be closed by the extension: it disappears when its request is settled elsewhere.
  */
 import * as vscode from "vscode";
 
-import type { Questions } from "../questions.ts";
-import { notifiesOfQuestions } from "../settings.ts";
+import type { OpenRequests } from "../requests.ts";
+import { notifiesOfRequests } from "../settings.ts";
 import { hasPlace } from "../state/proposal.ts";
 import { notice } from "./answers.ts";
 
 export class Notice implements vscode.Disposable {
-  readonly #questions: Questions;
+  readonly #requests: OpenRequests;
   readonly #subscription: vscode.Disposable;
   #shown: string | undefined;
   #close: () => void = () => undefined;
 
-  constructor(questions: Questions) {
-    this.#questions = questions;
-    this.#subscription = questions.onDidChange(() => this.#update());
+  constructor(requests: OpenRequests) {
+    this.#requests = requests;
+    this.#subscription = requests.onDidChange(() => this.#update());
   }
 
   dispose(): void {
@@ -26,7 +26,7 @@ export class Notice implements vscode.Disposable {
   }
 
   #update(): void {
-    const waiting = notifiesOfQuestions() ? this.#questions.list().filter((request) => !hasPlace(request)) : [];
+    const waiting = notifiesOfRequests() ? this.#requests.list().filter((request) => !hasPlace(request)) : [];
     const [first] = waiting;
     const text = first && notice(first, waiting.length - 1);
     if (text === this.#shown) return;
@@ -34,10 +34,10 @@ export class Notice implements vscode.Disposable {
     this.#shown = text;
     if (!first || text === undefined) return;
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
-    // Only a notification with a button is shown unfolded.
+    // Only a notification with a button is shown expanded.
     const options = { location: vscode.ProgressLocation.Notification, title: text, cancellable: true };
     void vscode.window.withProgress(options, (_, token) => {
-      token.onCancellationRequested(() => this.#questions.answer(first.requestId, "reject_once"));
+      token.onCancellationRequested(() => this.#requests.answer(first.requestId, "reject_once"));
       return closed;
     });
   }

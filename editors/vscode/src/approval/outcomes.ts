@@ -1,21 +1,21 @@
-/** Tells of changes that the user has approved here and that were not made after all, as when a file is another one by now. */
+/** Reports changes that were approved here but failed, for example because the file has changed. */
 import * as vscode from "vscode";
 
 import type { EventParams, PermissionRequest } from "../protocol.ts";
-import type { Questions } from "../questions.ts";
+import type { OpenRequests } from "../requests.ts";
 import type { Server } from "../server.ts";
 import { isDiff, withoutLabel } from "../state/proposal.ts";
-import { oneLine } from "../state/words.ts";
+import { oneLine } from "../state/text.ts";
 
 export class Outcomes implements vscode.Disposable {
   readonly #approved = new Map<string, PermissionRequest>();
   readonly #subscriptions: vscode.Disposable[];
 
-  constructor(questions: Questions, server: Server) {
+  constructor(requests: OpenRequests, server: Server) {
     this.#subscriptions = [
-      // What becomes of a command is no more than what it has put out.
-      questions.onDidAllow((request) => isDiff(request) && this.#approved.set(request.toolCallId, request)),
-      server.onEvent((event) => this.#hear(event)),
+      // The result of a command is visible in its output.
+      requests.onDidAllow((request) => isDiff(request) && this.#approved.set(request.toolCallId, request)),
+      server.onEvent((event) => this.#handle(event)),
       server.onState((state) => state !== "running" && this.#approved.clear()),
     ];
   }
@@ -24,14 +24,12 @@ export class Outcomes implements vscode.Disposable {
     for (const subscription of this.#subscriptions) subscription.dispose();
   }
 
-  #hear(event: EventParams): void {
+  #handle(event: EventParams): void {
     if (event.type !== "tool_call_update" || event.status === "in_progress") return;
     const request = this.#approved.get(event.toolCallId);
     this.#approved.delete(event.toolCallId);
     if (!request || event.status !== "failed") return;
-    const why = oneLine(event.content ?? "", 300);
-    void vscode.window.showWarningMessage(
-      `${oneLine(withoutLabel(request), 100)} was approved, and not done. The agent reads: ${why}`,
-    );
+    const cause = oneLine(event.content ?? "", 300);
+    void vscode.window.showWarningMessage(`${oneLine(withoutLabel(request), 100)} was approved, but failed: ${cause}`);
   }
 }

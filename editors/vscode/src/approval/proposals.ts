@@ -1,44 +1,44 @@
 /**
  * Proposed changes as files: `deputy-proposal:/path?old/<request>` and `?new/<request>`. Both sides have the file's own
- * path, or editors would show a renamed file. The new side can be edited, and what the user leaves there, saved or not,
- * is what an approval approves.
+ * path; otherwise editors would show a renamed file. The new side can be edited, and an approval applies its text,
+ * saved or not.
  */
 import * as vscode from "vscode";
 
 import { isOpenAt } from "../editor.ts";
-import type { Questions } from "../questions.ts";
+import type { OpenRequests } from "../requests.ts";
 import { type DiffRequest, isDiff, textSuffix, withEndsOf } from "../state/proposal.ts";
 
 export const SCHEME = "deputy-proposal";
 
 type Side = "old" | "new";
 
-/** Whatever encoding the user's settings have for files: what begins with this is read, and saved, as UTF-8. */
+/** A byte order mark: the editor reads and saves such a file as UTF-8, regardless of the user's settings. */
 const MARK = "\uFEFF";
 
 export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
-  readonly #questions: Questions;
+  readonly #requests: OpenRequests;
   readonly #edited = new Map<string, string>();
-  /** What of that was saved, by question: an editor that is reverted goes back to it. */
+  /** The last saved text, by request: reverting an editor restores it. */
   readonly #saved = new Map<string, string>();
-  /** What open editors have last seen, by address: they can still save, and so close, when their question is settled. */
+  /** The last text of open editors, by URI: they can still save and close after their request is settled. */
   readonly #seen = new Map<string, string>();
-  /** How often texts were changed here and not in an editor, by question. */
+  /** Number of changes made here and not in an editor, by request. */
   readonly #versions = new Map<string, number>();
   readonly #files = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly #edits = new vscode.EventEmitter<string>();
   readonly #subscriptions: vscode.Disposable[];
   readonly onDidChangeFile = this.#files.event;
-  /** The user changed the proposal of a question, named by its id. */
+  /** The user edited the proposal of the request with that id. */
   readonly onDidEdit = this.#edits.event;
 
-  constructor(questions: Questions) {
-    this.#questions = questions;
+  constructor(requests: OpenRequests) {
+    this.#requests = requests;
     this.#subscriptions = [
       vscode.workspace.registerFileSystemProvider(SCHEME, this, { isCaseSensitive: true }),
-      vscode.workspace.onDidChangeTextDocument(({ document }) => this.#take(document)),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => this.#update(document)),
       vscode.workspace.onDidCloseTextDocument(({ uri }) => this.#seen.delete(uri.toString())),
-      questions.onDidChange(() => this.#tidy()),
+      requests.onDidChange(() => this.#tidy()),
     ];
   }
 
@@ -51,19 +51,19 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     });
   }
 
-  /** The question that a proposal's file belongs to. */
+  /** The request that a proposal's file belongs to. */
   request(uri: vscode.Uri): DiffRequest | undefined {
     if (uri.scheme !== SCHEME) return undefined;
-    const request = this.#questions.get(uri.query.slice(uri.query.indexOf("/") + 1));
+    const request = this.#requests.get(uri.query.slice(uri.query.indexOf("/") + 1));
     return request && isDiff(request) ? request : undefined;
   }
 
-  /** The proposed text as the user left it. */
+  /** The proposed text, including the user's edits. */
   text(request: DiffRequest): string {
     return this.#edited.get(request.requestId) ?? request.preview.newText;
   }
 
-  /** Changes the proposed text, also in the editor that shows it, unless that has something unsaved. */
+  /** Changes the proposed text, also in an editor without unsaved changes. */
   replace(request: DiffRequest, text: string): void {
     const { requestId } = request;
     this.#versions.set(requestId, (this.#versions.get(requestId) ?? 0) + 1);
@@ -72,7 +72,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     this.#files.fire([{ type: vscode.FileChangeType.Changed, uri: this.uri(request, "new") }]);
   }
 
-  /** Texts that the user has changed, by question. */
+  /** Edited texts, by request. */
   edits(): Readonly<Record<string, string>> {
     return Object.fromEntries(this.#edited);
   }
@@ -80,7 +80,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   stat(uri: vscode.Uri): vscode.FileStat {
     const size = Buffer.byteLength(MARK + this.#content(uri));
     const readonly = this.#side(uri) === "old" ? { permissions: vscode.FilePermission.Readonly } : {};
-    // What its own editor has saved is not newer than what that has.
+    // A save from the proposal's own editor does not change the version.
     const mtime = this.#versions.get(this.request(uri)?.requestId ?? "") ?? 0;
     return { type: vscode.FileType.File, ctime: 0, mtime, size, ...readonly };
   }
@@ -126,7 +126,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     this.#edits.dispose();
   }
 
-  /** An editor with something unsaved reads only to drop that. */
+  /** An editor with unsaved changes reads the file only to revert them. */
   #isReverted(uri: vscode.Uri): boolean {
     const open = vscode.workspace.textDocuments.find(isOpenAt(uri));
     return this.request(uri) !== undefined && this.#side(uri) === "new" && open?.isDirty === true;
@@ -145,12 +145,12 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     const request = this.request(uri);
     if (request) return this.#side(uri) === "new" ? this.text(request) : (request.preview.oldText ?? "");
     const seen = this.#seen.get(uri.toString());
-    // A tab that is restored after a restart: its question is gone.
+    // A tab restored after a restart: its request is closed.
     if (seen === undefined) throw vscode.FileSystemError.FileNotFound(uri);
     return seen;
   }
 
-  #take(document: vscode.TextDocument): void {
+  #update(document: vscode.TextDocument): void {
     const request = this.request(document.uri);
     if (request && this.#side(document.uri) === "new") this.#keep(request, document.getText());
   }
@@ -165,7 +165,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
 
   #tidy(): void {
     for (const kept of [this.#edited, this.#saved, this.#versions]) {
-      for (const requestId of kept.keys()) if (!this.#questions.get(requestId)) kept.delete(requestId);
+      for (const requestId of kept.keys()) if (!this.#requests.get(requestId)) kept.delete(requestId);
     }
     const open = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));
     for (const uri of this.#seen.keys()) if (!open.has(uri)) this.#seen.delete(uri);

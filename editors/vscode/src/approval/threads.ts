@@ -1,12 +1,12 @@
 /**
- * Questions at the code: a comment thread at the first line that would change, with the diff, the answers, and a box
- * for the reason of a denial. Folding or closing a thread answers nothing.
+ * Approvals at the code: a comment thread at the first changed line, with the diff, the answers, and a box for the
+ * reason of a denial. Folding or closing a thread answers nothing.
  */
 import * as vscode from "vscode";
 
-import type { Questions } from "../questions.ts";
+import type { OpenRequests } from "../requests.ts";
 import { type DiffRequest, diffText, firstLine, hasPlace, isDiff, STALE } from "../state/proposal.ts";
-import { nameOf } from "../state/words.ts";
+import { nameOf } from "../state/text.ts";
 import { answersAtCode, AT_CODE, labelAtCode } from "./answers.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Staleness } from "./staleness.ts";
@@ -14,15 +14,15 @@ import type { Staleness } from "./staleness.ts";
 const MAX_LINES = 60;
 
 export class Threads implements vscode.Disposable {
-  readonly #questions: Questions;
+  readonly #requests: OpenRequests;
   readonly #proposals: Proposals;
   readonly #staleness: Staleness;
   readonly #controller: vscode.CommentController;
   readonly #threads = new Map<string, vscode.CommentThread>();
   readonly #subscriptions: vscode.Disposable[];
 
-  constructor(questions: Questions, proposals: Proposals, staleness: Staleness) {
-    this.#questions = questions;
+  constructor(requests: OpenRequests, proposals: Proposals, staleness: Staleness) {
+    this.#requests = requests;
     this.#proposals = proposals;
     this.#staleness = staleness;
     this.#controller = vscode.comments.createCommentController("deputy", "Deputy");
@@ -31,14 +31,14 @@ export class Threads implements vscode.Disposable {
       placeHolder: "What should the agent do instead? Sending this denies the change.",
     };
     this.#subscriptions = [
-      questions.onDidChange(() => this.#update()),
+      requests.onDidChange(() => this.#update()),
       proposals.onDidEdit((requestId) => this.#redraw(requestId)),
       staleness.onDidChange((requestId) => this.#redraw(requestId)),
       vscode.workspace.onDidChangeTextDocument((change) => this.#follow(change)),
     ];
   }
 
-  /** The question that a thread stands for. */
+  /** The request of a thread. */
   requestId(thread: vscode.CommentThread): string | undefined {
     return [...this.#threads].find(([, known]) => known === thread)?.[0];
   }
@@ -54,12 +54,12 @@ export class Threads implements vscode.Disposable {
 
   #update(): void {
     for (const [requestId, thread] of this.#threads) {
-      if (this.#questions.get(requestId)) continue;
+      if (this.#requests.get(requestId)) continue;
       thread.dispose();
       this.#threads.delete(requestId);
     }
-    for (const request of this.#questions.list()) {
-      // One without a place is in the chat, in the inbox and as a diff.
+    for (const request of this.#requests.list()) {
+      // A request without a location is shown in the chat, in the inbox and as a diff.
       if (!hasPlace(request) || this.#threads.has(request.requestId)) continue;
       this.#threads.set(request.requestId, this.#open(request));
     }
@@ -77,7 +77,7 @@ export class Threads implements vscode.Disposable {
     return thread;
   }
 
-  /** Keeps questions at their lines while the user types in the file. */
+  /** Moves threads with their lines while the user types in the file. */
   #follow({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     if (contentChanges.length === 0) return;
     for (const thread of this.#threads.values()) {
@@ -88,7 +88,7 @@ export class Threads implements vscode.Disposable {
   }
 
   #redraw(requestId: string): void {
-    const [thread, request] = [this.#threads.get(requestId), this.#questions.get(requestId)];
+    const [thread, request] = [this.#threads.get(requestId), this.#requests.get(requestId)];
     if (thread && request && isDiff(request)) thread.comments = [this.#comment(request)];
   }
 
@@ -108,9 +108,9 @@ export class Threads implements vscode.Disposable {
     const body = new vscode.MarkdownString("", true);
     body.isTrusted = { enabledCommands: AT_CODE };
     if (diff.text) body.appendCodeblock(diff.text, "diff");
-    else body.appendMarkdown("*Nothing of the proposal is left: deny it instead.*\n");
+    else body.appendMarkdown("*No proposed change is left: deny it instead.*\n");
     if (diff.more) body.appendMarkdown(`\n*${diff.more} more lines: open the diff.*\n`);
-    if (text !== request.preview.newText) body.appendMarkdown("\n*$(edit) Edited by you: this text is what runs.*\n");
+    if (text !== request.preview.newText) body.appendMarkdown("\n*$(edit) Edited by you: this text will be used.*\n");
     const stale = this.#staleness.of(request.requestId);
     if (stale) body.appendMarkdown(`\n*$(warning) ${STALE[stale]}*\n`);
     body.appendMarkdown(`\n${answersAtCode(request)}\n`);
@@ -118,7 +118,7 @@ export class Threads implements vscode.Disposable {
   }
 }
 
-/** Where a line is after a change of the text. */
+/** The position of a line after a change of the text. */
 function movedBy(line: number, { range, text }: vscode.TextDocumentContentChangeEvent): number {
   const { start, end } = range;
   if (start.line > line || (start.line === line && start.character > 0)) return line;

@@ -1,10 +1,10 @@
 /** Commands about one agent. */
 import * as vscode from "vscode";
 
-import { iconless, nameOf } from "../state/words.ts";
+import { iconless, nameOf } from "../state/text.ts";
 import type { AgentItem } from "../views/agents.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
-import { takeBack } from "./queue.ts";
+import { unqueue } from "./queue.ts";
 
 export function agentCommands(deputy: Deputy): CommandTable {
   const { server, sessions, panels } = deputy;
@@ -17,7 +17,7 @@ export function agentCommands(deputy: Deputy): CommandTable {
     "deputy.agent.cancel": (item: AgentItem) => server.request("deputy/agent/cancel", ids(item)),
     "deputy.agent.steer": async (item: AgentItem) => {
       const text = await vscode.window.showInputBox({
-        title: `Tell ${labelOf(item)}`,
+        title: `Message to ${labelOf(item)}`,
         prompt: "The agent reads it after its next tool results.",
       });
       if (!text?.trim()) return;
@@ -28,9 +28,9 @@ export function agentCommands(deputy: Deputy): CommandTable {
       );
     },
     "deputy.agent.revert": async (item: AgentItem) => {
-      const question = `Take back all edits of ${labelOf(item)}?`;
-      const detail = "What was written in the same lines since stays as it is; files where that is so are named.";
-      if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, "Revert")) !== "Revert") return;
+      const message = `Revert all edits of ${labelOf(item)}?`;
+      const detail = "Lines that were changed since are left alone, and their files are listed.";
+      if ((await vscode.window.showWarningMessage(message, { modal: true, detail }, "Revert")) !== "Revert") return;
       const { reverted, conflicts } = await server.request("deputy/agent/revert", ids(item));
       const files = (uris: readonly string[]): string =>
         uris.map((uri) => vscode.workspace.asRelativePath(vscode.Uri.parse(uri))).join(", ");
@@ -38,20 +38,20 @@ export function agentCommands(deputy: Deputy): CommandTable {
       if (conflicts.length === 0) void vscode.window.showInformationMessage(done);
       else
         void vscode.window.showWarningMessage(
-          `${done} Left alone: ${files(conflicts.map(({ uri }) => uri))}, changed since.`,
+          `${done} Not reverted, because they were changed since: ${files(conflicts.map(({ uri }) => uri))}.`,
         );
     },
     "deputy.cancel": async () => {
       const state = sessions.current;
       if (!state) return;
-      // They would end with the turn, and their words be lost.
-      await takeBack(deputy, state.sessionId, state.queue);
+      // Otherwise queued prompts would be lost with the turn.
+      await unqueue(deputy, state.sessionId, state.queue);
       await server.request("deputy/session/cancel", { sessionId: state.sessionId });
     },
   };
 }
 
-/** Rows of the tree carry no more than this, but menus may add to what they hand over. */
+/** Only the ids: menus may pass additional fields. */
 function ids({ sessionId, agentId }: AgentItem): AgentItem {
   return { sessionId, agentId };
 }

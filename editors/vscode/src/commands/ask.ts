@@ -1,4 +1,4 @@
-/** Commands that ask the agent something. */
+/** Commands that send prompts. */
 import * as vscode from "vscode";
 
 import { mentionOf, spanOf } from "../editor.ts";
@@ -6,7 +6,7 @@ import type { Mention, Prompt } from "../page/messages.ts";
 import { ErrorCode, type Range } from "../protocol.ts";
 import { explain } from "../server.ts";
 import type { PromptBlock } from "../sessions.ts";
-import { oneLine } from "../state/words.ts";
+import { oneLine } from "../state/text.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
 interface Problem {
@@ -14,16 +14,16 @@ interface Problem {
   readonly line: number;
 }
 
-/** Characters that go with a prompt of something that is no file. */
+/** Maximum characters of a document that is not a file, in a prompt. */
 const MAX_TEXT = 256 * 1024;
 
 export function askCommands(deputy: Deputy): CommandTable {
   return {
     "deputy.ask": async (text?: string) => {
-      const asked = text ?? (await vscode.window.showInputBox({ title: "Ask Deputy", prompt: "A question or a task" }));
-      if (!asked?.trim()) return;
+      const prompt = text ?? (await vscode.window.showInputBox({ title: "Ask Deputy", prompt: "Enter a prompt" }));
+      if (!prompt?.trim()) return;
       await vscode.commands.executeCommand("deputy.chat.focus");
-      await send(deputy, { type: "prompt", text: asked, mentions: [], pictures: [] });
+      await send(deputy, { type: "prompt", text: prompt, mentions: [], images: [] });
     },
     "deputy.askSelection": async () => {
       const editor = vscode.window.activeTextEditor;
@@ -49,15 +49,15 @@ export function askCommands(deputy: Deputy): CommandTable {
         type: "prompt",
         text: `Fix in ${mention.label}:\n${list}`,
         mentions: [mention],
-        pictures: [],
+        images: [],
       });
     },
     "deputy.continue": () =>
-      send(deputy, { type: "prompt", text: "Continue where you were interrupted.", mentions: [], pictures: [] }),
+      send(deputy, { type: "prompt", text: "Continue where you were interrupted.", mentions: [], images: [] }),
   };
 }
 
-/** Prompts, and explains what goes wrong unless the chat shows it; false when the prompt did not reach the agent. */
+/** Sends a prompt and reports errors that the chat does not show; false if the prompt did not reach the agent. */
 export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
   try {
     const blocks = await blocksOf(prompt);
@@ -66,7 +66,7 @@ export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
     await deputy.sessions.prompt(session, blocks);
     return true;
   } catch (error) {
-    // A turn that failed says so in the chat, with what to do.
+    // The chat shows a failed turn, with what to do.
     if ((error as { code?: unknown }).code === ErrorCode.MODEL_FAILURE) return true;
     void explain(error, deputy.server);
     return false;
@@ -75,15 +75,15 @@ export async function send(deputy: Deputy, prompt: Prompt): Promise<boolean> {
   }
 }
 
-async function blocksOf({ text, mentions, pictures }: Prompt): Promise<readonly PromptBlock[]> {
+async function blocksOf({ text, mentions, images }: Prompt): Promise<readonly PromptBlock[]> {
   return [
     ...(text.trim() ? [{ type: "text" as const, text }] : []),
     ...(await Promise.all(mentions.map(mentioned))),
-    ...pictures.map((picture) => ({ type: "image" as const, ...picture })),
+    ...images.map((image) => ({ type: "image" as const, ...image })),
   ];
 }
 
-/** A file is named, and agents read it; the text of what is no file, as one that was never saved, goes along. */
+/** A link for a file, which agents read; the text for anything else, such as a document that was never saved. */
 async function mentioned({ uri, label, range }: Mention): Promise<PromptBlock> {
   const at = vscode.Uri.parse(uri);
   if (at.scheme === "file") return { type: "resource_link", uri, ...(range && { range }) };

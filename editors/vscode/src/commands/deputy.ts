@@ -1,11 +1,11 @@
-/** The parts of the extension, as commands need them. */
+/** The parts of the extension that commands use. */
 import type { Approvals } from "../approval/approvals.ts";
 import type { Proposals } from "../approval/proposals.ts";
 import type { Staleness } from "../approval/staleness.ts";
 import type { Threads } from "../approval/threads.ts";
-import type { Chat, ThreadPanels } from "../page/chat.ts";
+import type { Chat, TranscriptPanels } from "../page/chat.ts";
 import type { Prompt } from "../page/messages.ts";
-import type { Questions } from "../questions.ts";
+import type { OpenRequests } from "../requests.ts";
 import type { ApiKey } from "../secret.ts";
 import { explain, type Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
@@ -18,7 +18,7 @@ export interface Deputy {
   readonly server: Server;
   readonly key: ApiKey;
   readonly sessions: Sessions;
-  readonly questions: Questions;
+  readonly requests: OpenRequests;
   readonly proposals: Proposals;
   readonly staleness: Staleness;
   readonly approvals: Approvals;
@@ -27,13 +27,13 @@ export interface Deputy {
   readonly inbox: Inbox;
   readonly history: History;
   readonly status: StatusItem;
-  /** Prompts that wait or run, as they were written, in the order in which they were sent, and their sessions. */
+  /** Queued and running prompts as written, in the order of sending, with their sessions. */
   readonly sent: Map<Prompt, string>;
   readonly chat: Chat;
-  readonly panels: ThreadPanels;
+  readonly panels: TranscriptPanels;
 }
 
-/** Commands by id; an error that one of them throws is explained to the user. */
+/** Commands by id; errors that they throw are shown to the user. */
 export type CommandTable = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 export function explained(server: Server, run: (...args: never[]) => unknown): (...args: never[]) => Promise<unknown> {

@@ -1,4 +1,4 @@
-/** What the user asks for in the chat or in a thread. */
+/** The user's actions in the chat or in a transcript. */
 import * as vscode from "vscode";
 
 import { spanOf } from "../editor.ts";
@@ -9,41 +9,40 @@ import { explain } from "../server.ts";
 import { SECTION } from "../settings.ts";
 import { send } from "./ask.ts";
 import type { Deputy } from "./deputy.ts";
-import { takeBack } from "./queue.ts";
+import { unqueue } from "./queue.ts";
 
 type Act = { readonly [T in FromPage["type"]]?: (message: Extract<FromPage, { type: T }>, page: Page) => unknown };
 
-/** The function that a page hands its messages to. */
+/** The handler of a page's messages. */
 export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) => Promise<void> {
   const command = (id: string, ...args: unknown[]): Thenable<unknown> => vscode.commands.executeCommand(id, ...args);
   const onAgent = (id: string) => (message: { readonly agentId: string }, page: Page) =>
     command(id, { sessionId: page.sessionId, agentId: message.agentId });
   const acts: Act = {
     prompt: async (message, page) => {
-      const { text, mentions, pictures } = message;
-      const isTaken = await send(deputy(), message);
-      if (!isTaken) page.send({ type: "unsent", text, mentions, pictures });
+      const { text, mentions, images } = message;
+      const isSent = await send(deputy(), message);
+      if (!isSent) page.send({ type: "unsent", text, mentions, images });
     },
     complete: ({ text }, page) => complete(deputy(), text, page),
-    tooLarge: ({ limit }) =>
-      void vscode.window.showWarningMessage(`Pictures of up to ${limit / 1024 ** 2} MB can be sent.`),
+    tooLarge: ({ limit }) => void vscode.window.showWarningMessage(`Images can have at most ${limit / 1024 ** 2} MB.`),
     choose: ({ requestId, option }) => deputy().approvals.choose(requestId, option),
     deny: ({ requestId, note }) => deputy().approvals.deny(requestId, note),
     diff: ({ requestId }) => deputy().approvals.openDiff(requestId),
     place: ({ requestId }) => deputy().approvals.show(requestId),
     cancelAgent: onAgent("deputy.agent.cancel"),
-    thread: onAgent("deputy.agent.open"),
+    openTranscript: onAgent("deputy.agent.open"),
     revert: onAgent("deputy.agent.revert"),
     steer: onAgent("deputy.agent.steer"),
-    transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.transcribe(page.sessionId, agentId),
+    transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.fetchTranscript(page.sessionId, agentId),
     output: ({ agentId, toolCallId }, page) => openOutput(deputy(), { agentId, toolCallId }, page),
     message: ({ agentId, messageId }, page) => openMessage(deputy(), agentId, messageId, page),
     unqueue: ({ promptId }, { sessionId = "" }) => {
-      const waiting = deputy().sessions.get(sessionId)?.queue ?? [];
-      return takeBack(
+      const queued = deputy().sessions.get(sessionId)?.queue ?? [];
+      return unqueue(
         deputy(),
         sessionId,
-        waiting.filter((entry) => entry.promptId === promptId),
+        queued.filter((entry) => entry.promptId === promptId),
       );
     },
     setting: ({ name }) => command("workbench.action.openSettings", `${SECTION}.${name}`),
@@ -72,10 +71,10 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
   };
 }
 
-/** Tells the page how a prompt can go on. That it cannot is nothing to bother anybody with. */
+/** Sends completions of a prompt to the page. Errors are only logged. */
 async function complete({ server, sessions }: Deputy, text: string, page: Page): Promise<void> {
   try {
-    // While one types is no time to be asked which folder to work in.
+    // Do not ask for a folder while the user types.
     if (!sessions.current && vscode.workspace.workspaceFolders?.length !== 1) return;
     await server.start();
     if (!server.has("deputy/context/complete")) return;
@@ -111,7 +110,7 @@ async function openPlace(uri: vscode.Uri, range?: Range): Promise<void> {
   await vscode.window.showTextDocument(uri, { preview: true, ...(selection && { selection }) });
 }
 
-/** Opens a path that an agent wrote, if there is such a file in the workspace. */
+/** Opens a path from an agent's text, if it is in the workspace. */
 async function openPath({ sessions }: Deputy, path: string, line: number | undefined, page: Page): Promise<void> {
   const cwd = sessions.get(page.sessionId ?? "")?.info?.cwd;
   const base = cwd ? vscode.Uri.parse(cwd) : vscode.workspace.workspaceFolders?.[0]?.uri;

@@ -1,7 +1,7 @@
 /** Commands about sessions, and about the server. */
 import * as vscode from "vscode";
 
-import { iconless, modeOf, oneLine, PERMISSION_MODES } from "../state/words.ts";
+import { iconless, modeOf, oneLine, PERMISSION_MODES } from "../state/text.ts";
 import type { PermissionMode, SessionInfo } from "../protocol.ts";
 import { isBusy, type SessionState } from "../state/session.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
@@ -25,7 +25,7 @@ export function sessionCommands(deputy: Deputy): CommandTable {
       const before = sessions.current;
       await sessions.create();
       await vscode.commands.executeCommand("deputy.chat.focus");
-      if (before && isBusy(before)) void tellGoesOn(deputy, before);
+      if (before && isBusy(before)) void notifyStillRunning(deputy, before);
     },
     "deputy.session.open": async (item?: SessionInfo) => {
       const chosen = item ?? (await pickSession(deputy));
@@ -47,9 +47,9 @@ export function sessionCommands(deputy: Deputy): CommandTable {
     "deputy.session.delete": async (item?: SessionInfo) => {
       const session = sessionOf(item);
       if (!session) return;
-      const question = `Delete the session "${oneLine(session.title, 60)}"?`;
-      const detail = "Its agents are stopped, and its transcripts are gone for good. Files stay as they are.";
-      if ((await vscode.window.showWarningMessage(question, { modal: true, detail }, "Delete")) !== "Delete") return;
+      const message = `Delete the session "${oneLine(session.title, 60)}"?`;
+      const detail = "Its agents are stopped and its transcripts are deleted permanently. Files are not changed.";
+      if ((await vscode.window.showWarningMessage(message, { modal: true, detail }, "Delete")) !== "Delete") return;
       await server.request("deputy/session/delete", { sessionId: session.sessionId });
       sessions.forget(session.sessionId);
       history.refresh();
@@ -69,15 +69,16 @@ export function sessionCommands(deputy: Deputy): CommandTable {
     "deputy.setModel": () => setModel(deputy),
     "deputy.rules": () => showRules(deputy),
     "deputy.restartServer": async () => {
-      const question = "Restart Deputy's server while agents work?";
-      const detail = "What they do is cut off, and their questions go; it can be continued afterwards.";
+      const message = "Restart Deputy's server while agents are working?";
+      const detail =
+        "Running turns are interrupted and open approvals are closed. You can continue the turns afterwards.";
       if (
         sessions.isAnyBusy &&
         server.state === "running" &&
-        (await vscode.window.showWarningMessage(question, { modal: true, detail }, "Restart")) !== "Restart"
+        (await vscode.window.showWarningMessage(message, { modal: true, detail }, "Restart")) !== "Restart"
       )
         return;
-      deputy.questions.clear();
+      deputy.requests.clear();
       await server.restart();
     },
     "deputy.showLog": () => server.log.show(),
@@ -90,7 +91,7 @@ const UNARCHIVE: vscode.QuickInputButton = {
   tooltip: "Unarchive Session",
 };
 
-/** Archived sessions stand below the others, each with the way back. */
+/** Lists archived sessions below the others, each with an unarchive button. */
 async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | undefined> {
   const picker = vscode.window.createQuickPick<vscode.QuickPickItem & { readonly session?: SessionInfo }>();
   const list = async (): Promise<void> => {
@@ -122,31 +123,31 @@ async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | u
   return chosen.finally(() => picker.dispose());
 }
 
-async function setMode({ sessions, questions }: Deputy): Promise<void> {
-  // Until then no other mode is in force.
+async function setMode({ sessions, requests }: Deputy): Promise<void> {
+  // Until the folder is trusted, the mode is always plan.
   if (!vscode.workspace.isTrusted) return vscode.commands.executeCommand("workbench.trust.manage");
   const state = await sessions.present();
   const items = PERMISSION_MODES.map((mode) => ({ label: modeOf(mode).name, description: modeOf(mode).about, mode }));
-  const chosen = await vscode.window.showQuickPick(items, { title: "How much may agents do without asking?" });
+  const chosen = await vscode.window.showQuickPick(items, { title: "What may agents do without approval?" });
   if (!chosen) return;
-  const waiting = questions.list().filter(({ sessionId }) => sessionId === state.sessionId);
-  if (!(await isMeant(chosen.mode, waiting.length))) return;
+  const open = requests.list().filter(({ sessionId }) => sessionId === state.sessionId);
+  if (!(await isConfirmed(chosen.mode, open.length))) return;
   await sessions.setMode(state.sessionId, chosen.mode);
 }
 
-/** A mode that asks less also answers what is asked already, so it has to be meant. */
-async function isMeant(mode: PermissionMode, waiting: number): Promise<boolean> {
-  if (mode !== "bypass" && !(mode === "accept_edits" && waiting > 0)) return true;
+/** Asks for confirmation of a mode that asks less, because it also approves open requests. */
+async function isConfirmed(mode: PermissionMode, open: number): Promise<boolean> {
+  if (mode !== "bypass" && !(mode === "accept_edits" && open > 0)) return true;
   const { name, about } = modeOf(mode);
-  const answers = `What it allows of the ${waiting === 1 ? "question" : `${waiting} questions`} waiting now is done at once.`;
-  const detail = `From now on: ${about}.${waiting ? ` ${answers}` : ""}`;
-  return (await vscode.window.showWarningMessage(`${name}?`, { modal: true, detail }, name)) === name;
+  const effect = `It also approves what it allows of the ${open === 1 ? "open request" : `${open} open requests`}.`;
+  const detail = `From now on: ${about}.${open ? ` ${effect}` : ""}`;
+  return (await vscode.window.showWarningMessage(`Switch to ${name}?`, { modal: true, detail }, name)) === name;
 }
 
 async function setModel({ server, sessions }: Deputy): Promise<void> {
   await server.start();
   const known = server.capabilities?.models ?? [];
-  const items = [...known.map(({ id, name }) => ({ label: name, id })), { label: "Another one…", id: "" }];
+  const items = [...known.map(({ id, name }) => ({ label: name, id })), { label: "Other…", id: "" }];
   const chosen = await vscode.window.showQuickPick(items, { title: "Model of this session" });
   if (!chosen) return;
   const model = chosen.id || (await vscode.window.showInputBox({ title: "Name of the model" }))?.trim();
@@ -165,14 +166,14 @@ async function showRules({ server, sessions }: Deputy): Promise<void> {
     ruleId: rule.ruleId,
   }));
   const title = items.length
-    ? "Permission rules: pick one to remove it from this session"
+    ? "Permission rules: select one to remove it from this session"
     : "This session has no permission rules";
   const chosen = await vscode.window.showQuickPick(items, { title });
   if (chosen) await server.request("deputy/rule/remove", { sessionId, ruleId: chosen.ruleId });
 }
 
-/** Another session is shown, and the one before still works: nobody should think that it has ended. */
-async function tellGoesOn({ sessions }: Deputy, { sessionId, info }: SessionState): Promise<void> {
-  const words = `"${oneLine(info?.title ?? "", 60) || "The session before"}" goes on; Sessions has it.`;
-  if ((await vscode.window.showInformationMessage(words, "Show It")) === "Show It") await sessions.open(sessionId);
+/** Reports that the session shown before is still running. */
+async function notifyStillRunning({ sessions }: Deputy, { sessionId, info }: SessionState): Promise<void> {
+  const message = `"${oneLine(info?.title ?? "", 60) || "The previous session"}" is still running. Find it in Sessions.`;
+  if ((await vscode.window.showInformationMessage(message, "Show")) === "Show") await sessions.open(sessionId);
 }

@@ -1,16 +1,16 @@
-/** The chat in the side bar, and threads of agents in editor tabs. */
+/** The chat in the side bar, and transcripts of agents in editor tabs. */
 import * as vscode from "vscode";
 
 import type { AgentItem } from "../views/agents.ts";
 import type { Mention, Unsent } from "./messages.ts";
 import { type Context, Page } from "./page.ts";
-import { oneLine } from "../state/words.ts";
+import { oneLine } from "../state/text.ts";
 
 export class Chat implements vscode.WebviewViewProvider, vscode.Disposable {
   readonly #context: Context;
   readonly #registration: vscode.Disposable;
   #page: Page | undefined;
-  #waiting: { mentions: readonly Mention[]; text?: string }[] = [];
+  #pending: { mentions: readonly Mention[]; text?: string }[] = [];
 
   constructor(context: Context) {
     this.#context = context;
@@ -25,23 +25,23 @@ export class Chat implements vscode.WebviewViewProvider, vscode.Disposable {
       page.dispose();
       this.#page = undefined;
     });
-    for (const mention of this.#waiting.splice(0)) page.send({ type: "mention", ...mention });
+    for (const mention of this.#pending.splice(0)) page.send({ type: "mention", ...mention });
   }
 
-  /** Shows the chat and puts files or passages into the prompt, ready to ask about. */
+  /** Shows the chat and adds files or ranges to the prompt. */
   async mention(mentions: readonly Mention[], text?: string): Promise<void> {
     const message = { mentions, ...(text !== undefined && { text }) };
     if (this.#page) this.#page.send({ type: "mention", ...message });
-    else this.#waiting.push(message);
+    else this.#pending.push(message);
     await vscode.commands.executeCommand("deputy.chat.focus");
   }
 
-  /** Puts a prompt that was sent back into the box. */
-  takeBack(prompt: Unsent): void {
+  /** Puts a removed prompt back into the box. */
+  restore(prompt: Unsent): void {
     this.#page?.send({ type: "unsent", ...prompt });
   }
 
-  /** Shows the chat at a question. */
+  /** Shows the chat at a permission request. */
   async show(requestId: string): Promise<void> {
     await vscode.commands.executeCommand("deputy.chat.focus");
     this.#page?.send({ type: "show", requestId });
@@ -53,7 +53,7 @@ export class Chat implements vscode.WebviewViewProvider, vscode.Disposable {
   }
 }
 
-export class ThreadPanels implements vscode.Disposable {
+export class TranscriptPanels implements vscode.Disposable {
   readonly #context: Context;
   readonly #panels = new Map<string, vscode.WebviewPanel>();
 
@@ -61,7 +61,7 @@ export class ThreadPanels implements vscode.Disposable {
     this.#context = context;
   }
 
-  /** Opens the thread of an agent beside the code, to read. */
+  /** Opens the read-only transcript of an agent beside the code. */
   async open({ sessionId, agentId }: AgentItem): Promise<void> {
     const key = `${sessionId}/${agentId}`;
     const present = this.#panels.get(key);
@@ -70,8 +70,8 @@ export class ThreadPanels implements vscode.Disposable {
       return;
     }
     const agent = this.#context.sessions.get(sessionId)?.agents[agentId];
-    const title = agent ? oneLine(agent.label, 40) : "Thread";
-    const panel = vscode.window.createWebviewPanel("deputy.thread", title, vscode.ViewColumn.Active, {
+    const title = agent ? oneLine(agent.label, 40) : "Transcript";
+    const panel = vscode.window.createWebviewPanel("deputy.transcript", title, vscode.ViewColumn.Active, {
       enableFindWidget: true,
     });
     const page = new Page(this.#context, panel.webview, { sessionId, agentId });
@@ -81,7 +81,7 @@ export class ThreadPanels implements vscode.Disposable {
       page.dispose();
       this.#panels.delete(key);
     });
-    await this.#context.sessions.transcribe(sessionId, agentId);
+    await this.#context.sessions.fetchTranscript(sessionId, agentId);
   }
 
   dispose(): void {

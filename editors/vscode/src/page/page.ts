@@ -1,4 +1,4 @@
-/** A webview that shows a session: the chat, or, in an editor tab, the thread of one agent. */
+/** A webview that shows a session: the chat, or the transcript of one agent in an editor tab. */
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 
@@ -8,10 +8,10 @@ import type { Staleness } from "../approval/staleness.ts";
 import type { EventParams, PermissionMode } from "../protocol.ts";
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
-import { oneLine } from "../state/words.ts";
+import { oneLine } from "../state/text.ts";
 import type { FromPage, Surroundings, ToPage } from "./messages.ts";
 
-/** Milliseconds in which events are gathered: one frame. */
+/** Milliseconds to batch events: one frame. */
 const FRAME = 16;
 
 export interface Context {
@@ -20,35 +20,35 @@ export interface Context {
   readonly server: Server;
   readonly proposals: Proposals;
   readonly staleness: Staleness;
-  /** Does what the user asked for in a page. */
+  /** Runs the user's action in a page. */
   readonly act: (message: FromPage, page: Page) => Promise<void>;
 }
 
 export class Page implements vscode.Disposable {
   readonly #context: Context;
   readonly #webview: vscode.Webview;
-  readonly #thread: { readonly sessionId: string; readonly agentId: string } | undefined;
+  readonly #agent: { readonly sessionId: string; readonly agentId: string } | undefined;
   readonly #subscriptions: vscode.Disposable[];
   #events: EventParams[] = [];
   #timer: NodeJS.Timeout | undefined;
   #ready = false;
-  #waiting: ToPage[] = [];
+  #pending: ToPage[] = [];
 
-  /** Without `thread` the page follows the session that the window shows. */
+  /** Without `agent` the page follows the session that the window shows. */
   constructor(
     context: Context,
     webview: vscode.Webview,
-    thread?: { readonly sessionId: string; readonly agentId: string },
+    agent?: { readonly sessionId: string; readonly agentId: string },
   ) {
     this.#context = context;
     this.#webview = webview;
-    this.#thread = thread;
+    this.#agent = agent;
     const { sessions, server, proposals, staleness, extensionUri } = context;
     this.#subscriptions = [
-      webview.onDidReceiveMessage((message: FromPage) => this.#hear(message)),
-      sessions.onDidChange(({ sessionId, events, hasPictures }) => {
+      webview.onDidReceiveMessage((message: FromPage) => this.#handle(message)),
+      sessions.onDidChange(({ sessionId, events, hasImages }) => {
         if (sessionId !== this.sessionId) return;
-        if (hasPictures) this.#sendPictures();
+        if (hasImages) this.#sendImages();
         if (events) this.#gather(events);
         else this.#sendState();
       }),
@@ -67,16 +67,16 @@ export class Page implements vscode.Disposable {
   }
 
   get sessionId(): string | undefined {
-    return this.#thread?.sessionId ?? this.#context.sessions.current?.sessionId;
+    return this.#agent?.sessionId ?? this.#context.sessions.current?.sessionId;
   }
 
-  /** Sends a message once the page is there to hear it. */
+  /** Sends a message once the page is ready. */
   send(message: ToPage): void {
     if (this.#ready) void this.#webview.postMessage(message);
-    else this.#waiting.push(message);
+    else this.#pending.push(message);
   }
 
-  /** The page is hidden: the editor drops what is sent to it until it starts anew, and says that it is ready. */
+  /** Marks the page as hidden: messages are dropped until it reloads and sends `ready`. */
   hide(): void {
     this.#ready = false;
   }
@@ -86,14 +86,14 @@ export class Page implements vscode.Disposable {
     for (const subscription of this.#subscriptions) subscription.dispose();
   }
 
-  #hear(message: FromPage): void {
+  #handle(message: FromPage): void {
     if (message.type !== "ready") {
       void this.#context.act(message, this);
       return;
     }
     this.#ready = true;
     this.#sendState();
-    for (const waiting of this.#waiting.splice(0)) this.send(waiting);
+    for (const pending of this.#pending.splice(0)) this.send(pending);
   }
 
   #gather(events: readonly EventParams[]): void {
@@ -113,13 +113,13 @@ export class Page implements vscode.Disposable {
     if (!this.#ready) return;
     this.#events = [];
     const state = this.sessionId === undefined ? undefined : this.#context.sessions.get(this.sessionId);
-    this.#sendPictures();
+    this.#sendImages();
     this.send({ type: "state", state, around: this.#around() });
   }
 
-  #sendPictures(): void {
+  #sendImages(): void {
     if (!this.#ready || this.sessionId === undefined) return;
-    this.send({ type: "pictures", pictures: this.#context.sessions.pictures.of(this.sessionId) });
+    this.send({ type: "images", images: this.#context.sessions.images.of(this.sessionId) });
   }
 
   #sendAround(): void {
@@ -139,7 +139,7 @@ export class Page implements vscode.Disposable {
     const isPlain = others.length === 0 && (!folder || folder.toString() === only?.uri.toString());
     return {
       server: server.state,
-      agentId: this.#thread?.agentId,
+      agentId: this.#agent?.agentId,
       mode: trusted ? mode : "plan",
       model: oneLine(
         state?.info?.model ??

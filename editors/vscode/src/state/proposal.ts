@@ -1,10 +1,10 @@
-/** Proposed changes: their hunks, and what the user made of them. */
+/** Proposed changes: their hunks, and the user's edits. */
 import { diffArrays, structuredPatch } from "diff";
 
 import type { DiffPreview, PermissionOption, PermissionRequest } from "../protocol.ts";
-import { hides, oneLine, pathOf, visible } from "./words.ts";
+import { hides, oneLine, pathOf, visible } from "./text.ts";
 
-/** A place where proposal and file differ. Lines count from 0; a range without lines is empty. */
+/** A difference between proposal and file. Lines count from 0; a range may be empty. */
 export interface Hunk {
   readonly oldStart: number;
   readonly oldCount: number;
@@ -19,19 +19,18 @@ export function isDiff(request: PermissionRequest): request is DiffRequest {
 }
 
 /**
- * Whether there is a place in an editor of text where the change would be made. There is none in an open notebook, nor
- * of a new file.
+ * Whether the change has a location in a text editor. Changes of open notebooks and of new files have none.
  */
 export function hasPlace(request: PermissionRequest): request is DiffRequest {
   return isDiff(request) && request.preview.oldText !== null && !isOpenNotebook(request.preview);
 }
 
-/** Whether the change is one of a notebook's cells. Of a notebook that is not open agents see what is on disk, JSON. */
+/** Whether the change applies to a notebook's cells. Agents see a notebook that is not open as the JSON on disk. */
 export function isOpenNotebook(preview: DiffPreview): boolean {
   return isNotebook(preview.uri) && (preview.oldText?.startsWith("# %%") ?? false);
 }
 
-/** What the texts of a proposal end in, so that they open as texts: in an editor of notebooks they could not. */
+/** Suffix for the files of a notebook's proposal, so that they open in a text editor. */
 export function textSuffix(preview: DiffPreview): string {
   if (!isNotebook(preview.uri)) return "";
   return isOpenNotebook(preview) ? ".py" : ".json";
@@ -41,23 +40,22 @@ function isNotebook(path: string): boolean {
   return path.endsWith(".ipynb");
 }
 
-/** How the file of a question is another one than that which the agent has read. */
+/** How a file differs from what the agent read. */
 export type Stale = "changed" | "gone";
 
-/** What that means for the user. */
+/** Explanation for the user. */
 export const STALE: Readonly<Record<Stale, string>> = {
-  changed: "The file has changed since: the agent has to read it again, and ask anew.",
-  gone: "The file is not there any more: nothing can be written to it.",
+  changed: "The file has changed since. The agent must read it again and ask again.",
+  gone: "The file no longer exists, so nothing can be written to it.",
 };
 
-/** A text without what editors may have another way: a mark at its beginning, and how its lines end. */
+/** A text without byte order mark and with `\n` line endings, for comparison. */
 export function plain(text: string): string {
   return text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
 }
 
 /**
- * `text`, in which an editor has made all lines end alike, with the ends that the lines of `proposal` have: nobody has
- * changed those.
+ * `text` with the line endings of `proposal`, which an editor has made uniform.
  */
 export function withEndsOf(proposal: string, text: string): string {
   const [from, to] = [linesOf(proposal), linesOf(text)];
@@ -73,47 +71,47 @@ export function withEndsOf(proposal: string, text: string): string {
   return lines.join("");
 }
 
-/** What a list says of a question, and all that is seen of it there. */
+/** The title of a request in a list. */
 export function briefTitle(request: PermissionRequest): string {
   return oneLine(withoutLabel(request), 80);
 }
 
 /**
- * Whether a question can be answered with yes where only its title stands: a change is shown at its code, and a short
- * command is in its title. What else is asked, such as a command that is cut there or has characters that do not show,
- * or the start of a program that gives agents tools, has to be looked at.
+ * Whether a request can be approved where only its title is visible. This is so for a change, which is shown at its
+ * code, and for a short command, which is in its title. Anything else must be viewed first, such as a cut command, one
+ * with invisible characters, or the start of an MCP server.
  */
 export function isSeenByTitle(request: PermissionRequest): boolean {
   return isSeenIn(briefTitle(request), request);
 }
 
-/** Characters of a command that a dialog shows. */
+/** Maximum characters of a command in a dialog. */
 const MAX_IN_DIALOG = 400;
 
-/** What a dialog says of a question: a command whole, if it is not very long. */
+/** The text of a request in a dialog: a command in full, unless it is very long. */
 export function inList(request: PermissionRequest): string {
   const { preview } = request;
   if (preview?.type !== "command") return briefTitle(request);
   return `${oneLine(preview.command, MAX_IN_DIALOG)} (in ${pathOf(preview.cwd)})`;
 }
 
-/** Whether all that has to be seen of a question stands in such a list. */
+/** Whether a dialog shows everything that must be visible of a request. */
 export function isSeenInList(request: PermissionRequest): boolean {
   return isSeenIn(inList(request), request);
 }
 
-function isSeenIn(words: string, request: PermissionRequest): boolean {
+function isSeenIn(shown: string, request: PermissionRequest): boolean {
   const { tool, preview } = request;
   if (preview?.type !== "command") return isDiff(request);
-  return tool === "shell" && !hides(preview.command) && words.includes(preview.command);
+  return tool === "shell" && !hides(preview.command) && shown.includes(preview.command);
 }
 
-/** The question's title without the label of its agent, where that stands beside it. */
+/** The request's title without its agent's label, which is shown beside it. */
 export function withoutLabel({ title, agent }: PermissionRequest): string {
   return title.replace(`[${agent.label}] `, "");
 }
 
-/** What an answer is called wherever it is offered. The rule that a lasting one makes is the option's own name. */
+/** The label of an answer. For a lasting answer, the option's own name contains the rule that it adds. */
 export function nameOfOption(request: PermissionRequest, { kind, name }: PermissionOption): string {
   if (isDiff(request) && kind === "allow_always") return "Approve for this file";
   if (isDiff(request) && kind === "reject_always") return "Deny for this file";
@@ -121,7 +119,7 @@ export function nameOfOption(request: PermissionRequest, { kind, name }: Permiss
 }
 
 export function hunksOf(before: string, after: string): readonly Hunk[] {
-  // The line number of an empty side is that of the line before it.
+  // An empty side has the line number of the line before it.
   return structuredPatch("", "", before, after, "", "", { context: 0 }).hunks.map((hunk) => ({
     oldStart: hunk.oldLines === 0 ? hunk.oldStart : hunk.oldStart - 1,
     oldCount: hunk.oldLines,
@@ -130,7 +128,7 @@ export function hunksOf(before: string, after: string): readonly Hunk[] {
   }));
 }
 
-/** The proposal `after`, with the lines of one hunk as they were. */
+/** The proposal `after` without the change of one hunk. */
 export function withoutHunk(before: string, after: string, hunk: Hunk): string {
   const kept = linesOf(before).slice(hunk.oldStart, hunk.oldStart + hunk.oldCount);
   return linesOf(after)
@@ -139,13 +137,13 @@ export function withoutHunk(before: string, after: string, hunk: Hunk): string {
 }
 
 export interface DiffText {
-  /** Empty when nothing would change. */
+  /** Empty if nothing changes. */
   readonly text: string;
-  /** Lines that are left out. */
+  /** Number of omitted lines. */
   readonly more: number;
 }
 
-/** The change as lines of a unified diff without file headers, at most `limit` of them, safe to look at. */
+/** The change as a unified diff without file headers, at most `limit` lines, with invisible characters spelled out. */
 export function diffText({ oldText, newText }: DiffPreview, limit = 400): DiffText {
   const { hunks } = structuredPatch("", "", oldText ?? "", newText, "", "", { context: 2 });
   const lines = hunks
@@ -158,27 +156,27 @@ export function diffText({ oldText, newText }: DiffPreview, limit = 400): DiffTe
 }
 
 /**
- * The tool's input that leads to `text`, which the user made of the proposal; undefined when it is the proposal.
+ * The tool input that results in `text`, the edited proposal; undefined if it equals the proposal.
  *
- * @throws Error for a tool whose input cannot be worked out from a text, or when nothing would change.
+ * @throws Error if nothing would change, or if the tool's input cannot be derived from a text.
  */
 export function editedInput(request: DiffRequest, text: string): Readonly<Record<string, unknown>> | undefined {
   const { oldText, newText } = request.preview;
   if (text === newText) return undefined;
-  if (text === oldText) throw new Error("Nothing of the proposal is left: deny it instead.");
+  if (text === oldText) throw new Error("No proposed change is left: deny it instead.");
   if (request.tool === "write_file") return { ...request.input, content: text };
   if (request.tool === "edit_file" && oldText) {
     const { replace_all: _, ...input } = request.input;
     const edit = replacement(oldText, text);
-    // What is no character of UTF-8 is shown as this sign, which is not in the file.
+    // Invalid UTF-8 bytes are shown as this character, which is not in the file.
     if (edit.old_string.includes("\uFFFD"))
-      throw new Error("Lines with bytes that are no text cannot be changed here: put them back, or deny the change.");
+      throw new Error("Lines with bytes that are not text cannot be edited here. Restore them, or deny the change.");
     return { ...input, ...edit };
   }
-  throw new Error(`A proposal of ${request.tool} cannot be changed; approve or deny it.`);
+  throw new Error(`A proposal of ${request.tool} cannot be edited. Approve or deny it.`);
 }
 
-/** The first line in the file that changes, from 0. */
+/** The first changed line in the file, from 0. */
 export function firstLine(request: DiffRequest): number {
   const { oldText, newText } = request.preview;
   if (oldText === null) return 0;
@@ -187,7 +185,7 @@ export function firstLine(request: DiffRequest): number {
   return hunk.oldCount === 0 ? Math.max(0, hunk.oldStart - 1) : hunk.oldStart;
 }
 
-/** The smallest run of whole lines that holds every difference and occurs once in `before`. */
+/** The smallest run of whole lines that contains every difference and occurs once in `before`. */
 function replacement(before: string, after: string): { old_string: string; new_string: string } {
   const [from, to] = [linesOf(before), linesOf(after)];
   let start = 0;
@@ -210,7 +208,7 @@ function occursOnce(text: string, part: string): boolean {
   return first >= 0 && !text.includes(part, first + 1);
 }
 
-/** Lines with their ends. */
+/** Lines with their line endings. */
 function linesOf(text: string): readonly string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

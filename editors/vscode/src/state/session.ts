@@ -1,6 +1,6 @@
 /**
- * The fold of a session's events: agent tree, transcripts, plans, questions, counts. Pure: the extension host and the
- * webview fold the same events, and each finds what changed by comparing references.
+ * The fold of a session's events: agent tree, transcripts, plans, permission requests, counts. Pure: the extension host
+ * and the webview fold the same events, and each detects changes by comparing references.
  */
 import type {
   AgentEntry,
@@ -22,21 +22,21 @@ import type {
   TurnOutcome,
 } from "../protocol.ts";
 
-/** Characters of a running call's output that are kept. */
+/** Maximum characters of a running call's output. */
 const MAX_OUTPUT = 20_000;
 
 export type Entry = MessageEntry | ToolCallEntry | AgentEntry;
 
-/** An agent as views show it: the node, and what only live events tell. */
+/** An agent as views show it: the node, and data of live events. */
 export interface AgentView extends AgentNode {
-  /** Such as `rate limited, retrying in 4 s (2/8)`. */
+  /** For example `rate limited, retrying in 4 s (2/8)`. */
   readonly detail?: string | undefined;
-  /** What it does now. */
+  /** Current activity. */
   readonly activity?: string | undefined;
-  readonly openQuestions: number;
+  readonly openRequests: number;
 }
 
-/** A message in the making. */
+/** A streaming message. */
 export interface Stream {
   readonly messageId: string;
   readonly text: string;
@@ -54,22 +54,22 @@ export interface SessionState {
   readonly info: SessionInfo | undefined;
   readonly primaryId: string | undefined;
   readonly lastSeq: number;
-  /** An event was missed: the session has to be loaded again. */
+  /** An event was missed: the session must be reloaded. */
   readonly stale: boolean;
   readonly agents: Readonly<Record<string, AgentView>>;
   readonly entries: Readonly<Record<string, readonly Entry[]>>;
-  /** Agents whose transcript is here as a whole; that of others is asked for when it is shown. */
+  /** Agents with a complete transcript; others are fetched when shown. */
   readonly whole: Readonly<Record<string, true>>;
   readonly streams: Readonly<Record<string, Stream>>;
-  /** The end of what running calls have put out, by call. */
+  /** The end of the output of running calls, by call. */
   readonly outputs: Readonly<Record<string, string>>;
   readonly plans: Readonly<Record<string, readonly PlanEntry[]>>;
-  readonly questions: Readonly<Record<string, PermissionRequest>>;
+  readonly requests: Readonly<Record<string, PermissionRequest>>;
   readonly queue: readonly PromptQueueEntry[];
   readonly turn: Turn | undefined;
-  /** How the last turn ended, until the next one begins. */
+  /** The outcome of the last turn, until the next one starts. */
   readonly ended: TurnOutcome | undefined;
-  /** It is live in another window: this is how it was when it was read. */
+  /** The session is open in another window: this is its state when it was read. */
   readonly snapshot: boolean;
 }
 
@@ -86,7 +86,7 @@ export function emptySession(sessionId: string): SessionState {
     streams: {},
     outputs: {},
     plans: {},
-    questions: {},
+    requests: {},
     queue: [],
     turn: undefined,
     ended: undefined,
@@ -94,7 +94,7 @@ export function emptySession(sessionId: string): SessionState {
   };
 }
 
-/** A session as `deputy/session/load` gives it; transcripts of children come later, by {@link withTranscript}. */
+/** The state from `deputy/session/load`; {@link withTranscript} adds transcripts of sub-agents later. */
 export function loadedSession(loaded: SessionLoadResult): SessionState {
   const primary = loaded.agents.find((agent) => agent.parentAgentId === undefined);
   const state: SessionState = {
@@ -102,7 +102,7 @@ export function loadedSession(loaded: SessionLoadResult): SessionState {
     info: loaded.session,
     primaryId: primary?.agentId,
     lastSeq: loaded.lastSeq,
-    agents: Object.fromEntries(loaded.agents.map((agent) => [agent.agentId, { ...agent, openQuestions: 0 }])),
+    agents: Object.fromEntries(loaded.agents.map((agent) => [agent.agentId, { ...agent, openRequests: 0 }])),
     entries: primary ? { [primary.agentId]: loaded.transcript } : {},
     whole: primary ? { [primary.agentId]: true } : {},
     plans: Object.fromEntries(loaded.plans.map((plan) => [plan.agentId, plan.entries])),
@@ -110,20 +110,20 @@ export function loadedSession(loaded: SessionLoadResult): SessionState {
     ended: loaded.lastTurn,
     snapshot: loaded.snapshot ?? false,
   };
-  return loaded.permissions.reduce(openQuestion, state);
+  return loaded.permissions.reduce(openRequest, state);
 }
 
-/** The transcript of one agent, which may be older than what was heard of it meanwhile. */
+/** Adds the transcript of one agent, and keeps newer entries from events. */
 export function withTranscript(state: SessionState, agentId: string, answer: AgentTranscriptResult): SessionState {
-  const news = (state.entries[agentId] ?? []).filter((entry) => entry.seq > answer.lastSeq);
+  const newer = (state.entries[agentId] ?? []).filter((entry) => entry.seq > answer.lastSeq);
   return {
     ...state,
-    entries: { ...state.entries, [agentId]: [...answer.entries, ...news] },
+    entries: { ...state.entries, [agentId]: [...answer.entries, ...newer] },
     whole: { ...state.whole, [agentId]: true },
   };
 }
 
-/** The state after `event`. A durable event that is known already changes nothing. */
+/** The state after `event`. A durable event that was already applied changes nothing. */
 export function reduce(state: SessionState, event: EventParams): SessionState {
   if (!("sessionId" in event) || event.sessionId !== state.sessionId) return state;
   if (!("seq" in event)) return fold(state, event);
@@ -132,19 +132,19 @@ export function reduce(state: SessionState, event: EventParams): SessionState {
   return { ...next, lastSeq: event.seq, stale: next.stale || event.seq > state.lastSeq + 1 };
 }
 
-/** The transcript of one agent as the server tells it: a child's block in the child's latest state. */
+/** The transcript of one agent as the server returns it: sub-agents have their latest state. */
 export function transcriptOf(state: SessionState, agentId: string): readonly Entry[] {
   return (state.entries[agentId] ?? []).map((entry) => {
     const now = entry.type === "agent" ? state.agents[entry.agentId] : undefined;
     if (entry.type !== "agent" || !now) return entry;
     const agent = nodeOf(now);
-    const { references: _, ...told } = entry;
-    return { ...told, agent, ...(agent.toolCallId && { toolCallId: agent.toolCallId }), result: agent.summary };
+    const { references: _, ...rest } = entry;
+    return { ...rest, agent, ...(agent.toolCallId && { toolCallId: agent.toolCallId }), result: agent.summary };
   });
 }
 
-/** An agent without what only live events tell. */
-export function nodeOf({ openQuestions: _, detail: _detail, activity: _activity, ...node }: AgentView): AgentNode {
+/** An agent without the data of live events. */
+export function nodeOf({ openRequests: _, detail: _detail, activity: _activity, ...node }: AgentView): AgentNode {
   return node;
 }
 
@@ -155,7 +155,7 @@ export function childrenOf(state: SessionState, parentId: string | undefined): r
     .sort(byStart);
 }
 
-/** The agent and all below it, parents first. */
+/** The agent and its descendants, parents first. */
 export function treeBelow(state: SessionState, agentId: string): readonly AgentView[] {
   const agent = state.agents[agentId];
   if (!agent) return [];
@@ -166,26 +166,26 @@ export interface Counts {
   readonly pending: number;
   readonly running: number;
   readonly finished: number;
-  /** Open questions of the whole session. */
+  /** Open permission requests of the whole session. */
   readonly waiting: number;
 }
 
-/** Counts of children for the status line; the primary is always one. */
+/** Counts of sub-agents for the status line; there is always one primary. */
 export function countsOf(state: SessionState): Counts {
   const children = Object.values(state.agents).filter((agent) => agent.parentAgentId !== undefined);
   const pending = children.filter((agent) => agent.status === "pending").length;
   const running = children.filter((agent) => agent.status === "running").length;
-  const waiting = Object.keys(state.questions).length;
+  const waiting = Object.keys(state.requests).length;
   return { pending, running, finished: children.length - pending - running, waiting };
 }
 
-/** Whether a turn runs, or an agent does in the background, as far as this window is to tell and to stop. */
+/** Whether a turn or a background agent runs in this window. */
 export function isBusy(state: SessionState): boolean {
   if (state.snapshot) return false;
   return state.turn !== undefined || Object.values(state.agents).some((agent) => hasNotEnded(agent));
 }
 
-/** Milliseconds since the epoch up to which running agents have run: in a snapshot, when it was last heard of them. */
+/** The current time for elapsed times, in milliseconds since the epoch; in a snapshot, its last update. */
 export function clockOf({ snapshot, agents }: SessionState): number {
   return snapshot ? Math.max(...Object.values(agents).map((agent) => Date.parse(agent.updatedAt))) : Date.now();
 }
@@ -194,7 +194,7 @@ export function hasNotEnded(agent: AgentNode): boolean {
   return agent.status === "running" || agent.status === "pending";
 }
 
-/** Whether the server's end cut the work off, the turn or an agent in the background: one gesture continues it. */
+/** Whether a restart interrupted the turn or a background agent, so that it can be continued. */
 export function isInterrupted(state: SessionState): boolean {
   if (isBusy(state) || state.snapshot || !state.primaryId) return false;
   const entries = state.entries[state.primaryId] ?? [];
@@ -215,7 +215,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
         ended: undefined,
       };
     case "turn_finished":
-      return { ...rested(state, event.agentId), turn: undefined, ended: outcomeOf(event) };
+      return { ...withoutStream(state, event.agentId), turn: undefined, ended: outcomeOf(event) };
     case "prompt_queue":
       return { ...state, queue: event.entries };
     case "agent_started":
@@ -231,7 +231,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
       return change(state, event, {
         activity: event.text,
         toolCallCount: event.toolCallCount,
-        updatedAt: state.agents[event.agentId]?.updatedAt ?? event.time, // leaves no trace that the store does not have
+        updatedAt: state.agents[event.agentId]?.updatedAt ?? event.time, // not stored, so it must not change this
       });
     case "agent_finished":
       return finish(state, event);
@@ -261,11 +261,11 @@ function fold(state: SessionState, event: EventParams): SessionState {
     case "plan":
       return { ...state, plans: { ...state.plans, [event.agentId]: event.entries } };
     case "permission_requested":
-      return change(openQuestion(state, event), event, {});
+      return change(openRequest(state, event), event, {});
     case "permission_resolved":
-      return change(closeQuestion(state, event.requestId), event, {});
+      return change(closeRequest(state, event.requestId), event, {});
     default:
-      return state; // derived events, and whatever a newer server tells
+      return state; // derived events, and event types of newer servers
   }
 }
 
@@ -275,12 +275,12 @@ function start(state: SessionState, event: AgentStarted): SessionState {
   const view: AgentView = {
     ...agent,
     ...(known && { startedAt: known.startedAt, usage: known.usage }),
-    openQuestions: 0,
+    openRequests: 0,
   };
   const next = {
     ...state,
     agents: { ...state.agents, [agentId]: view },
-    // Whoever hears of an agent from its first run on has its whole transcript.
+    // An agent seen since the start of its first run has a complete transcript.
     whole: known || run > 1 ? state.whole : { ...state.whole, [agentId]: true as const },
   };
   if (agent.parentAgentId === undefined) return { ...next, primaryId: agentId };
@@ -318,7 +318,7 @@ function change(
   changes: Partial<AgentView>,
 ): SessionState {
   const agent = state.agents[event.agentId];
-  // An ending is final within its run: a late or repeated report changes nothing.
+  // The end of a run is final: late or repeated events change nothing.
   if (agent?.run !== event.run || agent.endedAt !== undefined) return state;
   return { ...state, agents: { ...state.agents, [event.agentId]: { ...agent, updatedAt: event.time, ...changes } } };
 }
@@ -363,40 +363,40 @@ function updateCall(state: SessionState, event: ToolCallUpdate): SessionState {
   return { ...rest, entries: { ...state.entries, [event.agentId]: entries } };
 }
 
-function openQuestion(state: SessionState, question: PermissionRequest): SessionState {
-  if (question.requestId in state.questions) return state;
-  return countQuestion({ ...state, questions: { ...state.questions, [question.requestId]: question } }, question, 1);
+function openRequest(state: SessionState, request: PermissionRequest): SessionState {
+  if (request.requestId in state.requests) return state;
+  return countRequest({ ...state, requests: { ...state.requests, [request.requestId]: request } }, request, 1);
 }
 
-function closeQuestion(state: SessionState, requestId: string): SessionState {
-  const question = state.questions[requestId];
-  return question ? countQuestion(without(state, "questions", requestId), question, -1) : state;
+function closeRequest(state: SessionState, requestId: string): SessionState {
+  const request = state.requests[requestId];
+  return request ? countRequest(without(state, "requests", requestId), request, -1) : state;
 }
 
-function countQuestion(state: SessionState, question: PermissionRequest, by: number): SessionState {
-  const agent = state.agents[question.agent.agentId];
+function countRequest(state: SessionState, request: PermissionRequest, by: number): SessionState {
+  const agent = state.agents[request.agent.agentId];
   if (!agent) return state;
-  const counted = { ...agent, openQuestions: Math.max(0, agent.openQuestions + by) };
+  const counted = { ...agent, openRequests: Math.max(0, agent.openRequests + by) };
   return { ...state, agents: { ...state.agents, [agent.agentId]: counted } };
 }
 
-/** What a call has put out, of a long one the end. */
+/** The output of a call so far; for a long one, its end. */
 function latest(outputs: SessionState["outputs"], { toolCallId, text }: ToolOutputDelta): string {
   return `${outputs[toolCallId] ?? ""}${text}`.slice(-MAX_OUTPUT);
 }
 
-function without(state: SessionState, table: "streams" | "outputs" | "questions", key: string): SessionState {
+function without(state: SessionState, table: "streams" | "outputs" | "requests", key: string): SessionState {
   const { [key]: _, ...rest } = state[table];
   return { ...state, [table]: rest };
 }
 
-/** What was only thought stays in sight until something else is said. */
-function rested(state: SessionState, agentId: string): SessionState {
+/** Removes the stream of an ended turn, but keeps one that has only thoughts. */
+function withoutStream(state: SessionState, agentId: string): SessionState {
   const isThought = state.streams[agentId]?.text === "";
   return isThought ? state : without(state, "streams", agentId);
 }
 
-/** Whether the turn has ended well, and nothing was said in it. */
+/** Whether the turn ended normally without an answer. */
 export function isUnanswered(state: SessionState): boolean {
   const last = state.entries[state.primaryId ?? ""]?.at(-1);
   return state.ended?.stopReason === "end_turn" && last?.type === "message" && last.role === "user";

@@ -1,19 +1,19 @@
-/** The native tree of the session's agents: the primary, and below it its sub-agents by start. */
+/** The tree view of the session's agents: the primary, and below it its sub-agents by start. */
 import * as vscode from "vscode";
 
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
 import { type AgentView, childrenOf, clockOf, countsOf, hasNotEnded, type SessionState } from "../state/session.ts";
-import { brief, calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../state/words.ts";
+import { brief, calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../state/text.ts";
 import { Paced } from "./paced.ts";
 
-/** An agent in the tree: what commands of its row are called with. */
+/** An agent in the tree: the argument of its row's commands. */
 export interface AgentItem {
   readonly sessionId: string;
   readonly agentId: string;
 }
 
-/** Characters of a label: in a side bar of 300 pixels there is to be room for time and state behind it. */
+/** Maximum characters of a label, so that time and state fit after it in a side bar of 300 pixels. */
 const MAX_LABEL = 20;
 const COLOURS: Readonly<Record<string, string>> = {
   completed: "testing.iconPassed",
@@ -73,11 +73,11 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     };
     const isParent = childrenOf(state, agent.agentId).length > 0;
     row.collapsibleState = isParent ? vscode.TreeItemCollapsibleState.Expanded : vscode.TreeItemCollapsibleState.None;
-    // The editor remembers by this id that a row was folded; one that had no children was not folded by anybody.
+    // The editor stores folds by this id; it changes when a row gets children, which then start unfolded.
     row.id = `${item.sessionId}/${item.agentId}${isParent ? "/parent" : ""}`;
     row.contextValue = state.snapshot ? "child" : this.#context(agent, isPrimary);
     row.command = {
-      title: "Open Thread",
+      title: "Open Transcript",
       command: isPrimary ? "deputy.chat.focus" : "deputy.agent.open",
       arguments: isPrimary ? [] : [item],
     };
@@ -102,15 +102,15 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     const counts = state && countsOf(state);
     const queued = counts?.pending ? `, ${counts.pending} queued` : "";
     this.view.description = counts ? `${counts.running} running${queued}, ${counts.finished} finished` : "";
-    // Where there are no agents the view's welcome says it.
+    // Without agents, the view's welcome content shows this.
     this.view.message = state && this.#server.state === "stopped" ? "Deputy's server is not running." : undefined;
-    // Also while it is not seen: the editor looks at it when it is.
+    // Also while the view is hidden: the editor reads it when the view is shown.
     this.#changes.fire(undefined);
-    // The elapsed time goes on while nothing else happens.
+    // Updates elapsed times when no events arrive.
     if (counts?.running && !state?.snapshot) this.#paced.callIn(1000);
   }
 
-  /** Rows are told apart by reference, so each agent keeps its own. */
+  /** The editor identifies rows by reference, so each agent has one item. */
   #item(sessionId: string, agentId: string): AgentItem {
     const key = `${sessionId}/${agentId}`;
     const item = this.#items.get(key) ?? { sessionId, agentId };
@@ -127,8 +127,8 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
 }
 
 /**
- * The agent's row, without its name. The editor cuts its end: first the time, which stands nowhere else in the row, then
- * what waits or went wrong, which the icon tells, too; what it does, calls, cost.
+ * The agent's row without its name. The editor cuts the end, so the most important part is first: time, state or
+ * failure, activity, calls, cost.
  */
 function describe(agent: AgentView, now: number): string {
   const sign = signOf(agent);
@@ -151,7 +151,7 @@ function tooltip(agent: AgentView): vscode.MarkdownString {
   const text = new vscode.MarkdownString();
   const state = reasonOf(agent) || signOf(agent).word;
   text.appendText(
-    `${agent.label}\n${state}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "reads only" : "may change files"}`,
+    `${agent.label}\n${state}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "read-only" : "can change files"}`,
   );
   if (agent.error) text.appendText(`\n\n${agent.error}`);
   if (agent.summary) text.appendText(`\n\n${oneLine(agent.summary, 500)}`);

@@ -1,11 +1,11 @@
-/** The agent definitions: what each is for, which tools it may use, and its limits. */
+/** The tree view of agent definitions: purpose, tools and limits. */
 import * as vscode from "vscode";
 
 import type { DefinitionInfo } from "../protocol.ts";
 import type { Server } from "../server.ts";
-import { isOneSign, oneLine } from "../state/words.ts";
+import { isOneSign, oneLine } from "../state/text.ts";
 
-/** The editor's own icons for the signs of the definitions that Deputy brings, and for likely ones. */
+/** The editor's icons for the icons of built-in definitions, and for common ones. */
 const ICONS: Readonly<Record<string, string>> = {
   "●": "hubot",
   "◆": "robot",
@@ -69,15 +69,15 @@ export class Definitions implements vscode.TreeDataProvider<Item>, vscode.Dispos
   }
 }
 
-/** A sign for which the editor has no icon is drawn as it is, in the colours of icons; what is no sign is not. */
+/** The editor's icon for a character, or the character drawn in icon colours; invalid icons get the default. */
 function iconOf(sign = "◆"): vscode.IconPath {
   const known = isOneSign(sign) ? ICONS[sign] : "robot";
   if (known) return new vscode.ThemeIcon(known);
-  const drawn = (colour: string): vscode.Uri => vscode.Uri.parse(`data:image/svg+xml;utf8,${picture(sign, colour)}`);
+  const drawn = (colour: string): vscode.Uri => vscode.Uri.parse(`data:image/svg+xml;utf8,${svg(sign, colour)}`);
   return { light: drawn("#424242"), dark: drawn("#c5c5c5") };
 }
 
-function picture(sign: string, colour: string): string {
+function svg(sign: string, colour: string): string {
   const text = sign.replace(/[<&]/g, (character) => `&#${String(character.charCodeAt(0))};`);
   return encodeURIComponent(
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><text x="8" y="13" font-size="13" text-anchor="middle" fill="${colour}">${text}</text></svg>`,
@@ -89,7 +89,7 @@ function details(definition: DefinitionInfo): Detail[] {
     { detail: oneLine(definition.description, 300), icon: "note" },
     { detail: `Tools: ${definition.tools.join(", ") || "none"}`, icon: "tools" },
     { detail: `At most ${definition.maxIterations} model requests`, icon: "dashboard" },
-    { detail: `Model: ${definition.model ?? "that of its parent"}`, icon: "hubot" },
+    { detail: `Model: ${definition.model ?? "parent's model"}`, icon: "hubot" },
     { detail: `From: ${oneLine(definition.source)}`, icon: "file" },
   ];
 }

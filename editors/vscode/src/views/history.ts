@@ -4,11 +4,11 @@ import * as vscode from "vscode";
 import type { SessionInfo } from "../protocol.ts";
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
-import { oneLine } from "../state/words.ts";
+import { oneLine } from "../state/text.ts";
 import { Paced } from "./paced.ts";
 
 const PAGE = 50;
-const NEWS = new Set(["session_changed", "turn_started", "turn_finished"]);
+const UPDATES = new Set(["session_changed", "turn_started", "turn_finished"]);
 
 export type HistoryItem = SessionInfo | { readonly more: string };
 
@@ -28,7 +28,7 @@ export class History implements vscode.TreeDataProvider<HistoryItem>, vscode.Dis
     this.view = vscode.window.createTreeView("deputy.sessions", { treeDataProvider: this });
     this.#subscriptions = [
       server.onState(() => this.refresh()),
-      server.onEvent((event) => NEWS.has(event.type) && this.refresh()),
+      server.onEvent((event) => UPDATES.has(event.type) && this.refresh()),
       sessions.onDidShow(() => this.refresh()),
     ];
   }
@@ -72,7 +72,7 @@ export class History implements vscode.TreeDataProvider<HistoryItem>, vscode.Dis
     this.#changes.dispose();
   }
 
-  /** What the server can do with a session, for the menus. */
+  /** The actions that the server supports for a session, for the menus. */
   #abilities(): string[] {
     const able = ["rename", "archive", "delete", "export"] as const;
     return able.filter((ability) => this.#server.has(`deputy/session/${ability}`));

@@ -2,7 +2,7 @@ import type * as vscode from "vscode";
 
 const INTERVAL = 100;
 
-/** Calls a function at most ten times a second, however often it is asked to, and once more for what came last. */
+/** Calls a function at most ten times a second, and once more after the last request. */
 export class Paced implements vscode.Disposable {
   readonly #run: () => void;
   #timer: NodeJS.Timeout | undefined;
@@ -17,7 +17,7 @@ export class Paced implements vscode.Disposable {
     this.callIn(Math.max(0, this.#last + INTERVAL - Date.now()));
   }
 
-  /** Calls it in so many milliseconds, unless it is due earlier. */
+  /** Calls it in `delay` milliseconds, unless it is due earlier. */
   callIn(delay: number): void {
     const due = Date.now() + delay;
     if (due >= this.#due) return;

@@ -1,4 +1,4 @@
-/** The chat's turns, and sub-agents: their tree, their threads, and stopping one of them. */
+/** Turns of the chat, and sub-agents: their tree, their transcripts, and stopping one of them. */
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 
@@ -11,9 +11,9 @@ import {
   click,
   ended,
   file,
-  heard,
+  capture,
   onDisk,
-  question,
+  openRequest,
   results,
   run,
   test,
@@ -25,7 +25,7 @@ export { run };
 
 const LOOK = ["read the callers of retry", "read the tests about retries", "read the history of backoff"] as const;
 
-test("every command of the manifest is there", async () => {
+test("every command of the manifest is registered", async () => {
   const manifest = vscode.extensions.getExtension("deputy.deputy")?.packageJSON as {
     contributes: { commands: { command: string }[] };
   };
@@ -43,7 +43,7 @@ test("a prompt is answered", async (deputy) => {
   assert.equal(deputy.server.state, "running");
 });
 
-test("one of three sub-agents is cancelled, and the others go on", async (deputy) => {
+test("cancelling one of three sub-agents leaves the others running", async (deputy) => {
   ask("why does the retry loop give up");
   await agent(deputy, LOOK[0], "running");
   const item = await agent(deputy, LOOK[1], "running");
@@ -55,7 +55,7 @@ test("one of three sub-agents is cancelled, and the others go on", async (deputy
   await until("the counts", () => deputy.status.text.includes("1 running, 2 finished"));
 });
 
-test("the tree has the agents by start, below the primary, with what can be done to each", async (deputy) => {
+test("the tree lists agents by start, below the primary, with their actions", async (deputy) => {
   ask("why does the retry loop give up");
   for (const label of LOOK.slice(0, 2)) await agent(deputy, label, "running");
   await agent(deputy, LOOK[2], "completed");
@@ -72,10 +72,10 @@ test("the tree has the agents by start, below the primary, with what can be done
       ["read the history…", "child.ended"], // it could only read
     ],
   );
-  // What the editor may cut is whole for those who hear it or point at it; the time comes first, and stays in sight.
+  // Screen readers and tooltips get the full text; the time is first, so that it is never cut.
   rows.forEach((row, index) => {
-    const heard = row.accessibilityInformation?.label ?? "";
-    assert.match(heard, new RegExp(`^${LOOK[index] ?? ""}, general, (running|completed), `));
+    const spoken = row.accessibilityInformation?.label ?? "";
+    assert.match(spoken, new RegExp(`^${LOOK[index] ?? ""}, general, (running|completed), `));
     assert.match(String(row.description), /^\d+(\.\d)? s · /);
     const item = items[index];
     const { tooltip } = item ? deputy.agents.resolveTreeItem(row, item) : row;
@@ -83,7 +83,7 @@ test("the tree has the agents by start, below the primary, with what can be done
   });
 });
 
-test("a sub-agent's thread opens read-only beside the code", async (deputy) => {
+test("a sub-agent's transcript opens read-only beside the code", async (deputy) => {
   ask("why does the retry loop give up");
   const child = await agent(deputy, LOOK[2], "completed");
   const sessionId = deputy.sessions.current?.sessionId ?? "";
@@ -95,31 +95,31 @@ test("a sub-agent's thread opens read-only beside the code", async (deputy) => {
   assert.ok(first?.type === "message" && first.role === "user" && first.text.includes(LOOK[2]));
 });
 
-test("a running sub-agent is told something", async (deputy) => {
+test("a running sub-agent gets a message", async (deputy) => {
   ask("have the greeting improved");
   const child = await agent(deputy, "improve the greeting", "running");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   const sessionId = deputy.sessions.current?.sessionId ?? "";
-  const told: unknown[][] = [];
-  const restore = heard("setStatusBarMessage", told);
-  await whileAnswering("showInputBox", "Mind the tests", () =>
+  const messages: unknown[][] = [];
+  const restore = capture("setStatusBarMessage", messages);
+  await whileAnswering("showInputBox", "Check the tests", () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.agent.steer", { sessionId, agentId: child.agentId })),
   );
   restore();
-  assert.equal(told[0]?.[0], "$(check) improve the greeting reads it after its next tool results.");
+  assert.equal(messages[0]?.[0], "$(check) improve the greeting reads it after its next tool results.");
   await vscode.commands.executeCommand("deputy.question.deny", requestId);
   const state = await ended(deputy);
   const isRead = transcriptOf(state, child.agentId).some(
-    (one) => one.type === "message" && one.text === "Mind the tests",
+    (one) => one.type === "message" && one.text === "Check the tests",
   );
   assert.ok(isRead);
 });
 
-test("the edits of one sub-agent are taken back", async (deputy) => {
+test("the edits of one sub-agent are reverted", async (deputy) => {
   const greet = await file("greet.py");
   const before = await onDisk(greet);
   ask("have the greeting improved");
-  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  await vscode.commands.executeCommand("deputy.question.approve", (await openRequest(deputy, "edit_file")).requestId);
   const state = await ended(deputy);
   assert.notEqual(await onDisk(greet), before);
   const [child] = childrenOf(state, state.primaryId);
@@ -132,40 +132,43 @@ test("the edits of one sub-agent are taken back", async (deputy) => {
   assert.equal(await onDisk(greet), before);
 });
 
-test("of what is taken back, a file that the user changed since is left alone and named", async (deputy) => {
+test("revert leaves a file that was changed since alone and lists it", async (deputy) => {
   const greet = await file("greet.py");
   ask("have the greeting improved");
-  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  await vscode.commands.executeCommand("deputy.question.approve", (await openRequest(deputy, "edit_file")).requestId);
   const state = await ended(deputy);
   const mine = (await onDisk(greet)).replace("Good morning", "Good evening");
   await vscode.workspace.fs.writeFile(greet, Buffer.from(mine));
   const [child] = childrenOf(state, state.primaryId);
-  const told: unknown[][] = [];
-  const restore = heard("showWarningMessage", told, "Revert");
+  const messages: unknown[][] = [];
+  const restore = capture("showWarningMessage", messages, "Revert");
   await vscode.commands.executeCommand("deputy.agent.revert", {
     sessionId: state.sessionId,
     agentId: child?.agentId,
   });
   restore();
   assert.equal(await onDisk(greet), mine);
-  assert.equal(told[1]?.[0], "There was nothing to revert. Left alone: greet.py, changed since.");
+  assert.equal(
+    messages[1]?.[0],
+    "There was nothing to revert. Not reverted, because they were changed since: greet.py.",
+  );
 });
 
-test("whose edits would be taken back is asked by the name that it has everywhere", async (deputy) => {
+test("the revert dialog shows the agent's name", async (deputy) => {
   ask("hello");
   const { sessionId, primaryId: agentId } = await ended(deputy);
-  const told: unknown[][] = [];
-  const restore = heard("showWarningMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showWarningMessage", messages);
   await vscode.commands.executeCommand("deputy.agent.revert", { sessionId, agentId });
   restore();
-  const [question, { modal, detail }, ...buttons] = told[0] as [string, vscode.MessageOptions, string];
-  assert.equal(question, "Take back all edits of Deputy?");
+  const [message, { modal, detail }, ...buttons] = messages[0] as [string, vscode.MessageOptions, string];
+  assert.equal(message, "Revert all edits of Deputy?");
   assert.ok(modal);
-  assert.equal(detail, "What was written in the same lines since stays as it is; files where that is so are named.");
+  assert.equal(detail, "Lines that were changed since are left alone, and their files are listed.");
   assert.deepEqual(buttons, ["Revert"]); // the editor adds Cancel
 });
 
-test("a plan is shown as it is kept", async (deputy) => {
+test("a plan is shown live", async (deputy) => {
   ask("make a plan");
   const state = await ended(deputy);
   assert.deepEqual(
@@ -178,7 +181,7 @@ test("a plan is shown as it is kept", async (deputy) => {
   );
 });
 
-test("of two prompts that are sent at once the second one waits", async (deputy) => {
+test("of two prompts sent together the second is queued", async (deputy) => {
   ask("hello");
   ask("make a plan");
   await until("the second answer", () => {
@@ -187,7 +190,7 @@ test("of two prompts that are sent at once the second one waits", async (deputy)
   });
 });
 
-test("a prompt that waits can be taken back", async (deputy) => {
+test("a queued prompt can be removed", async (deputy) => {
   ask("take your time");
   await until("the turn", () => deputy.sessions.current?.turn);
   ask("hello");
@@ -201,10 +204,10 @@ test("a prompt that waits can be taken back", async (deputy) => {
   await until("the queue is empty", () => deputy.sessions.current?.queue.length === 0);
 });
 
-test("Stop gives the prompts that wait back, with what belongs to them", async (deputy) => {
-  const back: Unsent[] = [];
-  const takeBack = deputy.chat.takeBack.bind(deputy.chat);
-  deputy.chat.takeBack = (prompt) => void back.push(prompt);
+test("Stop restores queued prompts with their files", async (deputy) => {
+  const restored: Unsent[] = [];
+  const restore = deputy.chat.restore.bind(deputy.chat);
+  deputy.chat.restore = (prompt) => void restored.push(prompt);
   try {
     ask("take your time");
     await until("the turn", () => deputy.sessions.current?.turn);
@@ -216,37 +219,37 @@ test("Stop gives the prompts that wait back, with what belongs to them", async (
     await until("the queue", () => deputy.sessions.current?.queue.length === 2);
     await vscode.commands.executeCommand("deputy.cancel");
   } finally {
-    deputy.chat.takeBack = takeBack;
+    deputy.chat.restore = restore;
   }
-  const [{ text, mentions } = { text: "" }] = back;
+  const [{ text, mentions } = { text: "" }] = restored;
   assert.equal(text, "hello\n\nFix in greet.py:\n- line 1: no greeting");
   assert.equal(mentions?.length, 1);
   assert.equal(deputy.sessions.current?.queue.length, 0);
 });
 
-test("more prompts than may wait are refused, and nothing is offered that would not help", async (deputy) => {
-  const told: unknown[][] = [];
-  const restore = heard("showErrorMessage", told);
+test("prompts beyond the queue limit are rejected without useless actions", async (deputy) => {
+  const messages: unknown[][] = [];
+  const restore = capture("showErrorMessage", messages);
   ask("take your time");
   await until("the turn", () => deputy.sessions.current?.turn);
   for (let count = 0; count <= 32; count++) ask("hello");
-  await until("the message", () => told.length);
+  await until("the message", () => messages.length);
   restore();
-  assert.deepEqual(told, [["32 prompts wait already; take one back or wait."]]);
+  assert.deepEqual(messages, [["32 prompts wait already; take one back or wait."]]);
 });
 
-test("what was never saved goes with a prompt about it", async (deputy) => {
+test("a prompt about an unsaved document contains its text", async (deputy) => {
   const document = await vscode.workspace.openTextDocument({ content: "one\ntwo\nthree\n" });
   const range = { start: { line: 1, character: 0 }, end: { line: 2, character: 0 } };
   void vscode.commands.executeCommand("deputy.fix", document.uri, range, [{ message: "no number", line: 2 }]);
   const state = await ended(deputy);
-  const [asked] = transcriptOf(state, state.primaryId ?? "");
-  assert.ok(asked?.type === "message");
+  const [prompt] = transcriptOf(state, state.primaryId ?? "");
+  assert.ok(prompt?.type === "message");
   const name = vscode.workspace.asRelativePath(document.uri);
-  assert.equal(asked.text, `Fix in ${name}:\n- line 2: no number\n[${name}, as the editor has it]\ntwo\n`);
+  assert.equal(prompt.text, `Fix in ${name}:\n- line 2: no number\n[${name}, as the editor has it]\ntwo\n`);
 });
 
-test("agents get the diagnostics of all languages when they ask", async (deputy) => {
+test("agents can query the diagnostics of all languages", async (deputy) => {
   const greet = await file("greet.py");
   await vscode.workspace.openTextDocument(greet);
   const collection = vscode.languages.createDiagnosticCollection("a linter");
@@ -266,8 +269,8 @@ test("agents get the diagnostics of all languages when they ask", async (deputy)
   assert.ok(fix?.command);
   await click(fix.command);
   const state = await ended(deputy);
-  const [asked] = transcriptOf(state, state.primaryId ?? "");
-  assert.ok(asked?.type === "message" && asked.text.includes("greet is vague"), JSON.stringify(asked));
+  const [prompt] = transcriptOf(state, state.primaryId ?? "");
+  assert.ok(prompt?.type === "message" && prompt.text.includes("greet is vague"), JSON.stringify(prompt));
   assert.deepEqual(results(state, state.primaryId ?? "", "edit_file"), []);
   collection.dispose();
 });

@@ -1,4 +1,4 @@
-/** Questions, and the ways to answer them. */
+/** Permission requests, and the ways to answer them. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import * as vscode from "vscode";
@@ -12,10 +12,10 @@ import {
   clickLens,
   ended,
   file,
-  heard,
+  capture,
   lenses,
   onDisk,
-  question,
+  openRequest,
   results,
   run,
   test,
@@ -28,12 +28,12 @@ export { run };
 const BETTER = 'return f"Good morning, {name}!"';
 
 async function proposal(deputy: Deputy, title: string): Promise<DiffRequest> {
-  const request = await question(deputy, title);
+  const request = await openRequest(deputy, title);
   assert.ok(isDiff(request));
   return request;
 }
 
-/** The proposal of a question, shown as a diff. */
+/** The proposal of a request, shown as a diff. */
 async function shown(deputy: Deputy, title: string): Promise<vscode.TextDocument> {
   const request = await proposal(deputy, title);
   await vscode.commands.executeCommand("deputy.question.openDiff", request.requestId);
@@ -49,7 +49,7 @@ function diffTabs(): readonly vscode.Tab[] {
     .filter((tab) => tab.input instanceof vscode.TabInputTextDiff);
 }
 
-/** The proposed sides of the diffs that are open. */
+/** The proposed sides of the open diffs. */
 function shownDiffs(): readonly vscode.Uri[] {
   return diffTabs().flatMap(({ input }) => (input instanceof vscode.TabInputTextDiff ? [input.modified] : []));
 }
@@ -59,7 +59,7 @@ function batchTab(): vscode.Tab | undefined {
   return tabs.find(({ label }) => label.startsWith("Changes proposed by Deputy"));
 }
 
-test("a proposal is approved by the lens over it", async (deputy) => {
+test("the lens of a proposal approves it", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");
   const document = await shown(deputy, "edit_file(greet.py)");
@@ -68,34 +68,34 @@ test("a proposal is approved by the lens over it", async (deputy) => {
   assert.equal(answer(await ended(deputy)), "The greeting is better now.");
   assert.ok((await onDisk(greet)).includes(BETTER));
   await until("the diff is closed", () => diffTabs().length === 0);
-  assert.deepEqual(deputy.questions.list(), []);
+  assert.deepEqual(deputy.requests.list(), []);
 });
 
-test("a denial carries its reason to the agent", async (deputy) => {
+test("a denial sends its reason to the agent", async (deputy) => {
   const greet = await file("greet.py");
   const before = await onDisk(greet);
   ask("improve the greeting");
-  const request = await question(deputy, "edit_file");
-  await whileAnswering("showInputBox", "Say good evening instead", () =>
+  const request = await openRequest(deputy, "edit_file");
+  await whileAnswering("showInputBox", "Use good evening instead", () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.question.denyWithReason", request.requestId)),
   );
   const state = await ended(deputy);
-  assert.ok(results(state, state.primaryId ?? "", "edit_file")[0]?.includes("Say good evening instead"));
+  assert.ok(results(state, state.primaryId ?? "", "edit_file")[0]?.includes("Use good evening instead"));
   assert.equal(await onDisk(greet), before);
 });
 
-test("a reason that is not given leaves the question open", async (deputy) => {
+test("a cancelled reason leaves the request open", async (deputy) => {
   ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   await whileAnswering("showInputBox", undefined, () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.question.denyWithReason", requestId)),
   );
-  assert.ok(deputy.questions.get(requestId));
+  assert.ok(deputy.requests.get(requestId));
 });
 
-test("a note sent from the thread at the code denies", async (deputy) => {
+test("a note in the comment thread denies", async (deputy) => {
   ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   const thread = deputy.threads.get(requestId);
   assert.ok(thread);
   await vscode.commands.executeCommand("deputy.question.denyWithNote", { thread, text: "Leave it" });
@@ -103,7 +103,7 @@ test("a note sent from the thread at the code denies", async (deputy) => {
   assert.ok(results(state, state.primaryId ?? "", "edit_file")[0]?.includes("Leave it"));
 });
 
-test("what the user makes of a proposal is what is applied", async (deputy) => {
+test("an edited proposal is applied as edited", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");
   const document = await shown(deputy, "edit_file");
@@ -111,7 +111,7 @@ test("what the user makes of a proposal is what is applied", async (deputy) => {
   const at = document.positionAt(document.getText().indexOf("Good morning"));
   edit.replace(document.uri, new vscode.Range(at, at.translate(0, "Good morning".length)), "Good evening");
   assert.ok(await vscode.workspace.applyEdit(edit));
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   await until("the edit is noticed", () => requestId in deputy.proposals.edits());
   await clickLens(document.uri, "Approve");
   await ended(deputy);
@@ -119,7 +119,7 @@ test("what the user makes of a proposal is what is applied", async (deputy) => {
   await until("the diff is closed", () => diffTabs().length === 0);
 });
 
-test("typing into a proposal changes no line end and no letter elsewhere, whatever encoding is set", async (deputy) => {
+test("editing a proposal keeps other characters and line endings, regardless of the encoding setting", async (deputy) => {
   const greet = await file("greet.py");
   const before = `# größer →\r\n${await onDisk(greet)}`;
   writeFileSync(greet.fsPath, before);
@@ -141,13 +141,13 @@ test("typing into a proposal changes no line end and no letter elsewhere, whatev
   }
 });
 
-test("one of two changes of a proposal is rejected by its lens", async (deputy) => {
+test("a lens rejects one of two changes of a proposal", async (deputy) => {
   const backoff = await file("backoff.py");
   ask("rewrite the loop");
   const document = await shown(deputy, "write_file(backoff.py)");
   const titles = (await lenses(document.uri)).map(({ title }) => title);
   assert.equal(titles.filter((title) => title.includes("Reject this change")).length, 2, titles.join(", "));
-  // What belongs to a save, such as a formatter, would change more than this.
+  // A save could run formatters, which change more than this.
   const saves: vscode.Uri[] = [];
   const listening = vscode.workspace.onWillSaveTextDocument((save) => saves.push(save.document.uri));
   await clickLens(document.uri, "Reject this change (1 of 2)");
@@ -162,19 +162,19 @@ test("one of two changes of a proposal is rejected by its lens", async (deputy) 
   assert.ok(text.includes("attempt >= limit"));
 });
 
-test("a proposal of which nothing is left cannot be approved", async (deputy) => {
+test("a proposal without changes cannot be approved", async (deputy) => {
   const greet = await file("greet.py");
   const before = await onDisk(greet);
   ask("improve the greeting");
   const document = await shown(deputy, "edit_file");
   await clickLens(document.uri, "Reject this change");
   await until("nothing is left", () => document.getText() === before);
-  const told: unknown[][] = [];
-  const restore = heard("showInformationMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showInformationMessage", messages);
   await clickLens(document.uri, "Approve");
   restore();
-  assert.deepEqual(told, [["Nothing of the proposal is left: deny it instead."]]);
-  assert.equal(deputy.questions.list().length, 1);
+  assert.deepEqual(messages, [["No proposed change is left: deny it instead."]]);
+  assert.equal(deputy.requests.list().length, 1);
   await clickLens(document.uri, "Deny");
   await ended(deputy);
   assert.equal(await onDisk(greet), before);
@@ -185,10 +185,10 @@ test("closing the diff answers nothing", async (deputy) => {
   await shown(deputy, "edit_file");
   await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
   await until("the diff is closed", () => diffTabs().length === 0);
-  assert.equal(deputy.questions.list().length, 1);
+  assert.equal(deputy.requests.list().length, 1);
 });
 
-test("the files of one batch are shown together, and answered one by one", async (deputy) => {
+test("the files of one batch are shown together and answered separately", async (deputy) => {
   const [greet, backoff] = [await file("greet.py"), await file("backoff.py")];
   const before = await onDisk(backoff);
   ask("improve both");
@@ -196,7 +196,7 @@ test("the files of one batch are shown together, and answered one by one", async
   const other = await proposal(deputy, "backoff.py");
   await vscode.commands.executeCommand("deputy.question.openBatch", one.requestId);
   await until("the editor of the batch", batchTab);
-  // What is above the first change is folded away there.
+  // Lines above the first change are folded there.
   const uri = deputy.proposals.uri(other, "new");
   const lines = await until("its text", () => vscode.workspace.textDocuments.find((one) => one.uri.path === uri.path));
   const found = await vscode.commands.executeCommand<vscode.CodeLens[]>("vscode.executeCodeLensProvider", uri, 100);
@@ -210,22 +210,22 @@ test("the files of one batch are shown together, and answered one by one", async
   await until("the editor of the batch is closed", () => !batchTab());
 });
 
-test("all questions of one agent are approved at once", async (deputy) => {
+test("all requests of one agent are approved at once", async (deputy) => {
   const [greet, backoff] = [await file("greet.py"), await file("backoff.py")];
   ask("improve both");
-  await question(deputy, "greet.py");
-  const { agent } = await question(deputy, "backoff.py");
+  await openRequest(deputy, "greet.py");
+  const { agent } = await openRequest(deputy, "backoff.py");
   const [row] = deputy.inbox.getChildren();
   assert.deepEqual(row, { kind: "agent", agentId: agent.agentId, label: "Deputy" });
   assert.equal(deputy.inbox.view.badge?.value, 2);
-  const told: unknown[][] = [];
-  let restore = heard("showWarningMessage", told);
+  const messages: unknown[][] = [];
+  let restore = capture("showWarningMessage", messages);
   await vscode.commands.executeCommand("deputy.inbox.approveAgent", row);
   restore();
   const detail = "• edit_file(greet.py)\n• edit_file(backoff.py)";
-  assert.deepEqual(told, [["Approve these 2 of Deputy?", { modal: true, detail }, "Approve"]]);
-  assert.equal(deputy.questions.list().length, 2); // the dialog was left without a yes
-  restore = heard("showWarningMessage", told, "Approve");
+  assert.deepEqual(messages, [["Approve these 2 requests of Deputy?", { modal: true, detail }, "Approve"]]);
+  assert.equal(deputy.requests.list().length, 2); // the dialog was closed without an answer
+  restore = capture("showWarningMessage", messages, "Approve");
   await vscode.commands.executeCommand("deputy.inbox.approveAgent", row);
   restore();
   await ended(deputy);
@@ -234,45 +234,45 @@ test("all questions of one agent are approved at once", async (deputy) => {
   assert.equal(deputy.inbox.view.badge, undefined);
 });
 
-test("a question at the code goes when the turn is cancelled", async (deputy) => {
+test("an approval at the code closes when the turn is cancelled", async (deputy) => {
   ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   assert.ok(deputy.threads.get(requestId));
   await vscode.commands.executeCommand("deputy.cancel");
   await ended(deputy);
   assert.equal(deputy.threads.get(requestId), undefined);
-  assert.deepEqual(deputy.questions.list(), []);
+  assert.deepEqual(deputy.requests.list(), []);
 });
 
-test("a question at the code moves with what is typed above it, and says that the file has changed", async (deputy) => {
+test("an approval at the code moves with its line and shows that the file has changed", async (deputy) => {
   const greet = await file("greet.py");
   const editor = await vscode.window.showTextDocument(greet);
   ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   const thread = deputy.threads.get(requestId);
   assert.equal(thread?.range?.start.line, 4);
   await editor.edit((edit) => edit.insert(new vscode.Position(1, 0), "# one\n# two\n"));
   await until("the thread has moved", () => thread.range?.start.line === 6);
   const body = (): string => (thread.comments[0]?.body as vscode.MarkdownString).value;
-  await until("the question says so", () => body().includes("The file has changed since"));
+  await until("the warning", () => body().includes("The file has changed since"));
   await vscode.commands.executeCommand("deputy.question.approve", requestId);
   const state = await ended(deputy);
-  // The server sees it before or after it takes the answer, and says where.
-  const told = results(state, state.primaryId ?? "", "edit_file")[0];
+  // The server detects it before or after it gets the answer, with different messages.
+  const messages = results(state, state.primaryId ?? "", "edit_file")[0];
   assert.match(
-    told ?? "",
+    messages ?? "",
     /^greet\.py has changed (in the editor since it was|since you) read( it)?; read it again\.$/,
   );
 });
 
-test("a file in which the user is typing is changed, and left for the user to save", async (deputy) => {
+test("a file with unsaved changes is edited and left unsaved", async (deputy) => {
   const greet = await file("greet.py");
   const document = await vscode.workspace.openTextDocument(greet);
   const edit = new vscode.WorkspaceEdit();
   edit.insert(greet, new vscode.Position(document.lineCount, 0), "# mine\n");
   await vscode.workspace.applyEdit(edit);
   ask("improve the greeting");
-  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  await vscode.commands.executeCommand("deputy.question.approve", (await openRequest(deputy, "edit_file")).requestId);
   await ended(deputy);
   assert.ok(document.getText().includes(BETTER));
   assert.ok(document.getText().endsWith("# mine\n"));
@@ -280,16 +280,16 @@ test("a file in which the user is typing is changed, and left for the user to sa
   await document.save();
 });
 
-test("of two changes of one file that are asked for together, neither is stale for the other", async (deputy) => {
+test("two changes of one file in a batch are not stale for each other", async (deputy) => {
   const greet = await file("greet.py");
   const document = await vscode.workspace.openTextDocument(greet);
-  // The editor may still have what the test before has made of it.
-  await until("the file as it is", () => document.getText().includes("Hello, {name}"));
+  // The editor may still have the text of the previous test.
+  await until("the original text", () => document.getText().includes("Hello, {name}"));
   const stale: string[] = [];
   const listening = deputy.staleness.onDidChange((requestId) => stale.push(requestId));
   ask("improve it twice");
-  const ids = await until("both questions", () => {
-    const all = deputy.questions.list().map(({ requestId }) => requestId);
+  const ids = await until("both requests", () => {
+    const all = deputy.requests.list().map(({ requestId }) => requestId);
     return all.length === 2 && all;
   });
   await vscode.commands.executeCommand("deputy.question.approve", ids[0]);
@@ -303,9 +303,9 @@ test("of two changes of one file that are asked for together, neither is stale f
   assert.ok(text.includes(BETTER) && text.includes("Kind greetings."));
 });
 
-test("a change of a notebook that is not open is one of its text", async (deputy) => {
+test("a change of a closed notebook is shown as text", async (deputy) => {
   ask("count in the notebook");
-  const { requestId } = await question(deputy, "edit_file(counts.ipynb)");
+  const { requestId } = await openRequest(deputy, "edit_file(counts.ipynb)");
   await until("the thread", () => deputy.threads.get(requestId));
   await vscode.commands.executeCommand("deputy.question.openDiff", requestId);
   await until("the diff", () => diffTabs().length === 1);
@@ -313,7 +313,7 @@ test("a change of a notebook that is not open is one of its text", async (deputy
   await until("the diff to close", () => diffTabs().length === 0);
 });
 
-test("a change of an open notebook leads to the notebook, is made in the cell, and is saved", async (deputy) => {
+test("a change of an open notebook shows the notebook, edits the cell, and is saved", async (deputy) => {
   const uri = await file("counts.ipynb");
   const before = await onDisk(uri);
   const notebook = await vscode.workspace.openNotebookDocument(uri);
@@ -335,7 +335,7 @@ test("a change of an open notebook leads to the notebook, is made in the cell, a
   await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
 });
 
-test("a new file is written when it is approved", async (deputy) => {
+test("an approved new file is written", async (deputy) => {
   ask("write a new file");
   const request = await proposal(deputy, "write_file(notes/plan.md)");
   assert.equal(request.preview.oldText, null);
@@ -348,7 +348,7 @@ test("a new file is written when it is approved", async (deputy) => {
   await vscode.workspace.fs.delete(uri);
 });
 
-test("an approval reaches no other question than the one in front of the user, or the one picked", async (deputy) => {
+test("Approve applies only to the request in focus or the picked one", async (deputy) => {
   const greet = await file("greet.py");
   const before = await onDisk(greet);
   const approve = (picked: unknown): Promise<unknown> =>
@@ -362,44 +362,44 @@ test("an approval reaches no other question than the one in front of the user, o
   assert.ok(await vscode.workspace.applyEdit(edit));
   await vscode.commands.executeCommand("deputy.cancel");
   await ended(deputy);
-  await until("the diff of the withdrawn question is closed", () => diffTabs().length === 0);
+  await until("the diff of the withdrawn request is closed", () => diffTabs().length === 0);
 
   ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file(greet.py)");
+  const { requestId } = await openRequest(deputy, "edit_file(greet.py)");
   await vscode.window.showTextDocument(document.uri).then(undefined, () => undefined);
   await approve(undefined);
   await vscode.commands.executeCommand("deputy.question.approve", document.uri);
   await vscode.commands.executeCommand("deputy.inbox.approveAgent");
-  assert.ok(deputy.questions.get(requestId));
+  assert.ok(deputy.requests.get(requestId));
   assert.equal(await onDisk(greet), before);
   await approve({ requestId });
   await ended(deputy);
   assert.ok((await onDisk(greet)).includes(BETTER));
 });
 
-test("a question of a session that is not shown leads to that session", async (deputy) => {
+test("showing a command's approval opens its session", async (deputy) => {
   ask("count the files");
-  const { requestId, sessionId } = await question(deputy, "shell");
-  // A title may come after the question.
+  const { requestId, sessionId } = await openRequest(deputy, "shell");
+  // The title may arrive after the request.
   await until("its title", () => deputy.sessions.current?.info?.title === "count the files");
-  const told: unknown[][] = [];
-  const restore = heard("showInformationMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showInformationMessage", messages);
   await vscode.commands.executeCommand("deputy.session.new");
   restore();
   assert.notEqual(deputy.sessions.current?.sessionId, sessionId);
-  assert.deepEqual(told, [['"count the files" goes on; Sessions has it.', "Show It"]]);
-  const row = (): vscode.TreeItem => deputy.inbox.getTreeItem({ kind: "question", requestId });
+  assert.deepEqual(messages, [['"count the files" is still running. Find it in Sessions.', "Show"]]);
+  const row = (): vscode.TreeItem => deputy.inbox.getTreeItem({ kind: "request", requestId });
   assert.equal(row().description, "in count the files");
   await vscode.commands.executeCommand("deputy.question.show", requestId);
   assert.equal(deputy.sessions.current?.sessionId, sessionId);
   assert.equal(row().description, "");
 });
 
-test("a change that is asked for in a session that is not shown leads to that session, too", async (deputy) => {
+test("showing a change's approval opens its session", async (deputy) => {
   await file("greet.py");
   ask("improve the greeting");
-  const { requestId, sessionId } = await question(deputy, "edit_file");
-  const restore = heard("showInformationMessage", []);
+  const { requestId, sessionId } = await openRequest(deputy, "edit_file");
+  const restore = capture("showInformationMessage", []);
   await vscode.commands.executeCommand("deputy.session.new");
   restore();
   assert.notEqual(deputy.sessions.current?.sessionId, sessionId);
@@ -408,90 +408,90 @@ test("a change that is asked for in a session that is not shown leads to that se
   assert.ok(vscode.window.activeTextEditor?.document.uri.path.endsWith("/greet.py"));
 });
 
-test("what has to be looked at is approved neither by its row nor with the rest of its agent", async (deputy) => {
+test("requests that must be viewed are not approved by their row or with their agent", async (deputy) => {
   ask("count the files");
-  const command = await question(deputy, "shell");
+  const command = await openRequest(deputy, "shell");
   const source = new vscode.CancellationTokenSource();
   const start = { ...command, requestId: "start", tool: "mcp", title: "mcp(time)", toolCallId: "start" };
-  const answered = deputy.questions.ask(start, source.token);
+  const answered = deputy.requests.add(start, source.token);
   const contexts = [command.requestId, "start"].map(
-    (requestId) => deputy.inbox.getTreeItem({ kind: "question", requestId }).contextValue,
+    (requestId) => deputy.inbox.getTreeItem({ kind: "request", requestId }).contextValue,
   );
   assert.deepEqual(contexts, ["question.unseen", "question.unseen"]);
-  await vscode.commands.executeCommand("deputy.question.approve", { kind: "question", requestId: command.requestId });
-  assert.ok(deputy.questions.get(command.requestId));
-  const told: unknown[][] = [];
-  const restore = heard("showInformationMessage", told);
+  await vscode.commands.executeCommand("deputy.question.approve", { kind: "request", requestId: command.requestId });
+  assert.ok(deputy.requests.get(command.requestId));
+  const messages: unknown[][] = [];
+  const restore = capture("showInformationMessage", messages);
   await vscode.commands.executeCommand("deputy.question.approve", "start");
   const { agentId, label } = command.agent;
   const listed: unknown[][] = [];
-  const restoreDialog = heard("showWarningMessage", listed, "Approve");
+  const restoreDialog = capture("showWarningMessage", listed, "Approve");
   await vscode.commands.executeCommand("deputy.inbox.approveAgent", { kind: "agent", agentId, label });
   restoreDialog();
   restore();
   const folder = vscode.workspace.workspaceFolders?.[0]?.uri.path ?? "";
   const detail = `• ls *.py | sort (in ${folder})`;
-  assert.deepEqual(listed, [["Approve this of Deputy?", { modal: true, detail }, "Approve"]]);
-  assert.deepEqual(told, [["mcp(time) has to be looked at before it is approved.", "Show"]]);
+  assert.deepEqual(listed, [["Approve this request of Deputy?", { modal: true, detail }, "Approve"]]);
+  assert.deepEqual(messages, [["Review mcp(time) before you approve it.", "Show"]]);
   assert.deepEqual(
-    deputy.questions.list().map(({ requestId }) => requestId),
+    deputy.requests.list().map(({ requestId }) => requestId),
     ["start"],
   );
   source.cancel();
   assert.deepEqual(await answered, { outcome: { outcome: "cancelled" } });
 });
 
-test("a command is run when it is approved", async (deputy) => {
+test("an approved command runs", async (deputy) => {
   ask("count the files");
-  const request = await question(deputy, "shell");
+  const request = await openRequest(deputy, "shell");
   assert.equal(request.preview?.type, "command");
   await vscode.commands.executeCommand("deputy.question.approve", request.requestId);
   const state = await ended(deputy);
   assert.ok(results(state, state.primaryId ?? "", "shell")[0]?.includes("greet.py"));
 });
 
-test("the change to a file that is gone is shown all the same", async (deputy) => {
+test("the change to a deleted file can still be shown", async (deputy) => {
   const backoff = await file("backoff.py");
   ask("rewrite the loop");
-  const { requestId } = await question(deputy, "write_file");
+  const { requestId } = await openRequest(deputy, "write_file");
   const isStale = deputy.threads.get(requestId);
   await vscode.workspace.fs.delete(backoff);
-  await until("the question says so", () =>
-    (isStale?.comments[0]?.body as vscode.MarkdownString).value.includes("not there any more"),
+  await until("the warning", () =>
+    (isStale?.comments[0]?.body as vscode.MarkdownString).value.includes("no longer exists"),
   );
-  const told: unknown[][] = [];
-  const restore = heard("showWarningMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showWarningMessage", messages);
   await vscode.commands.executeCommand("deputy.question.show", requestId);
   restore();
-  assert.deepEqual(told, [["backoff.py is not there any more: this is the change proposed for it."]]);
+  assert.deepEqual(messages, [["backoff.py no longer exists. This is the proposed change."]]);
   await until("the diff", () => diffTabs().length === 1);
 });
 
-test("keys lead from question to question, and what is looked at is the one at the cursor", async (deputy) => {
+test("keys go from approval to approval, and Open Diff shows the one at the cursor", async (deputy) => {
   const greet = await file("greet.py");
   await vscode.window.showTextDocument(greet);
   ask("improve it twice");
-  await until("both questions", () => deputy.questions.list().length === 2);
+  await until("both requests", () => deputy.requests.list().length === 2);
   const lines: (number | undefined)[] = [];
   for (let count = 0; count < 4; count++) {
     await vscode.commands.executeCommand("deputy.question.next");
     lines.push(vscode.window.activeTextEditor?.selection.active.line);
   }
-  const places = deputy.questions.list().map(({ requestId }) => deputy.threads.get(requestId)?.range?.start.line);
+  const places = deputy.requests.list().map(({ requestId }) => deputy.threads.get(requestId)?.range?.start.line);
   assert.deepEqual(new Set(lines.slice(0, 2)), new Set(places));
   assert.deepEqual(lines.slice(2), lines.slice(0, 2));
-  const led = deputy.questions.list()[places.indexOf(lines[3])];
-  assert.ok(led);
+  const visited = deputy.requests.list()[places.indexOf(lines[3])];
+  assert.ok(visited);
   await vscode.commands.executeCommand("deputy.question.openDiff");
-  await until("its diff", () => shownDiffs()[0]?.query === `new/${led.requestId}`);
+  await until("its diff", () => shownDiffs()[0]?.query === `new/${visited.requestId}`);
   await vscode.commands.executeCommand("deputy.question.deny");
-  assert.equal(deputy.questions.get(led.requestId), undefined);
-  assert.equal(deputy.questions.list().length, 1);
+  assert.equal(deputy.requests.get(visited.requestId), undefined);
+  assert.equal(deputy.requests.list().length, 1);
 });
 
-test("a proposal that is reverted in its editor is as it was proposed, or saved", async (deputy) => {
+test("reverting a proposal's editor restores the proposal or the last save", async (deputy) => {
   ask("improve the greeting");
-  const request = await question(deputy, "edit_file");
+  const request = await openRequest(deputy, "edit_file");
   assert.ok(isDiff(request));
   await vscode.commands.executeCommand("deputy.question.openDiff", request.requestId);
   const proposed = await until("the diff", () => shownDiffs()[0]);
@@ -513,53 +513,53 @@ test("a proposal that is reverted in its editor is as it was proposed, or saved"
   await until("what was saved", () => deputy.proposals.text(request) === `# two\n${request.preview.newText}`);
 });
 
-test("who is led from a diff to a command answers neither unseen", async (deputy) => {
+test("after going from a diff to a command, Approve and Deny answer neither", async (deputy) => {
   ask("improve and count");
-  const change = await question(deputy, "edit_file");
-  const command = await question(deputy, "shell");
+  const change = await openRequest(deputy, "edit_file");
+  const command = await openRequest(deputy, "shell");
   await vscode.commands.executeCommand("deputy.question.openDiff", change.requestId);
   await until("the diff", () => vscode.window.activeTextEditor?.document.uri.query === `new/${change.requestId}`);
   await vscode.commands.executeCommand("deputy.question.next");
   for (const id of ["deputy.question.approve", "deputy.question.deny"])
     await whileAnswering("showQuickPick", undefined, () => Promise.resolve(vscode.commands.executeCommand(id)));
   assert.deepEqual(
-    deputy.questions.list().map(({ requestId }) => requestId),
+    deputy.requests.list().map(({ requestId }) => requestId),
     [change.requestId, command.requestId],
   );
   await vscode.commands.executeCommand("deputy.question.openDiff");
   assert.equal(diffTabs().length, 1); // the command has none
 });
 
-test("what was typed into a proposal is not lost to a file that has changed since", async (deputy) => {
+test("edits of a proposal are kept when the file has changed", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   await vscode.commands.executeCommand("deputy.question.openDiff", requestId);
   const proposed = await until("the diff", () => shownDiffs()[0]);
   const edit = new vscode.WorkspaceEdit();
   edit.insert(proposed, new vscode.Position(0, 0), "# precious\n");
   await vscode.workspace.applyEdit(edit);
   await vscode.workspace.fs.writeFile(greet, Buffer.from(`${await onDisk(greet)}# mine\n`));
-  await until("the question says so", () => deputy.staleness.of(requestId) === "changed");
-  const told: unknown[][] = [];
-  const restore = heard("showInformationMessage", told);
+  await until("the warning", () => deputy.staleness.of(requestId) === "changed");
+  const messages: unknown[][] = [];
+  const restore = capture("showInformationMessage", messages);
   await vscode.commands.executeCommand("deputy.question.approve", requestId);
   restore();
-  assert.match(String(told[0]?.[0]), /has changed since.* What you typed stays in the diff/);
-  assert.ok(deputy.questions.get(requestId));
+  assert.match(String(messages[0]?.[0]), /has changed since.* Your edits stay in the diff/);
+  assert.ok(deputy.requests.get(requestId));
   assert.equal(diffTabs().length, 1);
   const titles = (await lenses(proposed)).map(({ title }) => title);
-  assert.equal(titles[0], "$(check) Approve"); // a long warning before it would leave it no room
+  assert.equal(titles[0], "$(check) Approve"); // a long warning before it could hide it
   assert.ok(titles.some((title) => title.startsWith("$(warning) The file has changed since")));
 });
 
-test("a file that is gone is not made anew because an editor still shows it", async (deputy) => {
+test("a deleted file is not recreated because an editor still shows it", async (deputy) => {
   const backoff = await file("backoff.py");
   await vscode.window.showTextDocument(backoff);
   ask("rewrite the loop");
-  const { requestId } = await question(deputy, "write_file");
+  const { requestId } = await openRequest(deputy, "write_file");
   await vscode.workspace.fs.delete(backoff);
-  await until("the question says so", () => deputy.staleness.of(requestId) === "gone");
+  await until("the warning", () => deputy.staleness.of(requestId) === "gone");
   await vscode.commands.executeCommand("deputy.question.approve", requestId);
   const state = await ended(deputy);
   assert.deepEqual(results(state, state.primaryId ?? "", "write_file"), [
@@ -568,56 +568,53 @@ test("a file that is gone is not made anew because an editor still shows it", as
   await assert.rejects(onDisk(backoff));
 });
 
-test("the first change of a notebook since it was opened is made, and known to be made", async (deputy) => {
+test("the first change of an opened notebook is applied and reported", async (deputy) => {
   const counts = await file("counts.ipynb");
   const notebook = await vscode.workspace.openNotebookDocument(counts);
   await vscode.window.showNotebookDocument(notebook);
   ask("count in the notebook");
-  await vscode.commands.executeCommand("deputy.question.approve", (await question(deputy, "edit_file")).requestId);
+  await vscode.commands.executeCommand("deputy.question.approve", (await openRequest(deputy, "edit_file")).requestId);
   const state = await ended(deputy);
   assert.match(results(state, state.primaryId ?? "", "edit_file")[0] ?? "", /^Changed counts\.ipynb/);
   assert.ok((await onDisk(counts)).includes("print(2)"));
 });
 
-test("a question about an open notebook says that its cells have changed", async (deputy) => {
+test("an approval of an open notebook shows that its cells have changed", async (deputy) => {
   const counts = await file("counts.ipynb");
   const notebook = await vscode.workspace.openNotebookDocument(counts);
   await vscode.window.showNotebookDocument(notebook);
   ask("count in the notebook");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   assert.equal(deputy.staleness.of(requestId), undefined);
   const cell = notebook.cellAt(notebook.cellCount - 1).document;
   const edit = new vscode.WorkspaceEdit();
   edit.insert(cell.uri, new vscode.Position(0, 0), "# mine\n");
   await vscode.workspace.applyEdit(edit);
-  await until("the question says so", () => deputy.staleness.of(requestId) === "changed");
-  const back = new vscode.WorkspaceEdit();
-  back.delete(cell.uri, new vscode.Range(0, 0, 1, 0));
-  await vscode.workspace.applyEdit(back);
-  await until("it says so no more", () => deputy.staleness.of(requestId) === undefined);
+  await until("the warning", () => deputy.staleness.of(requestId) === "changed");
+  const undo = new vscode.WorkspaceEdit();
+  undo.delete(cell.uri, new vscode.Range(0, 0, 1, 0));
+  await vscode.workspace.applyEdit(undo);
+  await until("the warning is removed", () => deputy.staleness.of(requestId) === undefined);
 });
 
-test("a file that is another one by now, as after a change of branch, is left alone, and both are told", async (deputy) => {
+test("an approval after a change of branch fails and is reported to user and agent", async (deputy) => {
   const greet = await file("greet.py");
   ask("improve the greeting");
-  const { requestId } = await question(deputy, "edit_file");
+  const { requestId } = await openRequest(deputy, "edit_file");
   const atCode = (): string => {
     const body = deputy.threads.get(requestId)?.comments[0]?.body;
     return body instanceof vscode.MarkdownString ? body.value : "";
   };
   assert.ok(!atCode().includes("has changed"));
   writeFileSync(greet.fsPath, "# of another branch\n");
-  await until("the question says so", () => atCode().includes("The file has changed since"));
+  await until("the warning", () => atCode().includes("The file has changed since"));
   const warnings: unknown[][] = [];
-  const restore = heard("showWarningMessage", warnings);
+  const restore = capture("showWarningMessage", warnings);
   await vscode.commands.executeCommand("deputy.question.approve", requestId);
   const state = await ended(deputy);
   restore();
   assert.equal(await onDisk(greet), "# of another branch\n");
-  assert.match(
-    String(warnings[0]?.[0]),
-    /^edit_file\(greet\.py\) was approved, and not done\. The agent reads: greet\.py has changed/,
-  );
-  const told = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
-  assert.match(told, /^greet\.py has changed .*; read it again\.$/);
+  assert.match(String(warnings[0]?.[0]), /^edit_file\(greet\.py\) was approved, but failed: greet\.py has changed/);
+  const messages = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
+  assert.match(messages, /^greet\.py has changed .*; read it again\.$/);
 });

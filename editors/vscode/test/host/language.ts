@@ -32,7 +32,7 @@ function language(uri: vscode.Uri): vscode.Disposable {
   );
 }
 
-test("agents look up problems, places, types and symbols in the languages of the editor", async (deputy) => {
+test("agents query diagnostics, locations, types and symbols of the editor", async (deputy) => {
   const uri = await file("greet.py");
   const features = language(uri);
   try {

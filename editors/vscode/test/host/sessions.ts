@@ -1,4 +1,4 @@
-/** Sessions over time: kept, opened again, exported; and a server that ends in the midst of it. */
+/** Sessions: stored, opened again, exported; and a server that ends during a turn. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,16 +8,16 @@ import * as vscode from "vscode";
 
 import type { HistoryItem } from "../../src/views/history.ts";
 import { isInterrupted, transcriptOf } from "../../src/state/session.ts";
-import { agent, answer, ask, ended, heard, question, run, test, until, whileAnswering } from "./support.ts";
+import { agent, answer, ask, ended, capture, openRequest, run, test, until, whileAnswering } from "./support.ts";
 
 export { run };
 
-/** Ends the server's process as a crash does. */
+/** Kills the server's process. */
 function crash(): void {
   for (const pid of processes()) process.kill(pid, "SIGKILL");
 }
 
-/** The children of this process that serve over stdio. */
+/** The child processes that are servers over stdio. */
 function processes(): readonly number[] {
   const children = execFileSync("pgrep", ["--parent", String(process.pid), "--full", "serve --stdio"], {
     encoding: "utf-8",
@@ -25,7 +25,7 @@ function processes(): readonly number[] {
   return children.trim().split("\n").map(Number);
 }
 
-test("a session is there again after a restart of the server", async (deputy) => {
+test("a session is reloaded after a restart of the server", async (deputy) => {
   ask("why does the retry loop give up");
   const child = await agent(deputy, "read the history of backoff", "completed");
   await vscode.commands.executeCommand("deputy.cancel");
@@ -36,12 +36,12 @@ test("a session is there again after a restart of the server", async (deputy) =>
     return found?.agents[child.agentId] && deputy.server.state === "running" ? found : undefined;
   });
   assert.equal(state.agents[child.agentId]?.summary, "Nothing of interest in the history.");
-  await deputy.sessions.transcribe(sessionId, child.agentId);
+  await deputy.sessions.fetchTranscript(sessionId, child.agentId);
   const entries = transcriptOf(deputy.sessions.get(sessionId) ?? state, child.agentId);
   assert.ok(entries.some((entry) => entry.type === "tool_call" && entry.tool === "read_file"));
 });
 
-test("an earlier session opens from the list and goes on", async (deputy) => {
+test("an earlier session opens from the list and continues", async (deputy) => {
   ask("hello");
   const { sessionId } = await ended(deputy);
   await vscode.commands.executeCommand("deputy.session.new");
@@ -83,18 +83,18 @@ test("a session is renamed, exported, and deleted", async (deputy) => {
   assert.equal(deputy.sessions.get(sessionId), undefined);
 });
 
-test("a server that crashes comes back, its question goes, and one click continues", async (deputy) => {
+test("a crashed server restarts, its request closes, and the turn can be continued", async (deputy) => {
   ask("have the greeting improved");
-  await question(deputy, "edit_file");
+  await openRequest(deputy, "edit_file");
   const sessionId = deputy.sessions.current?.sessionId ?? "";
   crash();
-  await until("the question is gone", () => deputy.questions.list().length === 0);
-  await until("the server is back", () => deputy.server.state === "running");
-  const cut = await until("what was cut off", () => {
+  await until("the request is closed", () => deputy.requests.list().length === 0);
+  await until("the restarted server", () => deputy.server.state === "running");
+  const interrupted = await until("the interrupted turn", () => {
     const state = deputy.sessions.get(sessionId);
     return state && isInterrupted(state) ? state : undefined;
   });
-  const [child] = Object.values(cut.agents).filter(({ parentAgentId }) => parentAgentId !== undefined);
+  const [child] = Object.values(interrupted.agents).filter(({ parentAgentId }) => parentAgentId !== undefined);
   assert.equal(child?.failureReason, "interrupted_by_restart");
   void vscode.commands.executeCommand("deputy.continue");
   const state = await until("the next turn has ended", () => {
@@ -104,25 +104,25 @@ test("a server that crashes comes back, its question goes, and one click continu
   assert.ok(answer(state).startsWith("I go on"), answer(state));
 });
 
-test("a server that keeps crashing is said to, and starts again when it is asked to", async (deputy) => {
+test("repeated crashes are reported, and the server can be started again", async (deputy) => {
   ask("hello");
   await ended(deputy);
   await deputy.server.restart(); // it counts from here
-  const told: unknown[][] = [];
-  const restore = heard("showErrorMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showErrorMessage", messages);
   try {
     for (let count = 1; count <= 4; count++) {
       await until("the server", () => deputy.server.state === "running");
       crash();
       await until("its end", () => deputy.server.state !== "running");
     }
-    await until("the message", () => told.length);
+    await until("the message", () => messages.length);
     assert.equal(deputy.server.state, "stopped");
-    await until("the words above the agents", () => deputy.agents.view.message === "Deputy's server is not running.");
-    assert.deepEqual(told, [["Deputy's server keeps ending; its log says why.", "Show Log"]]);
+    await until("the message above the agents", () => deputy.agents.view.message === "Deputy's server is not running.");
+    assert.deepEqual(messages, [["Deputy's server keeps crashing. See its log for the cause.", "Show Log"]]);
     await deputy.server.start();
     assert.equal(deputy.server.state, "running");
-    await until("no words above the agents", () => !deputy.agents.view.message);
+    await until("no message above the agents", () => !deputy.agents.view.message);
     ask("hello");
     assert.equal(answer(await ended(deputy)), "Hello! I am the **scripted** model.");
   } finally {
@@ -131,59 +131,59 @@ test("a server that keeps crashing is said to, and starts again when it is asked
   }
 });
 
-test("a server in which agents work is restarted when the user has said so", async (deputy) => {
+test("a restart while agents are working needs confirmation", async (deputy) => {
   ask("take your time");
   await until("the turn", () => deputy.sessions.current?.turn);
-  const told: unknown[][] = [];
-  let restore = heard("showWarningMessage", told);
+  const messages: unknown[][] = [];
+  let restore = capture("showWarningMessage", messages);
   await vscode.commands.executeCommand("deputy.restartServer");
   restore();
-  assert.equal(told[0]?.[0], "Restart Deputy's server while agents work?");
+  assert.equal(messages[0]?.[0], "Restart Deputy's server while agents are working?");
   assert.ok(deputy.sessions.current?.turn);
-  restore = heard("showWarningMessage", told, "Restart");
+  restore = capture("showWarningMessage", messages, "Restart");
   await vscode.commands.executeCommand("deputy.restartServer");
   restore();
-  await until("what was cut off", () => deputy.sessions.current && isInterrupted(deputy.sessions.current));
+  await until("the interrupted turn", () => deputy.sessions.current && isInterrupted(deputy.sessions.current));
 });
 
-test("however often it is restarted, one server runs at the end", async (deputy) => {
-  const told: unknown[][] = [];
-  const restore = heard("showErrorMessage", told);
-  const restoreDialog = heard("showWarningMessage", told, "Restart");
+test("concurrent restarts leave one running server", async (deputy) => {
+  const messages: unknown[][] = [];
+  const restore = capture("showErrorMessage", messages);
+  const restoreDialog = capture("showWarningMessage", messages, "Restart");
   const restart = (): Thenable<unknown> => vscode.commands.executeCommand("deputy.restartServer");
   await Promise.all([restart(), restart(), deputy.server.start(), restart()]);
   restore();
   restoreDialog();
-  assert.deepEqual(told, []);
+  assert.deepEqual(messages, []);
   assert.equal(deputy.server.state, "running");
   assert.equal(processes().length, 1);
 });
 
-test("settings that come while a turn runs reach its server, and cut nothing", async (deputy) => {
+test("changed settings reach the running server without interrupting a turn", async (deputy) => {
   ask("take your time");
   const { turnId } = await until("the turn", () => deputy.sessions.current?.turn);
   const before = processes();
-  const told: unknown[][] = [];
-  const restore = heard("showErrorMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showErrorMessage", messages);
   await Promise.all([deputy.server.configure(), deputy.server.configure(), deputy.sessions.refresh()]);
   assert.equal(deputy.sessions.current?.turn?.turnId, turnId);
   assert.deepEqual(processes(), before);
-  // While one server ends and another one starts, there is none to be told.
+  // During a restart there is no server to notify.
   await Promise.all([deputy.server.restart(), deputy.server.configure(), deputy.server.configure()]);
   restore();
-  assert.deepEqual(told, []);
+  assert.deepEqual(messages, []);
   assert.equal(deputy.server.state, "running");
   await until("the end of the other server", () => processes().length === 1);
 });
 
-test("settings that name another server start it, once", async (deputy) => {
+test("changed launch settings start another server once", async (deputy) => {
   const settings = vscode.workspace.getConfiguration("deputy.server");
   const path = settings.get<string>("path", "");
   const folder = mkdtempSync(join(tmpdir(), "server-"));
   const [other, starts] = [join(folder, "deputy"), join(folder, "starts")];
   writeFileSync(other, `#!/bin/sh\necho >> ${starts}\nexec ${path} "$@"\n`);
   chmodSync(other, 0o755);
-  // Trust brings two at once: that it was given, and settings that were held back till then.
+  // Granting trust causes two events: the grant itself, and the settings that were restricted before.
   const also = vscode.workspace.onDidChangeConfiguration(() => void deputy.server.configure());
   try {
     await settings.update("path", other, vscode.ConfigurationTarget.Global);
@@ -197,23 +197,23 @@ test("settings that name another server start it, once", async (deputy) => {
   }
 });
 
-test("all settings that do not fit are named, and when they do the server starts", async (deputy) => {
+test("invalid settings are named, and the server starts once they are corrected", async (deputy) => {
   const settings = vscode.workspace.getConfiguration("deputy");
   const wrong: Readonly<Record<string, unknown>> = { permissionMode: "careless", "limits.promptQueue": "many" };
   const set = async (value: (name: string) => unknown): Promise<void> => {
     for (const name of Object.keys(wrong)) await settings.update(name, value(name), vscode.ConfigurationTarget.Global);
   };
-  const told: unknown[][] = [];
-  const restore = heard("showErrorMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showErrorMessage", messages);
   try {
     await deputy.server.stop();
     await set((name) => wrong[name]);
     await vscode.commands.executeCommand("deputy.restartServer");
-    const [message, ...actions] = await until("the message", () => told[0]);
+    const [message, ...actions] = await until("the message", () => messages[0]);
     const named = String(message).match(/\w+\.[\w.]+(?=:)/g);
     assert.deepEqual(named?.toSorted(), ["deputy.limits.promptQueue", "deputy.permissionMode"], String(message));
     assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
-    assert.equal(told.length, 1);
+    assert.equal(messages.length, 1);
     assert.equal(deputy.server.state, "stopped");
   } finally {
     restore();
@@ -222,7 +222,7 @@ test("all settings that do not fit are named, and when they do the server starts
   await until("the server", () => deputy.server.state === "running");
 });
 
-test("sessions that work in a folder of another window are not offered", async (deputy) => {
+test("sessions of other folders are not listed", async (deputy) => {
   ask("hello");
   const { sessionId } = await ended(deputy);
   const elsewhere = vscode.Uri.file(mkdtempSync(join(tmpdir(), "elsewhere-"))).toString();
@@ -236,7 +236,7 @@ test("sessions that work in a folder of another window are not offered", async (
   assert.ok(!ids.includes(other.sessionId));
 });
 
-test("the mode of a session is told as it is, whatever the settings say meanwhile", async (deputy) => {
+test("a session keeps its mode when the setting changes", async (deputy) => {
   const settings = vscode.workspace.getConfiguration("deputy");
   const set = (mode: string | undefined): Thenable<void> =>
     settings.update("permissionMode", mode, vscode.ConfigurationTarget.Global);
@@ -245,7 +245,7 @@ test("the mode of a session is told as it is, whatever the settings say meanwhil
     ask("hello");
     const { sessionId } = await ended(deputy);
     await set(undefined);
-    // It hears of the title that the session was given.
+    // The event for the new title updates the session.
     await until("the title", () => deputy.sessions.get(sessionId)?.info?.title === "hello");
     assert.equal(deputy.sessions.modeOf(sessionId), "accept_edits");
   } finally {
@@ -253,24 +253,24 @@ test("the mode of a session is told as it is, whatever the settings say meanwhil
   }
 });
 
-test("a mode in which nothing is asked has to be meant", async (deputy) => {
+test("the bypass mode needs confirmation", async (deputy) => {
   ask("improve the greeting");
-  await question(deputy, "edit_file");
+  await openRequest(deputy, "edit_file");
   const sessionId = deputy.sessions.current?.sessionId ?? "";
-  const told: unknown[][] = [];
-  const restore = heard("showWarningMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showWarningMessage", messages);
   await whileAnswering("showQuickPick", { mode: "bypass" }, () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.setMode")),
   );
   restore();
-  const [title, { detail }] = told[0] as [string, { readonly detail: string }];
-  assert.equal(title, "Bypass?");
-  assert.match(detail, /What it allows of the question waiting now is done at once\.$/);
+  const [title, { detail }] = messages[0] as [string, { readonly detail: string }];
+  assert.equal(title, "Switch to Bypass?");
+  assert.match(detail, /It also approves what it allows of the open request\.$/);
   assert.equal(deputy.sessions.modeOf(sessionId), "default");
-  assert.equal(deputy.questions.list().length, 1);
+  assert.equal(deputy.requests.list().length, 1);
 });
 
-test("a session is archived, out of the list, and put back", async (deputy) => {
+test("an archived session is not listed until it is unarchived", async (deputy) => {
   ask("hello");
   const { sessionId } = await ended(deputy);
   const rowOf = async (): Promise<HistoryItem | undefined> =>
@@ -283,7 +283,7 @@ test("a session is archived, out of the list, and put back", async (deputy) => {
   assert.ok(await rowOf());
 });
 
-test("a turn that the user stopped is not taken for one that was cut off", async (deputy) => {
+test("a stopped turn is not marked as interrupted", async (deputy) => {
   ask("take your time");
   await until("the turn", () => deputy.sessions.current?.turn);
   await vscode.commands.executeCommand("deputy.cancel");
@@ -297,64 +297,66 @@ test("a turn that the user stopped is not taken for one that was cut off", async
   assert.equal(isInterrupted(state), false);
 });
 
-test("a prompt that the agent has read is not handed back when the server ends", async (deputy) => {
+test("a prompt that the agent has read is not restored when the server ends", async (deputy) => {
   const prompted = deputy.sessions.prompt(await deputy.sessions.present(), [{ type: "text", text: "take your time" }]);
   await until("the stream", () => Object.keys(deputy.sessions.current?.streams ?? {}).length);
   crash();
   await prompted;
-  await until("what was cut off", () => deputy.sessions.current && isInterrupted(deputy.sessions.current));
+  await until("the interrupted turn", () => deputy.sessions.current && isInterrupted(deputy.sessions.current));
 });
 
-test("a server that is not there is named, with the setting to correct and the log to see", async (deputy) => {
+test("a missing server is reported with its setting and the log", async (deputy) => {
   const settings = vscode.workspace.getConfiguration("deputy.server");
   const path = settings.get<string>("path");
-  const told: unknown[][] = [];
-  const restore = heard("showErrorMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showErrorMessage", messages);
   try {
     await settings.update("path", "/nowhere/deputy", vscode.ConfigurationTarget.Global);
-    const [message, ...actions] = await until("the message", () => told[0]);
-    assert.equal(message, "There is no command at /nowhere/deputy, which the setting deputy.server.path names.");
+    const [message, ...actions] = await until("the message", () => messages[0]);
+    assert.equal(message, "There is no command at /nowhere/deputy. Correct the setting deputy.server.path.");
     assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
     await until("the item", () => deputy.status.text === "$(circle-slash) Deputy: not running");
   } finally {
     restore();
     await settings.update("path", path, vscode.ConfigurationTarget.Global);
   }
-  await until("the server is back", () => deputy.server.state === "running");
+  await until("the restarted server", () => deputy.server.state === "running");
 });
 
-test("a key that changes in the midst of work cuts nothing off", async (deputy) => {
+test("a changed key does not interrupt running agents", async (deputy) => {
   ask("take your time");
   await until("the turn", () => deputy.sessions.current?.turn);
-  const told: unknown[][] = [];
-  const restore = heard("showInformationMessage", told);
+  const messages: unknown[][] = [];
+  const restore = capture("showInformationMessage", messages);
   await whileAnswering("showInputBox", "a-key", () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")),
   );
-  await until("the words", () => told.length);
+  await until("the message", () => messages.length);
   restore();
-  assert.deepEqual(told, [["The key is used once Deputy's server has been restarted. Agents work.", "Restart"]]);
+  assert.deepEqual(messages, [
+    ["Restart Deputy's server to use the new key? Running agents will be stopped.", "Restart"],
+  ]);
   assert.ok(deputy.sessions.current?.turn);
   await vscode.commands.executeCommand("deputy.cancel");
   await ended(deputy);
-  const restoreDialog = heard("showWarningMessage", [], "Forget");
+  const restoreDialog = capture("showWarningMessage", [], "Delete");
   await whileAnswering("showInputBox", "", () => Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")));
   restoreDialog();
-  await until("the server is back", () => deputy.server.state === "running");
+  await until("the restarted server", () => deputy.server.state === "running");
 });
 
-test("the key is kept in the secret storage, and reaches the server by its environment alone", async (deputy) => {
+test("the key is stored in the secret storage and only passed in the server's environment", async (deputy) => {
   await whileAnswering("showInputBox", " a-key ", () =>
     Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")),
   );
   assert.deepEqual(await deputy.key.environment(), { ANTHROPIC_API_KEY: "a-key" });
   const settings = JSON.stringify(vscode.workspace.getConfiguration("deputy"));
   assert.ok(!settings.includes("a-key"));
-  const told: unknown[][] = [];
-  const restore = heard("showWarningMessage", told, "Forget");
+  const messages: unknown[][] = [];
+  const restore = capture("showWarningMessage", messages, "Delete");
   await whileAnswering("showInputBox", "", () => Promise.resolve(vscode.commands.executeCommand("deputy.setApiKey")));
   restore();
-  assert.deepEqual(told, [["Forget the key?", { modal: true }, "Forget"]]);
+  assert.deepEqual(messages, [["Delete the API key?", { modal: true }, "Delete"]]);
   assert.deepEqual(await deputy.key.environment(), {});
-  await until("the server is back", () => deputy.server.state === "running");
+  await until("the restarted server", () => deputy.server.state === "running");
 });

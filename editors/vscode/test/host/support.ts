@@ -1,6 +1,6 @@
 /**
  * Tests in the extension host. A file calls {@link test} for each of its tests and exports {@link run}, which VS Code
- * calls in a window of its own; what came out is written to the folder that `DEPUTY_RESULTS` names.
+ * calls in a separate window. The results are written to the folder in `DEPUTY_RESULTS`.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -13,12 +13,12 @@ import { type AgentView, type SessionState, transcriptOf } from "../../src/state
 
 type Body = (deputy: Deputy) => Promise<void>;
 
-/** Milliseconds that anything may take on a busy machine. */
+/** Time limit of each wait in milliseconds, for a busy machine. */
 const PATIENCE = 40_000;
 const POLL = 20;
 
 const tests: [name: string, body: Body][] = [];
-const begun = new Map<string, string>();
+const originals = new Map<string, string>();
 
 export function test(name: string, body: Body): void {
   tests.push([name, body]);
@@ -27,7 +27,7 @@ export function test(name: string, body: Body): void {
 /** Runs the tests of a file one after the other. */
 export async function run(): Promise<void> {
   const extension = vscode.extensions.getExtension<Deputy>("deputy.deputy");
-  assert.ok(extension, "the extension is there");
+  assert.ok(extension, "the extension is installed");
   const deputy = await extension.activate();
   const results: Record<string, string> = {};
   for (const [name, body] of tests) results[name] = await outcome(deputy, body);
@@ -35,7 +35,7 @@ export async function run(): Promise<void> {
   writeFileSync(join(folder, `${basename(__filename, ".js")}.json`), JSON.stringify(results));
 }
 
-/** Empty when the test passed, else what went wrong. */
+/** Empty if the test passed, otherwise the error. */
 async function outcome(deputy: Deputy, body: Body): Promise<string> {
   try {
     await deputy.server.start();
@@ -48,33 +48,33 @@ async function outcome(deputy: Deputy, body: Body): Promise<string> {
   }
 }
 
-/** Leaves nothing of a test to the next: no session, no open editor, no changed file. */
+/** Cleans up after a test: no session, no open editor, no changed file. */
 async function tidyUp(deputy: Deputy): Promise<void> {
   await vscode.commands.executeCommand("deputy.cancel");
   deputy.sessions.leave();
-  for (const [path, text] of begun) await vscode.workspace.fs.writeFile(vscode.Uri.file(path), Buffer.from(text));
-  begun.clear();
+  for (const [path, text] of originals) await vscode.workspace.fs.writeFile(vscode.Uri.file(path), Buffer.from(text));
+  originals.clear();
   await vscode.commands.executeCommand("workbench.action.revertAndCloseActiveEditor");
   await vscode.commands.executeCommand("workbench.action.closeAllEditors");
 }
 
-/** The value, once it is there. */
+/** Waits for a value. */
 export async function until<T>(what: string, find: () => T | undefined | false | null): Promise<T> {
   const end = Date.now() + PATIENCE;
   for (;;) {
     const found = find();
     if (found) return found;
-    if (Date.now() > end) throw new Error(`it did not come: ${what}`);
+    if (Date.now() > end) throw new Error(`timed out waiting for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, POLL));
   }
 }
 
-/** A file of the project, which is as it was before the test after it. */
+/** A file of the project, which is restored after the test. */
 export async function file(name: string): Promise<vscode.Uri> {
   const root = vscode.workspace.workspaceFolders?.[0]?.uri;
   assert.ok(root);
   const uri = vscode.Uri.joinPath(root, name);
-  begun.set(uri.fsPath, await onDisk(uri));
+  originals.set(uri.fsPath, await onDisk(uri));
   return uri;
 }
 
@@ -82,12 +82,12 @@ export async function onDisk(uri: vscode.Uri): Promise<string> {
   return Buffer.from(await vscode.workspace.fs.readFile(uri)).toString();
 }
 
-/** Sends a prompt as the user does, and does not wait for its end. */
+/** Sends a prompt like the user, without waiting for the turn. */
 export function ask(text: string): void {
   void vscode.commands.executeCommand("deputy.ask", text);
 }
 
-/** The session that is shown, once a turn of it has ended. */
+/** The shown session, once its turn has ended. */
 export function ended(deputy: Deputy): Promise<SessionState> {
   return until("the end of the turn", () => {
     const state = deputy.sessions.current;
@@ -95,12 +95,12 @@ export function ended(deputy: Deputy): Promise<SessionState> {
   });
 }
 
-/** The open question whose title has these words. */
-export function question(deputy: Deputy, title: string): Promise<PermissionRequest> {
-  return until(`the question ${title}`, () => deputy.questions.list().find((one) => one.title.includes(title)));
+/** The open permission request whose title contains `title`. */
+export function openRequest(deputy: Deputy, title: string): Promise<PermissionRequest> {
+  return until(`the request ${title}`, () => deputy.requests.list().find((one) => one.title.includes(title)));
 }
 
-/** The agent with that label, once it is in that state. */
+/** The agent with that label, once it has that status. */
 export function agent(deputy: Deputy, label: string, status: AgentView["status"]): Promise<AgentView> {
   return until(`${label} ${status}`, () => {
     const agents = Object.values(deputy.sessions.current?.agents ?? {});
@@ -108,7 +108,7 @@ export function agent(deputy: Deputy, label: string, status: AgentView["status"]
   });
 }
 
-/** What the primary said last. */
+/** The last message of the primary. */
 export function answer(state: SessionState): string {
   const entry = transcriptOf(state, state.primaryId ?? "").findLast((one) => one.type === "message");
   return entry?.type === "message" && entry.role === "assistant" ? entry.text : "";
@@ -127,34 +127,34 @@ export async function lenses(uri: vscode.Uri): Promise<readonly vscode.Command[]
   return found.flatMap(({ command }) => (command ? [command] : []));
 }
 
-/** Does what the editor does when a lens or an action with this command is clicked. */
+/** Runs a command like a click on its lens or action. */
 export async function click(command: vscode.Command): Promise<void> {
   await vscode.commands.executeCommand(command.command, ...((command.arguments ?? []) as unknown[]));
 }
 
-/** Clicks the lens whose title has these words. */
+/** Clicks the lens whose title contains `title`. */
 export async function clickLens(uri: vscode.Uri, title: string): Promise<void> {
   const lens = (await lenses(uri)).find((command) => command.title.includes(title));
   assert.ok(lens, `a lens ${title}`);
   await click(lens);
 }
 
-/** Keeps what the editor is asked to show, and answers it, instead of showing it, until what it gives is called. */
-export function heard(
+/** Captures and answers messages instead of showing them, until the returned function is called. */
+export function capture(
   name: "showErrorMessage" | "showWarningMessage" | "showInformationMessage" | "setStatusBarMessage",
-  told: unknown[][],
+  messages: unknown[][],
   answer?: string,
 ): () => void {
   const before = Object.getOwnPropertyDescriptor(vscode.window, name);
   const value = (...args: unknown[]): Promise<string | undefined> => {
-    told.push(args);
+    messages.push(args);
     return Promise.resolve(answer);
   };
   Object.defineProperty(vscode.window, name, { value, configurable: true });
   return () => before && Object.defineProperty(vscode.window, name, before);
 }
 
-/** Answers the dialogs that a body opens, which cannot be shown in tests. */
+/** Answers the dialogs that `body` opens, because tests cannot show them. */
 export async function whileAnswering<T>(
   name: "showWarningMessage" | "showInputBox" | "showQuickPick",
   value: unknown,

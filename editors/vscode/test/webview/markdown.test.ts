@@ -18,7 +18,7 @@ test("Markdown becomes elements", () => {
   assert.equal(element.querySelector("pre code")?.textContent, "x = 1\n");
 });
 
-test("no HTML, script, style or picture of a model passes", () => {
+test("HTML, scripts, styles and images of a model are removed", () => {
   const hostile =
     '<img src=x onerror=alert(1)> <script>alert(1)</script> ![p](https://x.test/p.png) <b style="x">b</b>';
   const element = drawn(hostile);
@@ -28,14 +28,14 @@ test("no HTML, script, style or picture of a model passes", () => {
   );
 });
 
-test("a picture is a link to it", () => {
+test("an image becomes a link", () => {
   const [link] = drawn("See ![the <plan>](https://a.test/p.png) and ![](https://a.test/q.png)").querySelectorAll("a");
   assert.equal(link?.textContent, "the <plan>");
   assert.equal(link.getAttribute("href"), "https://a.test/p.png");
   assert.equal(drawn("![x](javascript:alert(1))").textContent.trim(), "![x](javascript:alert(1))");
 });
 
-test("links lead to web pages alone, and say where", () => {
+test("links open only web pages and show their target", () => {
   const element = drawn(
     "[a](https://a.test/) [b](javascript:alert(1)) [c](command:x) [d](data:text/html,x) [e](vscode://x)",
   );
@@ -44,7 +44,7 @@ test("links lead to web pages alone, and say where", () => {
   assert.equal(links[0]?.title, "https://a.test/");
 });
 
-test("a place in a file is a button that opens it", () => {
+test("a location in a file is a button that opens it", () => {
   const opened: [string, number | undefined][] = [];
   const element = drawn("See `src/retry.py:12-30`, [the loop](src/loop.py:7) and `not a path`.", opened);
   for (const button of element.querySelectorAll("button")) button.click();
@@ -58,13 +58,13 @@ test("characters that hide or reorder text are spelled out", () => {
   assert.equal(drawn("a\u202eb\u200bc").textContent.trim(), "a\\u{202e}b\\u{200b}c");
 });
 
-test("a wide table scrolls by itself, by keyboard too", () => {
+test("a wide table scrolls separately, also by keyboard", () => {
   const wrapper = drawn("| a | b |\n|---|---|\n| 1 | 2 |").querySelector<HTMLElement>(".table");
   assert.equal(wrapper?.tabIndex, 0);
   assert.equal(wrapper.querySelectorAll("td").length, 2);
 });
 
-test("a text that grows looks as if it were drawn at once, and its finished blocks stay", () => {
+test("a growing text renders like a complete one and keeps finished blocks", () => {
   const text =
     "# Found\n\nA *long*\nparagraph\n\n- one\n\n- two\n  - three\n\n> quoted\nlazily\n\n```py\nx = 1\n\n\ny = 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\n\n    code\n\nTitle\n=====\nthe end \u{1f600}";
   const growing = new GrowingMarkdown(() => undefined);

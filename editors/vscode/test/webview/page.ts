@@ -1,4 +1,4 @@
-/** The chat's page without an editor: a document, what the page sent, and the log of a session to show in it. */
+/** The chat's page without an editor: a document, the messages of the page, and event logs to show in it. */
 import { readFileSync } from "node:fs";
 import { JSDOM } from "jsdom";
 
@@ -6,7 +6,7 @@ import type { FromPage, Surroundings, ToPage } from "../../src/page/messages.ts"
 import type { EventParams } from "../../src/protocol.ts";
 import { emptySession, reduce, type SessionState } from "../../src/state/session.ts";
 
-/** What is around the page unless a test says something else. */
+/** Default state of the window. */
 export const AROUND: Surroundings = {
   server: "running",
   agentId: undefined,
@@ -32,7 +32,7 @@ Object.assign(globalThis, {
     observe(): void {}
   },
   requestAnimationFrame: (draw: () => void) => frames.push(draw),
-  // The clock of the page is not to keep the tests from ending.
+  // A real timer would keep the tests from ending.
   setInterval: () => 0,
   performance: { now: () => 0 },
 });
@@ -47,20 +47,20 @@ export class TestPage {
     this.root = root;
   }
 
-  /** The extension tells the page something, and a frame is drawn. */
-  tell(message: ToPage): void {
+  /** Sends a message of the extension to the page, and draws a frame. */
+  post(message: ToPage): void {
     window.dispatchEvent(new window.MessageEvent("message", { data: message }));
     for (const draw of frames.splice(0)) draw();
   }
 
   show(state: SessionState, around: Partial<Surroundings> = {}): void {
     this.state = state;
-    this.tell({ type: "state", state, around: { ...AROUND, ...around } });
+    this.post({ type: "state", state, around: { ...AROUND, ...around } });
   }
 
-  /** Events come one by one, as they do. */
-  hear(events: readonly EventParams[]): void {
-    for (const event of events) this.tell({ type: "events", events: [event] });
+  /** Sends events one by one. */
+  events(events: readonly EventParams[]): void {
+    for (const event of events) this.post({ type: "events", events: [event] });
     this.state = events.reduce(reduce, this.state);
   }
 
@@ -91,7 +91,7 @@ export class TestPage {
   }
 
   /** What was sent since it was asked last. */
-  news(): FromPage[] {
+  newMessages(): FromPage[] {
     return this.sent.splice(0);
   }
 }
@@ -118,7 +118,7 @@ export async function begin(draft?: unknown): Promise<TestPage> {
   Object.assign(globalThis, { acquireVsCodeApi: () => host });
   // A module with another address is run anew.
   await import(`../../webview/main.ts?${String(++pages)}`);
-  page.news();
+  page.newMessages();
   return page;
 }
 

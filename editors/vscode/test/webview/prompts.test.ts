@@ -1,4 +1,4 @@
-/** Where prompts are written, and what stands in the way of them. */
+/** The prompt box and the notices above it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -11,7 +11,7 @@ const FILES = [
   { text: "@src/base/", kind: "folder" },
 ] as const;
 
-/** Writes a prompt as keys do. */
+/** Types a prompt. */
 function write(page: TestPage, text: string): HTMLTextAreaElement {
   const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
   prompt.value = text;
@@ -29,43 +29,43 @@ test("Enter sends the prompt, Shift+Enter and the Enter of an input method do no
   page.key(prompt, "Enter", { shiftKey: true });
   page.key(prompt, "Enter", { isComposing: true });
   page.key(prompt, "Enter", Object.fromEntries([["keyCode", 229]]));
-  assert.deepEqual(page.news(), []);
+  assert.deepEqual(page.newMessages(), []);
   page.key(prompt, "Enter");
-  assert.deepEqual(page.news(), [{ type: "prompt", text: "Why?", mentions: [], pictures: [] }]);
+  assert.deepEqual(page.newMessages(), [{ type: "prompt", text: "Why?", mentions: [], images: [] }]);
   assert.equal(prompt.value, "");
 });
 
-test("what is sent before the page knows its session goes out at once", async () => {
+test("a prompt sent before the session is known is sent immediately", async () => {
   const page = await begin();
   const prompt = write(page, "Why @b");
-  assert.deepEqual(page.news(), [{ type: "complete", text: "Why @b" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "complete", text: "Why @b" }]);
   page.key(prompt, "Enter");
-  assert.deepEqual(page.news(), [{ type: "prompt", text: "Why @b", mentions: [], pictures: [] }]);
+  assert.deepEqual(page.newMessages(), [{ type: "prompt", text: "Why @b", mentions: [], images: [] }]);
   assert.equal(prompt.value, "");
 });
 
-test("a prompt that is sent while the server starts is seen to wait, and goes from there when it has started", async () => {
+test("a prompt sent while the server starts is shown as queued until it has started", async () => {
   const page = await open();
   const waiting = () => page.all(".queued-text").map(({ textContent }) => textContent);
   page.show(page.state, { server: "starting" });
   page.key(write(page, "Why?"), "Enter");
   assert.deepEqual(waiting(), ["Why?"]);
   assert.equal(page.one(".status").textContent, "Deputy is starting");
-  page.tell({ type: "around", around: { ...AROUND, server: "starting" } });
+  page.post({ type: "around", around: { ...AROUND, server: "starting" } });
   assert.deepEqual(waiting(), ["Why?"]);
-  page.tell({ type: "around", around: AROUND });
+  page.post({ type: "around", around: AROUND });
   assert.deepEqual(waiting(), []);
   page.key(write(page, "And now?"), "Enter");
   assert.deepEqual(waiting(), []);
 });
 
-test("a file is completed by the keys, and Enter sends only when no list is open", async () => {
+test("keys complete a file, and Enter sends only if no list is open", async () => {
   const page = await open();
   const prompt = write(page, "Explain @b");
-  assert.deepEqual(page.news(), [{ type: "complete", text: "Explain @b" }]);
-  page.tell({ type: "completions", text: "Explain @", answer: { replace: "@", items: [FILES[0]] } });
-  assert.equal(page.one(".completions").hidden, true, "an answer that comes too late");
-  page.tell({ type: "completions", text: "Explain @b", answer: { replace: "@b", items: FILES } });
+  assert.deepEqual(page.newMessages(), [{ type: "complete", text: "Explain @b" }]);
+  page.post({ type: "completions", text: "Explain @", answer: { replace: "@", items: [FILES[0]] } });
+  assert.equal(page.one(".completions").hidden, true, "a late response is ignored");
+  page.post({ type: "completions", text: "Explain @b", answer: { replace: "@b", items: FILES } });
   const chosen = () => page.one('[role="option"][aria-selected="true"]');
   assert.equal(chosen().textContent, "backoff.pysrc");
   page.key(prompt, "ArrowDown");
@@ -75,68 +75,68 @@ test("a file is completed by the keys, and Enter sends only when no list is open
   page.key(prompt, "Enter");
   assert.equal(prompt.value, "Explain @src/backoff.py ");
   assert.equal(page.one(".completions").hidden, true);
-  assert.deepEqual(page.news(), []);
+  assert.deepEqual(page.newMessages(), []);
   page.key(prompt, "Enter");
-  assert.equal(page.news()[0]?.type, "prompt");
+  assert.equal(page.newMessages()[0]?.type, "prompt");
 });
 
-test("after a folder the list goes on with what is in it, in front of a closing quote", async () => {
+test("after a folder the list shows its content, before the closing quote", async () => {
   const page = await open();
   const prompt = write(page, "@my");
   const answer = { replace: "@my", items: [{ text: '@"my dir/"', kind: "folder" as const }] };
-  page.tell({ type: "completions", text: "@my", answer });
-  page.news();
+  page.post({ type: "completions", text: "@my", answer });
+  page.newMessages();
   page.key(prompt, "Tab");
   assert.equal(prompt.value, '@"my dir/"');
-  assert.deepEqual(page.news(), [{ type: "complete", text: '@"my dir/' }]);
+  assert.deepEqual(page.newMessages(), [{ type: "complete", text: '@"my dir/' }]);
 });
 
-test("a list that was closed stays closed until the next word", async () => {
+test("a closed list stays closed until the next word", async () => {
   const page = await open();
   const prompt = write(page, "/b");
-  page.tell({ type: "completions", text: "/b", answer: { replace: "/b", items: FILES } });
+  page.post({ type: "completions", text: "/b", answer: { replace: "/b", items: FILES } });
   page.key(prompt, "Escape");
   assert.equal(page.one(".completions").hidden, true);
-  page.news();
+  page.newMessages();
   write(page, "/ba");
-  assert.deepEqual(page.news(), []);
+  assert.deepEqual(page.newMessages(), []);
   write(page, "/ba @b");
-  assert.deepEqual(page.news(), [{ type: "complete", text: "/ba @b" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "complete", text: "/ba @b" }]);
 });
 
-test("what is written whole already is not offered, and Enter sends it", async () => {
+test("a complete command is not offered, and Enter sends it", async () => {
   const page = await open();
   const prompt = write(page, "/tidy");
   const item = { text: "/tidy", kind: "command" as const };
-  page.tell({ type: "completions", text: "/tidy", answer: { replace: "/tidy", items: [item] } });
-  page.news();
+  page.post({ type: "completions", text: "/tidy", answer: { replace: "/tidy", items: [item] } });
+  page.newMessages();
   page.key(prompt, "Enter");
-  assert.equal(page.news()[0]?.type, "prompt");
+  assert.equal(page.newMessages()[0]?.type, "prompt");
 });
 
-test("who has stopped by keys goes on in the box", async () => {
+test("stopping by keyboard focuses the prompt box", async () => {
   const page = await open();
-  page.hear(log("plan_and_queue").slice(0, 1).flat());
+  page.events(log("plan_and_queue").slice(0, 1).flat());
   page.button("Stop all agents of this session").focus();
   page.show({ ...page.state, turn: undefined, agents: {} });
   assert.equal(document.activeElement, page.one("textarea.prompt"));
 });
 
-test("a prompt that waits is shown, and can be taken back", async () => {
+test("a queued prompt is shown and can be removed", async () => {
   const page = await open();
-  page.hear(log("plan_and_queue").slice(0, 4).flat());
+  page.events(log("plan_and_queue").slice(0, 4).flat());
   const [waiting] = page.state.queue;
   assert.ok(waiting);
   assert.equal(page.one(".queued-text").textContent, waiting.text);
-  page.button("Take this prompt back").click();
-  assert.deepEqual(page.news(), [{ type: "unqueue", promptId: waiting.promptId }]);
+  page.button("Remove from queue").click();
+  assert.deepEqual(page.newMessages(), [{ type: "unqueue", promptId: waiting.promptId }]);
   page.show({ ...page.state, queue: [{ promptId: "2", text: "", pictures: 2 }] });
-  assert.equal(page.one(".queued").textContent.trim(), "2 pictures");
-  page.tell({ type: "unsent", text: waiting.text });
+  assert.equal(page.one(".queued").textContent.trim(), "2 images");
+  page.post({ type: "unsent", text: waiting.text });
   assert.equal((page.one("textarea.prompt") as HTMLTextAreaElement).value, waiting.text);
 });
 
-test("what is written survives that the page is hidden", async () => {
+test("a draft is kept while the page is hidden", async () => {
   const mention = { uri: "file:///w/a.py", label: "a.py" };
   const page = await open({ text: "half a thought", mentions: [mention] });
   assert.equal((page.one("textarea.prompt") as HTMLTextAreaElement).value, "half a thought");
@@ -144,74 +144,74 @@ test("what is written survives that the page is hidden", async () => {
   assert.deepEqual(page.draft, { text: "half a thought", mentions: [] });
 });
 
-test("files that are added go with the prompt, each once", async () => {
+test("each added file is sent once with the prompt", async () => {
   const page = await open();
   const mention = { uri: "file:///w/a.py", label: "a.py" };
-  page.tell({ type: "mention", mentions: [mention] });
-  page.tell({ type: "mention", mentions: [mention] });
+  page.post({ type: "mention", mentions: [mention] });
+  page.post({ type: "mention", mentions: [mention] });
   const prompt = page.one("textarea.prompt") as HTMLTextAreaElement;
   prompt.value = "Explain";
-  page.news();
+  page.newMessages();
   page.button("Send (Enter)").click();
-  assert.deepEqual(page.news(), [{ type: "prompt", text: "Explain", mentions: [mention], pictures: [] }]);
+  assert.deepEqual(page.newMessages(), [{ type: "prompt", text: "Explain", mentions: [mention], images: [] }]);
 });
 
-// -- what stands in the way ------------------------------------------------------------------------------------------
+// -- notices ---------------------------------------------------------------------------------------------------------
 
 const NOTICES = [
   [{ server: "stopped" }, "Deputy's server is not running.", "Start", "start"],
-  [{ trusted: false }, "This folder is not trusted: agents read and plan, and change nothing.", "Trust…", "trust"],
+  [{ trusted: false }, "This folder is not trusted. Agents can read and plan, but change nothing.", "Trust…", "trust"],
 ] as const;
 
 for (const [around, text, action, type] of NOTICES) {
-  test(`"${text}" has one thing to do about it`, async () => {
+  test(`the notice "${text}" has one action`, async () => {
     const page = await open();
     page.show(after(LOOK), around);
     assert.ok(page.one(".notice").textContent.startsWith(text));
-    page.news();
+    page.newMessages();
     page.button(action).click();
-    assert.deepEqual(page.news(), [{ type }]);
+    assert.deepEqual(page.newMessages(), [{ type }]);
   });
 }
 
-test("a key that is refused can be set, and the log be seen", async () => {
+test("a rejected key offers to set a key and to show the log", async () => {
   const page = await open();
   const error = { kind: "authentication", message: "The key was refused.", retryable: false, action: "Set another." };
   page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "error", error } });
   assert.ok(page.one(".notice").textContent.startsWith("The key was refused. Set another."));
-  page.news();
+  page.newMessages();
   page.button("Set API Key…").click();
   page.button("Show Log").click();
-  assert.deepEqual(page.news(), [{ type: "setApiKey" }, { type: "showLog" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "setApiKey" }, { type: "showLog" }]);
 });
 
 const LIMITS = [
   [
     "the session's budget of 9 tokens is used up",
     "budgets.tree.tokens",
-    "Raise that setting and go on here, or begin a new session.",
+    "Raise that setting and continue here, or start a new session.",
   ],
   [
     "it reached its limit of 9 model requests for one prompt",
     "limits.turnIterations",
-    "Ask to go on, or raise that setting.",
+    "Send a prompt to continue, or raise that setting.",
   ],
 ] as const;
 
 for (const [limit, setting, advice] of LIMITS) {
-  test(`a turn that ended because ${limit} says so, and leads to ${setting}`, async () => {
+  test(`a turn that ended because ${limit} shows it and opens ${setting}`, async () => {
     const page = await open();
     const detail = `${limit} (${setting})`;
     page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "max_turn_requests", detail, setting } });
     assert.equal(page.one(".notice span:nth-child(2)").textContent, `Stopped: ${detail}. ${advice}`);
-    page.news();
+    page.newMessages();
     page.button("Open Settings").click();
     page.button("New Session").click();
-    assert.deepEqual(page.news(), [{ type: "setting", name: setting }, { type: "newSession" }]);
+    assert.deepEqual(page.newMessages(), [{ type: "setting", name: setting }, { type: "newSession" }]);
   });
 }
 
-test("what an agent was doing in the background when the server ended is continued by one click", async () => {
+test("an interrupted background agent can be continued", async () => {
   const page = await open();
   const state = after(LOOK);
   page.show({
@@ -225,19 +225,19 @@ test("what an agent was doing in the background when the server ended is continu
       ]),
     ),
   });
-  page.news();
+  page.newMessages();
   page.button("Continue").click();
-  assert.deepEqual(page.news(), [{ type: "continue" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "continue" }]);
 });
 
-test("a turn that the server's end cut off is continued by one click, one that the user stopped is not", async () => {
+test("an interrupted turn can be continued, a stopped one cannot", async () => {
   const page = await open();
   const ended = { turnId: "t1", stopReason: "cancelled" } as const;
   page.show({ ...after(LOOK), ended: { ...ended, interrupted: true } });
   assert.equal(page.one(".notice span:nth-child(2)").textContent, "The last turn was interrupted: the server ended.");
-  page.news();
+  page.newMessages();
   page.button("Continue").click();
-  assert.deepEqual(page.news(), [{ type: "continue" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "continue" }]);
   page.show({ ...after(LOOK), ended });
   assert.equal(page.one(".notice").textContent, "Cancelled.");
 });

@@ -14,9 +14,9 @@ function states(page: TestPage): (string | undefined)[] {
 
 // -- sub-agents ------------------------------------------------------------------------------------------------------
 
-test("each sub-agent has a block, in the order of the calls, from its start to its end", async () => {
+test("each sub-agent has a block, in the order of the calls", async () => {
   const page = await open();
-  for (const step of LOOK) page.hear(step);
+  for (const step of LOOK) page.events(step);
   const labels = page.all(".block .label").map(({ textContent }) => textContent);
   const children = Object.values(page.state.agents).filter(({ parentAgentId }) => parentAgentId !== undefined);
   assert.deepEqual(
@@ -30,17 +30,17 @@ test("each sub-agent has a block, in the order of the calls, from its start to i
   assert.ok(page.all(".block .figures").every(({ textContent }) => textContent.startsWith("general · ")));
 });
 
-test("a block keeps its element while its agent works, so that focus and fold stay", async () => {
+test("a block keeps its element, focus and fold while its agent works", async () => {
   const page = await open();
-  page.hear(LOOK.slice(0, 5).flat());
+  page.events(LOOK.slice(0, 5).flat());
   const before = page.all(".block");
   before[0]?.querySelector<HTMLElement>(".block-toggle")?.click();
-  page.hear(LOOK.slice(5).flat());
+  page.events(LOOK.slice(5).flat());
   assert.deepEqual(page.all(".block"), before);
   assert.equal(before[0]?.querySelector(".block-toggle")?.getAttribute("aria-expanded"), "true");
 });
 
-test("Cancel is on each block that runs, names its agent, and is gone when that has ended", async () => {
+test("each running block has a Cancel button with the agent's name until it ends", async () => {
   const page = await open();
   page.show(after(LOOK.slice(0, 5)));
   const running = page.all(".block").filter((block) => block.dataset["state"] === "running");
@@ -48,13 +48,13 @@ test("Cancel is on each block that runs, names its agent, and is gone when that 
   for (const block of running) {
     const label = block.querySelector(".label")?.textContent ?? "";
     page.button(`Cancel ${label}`, block).click();
-    assert.deepEqual(page.news(), [{ type: "cancelAgent", agentId: block.dataset["agent"] }]);
+    assert.deepEqual(page.newMessages(), [{ type: "cancelAgent", agentId: block.dataset["agent"] }]);
   }
   page.show(after(LOOK));
   assert.ok(page.all(".block button").every((button) => !button.getAttribute("aria-label")?.startsWith("Cancel")));
 });
 
-test("a block names the limit that has ended its agent", async () => {
+test("a block shows the limit that ended its agent", async () => {
   const page = await open();
   const state = after(LOOK);
   const [id = "", agent] = Object.entries(state.agents).find(([, { parentAgentId }]) => parentAgentId) ?? [];
@@ -66,7 +66,7 @@ test("a block names the limit that has ended its agent", async () => {
   assert.equal(block?.querySelector(".activity")?.textContent, `timed out: ${error}`);
 });
 
-test("who has cancelled by keys goes on at the block", async () => {
+test("cancelling by keyboard focuses the block", async () => {
   const page = await open();
   page.show(after(LOOK.slice(0, 5)));
   const block = page.all(".block").find(({ dataset }) => dataset["state"] === "running");
@@ -76,23 +76,23 @@ test("who has cancelled by keys goes on at the block", async () => {
   assert.equal(document.activeElement, block.querySelector(".block-toggle"));
 });
 
-test("what works in another window can be looked at, and read again, but not stopped from here", async () => {
+test("a snapshot of another window's session is read-only and can be reloaded", async () => {
   const page = await open();
   page.show({ ...after(LOOK.slice(0, 5)), snapshot: true });
   assert.ok((page.one("textarea.prompt") as HTMLTextAreaElement).disabled);
   assert.ok(
     page.all(".figures").every(({ textContent }) => !/\d (h|min) /.test(textContent)),
-    "no clock goes on",
+    "no clock is running",
   );
   assert.ok(states(page).includes("running"));
   const names = page.all("button:not([hidden])").map((button) => button.getAttribute("aria-label") ?? "");
   assert.deepEqual(
-    names.filter((name) => /^(Cancel|Tell|Revert|Stop)/.test(name)),
+    names.filter((name) => /^(Cancel|Send \S+ a|Revert|Stop)/.test(name)),
     [],
   );
-  page.news();
+  page.newMessages();
   page.button("Read Again").click();
-  assert.deepEqual(page.news(), [{ type: "refresh" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "refresh" }]);
 });
 
 test("an unfolded block shows the calls of its agent and its result", async () => {
@@ -107,7 +107,7 @@ test("an unfolded block shows the calls of its agent and its result", async () =
   assert.equal(block.querySelector(".result")?.textContent.trim(), agent?.summary?.replaceAll("`", ""));
 });
 
-test("what a running call puts out is shown while it runs, and its result can be seen whole", async () => {
+test("output of a running call is shown live, and its full result can be opened", async () => {
   const page = await open();
   page.show(after(LOOK));
   const agentId = page.state.primaryId ?? "";
@@ -124,7 +124,7 @@ test("what a running call puts out is shown while it runs, and its result can be
   const started = { ...at, ...call, type: "tool_call", status: "in_progress", seq: lastSeq + 1, agentSeq: 90 } as const;
   const put = (text: string) =>
     ({ ...at, type: "tool_output_delta", afterSeq: lastSeq + 1, toolCallId: "c1", text }) as const;
-  page.hear([started, put("one\n"), put("two\u001b[2K")]);
+  page.events([started, put("one\n"), put("two\u001b[2K")]);
   const live = page.all(".call .live").find((output) => !output.hidden);
   assert.equal(live?.textContent, "one\ntwo\\u{1b}[2K");
   const ended = {
@@ -135,123 +135,123 @@ test("what a running call puts out is shown while it runs, and its result can be
     seq: lastSeq + 2,
     agentSeq: 91,
   } as const;
-  page.hear([{ ...ended, content: "one\n[cut]", truncated: true }]);
+  page.events([{ ...ended, content: "one\n[cut]", truncated: true }]);
   assert.equal(live.hidden, true);
   page.button("Show the result", live.parentElement ?? undefined).click();
-  page.news();
+  page.newMessages();
   page.button("Show all", live.parentElement ?? undefined).click();
-  assert.deepEqual(page.news(), [{ type: "output", agentId, toolCallId: "c1" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "output", agentId, toolCallId: "c1" }]);
 });
 
-test("the line of counts says how many agents run", async () => {
+test("the status line shows the counts of agents", async () => {
   const page = await open();
   page.show(after(LOOK));
   assert.ok(page.one(".status").textContent.endsWith("Agents: 1 primary, 0 running, 3 finished"));
 });
 
-test("what waits for the user stands first, where a narrow side bar does not cut it", async () => {
+test("the status line starts with open approvals", async () => {
   const page = await open();
   page.show(after(ASKING.slice(0, 1)));
   assert.ok(page.one(".status").textContent.startsWith("1 waiting for you · "));
 });
 
-test("a page can be drawn whatever the settings say", async () => {
+test("an invalid mode setting does not break the page", async () => {
   const page = await open();
   page.show(after(LOOK), { mode: "careless" as "default" });
   assert.equal(page.all(".pick")[0]?.textContent, "Ask");
 });
 
-test("the thread of a sub-agent has its banner and no prompt", async () => {
+test("the transcript of a sub-agent has a banner and no prompt box", async () => {
   const page = await open();
   const state = after(LOOK);
   const child = Object.values(state.agents).find(({ parentAgentId }) => parentAgentId !== undefined);
   page.show(state, { agentId: child?.agentId });
   assert.equal(page.one(".composer").hidden, true);
-  assert.match(page.one(".banner").textContent, /Read-only thread of \[.+\], parent: Deputy/);
-  page.news();
+  assert.match(page.one(".banner").textContent, /Read-only transcript of \[.+\], parent: Deputy/);
+  page.newMessages();
   page.button("Next").click();
-  const [next] = page.news();
-  assert.ok(next?.type === "thread" && next.agentId !== child?.agentId);
+  const [next] = page.newMessages();
+  assert.ok(next?.type === "openTranscript" && next.agentId !== child?.agentId);
 });
 
 // -- messages --------------------------------------------------------------------------------------------------------
 
-test("an answer in the making grows, and is replaced by the whole", async () => {
+test("a streaming answer grows and is replaced by the complete message", async () => {
   const page = await open();
-  page.hear(log("plan_and_queue").slice(0, 3).flat());
+  page.events(log("plan_and_queue").slice(0, 3).flat());
   assert.equal(page.all(".streaming").length, 1);
-  page.hear(log("plan_and_queue").slice(3).flat());
+  page.events(log("plan_and_queue").slice(3).flat());
   assert.deepEqual(page.all(".streaming"), []);
   const entries = page.state.entries[page.state.primaryId ?? ""]?.filter(({ type }) => type === "message");
   assert.equal(page.all(".message").length, entries?.length);
 });
 
-test("a message of great length is cut, also while it grows, and can be seen whole", async () => {
+test("a very long message is cut, also while streaming, and can be opened in full", async () => {
   const page = await open();
   const { primaryId: agentId = "", lastSeq } = after(LOOK);
   page.show(after(LOOK));
   const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z", messageId: "long" } as const;
   const piece = `${"x".repeat(79)}\n`.repeat(1000);
-  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: `\`\`\`\n${piece}` }]);
-  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
+  page.events([{ ...at, type: "message_delta", afterSeq: lastSeq, text: `\`\`\`\n${piece}` }]);
+  page.events([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
   const before = page.one(".streaming pre");
-  page.hear([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
-  assert.equal(page.one(".streaming pre"), before, "what is not shown is not drawn");
+  page.events([{ ...at, type: "message_delta", afterSeq: lastSeq, text: piece }]);
+  assert.equal(page.one(".streaming pre"), before, "hidden text is not rendered");
   assert.match(page.one(".streaming").textContent, /240.004 characters so far$/);
   const text = `\`\`\`\n${piece.repeat(3)}`;
-  page.hear([{ ...at, type: "message", role: "assistant", text, seq: lastSeq + 1, agentSeq: 90 }]);
+  page.events([{ ...at, type: "message", role: "assistant", text, seq: lastSeq + 1, agentSeq: 90 }]);
   const [shown] = page.all(".message").slice(-1);
   assert.ok((shown?.textContent.length ?? 0) < 101_000);
-  page.news();
+  page.newMessages();
   const [all] = [...(shown?.querySelectorAll<HTMLElement>("button") ?? [])].slice(-1);
   assert.match(all?.textContent ?? "", /Show all 240.004 characters/);
   all?.click();
-  assert.deepEqual(page.news(), [{ type: "message", agentId, messageId: "long" }]);
+  assert.deepEqual(page.newMessages(), [{ type: "message", agentId, messageId: "long" }]);
 });
 
-test("the words of the user are text, whatever they look like", async () => {
+test("user messages are shown as plain text", async () => {
   const page = await open();
   page.show(after(LOOK));
   const user = page.all(".message.user")[0];
   assert.equal(user?.querySelectorAll(".markdown *").length, 0);
 });
 
-test("a turn in which the model only thought says so, and what it thought stays in sight", async () => {
+test("a turn without an answer shows a notice and keeps the thoughts", async () => {
   const page = await open();
   page.show(after(LOOK));
   const { primaryId: agentId = "", lastSeq } = page.state;
   const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z" };
   const turn = { ...at, turnId: "t9", agentSeq: 90 } as const;
-  page.hear([
+  page.events([
     { ...turn, type: "turn_started", origin: "user", seq: lastSeq + 1 },
     { ...at, type: "message", messageId: "u9", role: "user", text: "Well?", seq: lastSeq + 2, agentSeq: 91 },
     { ...at, type: "thought_delta", messageId: "a9", text: "Hm.", afterSeq: lastSeq + 2 },
     { ...turn, type: "turn_finished", stopReason: "end_turn", seq: lastSeq + 3 },
   ]);
-  assert.equal(page.one(".notice").textContent, "The turn has ended, and the model gave no answer.");
+  assert.equal(page.one(".notice").textContent, "The turn ended without an answer from the model.");
   assert.equal(page.one(".thought-text").textContent, "Hm.");
 });
 
-test("a plan is shown in its own turn", async () => {
+test("a plan is shown only in its turn", async () => {
   const page = await open();
-  page.hear(log("plan_and_queue").slice(0, 2).flat());
+  page.events(log("plan_and_queue").slice(0, 2).flat());
   assert.equal(page.one(".plan-box").hidden, false);
   const { primaryId: agentId = "", lastSeq } = page.state;
   const at = { sessionId: "session-1", agentId, run: 1, time: "2026-01-01T00:00:00Z", turnId: "t9" };
-  page.hear([{ ...at, type: "turn_started", origin: "user", seq: lastSeq + 1, agentSeq: 90 }]);
+  page.events([{ ...at, type: "turn_started", origin: "user", seq: lastSeq + 1, agentSeq: 90 }]);
   assert.equal(page.one(".plan-box").hidden, true);
 });
 
 test("the plan shows its steps and how many are done", async () => {
   const page = await open();
-  page.hear(log("plan_and_queue").slice(0, 2).flat());
+  page.events(log("plan_and_queue").slice(0, 2).flat());
   const plan = Object.values(page.state.plans)[0] ?? [];
   assert.equal(page.all(".plan li").length, plan.length);
   const done = plan.filter(({ status }) => status === "completed").length;
   assert.ok(page.one(".plan-box summary").textContent.includes(`${String(done)} of ${String(plan.length)} done`));
 });
 
-test("passages that an answer refers to are named from the folder of the session, with their lines", async () => {
+test("references are shown relative to the session's folder, with lines", async () => {
   const page = await open();
   const passage = (uri: string, line: number, end: number): Reference => ({
     uri,

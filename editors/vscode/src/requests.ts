@@ -1,6 +1,7 @@
 /**
- * The open questions of this window. The server asks each as a request, which stays open until the user has chosen:
- * only {@link Questions.answer}, called by an explicit gesture, settles it. What the server withdraws vanishes.
+ * The open permission requests of this window. Each is a pending request of the server until the user selects an
+ * option: only {@link OpenRequests.answer}, called by an explicit user action, settles it. Requests that the server
+ * withdraws are removed.
  */
 import * as vscode from "vscode";
 
@@ -19,16 +20,16 @@ interface Open {
 
 export type Extras = Pick<SelectedOutcome, "feedback" | "input">;
 
-export class Questions implements vscode.Disposable {
+export class OpenRequests implements vscode.Disposable {
   readonly #open = new Map<string, Open>();
   readonly #changes = new vscode.EventEmitter<void>();
   readonly #allowed = new vscode.EventEmitter<PermissionRequest>();
   readonly onDidChange = this.#changes.event;
-  /** The user has said yes to a question. */
+  /** The user approved a request. */
   readonly onDidAllow = this.#allowed.event;
 
-  /** Takes a question of the server; the promise ends when it is settled, here or elsewhere. */
-  ask(request: PermissionRequest, token: vscode.CancellationToken): Promise<PermissionResponse> {
+  /** Adds a request of the server; the promise resolves when it is settled, here or elsewhere. */
+  add(request: PermissionRequest, token: vscode.CancellationToken): Promise<PermissionResponse> {
     return new Promise((resolve) => {
       const settle = (response: PermissionResponse): void => {
         withdrawal.dispose();
@@ -42,7 +43,7 @@ export class Questions implements vscode.Disposable {
     });
   }
 
-  /** All that are open, in the order of asking. */
+  /** All open requests, in order. */
   list(): readonly PermissionRequest[] {
     return [...this.#open.values()].map(({ request }) => request);
   }
@@ -51,7 +52,7 @@ export class Questions implements vscode.Disposable {
     return this.#open.get(requestId)?.request;
   }
 
-  /** Settles a question by one of its options; false when it is settled already or has no such option. */
+  /** Settles a request with one of its options; false if it is already settled or has no such option. */
   answer(requestId: string, option: OptionKind | PermissionOption, extras: Extras = {}): boolean {
     const open = this.#open.get(requestId);
     const chosen = typeof option === "string" ? optionOf(open?.request, option) : option;
@@ -62,7 +63,7 @@ export class Questions implements vscode.Disposable {
     return true;
   }
 
-  /** Forgets all questions, as the server that asked them is gone. */
+  /** Removes all requests, because their server has ended. */
   clear(): void {
     for (const { settle } of [...this.#open.values()]) settle({ outcome: { outcome: "cancelled" } });
   }

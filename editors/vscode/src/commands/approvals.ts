@@ -1,47 +1,47 @@
-/** Commands that answer questions, or go to them. */
+/** Commands that answer permission requests, or go to them. */
 import * as vscode from "vscode";
 
-import { optionOf } from "../questions.ts";
+import { optionOf } from "../requests.ts";
 import { briefTitle, isDiff, isSeenByTitle } from "../state/proposal.ts";
-import { iconless, nameOf } from "../state/words.ts";
+import { iconless, nameOf } from "../state/text.ts";
 import type { InboxItem } from "../views/inbox.ts";
 import { Cursor } from "./cursor.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
 
-/** What a question's command is called with: by a link, the inbox, a thread, a thread's reply box, or an editor's title. */
+/** The argument of a request's command: from a link, the inbox, a thread, its reply box, or an editor's title. */
 type Which = string | InboxItem | vscode.CommentThread | vscode.CommentReply | vscode.Uri | undefined;
 
-export function questionCommands({ questions, proposals, approvals, threads, sessions, chat }: Deputy): CommandTable {
-  /** The question that was named; empty when it is settled. */
+export function approvalCommands({ requests, proposals, approvals, threads, sessions, chat }: Deputy): CommandTable {
+  /** The id of the given request; empty if it is settled. */
   const named = (which: NonNullable<Which>): string => {
     if (typeof which === "string") return which;
     if (which instanceof vscode.Uri) return proposals.request(which)?.requestId ?? "";
-    if (isRow(which)) return which.kind === "question" ? which.requestId : "";
+    if (isRow(which)) return which.kind === "request" ? which.requestId : "";
     return threads.requestId("thread" in which ? which.thread : which) ?? "";
   };
-  const cursor = new Cursor({ questions, proposals, threads });
-  /** Asks which question is meant; none when the user picks none. */
+  const cursor = new Cursor({ requests, proposals, threads });
+  /** Asks the user to pick a request. */
   const pick = async (): Promise<string | undefined> => {
-    const items = questions.list().map((request) => ({
+    const items = requests.list().map((request) => ({
       label: iconless(briefTitle(request)),
       description: iconless(nameOf(request.agent)),
       requestId: request.requestId,
     }));
-    const title = items.length ? "Which question?" : "Nothing waits for you";
+    const title = items.length ? "Select an approval" : "No open approvals";
     return (await vscode.window.showQuickPick(items, { title }))?.requestId;
   };
-  /** An answer reaches the question that it names, or whose proposal has the focus; no other one is meant by it. */
+  /** An answer applies to the given request, or to the one whose proposal has the focus, and to no other. */
   const answering = (run: (requestId: string) => unknown) => async (which?: Which) => {
     const shown = vscode.window.activeTextEditor?.document.uri;
     const inFocus = shown && proposals.request(shown)?.requestId;
-    // Keys may have led from the diff to a question in the chat.
-    const isMeant = inFocus !== undefined && (cursor.led ?? inFocus) === inFocus;
-    const id = which === undefined ? (isMeant ? inFocus : await pick()) : named(which);
+    // Keys may have gone from the diff to a request in the chat.
+    const isCurrent = inFocus !== undefined && (cursor.visited ?? inFocus) === inFocus;
+    const id = which === undefined ? (isCurrent ? inFocus : await pick()) : named(which);
     if (id === undefined) return;
     const isInDiff = !isRow(which) && inFocus !== undefined;
     await run(id);
     if (!isInDiff) return;
-    // The editor that had the focus is closed: it goes to the one below.
+    // The editor with the focus is closed: focus the one below.
     await approvals.closing;
     await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
   };
@@ -49,12 +49,12 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
     const id = which === undefined ? (cursor.change ?? (await pick())) : named(which);
     return id === undefined ? undefined : run(id);
   };
-  /** Yes to what has to be looked at first leads there. */
+  /** Approves a request that is visible; otherwise shows it first. */
   const approving =
     (run: (requestId: string) => unknown) =>
     (which?: Which): Promise<unknown> =>
       answering((id) => {
-        const request = questions.get(id);
+        const request = requests.get(id);
         const isSeen = !request || (isRow(which) ? isDiff(request) : isSeenByTitle(request));
         return isSeen ? run(id) : vscode.commands.executeCommand("deputy.question.show", id);
       })(which);
@@ -63,21 +63,21 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
   return {
     "deputy.question.approve": approving((id) => approvals.approve(id)),
     "deputy.question.approveAlways": approving((id) => {
-      const option = optionOf(questions.get(id), "allow_always");
+      const option = optionOf(requests.get(id), "allow_always");
       return option && approvals.choose(id, option);
     }),
     "deputy.question.deny": answering((id) => approvals.deny(id)),
     "deputy.question.denyWithReason": answering((id) => approvals.denyWithReason(id)),
     "deputy.question.denyWithNote": async (reply: vscode.CommentReply) => {
       await approvals.deny(named(reply), reply.text);
-      // The box that had the focus goes with its question.
+      // The box with the focus closes with its request.
       await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
     },
     "deputy.question.openDiff": lookingAt((id) => approvals.openDiff(id)),
     "deputy.question.openBatch": lookingAt((id) => approvals.openBatch(id)),
     "deputy.question.rejectHunk": (uri: vscode.Uri, index: number) => approvals.rejectHunk(uri, index),
     "deputy.question.show": lookingAt(async (id) => {
-      const request = questions.get(id);
+      const request = requests.get(id);
       if (request && request.sessionId !== sessions.current?.sessionId) await sessions.open(request.sessionId);
       return !request || isDiff(request) ? approvals.show(id) : chat.show(id);
     }),
@@ -85,14 +85,14 @@ export function questionCommands({ questions, proposals, approvals, threads, ses
       const { next } = cursor;
       if (next === undefined) return;
       await vscode.commands.executeCommand("deputy.question.show", next);
-      cursor.ledTo(next);
+      cursor.visit(next);
     },
     "deputy.inbox.approveAgent": ofAgent((agentId) => approvals.approveAgent(agentId)),
     "deputy.inbox.denyAgent": ofAgent((agentId) => approvals.denyAgent(agentId)),
   };
 }
 
-/** Whether a question is called by its row, where what it asks may be cut. */
+/** Whether a command was called from a row, where the text may be cut. */
 function isRow(which: Which): which is InboxItem {
   return typeof which === "object" && "kind" in which;
 }

@@ -1,8 +1,8 @@
-/** Text as it is shown where there is little room. */
+/** Text for limited space. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { brief, iconless, isOneSign, lines } from "../src/state/words.ts";
+import { brief, iconless, isOneSign, lines } from "../src/state/text.ts";
 
 const BRIEF = [
   ["what fits", "improve the greeting", "improve the greeting"],
@@ -12,7 +12,7 @@ const BRIEF = [
 ] as const;
 
 for (const [what, text, expected] of BRIEF) {
-  test(`${what} is cut between words, or where it has to be`, () => {
+  test(`${what} is cut between words, or at the limit`, () => {
     assert.equal(brief(text, 20), expected);
   });
 }
@@ -20,7 +20,7 @@ for (const [what, text, expected] of BRIEF) {
 const SIGNS = ["✎", "⌕", "a", "漢", "🦊", "👨‍👩‍👧", "Z̸̢̛̗", "<"];
 const OTHERS = ["", "ab", "./a.png", "<svg/>", "🦊🦊", "\u0001", "\ud83e"];
 
-test("one sign is told from words, names of files, and what cannot be drawn", () => {
+test("a single character is distinguished from words, file names and invalid text", () => {
   assert.deepEqual(
     SIGNS.filter((text) => !isOneSign(text)),
     [],
@@ -32,7 +32,7 @@ const RANGES = [
   ["whole lines", [4, 0, 9, 0], "5-9"],
   ["one line", [4, 0, 5, 0], "5"],
   ["a part of a line", [4, 2, 4, 7], "5"],
-  ["a place", [4, 2, 4, 2], "5"],
+  ["a position", [4, 2, 4, 2], "5"],
   ["to the middle of a line", [4, 0, 5, 3], "5-6"],
 ] as const;
 
@@ -43,6 +43,6 @@ for (const [what, [line, character, endLine, endCharacter], expected] of RANGES)
   });
 }
 
-test("words of a model do not become icons of the editor", () => {
+test("text of a model does not become icons of the editor", () => {
   assert.equal(iconless("general: $(check) $(sync~spin)"), "general: $ (check) $ (sync~spin)");
 });

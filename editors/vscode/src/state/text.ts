@@ -1,4 +1,4 @@
-/** What people read: states, times, numbers, and text of models made safe to look at. */
+/** Text for display: labels, times, numbers, and text of models made safe to show. */
 import type {
   AgentRef,
   AgentStatus,
@@ -12,7 +12,7 @@ import type {
 } from "../protocol.ts";
 import type { AgentView, Counts } from "./session.ts";
 
-/** An icon of VS Code's own set, and the word that says the same to those who do not see it. */
+/** An icon of VS Code's set, and a word with the same meaning for screen readers. */
 export interface Sign {
   readonly icon: string;
   readonly word: string;
@@ -50,7 +50,7 @@ const FAILURES: Readonly<Record<FailureReason, string>> = {
 
 const ENDINGS: Readonly<Record<TurnEnd, string>> = {
   end_turn: "",
-  max_tokens: "The answer was cut: it reached the limit of tokens.",
+  max_tokens: "The answer was cut at the token limit.",
   max_turn_requests: "Stopped: a limit was reached.",
   refusal: "The model refused to answer.",
   cancelled: "Cancelled.",
@@ -61,16 +61,16 @@ const MODES: Readonly<Record<PermissionMode, { readonly name: string; readonly a
   plan: { name: "Plan", about: "read and plan, change nothing" },
   default: { name: "Ask", about: "ask before every change and command" },
   accept_edits: { name: "Accept edits", about: "edit files without asking; ask before commands" },
-  bypass: { name: "Bypass", about: "ask nothing; only rules that deny hold" },
+  bypass: { name: "Bypass", about: "never ask; only deny rules apply" },
 };
 
-/** How an agent is called where it stands alone: the primary is Deputy itself, a child its label. */
+/** The display name of an agent: Deputy for the primary, the label for a sub-agent. */
 export function nameOf(agent: Pick<AgentRef, "depth" | "label">, limit = 60): string {
   return agent.depth === 0 ? "Deputy" : oneLine(agent.label, limit);
 }
 
-export function signOf(agent: Pick<AgentView, "status" | "openQuestions">): Sign {
-  if (agent.openQuestions > 0 && agent.status === "running") return { icon: "question", word: "waiting for you" };
+export function signOf(agent: Pick<AgentView, "status" | "openRequests">): Sign {
+  if (agent.openRequests > 0 && agent.status === "running") return { icon: "question", word: "waiting for you" };
   return AGENT_SIGNS[agent.status];
 }
 
@@ -78,7 +78,7 @@ export function signOfCall(status: ToolStatus): Sign {
   return CALL_SIGNS[status];
 }
 
-/** Why an agent ended as it did, or what it waits for; empty when there is nothing to say. */
+/** Why an agent ended, or what it waits for; empty if there is no reason. */
 export function reasonOf(agent: AgentView): string {
   if (agent.status === "failed") return agent.failureReason ? FAILURES[agent.failureReason] : "failed";
   if (agent.status === "cancelled") return "cancelled";
@@ -86,16 +86,16 @@ export function reasonOf(agent: AgentView): string {
   return agent.detail ?? "";
 }
 
-/** How a turn ended and why, in words; empty where it came to its own end. */
+/** How and why a turn ended; empty if it ended normally. */
 export function endingOf(ended: TurnOutcome): string {
   if (!ended.detail) return ENDINGS[ended.stopReason];
   const isOfOnePrompt = /^limits\.|\.seconds$/.test(ended.setting ?? "");
-  // Settings hold at once, also in the sessions that are open.
-  const ofSession = "Raise that setting and go on here, or begin a new session.";
-  return `Stopped: ${ended.detail}. ${isOfOnePrompt ? "Ask to go on, or raise that setting." : ofSession}`;
+  // Changed settings apply immediately, also to open sessions.
+  const ofSession = "Raise that setting and continue here, or start a new session.";
+  return `Stopped: ${ended.detail}. ${isOfOnePrompt ? "Send a prompt to continue, or raise that setting." : ofSession}`;
 }
 
-/** What is written in the settings may be no mode at all. */
+/** The name and description of a mode; an invalid value in the settings counts as `default`. */
 export function modeOf(mode: string): { readonly name: string; readonly about: string } {
   return (PERMISSION_MODES as readonly string[]).includes(mode) ? MODES[mode as PermissionMode] : MODES.default;
 }
@@ -117,7 +117,7 @@ export function runTime(agent: Pick<AgentView, "startedAt" | "endedAt">, now: nu
   return elapsed((agent.endedAt ? Date.parse(agent.endedAt) : now) - Date.parse(agent.startedAt));
 }
 
-/** `840 tok`, `3.1k tok`, `1.2M tok`: all tokens that went in and out. */
+/** `840 tok`, `3.1k tok`, `1.2M tok`: all input and output tokens. */
 export function tokens(usage: Usage): string {
   const count = usage.inputTokens + usage.outputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
   if (count === 0) return "";
@@ -125,7 +125,7 @@ export function tokens(usage: Usage): string {
   return count < 999_950 ? `${(count / 1000).toFixed(1)}k tok` : `${(count / 1_000_000).toFixed(1)}M tok`;
 }
 
-/** `$0.04`; empty where no price is known. */
+/** `$0.04`; empty if no price is known. */
 export function cost(usage: Usage): string {
   if (!usage.cost) return "";
   return usage.cost < 0.01 ? "<$0.01" : `$${usage.cost.toFixed(2)}`;
@@ -135,21 +135,21 @@ export function calls(count: number): string {
   return count === 1 ? "1 call" : `${count} calls`;
 }
 
-/** `1 waiting for you · Agents: 1 primary, 2 running, 1 finished`: where it is cut, what matters is seen. */
+/** `1 waiting for you · Agents: 1 primary, 2 running, 1 finished`: most important first, because it may be cut. */
 export function statusLine(counts: Counts): string {
   const queued = counts.pending ? `${counts.pending} queued, ` : "";
   const agents = `Agents: 1 primary, ${queued}${counts.running} running, ${counts.finished} finished`;
   return [waitingLine(counts), agents].filter(Boolean).join(" · ");
 }
 
-/** `1 waiting for you`; empty where nothing waits. */
+/** `1 waiting for you`; empty if nothing waits. */
 export function waitingLine({ waiting }: Pick<Counts, "waiting">): string {
   return waiting ? `${waiting} waiting for you` : "";
 }
 
 /**
- * Text of a model or a file as it may be shown: control and format characters, which could hide or reorder what one
- * reads, are spelled out. Line breaks and tabs stay.
+ * Text of a model or a file, safe to show: control and format characters, which could hide or reorder text, are spelled
+ * out. Line breaks and tabs stay.
  */
 export function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) =>
@@ -164,40 +164,40 @@ export function oneLine(text: string, limit = 200): string {
   return characters.length > limit ? `${characters.slice(0, limit - 1).join("")}…` : line;
 }
 
-/** {@link oneLine}, cut between two words where little more than one of them is lost by it. */
+/** {@link oneLine}, cut between two words if at least half of the limit remains. */
 export function brief(text: string, limit: number): string {
   const line = oneLine(text, limit);
   const blank = line.lastIndexOf(" ");
   return line.endsWith("…") && blank >= limit / 2 ? `${line.slice(0, blank)}…` : line;
 }
 
-/** Whether a text is one sign to the eye: a letter, or a picture of many characters. Of words only a part could be drawn. */
+/** Whether a text is a single visible character, which may consist of several code points. */
 export function isOneSign(text: string): boolean {
   return [...new Intl.Segmenter().segment(text)].length === 1 && !/[\p{Cc}\p{Cs}]/u.test(text);
 }
 
-/** Words of a model where the editor would make icons of `$(name)`. */
+/** Text without icon syntax, because the editor renders `$(name)` as an icon. */
 export function iconless(text: string): string {
   return text.replaceAll("$(", "$ (");
 }
 
-/** Whether a prompt as people see it is the one with these words: behind them stands what it is about. */
-export function showsPrompt(shown: string, words: string): boolean {
-  return shown.trim().startsWith(words.trim());
+/** Whether a shown message is the prompt with this text; the message may have mentions after the text. */
+export function showsPrompt(shown: string, text: string): boolean {
+  return shown.trim().startsWith(text.trim());
 }
 
-/** The lines of a range, from 1: `3`, `3-9`. One that ends at the begin of a line does not have that line. */
+/** The lines of a range, from 1: `3`, `3-9`. A range that ends at the start of a line excludes that line. */
 export function lines({ start, end }: Range): string {
   const [first, last] = [start.line + 1, end.line + (end.character === 0 ? 0 : 1)];
   return first >= last ? `${first}` : `${first}-${last}`;
 }
 
-/** The path of a `file:` URI, as people read it. */
+/** The path of a `file:` URI for display. */
 export function pathOf(uri: string): string {
   return visible(decodeURIComponent(new URL(uri).pathname));
 }
 
-/** Whether a text has characters that do not show, as they are or as the server has spelled them out. */
+/** Whether a text has invisible characters, raw or already spelled out by the server. */
 export function hides(text: string): boolean {
   return /\\u\{[0-9a-f]+\}/i.test(visible(text));
 }

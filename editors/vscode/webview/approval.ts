@@ -1,36 +1,36 @@
-/** A question inside the block of the agent that asks. Nothing in it answers by Enter unless it has the focus. */
+/** An approval in the block of its agent. Enter answers only if a button has the focus. */
 import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
 import { type DiffText, diffText, isDiff, nameOfOption, type Stale, STALE } from "../src/state/proposal.ts";
-import { oneLine, pathOf, visible } from "../src/state/words.ts";
+import { oneLine, pathOf, visible } from "../src/state/text.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
 const MAX_LINES = 40;
-/** Characters of a command that are all shown without scrolling in a box. */
+/** Maximum characters of a command that is shown without a scroll box. */
 const MAX_IN_SIGHT = 2000;
 
-export class QuestionCard implements Part {
+export class ApprovalCard implements Part {
   readonly element: HTMLElement;
   readonly #request: PermissionRequest;
-  readonly #body = h("div", { class: "question-body" });
+  readonly #body = h("div", { class: "approval-body" });
   readonly #note = h("textarea", {
     class: "note",
     rows: "2",
     placeholder: "What should the agent do instead?",
-    "aria-label": "Reason of the denial",
+    "aria-label": "Reason for the denial",
   });
   readonly #noteRow: HTMLElement;
-  /** What is to be known before one answers: it stands with the answers. */
+  /** Warnings beside the answers. */
   readonly #notes = h("div", { class: "notes" });
-  readonly #yes: HTMLElement[] = [];
+  readonly #approveButtons: HTMLElement[] = [];
   #drawn: string | undefined;
   #view: View | undefined;
 
   constructor(request: PermissionRequest) {
     this.#request = request;
     this.#note.addEventListener("keydown", (event) => this.#key(event));
-    const words = oneLine(request.title, 160);
-    const title = h("span", { class: "question-title", title: words }, words);
+    const text = oneLine(request.title, 160);
+    const title = h("span", { class: "approval-title", title: text }, text);
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
     this.#noteRow = h(
       "div",
@@ -42,15 +42,15 @@ export class QuestionCard implements Part {
     this.element = h(
       "section",
       {
-        class: "question",
+        class: "approval",
         role: "group",
-        "aria-label": `Question of ${oneLine(request.agent.label)}: ${oneLine(request.title, 160)}`,
+        "aria-label": `Approval for ${oneLine(request.agent.label)}: ${oneLine(request.title, 160)}`,
         "data-request": request.requestId,
         tabindex: "-1",
       },
       h(
         "header",
-        { class: "question-head" },
+        { class: "approval-head" },
         icon("question"),
         title,
         of && h("span", { class: "muted" }, of),
@@ -82,12 +82,12 @@ export class QuestionCard implements Part {
         this.#notes,
         edited !== undefined &&
           edited !== request.preview.oldText &&
-          h("p", { class: "muted" }, icon("edit"), " Edited by you: this text is what runs."),
+          h("p", { class: "muted" }, icon("edit"), " Edited by you: this text will be used."),
         stale && h("p", { class: "stale" }, icon("warning"), ` ${STALE[stale]}`),
       );
-      for (const yes of this.#yes) {
-        yes.classList.toggle("primary", !stale);
-        yes.classList.toggle("secondary", stale !== undefined);
+      for (const approve of this.#approveButtons) {
+        approve.classList.toggle("primary", !stale);
+        approve.classList.toggle("secondary", stale !== undefined);
       }
     } else if (request.preview?.type === "command") {
       fill(
@@ -101,7 +101,7 @@ export class QuestionCard implements Part {
     }
   }
 
-  /** Where the change can be looked at with more room. */
+  /** Buttons that open the change in an editor. */
   #places(): readonly HTMLElement[] {
     const { requestId } = this.#request;
     if (!isDiff(this.#request)) return [];
@@ -110,16 +110,16 @@ export class QuestionCard implements Part {
     return this.#request.preview.oldText === null ? [diff] : [diff, place];
   }
 
-  /** Answers for this once as buttons; those that last, each with the rule it makes, as lines below them. */
+  /** Single answers as buttons; lasting ones, each with its rule, as lines below them. */
   #answers(): readonly HTMLElement[] {
     const of = (...kinds: readonly OptionKind[]): readonly PermissionOption[] =>
       kinds.flatMap((kind) => this.#request.options.filter((option) => option.kind === kind));
     const once = of("allow_once", "reject_once").map((option) => {
-      const isYes = option.kind === "allow_once";
+      const isApproval = option.kind === "allow_once";
       const answer = button(nameOfOption(this.#request, option), this.#choosing(option), {
-        class: isYes ? "primary" : "secondary",
+        class: isApproval ? "primary" : "secondary",
       });
-      if (isYes) this.#yes.push(answer);
+      if (isApproval) this.#approveButtons.push(answer);
       return answer;
     });
     const lasting = of("allow_always", "reject_always").map((option) =>
@@ -144,7 +144,7 @@ export class QuestionCard implements Part {
     this.#note.focus({ preventScroll: true });
   }
 
-  /** No key that ends the reason says yes. */
+  /** Keys in the reason box: Escape closes it, Ctrl+Enter denies. None of them approves. */
   #key(event: KeyboardEvent): void {
     if (event.key === "Escape") {
       this.#noteRow.hidden = true;
@@ -160,7 +160,7 @@ export class QuestionCard implements Part {
 }
 
 function changeOf({ text, more }: DiffText): readonly (HTMLElement | false)[] {
-  if (!text) return [h("p", { class: "muted" }, "Nothing of the proposal is left: deny it instead.")];
+  if (!text) return [h("p", { class: "muted" }, "No proposed change is left: deny it instead.")];
   const lines = text.split("\n").map(diffLine);
   return [
     h("pre", { class: "diff", tabindex: "0", "aria-label": "Proposed change" }, ...lines),
@@ -168,7 +168,7 @@ function changeOf({ text, more }: DiffText): readonly (HTMLElement | false)[] {
   ];
 }
 
-/** All that is approved is in sight; what is too long for that has a box of its own, which says so. */
+/** A command in full; a long one is in a scroll box with a warning. */
 function commandBox(text: string): readonly (HTMLElement | false)[] {
   const isLong = text.length > MAX_IN_SIGHT || text.split("\n").length > MAX_LINES;
   return [

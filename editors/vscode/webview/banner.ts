@@ -1,11 +1,11 @@
-/** The banner over an agent's thread: whose it is, and where to go from here. */
+/** The banner above an agent's transcript: the agent, actions on it, and navigation. */
 import { childrenOf, hasNotEnded } from "../src/state/session.ts";
-import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../src/state/words.ts";
+import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../src/state/text.ts";
 import { button, fill, h, icon } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
-export class ThreadBanner implements Part {
-  readonly element = h("header", { class: "banner", "aria-label": "Thread" });
+export class TranscriptBanner implements Part {
+  readonly element = h("header", { class: "banner", "aria-label": "Transcript" });
   #drawn = "";
 
   update(view: View): void {
@@ -28,7 +28,8 @@ export class ThreadBanner implements Part {
     const key = JSON.stringify([agent.label, line, siblings.length, index, parent?.label, around.can]);
     if (key === this.#drawn) return;
     this.#drawn = key;
-    const go = (agentId: string | undefined) => () => agentId !== undefined && send({ type: "thread", agentId });
+    const go = (agentId: string | undefined) => () =>
+      agentId !== undefined && send({ type: "openTranscript", agentId });
     const live = hasNotEnded(agent) && !state.snapshot;
     const isChildOfChild = parent?.parentAgentId !== undefined;
     fill(
@@ -43,7 +44,7 @@ export class ThreadBanner implements Part {
       h(
         "div",
         { class: "muted" },
-        `Read-only thread of [${oneLine(agent.label, 40)}], parent: ${parent && isChildOfChild ? oneLine(parent.label, 40) : "Deputy"}`,
+        `Read-only transcript of [${oneLine(agent.label, 40)}], parent: ${parent && isChildOfChild ? oneLine(parent.label, 40) : "Deputy"}`,
       ),
       h(
         "div",
@@ -55,14 +56,14 @@ export class ThreadBanner implements Part {
           }),
         live &&
           around.can.message &&
-          button("Tell it…", () => send({ type: "steer", agentId: agent.agentId }), {
+          button("Send message…", () => send({ type: "steer", agentId: agent.agentId }), {
             class: "secondary",
             icon: "comment",
           }),
         !hasNotEnded(agent) &&
           !state.snapshot &&
           around.can.revert &&
-          button("Revert its edits", () => send({ type: "revert", agentId: agent.agentId }), {
+          button("Revert edits", () => send({ type: "revert", agentId: agent.agentId }), {
             class: "secondary",
             icon: "discard",
           }),
