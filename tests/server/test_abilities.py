@@ -1,4 +1,4 @@
-"""What a client says about itself is read leniently: a strange value counts as not said."""
+"""Client capabilities are read leniently: an invalid value counts as missing."""
 
 import pytest
 
@@ -10,10 +10,10 @@ def declaring(deputy: object) -> Client:
 
 
 @pytest.mark.parametrize("deputy", [None, [1], "deputy", {}])
-def test_a_plain_client_declares_nothing(deputy: object) -> None:
+def test_client_without_capabilities_has_the_defaults(deputy: object) -> None:
     assert declaring(deputy) == Client()
 
 
-def test_each_capability_falls_back_alone() -> None:
+def test_an_invalid_capability_does_not_affect_the_others() -> None:
     assert declaring({"protocolVersion": "new", "events": True, "permissions": "yes", "x": 2}) == Client(events=True)
     assert declaring({"protocolVersion": 1, "events": 1, "permissions": True}) == Client(permissions=True)

@@ -1,4 +1,4 @@
-"""Prompts at the code without a plugin: code actions about a selection, a diagnostic, and the findings of a review."""
+"""Code actions without a plugin: prompts about a selection or a diagnostic, and findings of reviews."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def titles(found: list[Json]) -> list[str]:
     return [action["title"] for action in found]
 
 
-async def test_a_selection_can_be_asked_about(deputy: Deputies, workspace: Path) -> None:
+async def test_code_actions_start_prompts_about_a_selection(deputy: Deputies, workspace: Path) -> None:
     uri = (workspace / "a.py").as_uri()
     async with deputy(lambda *_: say("it is so"), workspace, VIEWING) as (client, api):
         viewer = Viewer(client)
@@ -42,7 +42,7 @@ async def test_a_selection_can_be_asked_about(deputy: Deputies, workspace: Path)
         assert "(about a.py:2-3)" in last_text(api.bodies[0])
 
 
-async def test_a_diagnostic_can_be_given_to_an_agent_to_fix(deputy: Deputies, workspace: Path) -> None:
+async def test_a_code_action_starts_a_prompt_that_fixes_a_diagnostic(deputy: Deputies, workspace: Path) -> None:
     uri = (workspace / "a.py").as_uri()
     wrong = {
         "range": span(2, 2, 5),
@@ -61,7 +61,7 @@ async def test_a_diagnostic_can_be_given_to_an_agent_to_fix(deputy: Deputies, wo
         assert last_text(api.bodies[0]) == "Fix this problem: undefined name `three` (ruff F821)\n\n(about a.py:3)"
 
 
-async def test_nothing_is_offered_where_nothing_is_chosen_or_wanted(deputy: Deputies, workspace: Path) -> None:
+async def test_no_code_action_without_a_selection_or_for_other_kinds(deputy: Deputies, workspace: Path) -> None:
     uri = (workspace / "a.py").as_uri()
     async with deputy(lambda *_: say("x"), workspace, VIEWING) as (client, _):
         assert await actions(client, uri, span(1, 1), triggerKind=2) == []
@@ -77,7 +77,7 @@ async def test_a_client_without_code_action_literals_gets_commands(deputy: Deput
         assert (explain["title"], explain["command"]) == ("Deputy: explain this", "deputy.prompt")
 
 
-async def test_an_action_during_a_turn_waits_for_its_end(deputy: Deputies, workspace: Path) -> None:
+async def test_a_code_action_during_a_turn_is_queued(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     async with deputy(lambda body, n: say(f"answer {n}", gate=None if n else gate), workspace, VIEWING) as (client, _):
         viewer = Viewer(client)
@@ -96,7 +96,7 @@ async def test_an_action_during_a_turn_waits_for_its_end(deputy: Deputies, works
     ("params", "field"),
     [({}, "textDocument"), ({"textDocument": {"uri": "x"}}, "range"), ({"textDocument": 1}, "textDocument"), ([], "")],
 )
-async def test_a_request_about_a_text_that_does_not_validate_is_told_the_field(
+async def test_invalid_parameters_of_code_actions_are_rejected_with_the_field(
     deputy: Deputies, workspace: Path, params: object, field: str
 ) -> None:
     async with deputy(lambda *_: say("x"), workspace) as (client, _):
@@ -112,7 +112,7 @@ FOUND = "- **critical** a.py:3: three is never read\n- **minor** a.py:1-2: dull 
 
 
 def reviewing(*answers: str) -> Callable[[Json, int], object]:
-    """A primary that has each prompt's review done; the reviews answer ``answers``."""
+    """A primary that starts a review for each prompt; the reviews return ``answers``."""
     left = iter(answers)
 
     def play(body: Json, n: int) -> object:
@@ -169,7 +169,9 @@ async def test_findings_of_a_review_are_diagnostics_that_can_be_fixed_and_dismis
         client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
 
-async def test_a_finding_moves_with_its_lines_and_goes_when_they_change(deputy: Deputies, workspace: Path) -> None:
+async def test_a_finding_moves_with_its_lines_and_disappears_when_they_change(
+    deputy: Deputies, workspace: Path
+) -> None:
     (workspace / "a.py").write_text(CODE)
     uri = (workspace / "a.py").as_uri()
     async with deputy(reviewing(FOUND), workspace) as (client, _):  # type: ignore[arg-type]
@@ -185,7 +187,7 @@ async def test_a_finding_moves_with_its_lines_and_goes_when_they_change(deputy: 
         client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
 
-async def test_findings_of_a_closed_file_go_when_an_agent_has_changed_the_lines(
+async def test_findings_of_a_closed_file_disappear_when_an_agent_changes_the_lines(
     deputy: Deputies, workspace: Path
 ) -> None:
     (workspace / "a.py").write_text(CODE)
@@ -209,7 +211,7 @@ async def test_findings_of_a_closed_file_go_when_an_agent_has_changed_the_lines(
         assert [found["message"] for found in await published(client, workspace, 2)] == ["dull names"]
 
 
-async def test_a_later_review_takes_the_place_of_an_earlier_one(deputy: Deputies, workspace: Path) -> None:
+async def test_a_later_review_replaces_the_findings_of_an_earlier_one(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.py").write_text(CODE)
     script = reviewing(FOUND, "- **minor** a.py:4: four what?\n")
     async with deputy(script, workspace) as (client, _):  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What users have written down, as clients list it and complete it."""
+"""Instructions, skills and commands: listed, and completed in prompts."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,7 +27,7 @@ async def client(workspace: Path) -> AsyncIterator[RpcClient]:
 
 
 @pytest.mark.asyncio
-async def test_the_listing_says_what_was_loaded_and_why(client: RpcClient, workspace: Path) -> None:
+async def test_context_list_contains_what_was_loaded_and_the_reason(client: RpcClient, workspace: Path) -> None:
     session = await client.request("deputy/session/new", {})
     found = await client.request("deputy/context/list", {"sessionId": session["sessionId"]})
     [instruction] = found["instructions"]
@@ -45,7 +45,7 @@ async def test_the_listing_says_what_was_loaded_and_why(client: RpcClient, works
 
 
 @pytest.mark.asyncio
-async def test_a_prompt_is_completed(client: RpcClient) -> None:
+async def test_a_prompt_gets_completions(client: RpcClient) -> None:
     session = await client.request("deputy/session/new", {})
     found = await client.request("deputy/context/complete", {**_id(session), "text": "see @MAI"})
     assert found == {"replace": "@MAI", "items": [{"text": "@main.py", "kind": "file"}]}

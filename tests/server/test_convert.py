@@ -1,4 +1,4 @@
-"""Domain to wire: every event and resource fits the contract, nothing is lost on the way."""
+"""Core to wire: every event and resource matches the contract, and nothing is lost."""
 
 import dataclasses
 from base64 import b64encode
@@ -87,12 +87,12 @@ def event_of(body: ev.Body) -> ev.Event:
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
-def test_every_event_fits_the_contract_with_nothing_lost_and_nothing_added(body: ev.Body) -> None:
+def test_every_event_matches_the_contract_exactly(body: ev.Body) -> None:
     wire = event_to_wire(event_of(body))
     assert to_wire(EventParams.model_validate(wire)) == wire
 
 
-def test_every_kind_of_event_is_converted() -> None:
+def test_every_event_type_is_converted() -> None:
     assert {type(body) for body in BODIES} == set(get_args(ev.Durable) + get_args(ev.Lossy) + get_args(ev.Derived))
 
 
@@ -108,19 +108,19 @@ def test_times_are_rfc_3339_in_utc_and_lines_become_ranges_of_whole_lines() -> N
 @pytest.mark.parametrize(
     "body", [ev.MessageAdded("m", "user", "x"), view.ChildBlock(view.AgentNode(INFO, 1, AgentStatus.RUNNING, 1.0, 2.0))]
 )
-def test_transcript_entries_carry_their_envelope(body: view.EntryBody) -> None:
+def test_transcript_entries_contain_their_envelope(body: view.EntryBody) -> None:
     wire = to_wire(entry_to_wire(view.Entry(4, "a1", 2, 1.0, body)))
     assert {"seq": 4, "agentId": "a1", "run": 2, "time": "1970-01-01T00:00:01.000Z"}.items() <= wire.items()
 
 
-def test_a_tool_call_in_a_transcript_is_in_its_latest_state() -> None:
+def test_a_tool_call_in_a_transcript_has_its_latest_state() -> None:
     started = ev.ToolCallStarted("t", "grep", "grep(x)", ev.ToolKind.SEARCH, ev.CallStatus.PENDING, {}, (PLACE,))
     update = ev.ToolCallUpdated("t", ev.CallStatus.COMPLETED, "found", ())
     wire = to_wire(entry_to_wire(view.Entry(4, "a1", 1, 1.0, view.ToolCall(started, update))))
     assert (wire["status"], wire["content"], wire["locations"]) == ("completed", "found", [])
 
 
-def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: Path) -> None:
+def test_a_prompt_names_files_relative_to_the_folder_in_order(tmp_path: Path) -> None:
     spot = place.Range(start=place.Position(line=4, character=2), end=place.Position(line=6, character=0))
     prompt = (
         message.ResourceLink(uri=(tmp_path / "src" / "a.py").as_uri(), range=spot),
@@ -139,7 +139,7 @@ def test_a_prompt_names_files_relative_to_the_folder_and_keeps_order(tmp_path: P
 @pytest.mark.parametrize(
     "uri", ["", "relative", "http://example.org/x", "file:relative", "file:///a%00b", "untitled:x"]
 )
-def test_what_is_no_file_uri_is_rejected_by_the_name_of_the_field(uri: str) -> None:
+def test_an_invalid_file_uri_is_rejected_with_the_field(uri: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         path_of(uri, "cwd")
     assert refusal.value.field == "cwd"
@@ -165,11 +165,11 @@ def test_settings_reach_the_core_unchanged() -> None:
     )
 
 
-def test_settings_that_are_absent_are_the_defaults_of_the_core() -> None:
+def test_absent_settings_have_the_defaults_of_the_core() -> None:
     from deputy_agents.domain.settings import Settings
 
     assert settings_from_wire(settings.Settings(), "offline") == Settings()
 
 
-def test_a_path_that_was_stored_with_a_part_taken_out_is_told_and_stops_nothing() -> None:
+def test_a_redacted_path_is_converted_without_an_error() -> None:
     assert location_to_wire(ev.Location("[removed]/a.py", 3, 5)).uri == "file:///%5Bremoved%5D/a.py"

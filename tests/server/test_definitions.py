@@ -1,4 +1,4 @@
-"""Agent definitions as clients see them: what there is, what has changed, and what is wrong."""
+"""Agent definitions as clients see them: listed, changed, and invalid ones."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def announced(initialized: Json) -> list[str]:
 
 
 def warnings(client: RpcClient) -> list[str]:
-    """What the user was shown about definitions."""
+    """The messages about definitions."""
     shown = [m["params"] for m in client.received if m.get("method") == "window/showMessage"]
     return [params["message"] for params in shown if params["type"] == 2]
 
@@ -35,7 +35,7 @@ async def listed(client: RpcClient) -> dict[str, Json]:
     return {definition["name"]: definition for definition in found["definitions"]}
 
 
-async def test_initialize_names_what_the_user_and_the_workspace_define(workspace: Path, tmp_path: Path) -> None:
+async def test_initialize_lists_definitions_of_the_user_and_the_workspace(workspace: Path, tmp_path: Path) -> None:
     define(workspace, "mine")
     define(tmp_path, "from_home", where=".claude")
     async with serving(env={"HOME": str(tmp_path)}) as client:
@@ -46,7 +46,7 @@ async def test_initialize_names_what_the_user_and_the_workspace_define(workspace
         assert found["from_home"]["source"] == str(tmp_path / ".claude/agents/from_home.md")
 
 
-async def test_nothing_of_a_workspace_that_is_not_trusted_is_named_or_listed(workspace: Path) -> None:
+async def test_definitions_of_an_untrusted_workspace_are_not_listed(workspace: Path) -> None:
     define(workspace, "mine")
     async with serving() as client:
         initialized = await client.initialize(workspace, initializationOptions={"trusted": False})
@@ -56,7 +56,9 @@ async def test_nothing_of_a_workspace_that_is_not_trusted_is_named_or_listed(wor
         assert "mine" in await listed(client)
 
 
-async def test_a_broken_file_is_told_once_with_its_line_and_stops_no_other(deputy: Deputies, workspace: Path) -> None:
+async def test_an_invalid_definition_is_reported_once_with_its_line_and_others_still_work(
+    deputy: Deputies, workspace: Path
+) -> None:
     define(workspace, "good")
     define(workspace, "bad", head="maxIterations: -3\n")
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):
@@ -72,7 +74,7 @@ async def test_a_broken_file_is_told_once_with_its_line_and_stops_no_other(deput
         assert warnings(client) == [warning]
 
 
-async def test_of_many_broken_files_a_few_are_shown_and_the_log_has_all(deputy: Deputies, workspace: Path) -> None:
+async def test_only_a_few_of_many_problems_are_shown_and_all_are_logged(deputy: Deputies, workspace: Path) -> None:
     many = SHOWN_PROBLEMS + 3
     for number in range(many):
         define(workspace, f"bad{number}", head="maxIterations: -3\n")
@@ -85,7 +87,7 @@ async def test_of_many_broken_files_a_few_are_shown_and_the_log_has_all(deputy: 
         assert len(logged) == many
 
 
-async def test_a_changed_file_is_told_before_the_next_turn_as_an_event_of_no_session(
+async def test_a_changed_definition_is_an_event_without_a_session_before_the_next_turn(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):

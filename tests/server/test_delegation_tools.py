@@ -1,4 +1,4 @@
-"""The doors to sub-agents, over the wire and with a model that speaks the Messages API."""
+"""Delegation tools over the wire, with a scripted Messages API."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def result_text(block: Json) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-async def test_the_outcomes_of_spawn_agents_reach_the_model_as_one_json_in_the_order_of_the_tasks(
+async def test_spawn_agents_returns_one_json_result_in_the_order_of_the_tasks(
     deputy: Deputies, workspace: Path
 ) -> None:
     def script(body: Json, _: int) -> Play:
@@ -48,7 +48,9 @@ async def test_the_outcomes_of_spawn_agents_reach_the_model_as_one_json_in_the_o
         assert {outcome["agent_id"] for outcome in outcomes} < started
 
 
-async def test_a_background_task_answers_at_once_and_its_end_wakes_the_agent(deputy: Deputies, workspace: Path) -> None:
+async def test_a_background_task_returns_at_once_and_wakes_the_agent_when_it_ends(
+    deputy: Deputies, workspace: Path
+) -> None:
     gate = asyncio.Event()
 
     def script(body: Json, _: int) -> Play:
@@ -74,7 +76,7 @@ async def test_a_background_task_answers_at_once_and_its_end_wakes_the_agent(dep
         assert [report["kind"] for report in client.progress(token)][:1] == ["begin"]
 
 
-async def test_a_running_agent_reads_what_the_user_tells_it_and_an_ended_one_cannot(
+async def test_a_message_reaches_a_running_agent_and_is_rejected_by_an_ended_one(
     deputy: Deputies, workspace: Path
 ) -> None:
     gate = asyncio.Event()
@@ -103,9 +105,7 @@ async def test_a_running_agent_reads_what_the_user_tells_it_and_an_ended_one_can
         assert failure.value.code == -32003
 
 
-async def test_definitions_of_the_workspace_are_listed_and_are_tools_of_the_agent(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_definitions_of_the_workspace_are_listed_and_become_tools(deputy: Deputies, workspace: Path) -> None:
     folder = workspace / ".deputy" / "agents"
     folder.mkdir(parents=True)
     schema = "inputSchema: {type: object, required: [topic], properties: {topic: {type: string}}}"
@@ -135,7 +135,7 @@ async def test_definitions_of_the_workspace_are_listed_and_are_tools_of_the_agen
         await client.event("definitions_changed")
 
 
-async def test_spawns_and_endings_are_counted(deputy: Deputies, workspace: Path) -> None:
+async def test_metrics_count_started_and_ended_agents(deputy: Deputies, workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         if is_child(body):
             return say("found")

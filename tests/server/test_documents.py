@@ -1,4 +1,4 @@
-"""Open documents are what the editor has, and edits of them are as small as can be."""
+"""Open documents are identical to the editor's, and edits are minimal."""
 
 import asyncio
 from pathlib import Path
@@ -38,25 +38,25 @@ def replaced(start: tuple[int, int], end: tuple[int, int], text: str) -> types.T
 
 
 @given(TEXTS)
-def test_lines_end_where_lsp_says_and_make_up_the_text(text: str) -> None:
+def test_lines_end_as_lsp_defines_and_form_the_text(text: str) -> None:
     lines = lines_with_ends(text)
     assert "".join(lines) == text
     assert all(not line or line.rstrip("\r\n").count("\n") == 0 for line in lines)
     assert len(lines) == text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
 
 
-def test_a_form_feed_or_a_line_separator_does_not_shift_an_edit_behind_it() -> None:
+def test_a_form_feed_or_line_separator_does_not_shift_later_edits() -> None:
     documents = opened("a\fb\u2028c\nsecond\n")
     assert changed(documents, 2, replaced((1, 0), (1, 6), "2nd")) == "a\fb\u2028c\n2nd\n"
 
 
 @pytest.mark.parametrize(("encoding", "character"), [("utf-8", 5), ("utf-16", 3), ("utf-32", 2)])
-def test_columns_are_counted_in_the_units_that_were_negotiated(encoding: str, character: int) -> None:
+def test_columns_use_the_negotiated_units(encoding: str, character: int) -> None:
     documents = opened("x\U0001f600yz\r\n", encoding)
     assert changed(documents, 2, replaced((0, character), (0, character + 1), "")) == "x\U0001f600z\r\n"
 
 
-def test_positions_beyond_a_line_or_the_text_clamp_to_their_ends() -> None:
+def test_positions_beyond_a_line_or_the_text_are_clamped() -> None:
     documents = opened("one\r\ntwo")
     assert changed(documents, 2, replaced((0, 99), (0, 99), "!")) == "one!\r\ntwo"
     assert changed(documents, 3, replaced((1, 99), (1, 99), "!")) == "one!\r\ntwo!"
@@ -74,7 +74,7 @@ def test_a_change_that_is_not_newer_is_ignored(version: int) -> None:
 
 
 @given(old=TEXTS, new=TEXTS, encoding=ENCODINGS)
-def test_the_minimal_edit_turns_the_one_text_into_the_other(old: str, new: str, encoding: str) -> None:
+def test_the_minimal_edit_produces_the_new_text(old: str, new: str, encoding: str) -> None:
     documents = opened(old, encoding)
     document = documents.get_text_document(URI)
     edit: Any = minimal_edit(document, new)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_the_minimal_edit_turns_the_one_text_into_the_other(old: str, new: str, 
 @pytest.mark.parametrize(
     ("old", "new"), [("a\nb\n", "a\nb\nc\n"), ("a\nb\nc\n", "a\nb\n"), ("a\r\n", "a\r\nb\r\n"), ("a\n", "\n")]
 )
-def test_no_edit_begins_or_ends_behind_the_last_line_feed(old: str, new: str) -> None:
+def test_no_edit_begins_or_ends_after_the_last_line_feed(old: str, new: str) -> None:
     document = opened(old).get_text_document(URI)
     edit: Any = minimal_edit(document, new)  # type: ignore[arg-type]
     lines = old.count("\n")
@@ -97,14 +97,14 @@ def test_no_edit_begins_or_ends_behind_the_last_line_feed(old: str, new: str) ->
     assert edit["range"]["end"]["line"] < lines
 
 
-def test_the_minimal_edit_leaves_the_rest_of_the_text_alone() -> None:
+def test_the_minimal_edit_excludes_shared_text() -> None:
     edit: Any = minimal_edit(opened("one\r\ntwo\r\nthree\r\n").get_text_document(URI), "one\r\nTWO\r\nthree\r\n")  # type: ignore[arg-type]
     assert edit["newText"] == "TWO"
     assert edit["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 3}}
 
 
 @pytest.mark.asyncio
-async def test_a_document_is_found_by_the_path_that_its_symlink_leads_to(tmp_path: Path) -> None:
+async def test_a_document_is_found_by_the_target_of_its_symlink(tmp_path: Path) -> None:
     (tmp_path / "real.txt").write_text("x")
     (tmp_path / "link.txt").symlink_to("real.txt")
     documents = Documents((), "utf-8")
@@ -116,7 +116,7 @@ async def test_a_document_is_found_by_the_path_that_its_symlink_leads_to(tmp_pat
 
 
 @pytest.mark.asyncio
-async def test_a_new_version_is_waited_for_no_longer_than_told() -> None:
+async def test_waiting_for_a_new_version_has_a_timeout() -> None:
     documents = opened("one")
     document: Any = documents.get_text_document(URI)
     assert not await documents.wait_for_newer([(document, 1)], timeout=0.01)
@@ -127,7 +127,7 @@ async def test_a_new_version_is_waited_for_no_longer_than_told() -> None:
 
 
 class Silent:
-    """A client that never answers: only a bound ends the wait."""
+    """A client that never responds: only the timeout ends the wait."""
 
     async def request(self, method: str, params: object, *, timeout: float | None) -> object:
         assert timeout is not None
@@ -135,14 +135,14 @@ class Silent:
 
 
 @pytest.mark.asyncio
-async def test_an_edit_that_the_editor_never_answers_is_given_up_and_told() -> None:
+async def test_an_edit_without_a_response_from_the_editor_is_an_error() -> None:
     documents = opened("one\n")
     buffers = EditorBuffers(cast(RpcProtocol, Silent()), documents, Client(apply_edit=True))
     with pytest.raises(ToolError, match=r"did not confirm .* Read the file again"):
         await buffers.apply(Path("/w/a.txt"), "two\n", version=1, label="worker")
 
 
-def test_open_documents_that_are_no_files_are_not_searched() -> None:
+def test_open_documents_without_a_file_are_not_searched() -> None:
     documents = opened("one\n")
     documents.put_text_document(types.TextDocumentItem("untitled:new", "text", 1, "two\n"))
     buffers = EditorBuffers(cast(RpcProtocol, Silent()), documents, Client())
@@ -150,7 +150,7 @@ def test_open_documents_that_are_no_files_are_not_searched() -> None:
 
 
 class Applying(Silent):
-    """Applies every edit, and keeps what it was told."""
+    """Confirms every edit and records the requests."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -163,13 +163,13 @@ class Applying(Silent):
 @pytest.mark.requirement("X2")
 @pytest.mark.parametrize("annotations", [True, False])
 @pytest.mark.asyncio
-async def test_an_edit_carries_its_version_and_the_name_of_its_agent_and_asks_for_no_second_approval(
+async def test_an_edit_has_its_version_and_label_and_needs_no_second_confirmation(
     monkeypatch: pytest.MonkeyPatch, annotations: bool
 ) -> None:
     monkeypatch.setattr("deputy_server.lsp.buffers.SYNC_TIMEOUT", 0)
     client = Client(apply_edit=True, document_changes=True, change_annotations=annotations)
     documents, protocol = opened("one\n"), Applying()
-    with pytest.raises(ToolError, match=r"its text has not changed\. Read the file again"):  # this one only says so
+    with pytest.raises(ToolError, match=r"its text has not changed\. Read the file again"):  # it only confirms the edit
         await EditorBuffers(cast(RpcProtocol, protocol), documents, client).apply(
             Path("/w/a.txt"), "two\n", version=1, label="worker: edit_file(a.txt)"
         )
@@ -184,7 +184,7 @@ async def test_an_edit_carries_its_version_and_the_name_of_its_agent_and_asks_fo
 
 @pytest.mark.requirement("X2")
 @pytest.mark.asyncio
-async def test_an_edit_for_a_version_that_has_passed_is_not_sent() -> None:
+async def test_an_edit_for_an_outdated_version_is_not_sent() -> None:
     protocol = Applying()
     buffers = EditorBuffers(cast(RpcProtocol, protocol), opened("one\n"), Client(apply_edit=True))
     with pytest.raises(ToolError, match=r"changed in the editor\. Read it again"):

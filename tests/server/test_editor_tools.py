@@ -1,5 +1,4 @@
-"""Agents ask the editor's own language servers: what they are offered, what they are told, and what a bad editor can
-do about it."""
+"""Tools that use the editor's language servers: which are offered, what they return, and misbehaving editors."""
 
 import asyncio
 from pathlib import Path
@@ -28,7 +27,7 @@ KNOWING = declaring(diagnostics=True, navigation=True)
 
 
 def asking(name: str, **input: object) -> Script:
-    """The agent calls a tool and says what it was told."""
+    """The agent calls a tool and reports the result."""
 
     def play(body: Json, _: int) -> object:
         if len(body["messages"]) == 1:
@@ -50,7 +49,7 @@ def spot(path: Path | str, line: int) -> Json:
 
 
 async def told(client: RpcClient, prompt: str = "go") -> str:
-    """What the agent says at the end of a turn."""
+    """The agent's answer at the end of a turn."""
     session_id, _ = await client.session()
     assert (await client.prompt(session_id, prompt))["stopReason"] == "end_turn"
     return client.events("message")[-1]["text"]
@@ -81,9 +80,7 @@ async def test_the_tools_are_offered_only_where_an_editor_can_answer(
 
 
 @pytest.mark.requirement("X25")
-async def test_problems_are_listed_the_worst_first_and_only_those_of_the_workspace(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_diagnostics_of_the_workspace_are_listed_most_severe_first(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.py").write_text(TEXT)
     (workspace / ".env").write_text("KEY=secret\n")
     async with deputy(asking("diagnostics"), workspace, KNOWING) as (client, _):
@@ -117,7 +114,7 @@ async def test_problems_are_listed_the_worst_first_and_only_those_of_the_workspa
 
 
 @pytest.mark.parametrize(("find", "method"), [("definition", "definition"), ("references", "references")])
-async def test_places_are_asked_for_in_the_editors_units_and_told_with_their_lines(
+async def test_navigation_uses_the_editors_units_and_returns_lines(
     deputy: Deputies, workspace: Path, find: str, method: str
 ) -> None:
     file = workspace / "a.py"
@@ -133,7 +130,7 @@ async def test_places_are_asked_for_in_the_editors_units_and_told_with_their_lin
         assert (started["title"], started["kind"]) == (f"lookup({find} of grüße in a.py:5)", "search")
 
 
-async def test_a_symbol_is_explained_and_symbols_are_listed(deputy: Deputies, workspace: Path) -> None:
+async def test_hover_and_symbols_are_returned(deputy: Deputies, workspace: Path) -> None:
     file = workspace / "a.py"
     file.write_text(TEXT)
     symbol = {**spot(file, 0), "name": "grüße", "kind": 12, "container": "a"}
@@ -162,21 +159,23 @@ async def test_a_symbol_is_explained_and_symbols_are_listed(deputy: Deputies, wo
     ],
     ids=str,
 )
-async def test_what_cannot_be_looked_up_says_why(deputy: Deputies, workspace: Path, input: Json, error: str) -> None:
+async def test_a_failed_lookup_returns_the_reason(deputy: Deputies, workspace: Path, input: Json, error: str) -> None:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(asking("lookup", **input), workspace, KNOWING) as (client, _):
         assert error in await told(client)
 
 
 @pytest.mark.parametrize("answer", [None, [], "text", {"items": 3}, {"items": [1, None, {}]}], ids=str)
-async def test_rubbish_is_not_taken_for_no_problems(deputy: Deputies, workspace: Path, answer: object) -> None:
+async def test_an_invalid_response_does_not_count_as_no_diagnostics(
+    deputy: Deputies, workspace: Path, answer: object
+) -> None:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(asking("diagnostics", path="a.py"), workspace, KNOWING) as (client, _):
         client.handlers[DIAGNOSTICS] = lambda _: answer
         assert "error: The editor sent an invalid response" in await told(client)
 
 
-async def test_an_editor_that_rejects_is_told_as_an_error_and_the_turn_goes_on(
+async def test_an_error_of_the_editor_is_an_error_result_and_the_turn_continues(
     deputy: Deputies, workspace: Path
 ) -> None:
     (workspace / "a.py").write_text(TEXT)
@@ -184,7 +183,7 @@ async def test_an_editor_that_rejects_is_told_as_an_error_and_the_turn_goes_on(
         assert await told(client) == "error: The editor returned an error: method not found"
 
 
-async def test_an_editor_that_hangs_is_given_up_and_its_request_withdrawn(deputy: Deputies, workspace: Path) -> None:
+async def test_a_request_to_a_hanging_editor_times_out_and_is_withdrawn(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(asking("diagnostics"), workspace, KNOWING) as (client, _):
         client.handlers[DIAGNOSTICS] = lambda _: Unanswered
@@ -193,7 +192,7 @@ async def test_an_editor_that_hangs_is_given_up_and_its_request_withdrawn(deputy
         await client.until(lambda m: m.get("method") == "$/cancelRequest" and m["params"] == {"id": request["id"]})
 
 
-async def test_a_flood_of_problems_is_bounded(deputy: Deputies, workspace: Path) -> None:
+async def test_the_number_of_diagnostics_is_bounded(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.py").write_text(TEXT)
     flood = {
         "uri": (workspace / "a.py").as_uri(),
@@ -207,7 +206,7 @@ async def test_a_flood_of_problems_is_bounded(deputy: Deputies, workspace: Path)
 
 
 def editing(old: str, new: str) -> Script:
-    """The agent reads a file, changes it, and says what it was told."""
+    """The agent reads a file, changes it, and reports the result."""
 
     def play(body: Json, _: int) -> object:
         match len(body["messages"]):
@@ -223,7 +222,7 @@ def editing(old: str, new: str) -> Script:
 
 
 class Working:
-    """An editor with a document and a language server that finds ``broken`` in it while the text has that."""
+    """An editor with a document and a language server that reports ``broken`` as long as the text contains it."""
 
     def __init__(self, client: RpcClient, file: Path, text: str, broken: str) -> None:
         self.client, self.file, self.text, self.broken = client, file, text, broken
@@ -258,7 +257,7 @@ class Working:
 
 
 @pytest.mark.requirement("X25")
-async def test_an_edit_is_answered_with_the_problems_that_came_with_it(deputy: Deputies, workspace: Path) -> None:
+async def test_an_edit_result_contains_new_diagnostics(deputy: Deputies, workspace: Path) -> None:
     file = workspace / "a.py"
     file.write_text(TEXT)
     async with deputy(editing("print(", "prnt("), workspace, KNOWING) as (client, _):
@@ -271,7 +270,7 @@ async def test_an_edit_is_answered_with_the_problems_that_came_with_it(deputy: D
         assert editor.waits == [None, 1.5]
 
 
-async def test_an_edit_that_breaks_nothing_new_says_nothing_more(deputy: Deputies, workspace: Path) -> None:
+async def test_an_edit_result_without_new_diagnostics_is_unchanged(deputy: Deputies, workspace: Path) -> None:
     file = workspace / "a.py"
     file.write_text(TEXT)
     async with deputy(editing("print(", "\nprint("), workspace, KNOWING) as (client, _):
@@ -279,7 +278,7 @@ async def test_an_edit_that_breaks_nothing_new_says_nothing_more(deputy: Deputie
         assert await told(client) == "Changed a.py: lines 5-6."
 
 
-async def test_an_editor_that_hangs_keeps_no_edit_from_being_made(deputy: Deputies, workspace: Path) -> None:
+async def test_a_hanging_editor_does_not_prevent_an_edit(deputy: Deputies, workspace: Path) -> None:
     file = workspace / "a.py"
     file.write_text(TEXT)
     async with deputy(editing("print(", "prnt("), workspace, KNOWING) as (client, _):
@@ -290,7 +289,7 @@ async def test_an_editor_that_hangs_keeps_no_edit_from_being_made(deputy: Deputi
 
 
 @pytest.mark.requirement("X23")
-async def test_the_mention_of_diagnostics_attaches_what_the_editor_shows(deputy: Deputies, workspace: Path) -> None:
+async def test_mentioning_diagnostics_attaches_those_of_the_editor(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.py").write_text(TEXT)
     async with deputy(lambda body, _n: say(last_text(body)), workspace, KNOWING) as (client, _):
         found = {"uri": (workspace / "a.py").as_uri(), "diagnostics": [problem(1, "undefined: nmae")]}
@@ -306,7 +305,7 @@ async def test_the_mention_of_diagnostics_attaches_what_the_editor_shows(deputy:
         }
 
 
-async def test_without_an_editor_that_can_tell_it_is_said_that_nothing_is_attached(
+async def test_mentioning_diagnostics_without_a_capable_editor_attaches_a_notice(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(lambda body, _n: say(last_text(body)), workspace) as (client, _):
@@ -314,7 +313,7 @@ async def test_without_an_editor_that_can_tell_it_is_said_that_nothing_is_attach
         assert said.startswith("Mend @diagnostics[@diagnostics is not attached: No attached editor provides this")
 
 
-async def test_a_client_that_leaves_is_asked_no_more(deputy: Deputies, workspace: Path) -> None:
+async def test_a_disconnected_client_gets_no_requests(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
 
     def play(body: Json, _: int) -> object:

@@ -1,4 +1,4 @@
-"""What editors/README.md tells people to write."""
+"""The settings in editors/README.md."""
 
 import json
 import re
@@ -21,13 +21,13 @@ def test_settings_for_editors_are_well_formed() -> None:
     assert all(block.count("(") == block.count(")") for block in (*blocks("lua"), *blocks("elisp")))
 
 
-def test_every_command_that_is_named_is_served() -> None:
+def test_every_documented_command_is_served() -> None:
     named = set(re.findall(r"\bdeputy\.[a-z]+[A-Z]?\w*", TEXT))
     assert named >= {"deputy.prompt", "deputy.listAgents", "deputy.cancelAgent", "deputy.openTranscript"}
     assert named <= {command.name for command in COMMANDS}
 
 
-def test_lines_start_the_server_as_it_wants_to_be_started() -> None:
+def test_documented_settings_start_the_server() -> None:
     starts = re.findall(r"/path/to/deputy/(\S*?)['\"]", TEXT)
     assert set(starts) == {".venv/bin/deputy"}
     assert len(starts) == 8

@@ -1,4 +1,4 @@
-"""Bad days of the model service, met by the real server: what the user sees, and what the next request holds."""
+"""Failures of the model service with a real server: what the user sees, and what the next request contains."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ ANSWER = "All is well again, as you can see."
 
 
 class Plays:
-    """A script that plays one thing after the other, and then repeats the last."""
+    """A script that plays its parts in order, then repeats the last one."""
 
     def __init__(self, *plays: Play) -> None:
         self._plays = list(plays)
@@ -36,7 +36,7 @@ def configured(client: RpcClient, api: MessagesApi, /, **settings: object) -> No
 
 
 def shown(client: RpcClient) -> str:
-    """What the deltas of the last message add up to."""
+    """The joined deltas of the last message."""
     deltas = client.events("message_delta")
     return "".join(delta["text"] for delta in deltas if delta["messageId"] == deltas[-1]["messageId"])
 
@@ -53,7 +53,7 @@ def texts(message: Json) -> list[str]:
     return [block["text"] for block in blocks_of(message) if block["type"] == "text"]
 
 
-# -- what passes by itself -------------------------------------------------------------------------------------------
+# -- temporary failures ----------------------------------------------------------------------------------------------
 
 
 def broken(failure: Failure) -> Play:
@@ -117,7 +117,7 @@ async def test_a_wait_for_the_next_try_can_be_cancelled_and_keeps_what_was_shown
         assert [texts(message) for message in messages] == [["go"], [ANSWER[:18]], ["again"]]
 
 
-# -- what does not ---------------------------------------------------------------------------------------------------
+# -- permanent failures ----------------------------------------------------------------------------------------------
 
 FINAL = {
     "wrong key": (failing(401, "authentication_error", "invalid x-api-key"), "authentication", "ANTHROPIC_API_KEY"),
@@ -163,7 +163,7 @@ async def test_a_missing_key_is_one_message_with_what_to_do(deputy: Deputies, wo
         configured(client, api)
 
 
-# -- answers of every kind -------------------------------------------------------------------------------------------
+# -- all kinds of responses ------------------------------------------------------------------------------------------
 
 STOPS = {
     "end_turn": "end_turn",

@@ -1,4 +1,4 @@
-"""Clients that do not keep up: no traffic of theirs may freeze the server or make it grow."""
+"""Slow clients: their traffic neither blocks the server nor makes its memory grow."""
 
 import asyncio
 import signal
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 MIB = 2**20
 
 
-async def test_a_client_that_stops_reading_is_served_on_and_caught_up_later(deputy: Deputies, workspace: Path) -> None:
-    """The turn goes on behind its back, its cancel is heard, and nothing durable is lost."""
+async def test_a_client_that_stops_reading_catches_up_later(deputy: Deputies, workspace: Path) -> None:
+    """The turn continues meanwhile, the client's cancel is handled, and no durable event is lost."""
     words = "word " * 20_000
     gate = asyncio.Event()
 
@@ -47,7 +47,7 @@ async def test_a_client_that_stops_reading_is_served_on_and_caught_up_later(depu
 @pytest.mark.parametrize(
     ("number", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["end of input", "TERM", "INT"]
 )
-async def test_a_client_that_does_not_read_cannot_hold_up_the_end(
+async def test_a_client_that_does_not_read_does_not_delay_shutdown(
     workspace: Path, number: signal.Signals | None, code: int
 ) -> None:
     async with serving() as client:
@@ -55,7 +55,7 @@ async def test_a_client_that_does_not_read_cannot_hold_up_the_end(
         client.stop_reading()
         for _ in range(6000):
             client.start("deputy/session/list", {})
-        await client.drain()  # most of it is read by now, and its answers are more than the pipe can hold
+        await client.drain()  # most requests are read by now, and their responses exceed the pipe's capacity
         if number is None:
             client.close_input()
         else:
@@ -65,7 +65,7 @@ async def test_a_client_that_does_not_read_cannot_hold_up_the_end(
         assert await client.exit_code() == code
 
 
-async def test_a_flood_of_requests_is_answered_one_by_one(deputy: Deputies, workspace: Path) -> None:
+async def test_every_request_of_a_flood_is_answered(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda *_: say("hello"), workspace) as (client, _):
         asked = [client.start("deputy/session/list", {}) for _ in range(3000)]
         for request_id in asked:
@@ -74,9 +74,7 @@ async def test_a_flood_of_requests_is_answered_one_by_one(deputy: Deputies, work
         assert sorted(answers) == asked
 
 
-async def test_requests_that_take_long_do_not_keep_others_from_being_cancelled(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_long_requests_do_not_prevent_cancelling_others(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     async with deputy(lambda *_: say("late", gate=gate), workspace) as (client, _):
         session_id, _ = await client.session()

@@ -1,4 +1,4 @@
-"""Workspace folders that come and go while a session is open."""
+"""Workspace folders that change while a session is open."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def reads_once(body: Json, _: int) -> Play:
     return say("read") if "tool_result" in last else calls(call("read_file", path="../second/b.txt"))
 
 
-async def test_a_session_goes_along_with_the_folders_of_its_client(workspace: Path) -> None:
+async def test_a_session_follows_the_workspace_folders_of_its_client(workspace: Path) -> None:
     second = workspace.parent / "second"
     second.mkdir()
     (second / "b.txt").write_text("seen beyond", "utf-8")

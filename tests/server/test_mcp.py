@@ -1,4 +1,4 @@
-"""MCP servers over the wire and on the command line: a reference server used by a child, and nothing left behind."""
+"""MCP servers over the wire and on the command line: a sub-agent uses a reference server, and no process is left."""
 
 import json
 import os
@@ -25,7 +25,7 @@ ASK = "deputy/permission/request"
 
 
 def choosing(**kinds: list[str]) -> object:
-    """Answers questions about a tool with these kinds of options, one after the other."""
+    """Answers permission requests of a tool with these kinds of options, one after the other."""
 
     def answer(permission_request: Json) -> Json:
         kind = kinds[permission_request["tool"]].pop(0)
@@ -36,7 +36,7 @@ def choosing(**kinds: list[str]) -> object:
 
 
 def convert(body: Json, _: int) -> Play:
-    """A child that asks for the time until it has an answer."""
+    """A sub-agent that requests the time until it gets a result."""
     (last,) = [block for block in body["messages"][-1]["content"] if block["type"] != "text"] or [{}]
     told = str(last.get("content"))
     if "T21:00" in told:
@@ -145,7 +145,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def invoked(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Runs `deputy mcp` in the workspace."""
+    """Run `deputy mcp` in the workspace."""
     monkeypatch.chdir(workspace)
     return lambda *arguments: CliRunner().invoke(mcp, list(arguments))
 

@@ -18,7 +18,7 @@ asynchronous = pytest.mark.asyncio(loop_scope="module")
 
 
 def doing(*steps: Json) -> Script:
-    """A primary that makes one call after another, and then says the last result."""
+    """A primary that makes one call after another, then reports the last result."""
 
     def play(body: Json, _: int) -> Play:
         done = (len(body["messages"]) - 1) // 2
@@ -52,7 +52,7 @@ CELLS = ((1, "# A heading"), (2, "x = 1\nprint(x)\n"))
 
 
 @asynchronous
-async def test_an_open_notebook_is_read_as_the_text_of_its_cells(deputy: Deputies, workspace: Path) -> None:
+async def test_an_open_notebook_is_read_as_a_script_of_its_cells(deputy: Deputies, workspace: Path) -> None:
     path = workspace / "a.ipynb"
     path.write_text('{"cells": []}')
     async with deputy(doing(dict(call("read_file", path="a.ipynb"))), workspace) as (client, _):
@@ -75,15 +75,13 @@ async def test_an_open_notebook_is_read_as_the_text_of_its_cells(deputy: Deputie
 
 @pytest.mark.parametrize("lag", [0, 1], ids=["counted at once", "counted later"])
 @asynchronous
-async def test_a_change_of_an_open_notebook_is_made_in_the_cell_that_it_is_about(
-    deputy: Deputies, workspace: Path, lag: int
-) -> None:
+async def test_an_edit_of_an_open_notebook_changes_its_cell(deputy: Deputies, workspace: Path, lag: int) -> None:
     path = workspace / "a.ipynb"
     path.write_text('{"cells": []}')
     edits: list[Json] = []
 
     def apply(params: Json) -> Json:
-        """As an editor does it: the cell has its new text, and then the server is told."""
+        """As editors do it: change the cell, then notify the server."""
         edits.append(params["edit"])
         version = 1 + len(edits)
         [change] = params["edit"]["documentChanges"]
@@ -111,13 +109,11 @@ async def test_a_change_of_an_open_notebook_is_made_in_the_cell_that_it_is_about
     where = {"start": {"line": 0, "character": 5}, "end": {"line": 0, "character": 5}}
     assert first == [({"uri": code, "version": 1}, [{"range": where, "newText": "2"}])]
     assert second[0][0] == {"uri": words, "version": 1}
-    assert path.read_text() == '{"cells": []}'  # it is the editor that saves
+    assert path.read_text() == '{"cells": []}'  # only the editor saves
 
 
 @asynchronous
-async def test_nobody_is_asked_about_a_change_that_an_open_notebook_cannot_take(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_an_impossible_edit_of_a_notebook_needs_no_approval(deputy: Deputies, workspace: Path) -> None:
     path = workspace / "a.ipynb"
     path.write_text('{"cells": []}')
     steps = (
@@ -146,9 +142,7 @@ def cells(*sources: str) -> list[Cell]:
         (("a", "b"), "# %%\na\n\n# %%\nb\n", {}),
     ],
 )
-def test_cells_get_the_text_that_the_script_has_for_them(
-    sources: tuple[str, ...], text: str, becomes: dict[int, str]
-) -> None:
+def test_cells_get_their_text_from_the_script(sources: tuple[str, ...], text: str, becomes: dict[int, str]) -> None:
     notebook = cells(*sources)
     found = {document.uri: source for document, source in changed("a.ipynb", notebook, text)}
     assert found == {notebook[n].document.uri: source for n, source in becomes.items()}
@@ -173,8 +167,8 @@ def test_a_script_with_other_cells_is_rejected(sources: tuple[str, ...], text: s
 
 
 @asynchronous
-async def test_a_document_that_was_closed_or_renamed_is_read_where_it_is_now(deputy: Deputies, workspace: Path) -> None:
-    """Editors tell of a new name as of one document that closes and another that opens."""
+async def test_a_closed_or_renamed_document_is_read_from_its_new_location(deputy: Deputies, workspace: Path) -> None:
+    """Editors report a rename as one closed and one opened document."""
     (workspace / "old.txt").write_text("old on disk\n")
     (workspace / "new.txt").write_text("new on disk\n")
     steps = (dict(call("read_file", path="old.txt")), dict(call("grep", pattern="on disk|unsaved")))

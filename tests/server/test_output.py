@@ -1,4 +1,4 @@
-"""What a command has put out can be read in full, now and after a restart."""
+"""The full output of a command can be read, also after a restart."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def counting(body: Json, _: int) -> Play:
 
 
 @pytest.mark.requirement("C3")
-async def test_the_part_that_a_transcript_leaves_out_is_read_page_by_page(workspace: Path, tmp_path: Path) -> None:
+async def test_output_that_the_transcript_truncates_is_read_in_pages(workspace: Path, tmp_path: Path) -> None:
     options: Json = {"initializationOptions": {"model": "m", "permissionMode": "bypass"}}
     env = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": str(tmp_path / "state")}
     whole = "\n".join(map(str, range(1, 100001)))

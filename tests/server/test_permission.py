@@ -1,4 +1,4 @@
-"""Questions to the user over the wire: attributed, answered once, and never taken for consent by mistake."""
+"""Permission requests over the wire: attributed, answered once, and approved only explicitly."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ MESSAGE = "window/showMessageRequest"
 
 
 def writing(*paths: str) -> Script:
-    """A child that writes each of ``paths`` at once, and then says what became of it."""
+    """A sub-agent that writes all ``paths`` in one response, then reports the results."""
 
     def play(body: Json, _: int) -> Play:
         if len(body["messages"]) == 1:
@@ -29,7 +29,7 @@ def writing(*paths: str) -> Script:
 
 
 def choose(kind: str) -> object:
-    """A handler that picks the first option of ``kind``."""
+    """A handler that selects the first option of ``kind``."""
 
     def answer(permission_request: Json) -> Json:
         option = next(option for option in permission_request["options"] if option["kind"] == kind)
@@ -40,9 +40,7 @@ def choose(kind: str) -> object:
 
 @pytest.mark.requirement("P3")
 @pytest.mark.requirement("A6")
-async def test_a_permission_request_names_the_child_that_asks_and_shows_what_it_would_do(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_a_permission_request_has_the_requesting_agent_and_a_preview(deputy: Deputies, workspace: Path) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         asked: list[Json] = []
         client.handlers[ASK] = lambda permission_request: (
@@ -67,7 +65,7 @@ async def test_a_permission_request_names_the_child_that_asks_and_shows_what_it_
 
 
 @pytest.mark.requirement("A5")
-async def test_permission_requests_of_one_response_are_put_together_and_each_answer_counts_for_its_own(
+async def test_permission_requests_of_one_response_form_a_batch_and_are_answered_separately(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt", "b.txt"), workspace) as (client, _):
@@ -99,7 +97,7 @@ RUBBISH = [
 
 
 @pytest.mark.parametrize("answer", RUBBISH, ids=str)
-async def test_what_is_no_explicit_choice_is_no_consent(deputy: Deputies, workspace: Path, answer: object) -> None:
+async def test_only_an_explicit_selection_approves(deputy: Deputies, workspace: Path, answer: object) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
         client.handlers[ASK] = lambda _: answer
         session_id, _ = await client.session()
@@ -108,7 +106,7 @@ async def test_what_is_no_explicit_choice_is_no_consent(deputy: Deputies, worksp
         assert client.events("permission_resolved")[0]["by"] == "dismissed"
 
 
-async def test_an_error_is_no_consent_and_a_client_without_the_method_is_unreachable(
+async def test_an_error_denies_and_a_client_without_the_method_is_unreachable(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
@@ -121,7 +119,7 @@ async def test_an_error_is_no_consent_and_a_client_without_the_method_is_unreach
         assert await client.request("deputy/permission/list", {}) == {"requests": []}
 
 
-async def test_a_permission_request_that_is_never_answered_waits_and_is_withdrawn_with_its_turn(
+async def test_an_unanswered_permission_request_waits_and_is_withdrawn_with_its_turn(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt"), workspace) as (client, _):
@@ -175,10 +173,10 @@ async def test_a_permission_request_can_be_answered_by_its_id_and_is_then_withdr
 
 
 @pytest.mark.requirement("X5")
-async def test_all_permission_requests_of_a_session_are_in_one_inbox_and_those_of_one_agent_are_answered_together(
+async def test_permission_requests_of_one_agent_are_answered_together_from_the_inbox(
     deputy: Deputies, workspace: Path
 ) -> None:
-    """Two children in the background each ask twice; one is answered as a whole, the other one singly."""
+    """Two background tasks each make two requests; those of one are answered together, the others one by one."""
 
     def play(body: Json, n: int) -> object:
         name = str(body["messages"][0]["content"]).split("write ")[-1][:3]
@@ -222,12 +220,12 @@ def _task(prompt: str) -> Json:
 
 
 @pytest.mark.requirement("X3")
-async def test_what_the_user_makes_of_a_proposed_edit_is_what_is_written(deputy: Deputies, workspace: Path) -> None:
+async def test_an_edit_changed_by_the_user_is_written_as_changed(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.txt").write_text("one\ntwo\nthree\n")
     async with deputy(replacing("a.txt", "two", "deux"), workspace) as (client, api):
 
         def change(permission_request: Json) -> Json:
-            """As an editor does that lets the user edit the proposed text as a whole."""
+            """The editor lets the user change the proposed text."""
             preview = permission_request["preview"]
             edited = {"old_string": preview["oldText"], "new_string": preview["newText"].replace("deux", "zwei")}
             outcome = {"outcome": "selected", "optionId": "allow_once", "input": permission_request["input"] | edited}
@@ -245,7 +243,7 @@ async def test_what_the_user_makes_of_a_proposed_edit_is_what_is_written(deputy:
 # -- plain clients ---------------------------------------------------------------------------------------------------
 
 
-async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of_asking(
+async def test_a_plain_client_gets_permission_requests_as_messages_one_at_a_time_in_order(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(writing("a.txt", "b.txt"), workspace, PLAIN) as (client, _):
@@ -272,7 +270,7 @@ async def test_a_plain_client_is_asked_by_messages_one_at_a_time_in_the_order_of
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"title": "Sure"}, "Allow", 7], ids=str)
-async def test_a_message_that_is_closed_or_answered_with_rubbish_rejects(
+async def test_a_closed_message_or_an_invalid_response_denies(
     deputy: Deputies, workspace: Path, answer: object
 ) -> None:
     async with deputy(writing("a.txt"), workspace, PLAIN) as (client, _):
@@ -282,10 +280,10 @@ async def test_a_message_that_is_closed_or_answered_with_rubbish_rejects(
         assert not (workspace / "a.txt").exists()
 
 
-# -- a path outside, a client that goes --------------------------------------------------------------------------------
+# -- a path outside, a client that leaves ------------------------------------------------------------------------------
 
 
-async def test_a_path_outside_of_the_roots_is_rejected_without_a_permission_request(
+async def test_a_path_outside_the_roots_is_rejected_without_a_permission_request(
     deputy: Deputies, workspace: Path
 ) -> None:
     outside = workspace.parent / "outside.txt"
@@ -298,7 +296,7 @@ async def test_a_path_outside_of_the_roots_is_rejected_without_a_permission_requ
         assert updates[-1]["status"] == "failed"
 
 
-async def test_a_client_that_disappears_with_a_permission_request_open_leaves_nothing_behind(workspace: Path) -> None:
+async def test_a_client_that_disconnects_during_a_permission_request_leaves_nothing_behind(workspace: Path) -> None:
     async with messages_api(writing("a.txt")) as api, serving(env={"ANTHROPIC_API_KEY": "test-key"}) as client:
         await client.initialize(workspace, initializationOptions={"model": "m", "baseUrl": api.url})
         client.handlers[ASK] = lambda _: Unanswered
@@ -315,7 +313,7 @@ async def test_a_client_that_disappears_with_a_permission_request_open_leaves_no
 
 
 def replacing(path: str, old: str, new: str) -> Script:
-    """A child that reads ``path`` and replaces ``old`` in it, and then says the last result."""
+    """A sub-agent that reads ``path``, replaces ``old`` in it, then reports the last result."""
     steps = [call("read_file", path=path), call("edit_file", path=path, old_string=old, new_string=new)]
 
     def play(body: Json, _: int) -> Play:
@@ -328,7 +326,7 @@ def replacing(path: str, old: str, new: str) -> Script:
 
 
 async def edited(client: RpcClient, workspace: Path, answer: object) -> list[Json]:
-    """Runs an edit of an open, unsaved document; the ``workspace/applyEdit`` requests that came of it."""
+    """Run an edit of an open, unsaved document; the resulting ``workspace/applyEdit`` requests."""
     uri = (workspace / "a.txt").as_uri()
     client.handlers[ASK] = choose("allow_once")  # type: ignore[assignment]
     client.handlers["workspace/applyEdit"] = answer  # type: ignore[assignment]
@@ -342,9 +340,7 @@ async def edited(client: RpcClient, workspace: Path, answer: object) -> list[Jso
 
 
 @pytest.mark.requirement("A8")
-async def test_an_edit_of_an_open_document_goes_through_the_editor_as_the_smallest_change(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_an_edit_of_an_open_document_is_a_minimal_edit_in_the_editor(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.txt").write_text("on disk\n")
     async with deputy(replacing("a.txt", "unsaved", "mended"), workspace) as (client, _):
 
@@ -371,7 +367,7 @@ async def test_an_edit_of_an_open_document_goes_through_the_editor_as_the_smalle
     [{"applied": False, "failureReason": "it is locked"}, {"applied": True, "failedChange": 0}, None, {}, "yes"],
     ids=str,
 )
-async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(
+async def test_an_edit_that_the_editor_rejects_is_an_error_result(
     deputy: Deputies, workspace: Path, answer: object
 ) -> None:
     (workspace / "a.txt").write_text("on disk\n")
@@ -382,7 +378,7 @@ async def test_an_edit_that_the_editor_does_not_apply_is_told_to_the_agent(
         assert (workspace / "a.txt").read_text() == "on disk\n"
 
 
-async def test_many_permission_requests_at_once_are_all_asked_and_all_settled(
+async def test_many_simultaneous_permission_requests_are_all_sent_and_resolved(
     deputy: Deputies, workspace: Path
 ) -> None:
     paths = [f"{n}.txt" for n in range(20)]

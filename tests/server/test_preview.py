@@ -1,4 +1,4 @@
-"""What is shown of a change before it is approved."""
+"""Previews of changes before approval."""
 
 import pytest
 
@@ -13,24 +13,24 @@ def shown(old: str | None, new: str) -> list[str]:
 
 
 @pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])
-def test_a_sign_that_other_programs_take_for_a_line_end_is_escaped_and_not_mistaken_for_one(sign: str) -> None:
+def test_unusual_line_separators_are_escaped_and_do_not_end_lines(sign: str) -> None:
     lines = shown(f"# note{sign}import os\n", "# note\nimport os\n")
     assert [line[0] for line in lines] == ["@", "-", "+", "+"]
     assert sign not in "".join(lines)
 
 
-def test_line_ends_are_shown_where_they_change_and_not_where_they_stay() -> None:
+def test_line_ends_are_shown_only_where_they_change() -> None:
     assert shown("a\r\nb\r\n", "a\r\nc\r\n")[1:] == [" a", "-b", "+c"]
     assert shown("a\r\n", "a\n")[1:] == [r"-a\r", "+a"]
     assert shown("a\n", "a") == ["@@ -1 +1 @@", "-a", "+a", "\\ No newline at end of file"]
 
 
-def test_no_change_is_shown_as_nothing_and_a_new_file_whole() -> None:
+def test_an_unchanged_file_has_no_diff_and_a_new_file_is_shown_completely() -> None:
     assert shown("a\n", "a\n") == []
     assert shown(None, "a\nb\n")[1:] == ["+a", "+b"]
 
 
-def test_lines_are_those_that_editors_count() -> None:
+def test_lines_are_counted_as_in_editors() -> None:
     assert lines_with_ends("a\r\nb\rc\x0cd\u2028e\n") == ["a\r\n", "b\r", "c\x0cd\u2028e\n", ""]
 
 

@@ -1,4 +1,4 @@
-"""Sessions outlive their server: what was told is told again, and what was open has one end."""
+"""Sessions survive their server: the past is loaded again, and open runs end once."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 
 @asynccontextmanager
 async def deputy(api: MessagesApi, workspace: Path, state: Path) -> AsyncGenerator[RpcClient]:
-    """A server of its own process on the store in ``state``."""
+    """A server in a separate process with the store in ``state``."""
     env = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": str(state)}
     async with serving(env=env) as client:
         await client.initialize(workspace, EVERYTHING, initializationOptions={"model": "m", "baseUrl": api.url})
@@ -41,7 +41,7 @@ def comparable(loaded: Json) -> Json:
 
 
 @pytest.mark.requirement("C3", "E11")
-async def test_a_session_that_ended_in_order_is_drawn_again_and_goes_on(workspace: Path, tmp_path: Path) -> None:
+async def test_a_session_of_a_clean_shutdown_is_loaded_and_continues(workspace: Path, tmp_path: Path) -> None:
     (workspace / "a.txt").write_text("hello\n")
 
     def child(body: Json, _: int) -> Play:
@@ -67,7 +67,7 @@ async def test_a_session_that_ended_in_order_is_drawn_again_and_goes_on(workspac
         assert api.violations == []
 
 
-async def test_a_load_gives_the_plan_the_prompts_that_wait_and_the_mode(workspace: Path, tmp_path: Path) -> None:
+async def test_load_returns_the_plan_the_prompt_queue_and_the_mode(workspace: Path, tmp_path: Path) -> None:
     steps = [{"content": "look", "status": "completed"}, {"content": "write", "status": "pending"}]
     gate = asyncio.Event()
 
@@ -97,9 +97,7 @@ async def test_a_load_gives_the_plan_the_prompts_that_wait_and_the_mode(workspac
 
 
 @pytest.mark.requirement("E7")
-async def test_what_a_killed_server_left_running_ends_once_and_the_session_goes_on(
-    workspace: Path, tmp_path: Path
-) -> None:
+async def test_runs_of_a_killed_server_end_once_and_the_session_continues(workspace: Path, tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with messages_api(spawning("one", "two", child=hanging(gate))) as api:
         async with deputy(api, workspace, tmp_path / "state") as client:
@@ -109,7 +107,7 @@ async def test_what_a_killed_server_left_running_ends_once_and_the_session_goes_
                 await client.event("agent_started", lambda e, label=label: e["agent"]["label"] == label)
             seen = client.events("agent_started")
             await kill(client)
-        for _ in range(2):  # once, however often it is looked at
+        for _ in range(2):  # once, however often it is loaded
             async with deputy(api, workspace, tmp_path / "state") as client:
                 loaded = await load(client, session_id)
                 children = [node for node in loaded["agents"] if node["agentId"] != primary]
@@ -130,7 +128,7 @@ async def test_what_a_killed_server_left_running_ends_once_and_the_session_goes_
 
 
 @pytest.mark.parametrize("kills", [True, False], ids=["killed", "in order"])
-async def test_a_turn_that_the_end_of_the_server_cut_off_is_told_from_one_that_was_stopped(
+async def test_an_interrupted_turn_is_distinguished_from_a_stopped_turn(
     workspace: Path, tmp_path: Path, kills: bool
 ) -> None:
     gate = asyncio.Event()
@@ -159,7 +157,7 @@ async def test_a_turn_that_the_end_of_the_server_cut_off_is_told_from_one_that_w
             assert (await load(client, session_id))["lastTurn"]["stopReason"] == "end_turn"
 
 
-async def test_a_session_that_runs_in_another_server_is_told_to_be_a_snapshot(workspace: Path, tmp_path: Path) -> None:
+async def test_a_session_of_another_server_is_loaded_as_a_snapshot(workspace: Path, tmp_path: Path) -> None:
     gate = asyncio.Event()
     async with messages_api(lambda _body, _n: say("on we go", gate=gate)) as api:
         async with deputy(api, workspace, tmp_path / "state") as one:
@@ -176,7 +174,7 @@ async def test_a_session_that_runs_in_another_server_is_told_to_be_a_snapshot(wo
         gate.set()
 
 
-async def test_a_permission_request_that_was_open_is_gone_and_its_edit_was_not_made(
+async def test_an_open_permission_request_does_not_survive_a_restart_and_its_edit_is_not_made(
     workspace: Path, tmp_path: Path
 ) -> None:
     (workspace / "a.txt").write_text("old\n")
@@ -239,7 +237,7 @@ async def test_two_servers_on_one_store_leave_each_others_sessions_alone(workspa
 
 
 @pytest.mark.requirement("D8", "D13", "E9")
-async def test_sessions_are_put_away_renamed_exported_and_deleted(workspace: Path, tmp_path: Path) -> None:
+async def test_sessions_are_archived_renamed_exported_and_deleted(workspace: Path, tmp_path: Path) -> None:
     async with messages_api(spawning("look here", child=lambda *_: say("found it"))) as api:
         async with deputy(api, workspace, tmp_path / "state") as client:
             kept, _ = await client.session(title="kept")
@@ -272,7 +270,7 @@ async def test_sessions_are_put_away_renamed_exported_and_deleted(workspace: Pat
 
 
 @pytest.mark.requirement("E1", "E8")
-async def test_an_interrupted_task_is_continued_with_what_it_knew(workspace: Path, tmp_path: Path) -> None:
+async def test_an_interrupted_task_is_resumed_with_its_history(workspace: Path, tmp_path: Path) -> None:
     gate = asyncio.Event()
     task = {"description": "look", "prompt": "look well", "subagent_type": "general"}
 
@@ -308,7 +306,7 @@ async def test_an_interrupted_task_is_continued_with_what_it_knew(workspace: Pat
         assert api.violations == []
 
 
-async def test_a_folder_that_cannot_be_used_is_told_and_agents_go_on(workspace: Path, tmp_path: Path) -> None:
+async def test_an_unusable_state_folder_is_reported_and_agents_work(workspace: Path, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
     script: Script = lambda _body, _n: say("hello")  # noqa: E731
     async with messages_api(script) as api, deputy(api, workspace, tmp_path / "state") as client:

@@ -1,4 +1,4 @@
-"""Taking the edits of one agent back, over the wire."""
+"""Reverting the edits of one agent over the wire."""
 
 from pathlib import Path
 from typing import cast
@@ -18,7 +18,7 @@ EDITING = EVERYTHING | {
 
 
 def child(body: Json, _: int) -> Play:
-    """Reads a.txt, changes a line of it, and makes b.txt."""
+    """Reads a.txt, changes a line of it, and creates b.txt."""
     steps = [
         calls(call("read_file", path="a.txt")),
         calls(
@@ -38,7 +38,7 @@ def approve(permission_request: Json) -> Json:
 
 
 class Editor:
-    """A client with one document open, which applies what it is asked to."""
+    """A client with one open document that applies edits."""
 
     def __init__(self, client: RpcClient, path: Path, text: str) -> None:
         self.client, self.uri, self.text, self.version = client, path.as_uri(), text, 1
@@ -95,7 +95,9 @@ async def revert(client: RpcClient, way: str, session_id: str, agent_id: str) ->
     return cast("Json", await client.request("deputy/agent/revert", {"sessionId": session_id, "agentId": agent_id}))
 
 
-async def test_an_open_file_that_an_agent_has_made_is_deleted_by_the_editor(deputy: Deputies, workspace: Path) -> None:
+async def test_reverting_a_new_file_that_is_open_deletes_it_through_the_editor(
+    deputy: Deputies, workspace: Path
+) -> None:
     (workspace / "a.txt").write_text("one\n")
     async with deputy(SCRIPT, workspace, EDITING) as (client, _):
         client.handlers["deputy/permission/request"] = approve
@@ -108,7 +110,7 @@ async def test_an_open_file_that_an_agent_has_made_is_deleted_by_the_editor(depu
         client.notify("textDocument/didClose", {"textDocument": {"uri": editor.uri}})
 
 
-async def test_a_plain_client_is_told_what_was_reverted_and_what_was_left_alone(
+async def test_a_plain_client_gets_a_message_with_reverted_and_conflicting_files(
     deputy: Deputies, workspace: Path
 ) -> None:
     (workspace / "a.txt").write_text("one\n")
@@ -127,7 +129,7 @@ async def test_a_plain_client_is_told_what_was_reverted_and_what_was_left_alone(
         ]
 
 
-async def test_an_agent_without_edits_has_none_to_revert_and_an_unknown_one_is_an_error(
+async def test_reverting_an_agent_without_edits_changes_nothing_and_an_unknown_agent_is_an_error(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(SCRIPT, workspace) as (client, _):

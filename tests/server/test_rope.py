@@ -1,4 +1,4 @@
-"""A long text in pieces is the text: lines, places and edits are those of the whole."""
+"""A rope behaves like a plain text: lines, positions and edits."""
 
 from unittest.mock import patch
 
@@ -25,7 +25,7 @@ def naive_place(text: str, offset: int) -> tuple[int, str]:
 
 
 @given(TEXTS, EDITS, st.integers(1, 8))
-def test_lines_and_places_are_those_of_the_whole_text_after_any_edits(
+def test_lines_and_positions_are_correct_after_any_edits(
     text: str, edits: list[tuple[int, int, str]], piece: int
 ) -> None:
     with patch.object(rope, "PIECE", piece):
@@ -43,5 +43,5 @@ def test_lines_and_places_are_those_of_the_whole_text_after_any_edits(
             assert long.position(offset) == naive_place(text, offset)
 
 
-def test_a_text_of_carriage_returns_alone_has_as_many_lines() -> None:
+def test_every_carriage_return_ends_a_line() -> None:
     assert Rope("\r" * 50_000).line(50_000) == (50_000, "")

@@ -1,4 +1,4 @@
-"""``deputy run`` and ``deputy sessions`` as people and scripts use them: processes, pipes, exit codes."""
+"""``deputy run`` and ``deputy sessions`` as users and scripts use them: processes, pipes, exit codes."""
 
 import json
 import os
@@ -58,7 +58,7 @@ EDIT = 'replace "colour" with "color"'
 
 
 @pytest.mark.requirement("X17")
-def test_the_answer_is_on_standard_output_and_nothing_else(run: Run) -> None:
+def test_standard_output_contains_only_the_answer(run: Run) -> None:
     ended = run("run", "where is retry defined?")
     assert ended.returncode == 0, ended.stderr
     assert "a.py:1" in ended.stdout
@@ -69,7 +69,7 @@ def test_the_answer_is_on_standard_output_and_nothing_else(run: Run) -> None:
 
 
 @pytest.mark.requirement("X17")
-def test_json_is_one_event_a_line_in_the_shape_of_the_wire(run: Run) -> None:
+def test_json_output_has_one_wire_event_per_line(run: Run) -> None:
     ended = run("run", "--json", "-", input="where is retry defined?")
     assert ended.returncode == 0
     events = lines(ended.stdout)
@@ -92,7 +92,7 @@ def test_json_is_one_event_a_line_in_the_shape_of_the_wire(run: Run) -> None:
         (("--max-turns", "1", "where is retry defined?"), 1, False),
     ],
 )
-def test_the_exit_code_tells_the_end(
+def test_the_exit_code_reflects_the_outcome(
     run: Run, project: Path, arguments: tuple[str, ...], code: int, changed: bool
 ) -> None:
     ended = run("run", *arguments)
@@ -118,7 +118,7 @@ def test_the_exit_code_tells_the_end(
         (("--json", "  \n"), "The prompt is empty"),
     ],
 )
-def test_wrong_usage_is_told_and_nothing_runs(run: Run, arguments: tuple[str, ...], told: str) -> None:
+def test_invalid_usage_is_reported_and_nothing_runs(run: Run, arguments: tuple[str, ...], told: str) -> None:
     ended = run("run", *arguments)
     assert ended.returncode == 2
     assert told in ended.stderr
@@ -128,7 +128,7 @@ def test_wrong_usage_is_told_and_nothing_runs(run: Run, arguments: tuple[str, ..
 
 
 @pytest.mark.parametrize("input", ["", "  \n", "\udcff"])
-def test_a_prompt_that_is_none_is_wrong_usage(run: Run, input: str) -> None:
+def test_an_invalid_prompt_is_a_usage_error(run: Run, input: str) -> None:
     ended = subprocess.run(
         [*DEPUTY, "run"],
         input=input.encode("utf-8", "surrogateescape"),
@@ -140,7 +140,7 @@ def test_a_prompt_that_is_none_is_wrong_usage(run: Run, input: str) -> None:
     assert b"standard input" in ended.stderr
 
 
-def test_it_goes_on_with_an_earlier_session(run: Run, project: Path) -> None:
+def test_run_continues_an_earlier_session(run: Run, project: Path) -> None:
     first = lines(run("run", "--json", "where is retry defined?").stdout)[0]["sessionId"]
     again = lines(run("run", "--json", "--continue", "and colour?").stdout)
     assert {event["sessionId"] for event in again if "sessionId" in event} == {first}
@@ -150,7 +150,7 @@ def test_it_goes_on_with_an_earlier_session(run: Run, project: Path) -> None:
     (project / "other").mkdir()
 
 
-def test_an_agent_of_ones_own_takes_the_place_of_the_primary(run: Run, project: Path) -> None:
+def test_a_custom_definition_replaces_the_primary_agent(run: Run, project: Path) -> None:
     (project / ".deputy/agents").mkdir(parents=True)
     (project / ".deputy/agents/scout.md").write_text(
         "---\ndescription: Scouts\nmode: primary\ntools: Read\n---\nScout."
@@ -161,7 +161,7 @@ def test_an_agent_of_ones_own_takes_the_place_of_the_primary(run: Run, project: 
 
 
 @pytest.mark.parametrize("name", ["explain", "nothing"])
-def test_a_prompt_of_a_server_that_cannot_be_filled_is_wrong_usage(run: Run, tmp_path: Path, name: str) -> None:
+def test_an_unavailable_mcp_prompt_is_a_usage_error(run: Run, tmp_path: Path, name: str) -> None:
     configure_user_mcp_servers(tmp_path / "own", tools=tools_server())
     ended = run("run", f"/mcp__tools__{name}", HOME=str(tmp_path / "own"))
     assert ended.returncode == 2, ended.stderr
@@ -196,7 +196,7 @@ def test_a_signal_cancels_and_leaves_nothing_running(project: Path, stop: signal
 
 
 @pytest.mark.parametrize("signals", [1, 2])
-def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked(
+def test_a_signal_during_the_start_of_an_mcp_server_cancels_before_a_model_request(
     project: Path, tmp_path: Path, signals: int
 ) -> None:
     configure_user_mcp_servers(tmp_path / "own", deaf=SILENT_SERVER)
@@ -222,7 +222,7 @@ def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked
     assert "Traceback" not in errors
     assert "agent_activity" not in told
     _KEPT[-1].setblocking(False)
-    with pytest.raises(BlockingIOError):  # nobody has come for the model
+    with pytest.raises(BlockingIOError):  # no model request was made
         _KEPT[-1].accept()
 
 
@@ -230,7 +230,7 @@ def test_a_signal_while_a_server_is_waited_for_cancels_before_the_model_is_asked
     ("shape", "closing", "code"),
     [("", "<&- >&- 2>&-", 0), ("--json", "<&- 2>&-", 0), ("", ">/dev/full", 1), ("--json", ">/dev/full", 1)],
 )
-def test_streams_that_are_closed_or_full_are_no_failure(project: Path, shape: str, closing: str, code: int) -> None:
+def test_closed_or_full_streams_do_not_fail_a_run(project: Path, shape: str, closing: str, code: int) -> None:
     line = f"{' '.join(DEPUTY)} run {shape} 'where is retry defined?' {closing}"
     ended = in_bash(line, project)
     assert (ended.returncode, "Traceback" in ended.stderr) == (code, False)
@@ -238,18 +238,18 @@ def test_streams_that_are_closed_or_full_are_no_failure(project: Path, shape: st
 
 
 @pytest.mark.parametrize("command", ["--help", "agents list"])
-def test_a_full_disk_behind_standard_output_is_told_in_one_line(project: Path, command: str) -> None:
+def test_a_full_disk_behind_standard_output_is_reported_in_one_line(project: Path, command: str) -> None:
     line = f"{' '.join(DEPUTY)} {command} >/dev/full"
     ended = in_bash(line, project)
     assert (ended.returncode, ended.stderr) == (1, "deputy: no space left on device\n")
 
 
-def test_the_letters_of_a_prompt_are_kept_where_the_locale_knows_none(run: Run) -> None:
+def test_non_ascii_prompts_work_in_an_ascii_locale(run: Run) -> None:
     ended = run("run", "--json", "where is größe?", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert "where is größe?" in [event.get("text") for event in lines(ended.stdout)]
 
 
-def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_deleted_folder_is_reported(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     line = f"rmdir {gone}; {' '.join(DEPUTY)} run hi"
@@ -259,7 +259,7 @@ def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_reader_that_goes_away_ends_the_run(project: Path) -> None:
+def test_a_closed_pipe_ends_the_run(project: Path) -> None:
     piped = f"{' '.join(DEPUTY)} run --json 'where is retry defined?' | head -1; echo ${{PIPESTATUS[0]}}"
     ended = in_bash(piped, project)
     assert "Traceback" not in ended.stderr
@@ -302,7 +302,7 @@ def _deaf() -> str:
 _KEPT: list[socket.socket] = []
 
 
-def test_what_is_wrong_with_a_users_rules_is_told(run: Run, tmp_path: Path) -> None:
+def test_invalid_rules_of_the_user_are_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / ".deputy").mkdir()
     (tmp_path / ".deputy" / "settings.json").write_text('{"permissions": ')
     ended = run("run", "where is retry defined?", HOME=str(tmp_path), USERPROFILE=str(tmp_path))

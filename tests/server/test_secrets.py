@@ -1,4 +1,4 @@
-"""What the environment of the server holds stays there."""
+"""The environment of the server stays private."""
 
 import json
 from pathlib import Path

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.mark.requirement("A2")
-async def test_events_follow_the_answer_that_names_their_session_and_precede_that_of_the_prompt(
+async def test_events_follow_the_response_with_their_session_and_precede_that_of_the_prompt(
     deputy: Deputies,
     workspace: Path,
 ) -> None:
@@ -43,7 +43,7 @@ async def test_events_follow_the_answer_that_names_their_session_and_precede_tha
 
 
 @pytest.mark.requirement("P2")
-async def test_every_child_streams_as_events_and_as_progress_of_its_own(deputy: Deputies, workspace: Path) -> None:
+async def test_every_sub_agent_streams_events_and_has_its_own_progress(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.txt").write_text("hello\n")
 
     def child(body: Json, _: int) -> Play:
@@ -67,7 +67,7 @@ async def test_every_child_streams_as_events_and_as_progress_of_its_own(deputy: 
         assert [client.progress(7)[index]["kind"] for index in (0, -1)] == ["begin", "end"]
 
 
-async def test_the_progress_of_a_turn_is_named_by_its_own_prompt(deputy: Deputies, workspace: Path) -> None:
+async def test_the_progress_title_of_a_turn_is_its_prompt(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda _body, _n: say("done"), workspace) as (client, _):
         session_id, _ = await client.session()
         for words in ("look around", "and now\nelsewhere"):
@@ -76,7 +76,7 @@ async def test_the_progress_of_a_turn_is_named_by_its_own_prompt(deputy: Deputie
         assert titles == ["Deputy: look around", "Deputy: and now elsewhere"]
 
 
-async def test_a_client_that_declared_no_events_gets_none(deputy: Deputies, workspace: Path) -> None:
+async def test_a_client_without_events_gets_none(deputy: Deputies, workspace: Path) -> None:
     async with deputy(spawning("look", child=lambda *_: say("found")), workspace, PLAIN) as (client, _):
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
@@ -84,7 +84,7 @@ async def test_a_client_that_declared_no_events_gets_none(deputy: Deputies, work
         assert client.progress()
 
 
-async def test_progress_says_that_the_user_is_waited_for_until_every_permission_request_is_settled(
+async def test_progress_shows_waiting_until_every_permission_request_is_resolved(
     deputy: Deputies, workspace: Path
 ) -> None:
     steps = (call("write_file", path="a.txt", content="a"), call("write_file", path="b.txt", content="b"))
@@ -100,11 +100,11 @@ async def test_progress_says_that_the_user_is_waited_for_until_every_permission_
         await client.prompt(session_id, "go", workDoneToken="turn")
         said = [value.get("message", "") for value in client.progress("turn")]
         begin = said.index("waiting for you")
-        assert said[begin + 1] == "working", said  # both are settled: what waits is said once
+        assert said[begin + 1] == "working", said  # both are resolved: waiting is reported once
         assert said[begin + 2].startswith("write_file"), said
 
 
-async def test_a_client_that_takes_no_progress_is_sent_none(deputy: Deputies, workspace: Path) -> None:
+async def test_a_client_without_progress_gets_none(deputy: Deputies, workspace: Path) -> None:
     async with deputy(spawning("look", child=lambda *_: say("found")), workspace, {}) as (client, _):
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
@@ -112,7 +112,7 @@ async def test_a_client_that_takes_no_progress_is_sent_none(deputy: Deputies, wo
 
 
 @pytest.mark.parametrize("answer", [{"jsonrpc": "2.0", "id": "other"}, Unanswered])
-async def test_a_client_that_does_not_accept_a_progress_token_holds_nothing_up_for_long(
+async def test_a_client_that_ignores_a_progress_token_delays_nothing_for_long(
     deputy: Deputies, workspace: Path, answer: object
 ) -> None:
     async with deputy(lambda *_: say("hello"), workspace) as (client, _):
@@ -125,7 +125,7 @@ async def test_a_client_that_does_not_accept_a_progress_token_holds_nothing_up_f
 # -- prompts ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_prompt_during_a_turn_is_rejected_or_waits_and_can_be_reverted(
+async def test_a_prompt_during_a_turn_is_rejected_or_queued_and_can_be_withdrawn(
     deputy: Deputies, workspace: Path
 ) -> None:
     gate = asyncio.Event()
@@ -198,7 +198,7 @@ async def test_every_way_to_cancel_answers_the_prompt_as_cancelled(
         assert (await client.prompt(session_id, "and now?"))["stopReason"] == "end_turn"
 
 
-async def test_a_model_failure_is_an_error_that_says_what_to_do(deputy: Deputies, workspace: Path) -> None:
+async def test_a_model_failure_is_an_error_with_an_action(deputy: Deputies, workspace: Path) -> None:
     refusal = failing(401, "authentication_error", "invalid x-api-key")
     async with deputy(lambda *_: refusal, workspace) as (client, _):
         session_id, _ = await client.session()
@@ -216,7 +216,7 @@ async def test_a_model_failure_is_an_error_that_says_what_to_do(deputy: Deputies
 
 @pytest.mark.requirement("P4")
 @pytest.mark.parametrize("way", ["method", "command", "progress"])
-async def test_each_way_to_cancel_a_child_ends_that_child_alone(deputy: Deputies, workspace: Path, way: str) -> None:
+async def test_each_way_to_cancel_a_sub_agent_ends_only_that_agent(deputy: Deputies, workspace: Path, way: str) -> None:
     gate = asyncio.Event()
     async with deputy(spawning("look here", "look there", child=hanging(gate)), workspace) as (client, api):
         session_id, primary = await client.session()
@@ -249,9 +249,7 @@ async def test_each_way_to_cancel_a_child_ends_that_child_alone(deputy: Deputies
 # -- lists -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_session_that_is_loaded_again_has_its_past_and_gets_what_follows(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_a_reloaded_session_has_its_past_and_gets_later_events(deputy: Deputies, workspace: Path) -> None:
     async with deputy(spawning("look", child=lambda *_: say("found")), workspace) as (client, _):
         session_id, agent_id = await client.session(title="my session")
         await client.prompt(session_id, "go")
@@ -274,7 +272,7 @@ async def test_a_session_that_is_loaded_again_has_its_past_and_gets_what_follows
         assert next(event["seq"] for event in after if "seq" in event) == loaded["lastSeq"] + 1
 
 
-async def test_progress_ends_though_its_session_was_loaded_again_meanwhile(deputy: Deputies, workspace: Path) -> None:
+async def test_progress_ends_after_its_session_was_reloaded(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     async with deputy(hanging(gate), workspace) as (client, _):
         session_id, _ = await client.session()
@@ -286,7 +284,7 @@ async def test_progress_ends_though_its_session_was_loaded_again_meanwhile(deput
         assert [value["kind"] for value in client.progress("mine")][-1] == "end"
 
 
-async def test_sessions_are_listed_newest_first_in_parts(deputy: Deputies, workspace: Path) -> None:
+async def test_sessions_are_listed_newest_first_in_pages(deputy: Deputies, workspace: Path) -> None:
     other = workspace / "below"
     other.mkdir()
     async with deputy(spawning("look", child=lambda *_: say("found")), workspace) as (client, _):
@@ -307,7 +305,7 @@ async def test_sessions_are_listed_newest_first_in_parts(deputy: Deputies, works
 # -- a client without any plugin -------------------------------------------------------------------------------------
 
 
-async def test_commands_alone_are_enough_to_work(deputy: Deputies, workspace: Path) -> None:
+async def test_a_client_can_work_with_commands_only(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     async with deputy(spawning("look", child=hanging(gate)), workspace, PLAIN) as (client, api):
         opened = await client.command("deputy.prompt", {"text": "go", "uri": (workspace / "a.py").as_uri()})
@@ -325,7 +323,7 @@ async def test_commands_alone_are_enough_to_work(deputy: Deputies, workspace: Pa
         assert await client.command("deputy.newSession") != opened
 
 
-async def test_without_a_key_the_offline_model_answers_and_the_user_is_told_once(workspace: Path) -> None:
+async def test_without_a_key_the_offline_model_answers_and_a_notice_appears_once(workspace: Path) -> None:
     async with serving() as client:
         await client.initialize(workspace)
         await client.session()
@@ -336,7 +334,7 @@ async def test_without_a_key_the_offline_model_answers_and_the_user_is_told_once
         assert await client.shut_down() == 0
 
 
-async def test_a_missing_key_is_not_configured_and_the_message_says_what_to_set(workspace: Path) -> None:
+async def test_a_missing_key_is_reported_with_the_setting(workspace: Path) -> None:
     async with serving() as client:
         await client.initialize(workspace, initializationOptions={"model": "some-model"})
         session_id, _ = await client.session()
@@ -365,9 +363,7 @@ async def test_a_list_with_children_is_paged_by_its_rows(deputy: Deputies, works
         assert len(rows) >= 4
 
 
-async def test_an_image_that_is_none_is_rejected_before_it_breaks_the_session(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_an_invalid_image_is_rejected_and_the_session_continues(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda *_: say("seen"), workspace) as (client, api):
         session_id, _ = await client.session()
         for picture, field in (
@@ -389,9 +385,7 @@ def based(data: bytes) -> str:
 
 
 @pytest.mark.requirement("D12")
-async def test_the_model_sees_the_images_of_a_prompt_and_those_that_a_child_reads(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_the_model_gets_images_of_prompts_and_of_sub_agents(deputy: Deputies, workspace: Path) -> None:
     drawn, saved = based(png(3, 3)), based(png(4, 4))
     (workspace / "shot.png").write_bytes(png(4, 4))
 
@@ -416,7 +410,7 @@ async def test_the_model_sees_the_images_of_a_prompt_and_those_that_a_child_read
         assert (asked["text"], asked["pictures"]) == ("Compare this with shot.png.", 1)
 
 
-async def test_a_prompt_of_images_alone_is_a_message(deputy: Deputies, workspace: Path) -> None:
+async def test_a_prompt_with_only_images_is_a_message(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda *_: say("I saw them."), workspace) as (client, _):
         session_id, agent_id = await client.session()
         pictures = [{"type": "image", "mimeType": "image/png", "data": based(png(side, side))} for side in (2, 3)]
@@ -427,7 +421,7 @@ async def test_a_prompt_of_images_alone_is_a_message(deputy: Deputies, workspace
 
 
 @pytest.mark.requirement("X1")
-async def test_a_search_finds_what_the_user_sees_and_has_not_saved(deputy: Deputies, workspace: Path) -> None:
+async def test_a_search_finds_unsaved_text(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.txt").write_text("needle on disk\n")
 
     def play(body: Json, _: int) -> Play:

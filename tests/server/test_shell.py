@@ -1,4 +1,4 @@
-"""Commands over the wire, run by a real server: asked about, watched, stopped, and never left behind."""
+"""Commands over the wire, run by a real server: approved, streamed, stopped, and never left running."""
 
 import signal
 from pathlib import Path
@@ -18,7 +18,7 @@ ESCAPING = "trap '' TERM HUP; (setsid bash -c \"trap '' TERM HUP; sleep 600\" &)
 
 
 def running(command: str, **how: object) -> Script:
-    """The primary runs ``command``, and then says what came of it."""
+    """The primary runs ``command``, then reports the result."""
 
     def play(body: Json, _: int) -> Play:
         if len(body["messages"]) == 1:
@@ -29,7 +29,7 @@ def running(command: str, **how: object) -> Script:
 
 
 def allowing(client: RpcClient) -> list[Json]:
-    """Approves everything once; the questions."""
+    """Approves everything once; the permission requests."""
     asked: list[Json] = []
 
     def answer(permission_request: Json) -> Json:
@@ -40,7 +40,7 @@ def allowing(client: RpcClient) -> list[Json]:
     return asked
 
 
-async def test_a_command_is_asked_about_and_its_output_comes_live_and_whole(deputy: Deputies, workspace: Path) -> None:
+async def test_a_command_needs_approval_and_streams_its_full_output(deputy: Deputies, workspace: Path) -> None:
     command = "echo one; while [ ! -e go ]; do sleep 0.01; done; echo two"
     async with deputy(running(command), workspace) as (client, _):
         asked = allowing(client)
@@ -80,7 +80,7 @@ async def test_background_commands_are_listed_and_stopped(deputy: Deputies, work
         assert failure.value.code == -32602
 
 
-async def test_an_editor_without_a_plugin_shows_the_whole_command(deputy: Deputies, workspace: Path) -> None:
+async def test_an_editor_without_a_plugin_shows_the_full_command(deputy: Deputies, workspace: Path) -> None:
     command = "echo " + "a" * 300 + "\n" * 30 + "echo last"
     async with deputy(running(command), workspace, PLAIN) as (client, _):
         answer = await client.command("deputy.prompt", {"text": "go"})
@@ -95,7 +95,7 @@ async def test_an_editor_without_a_plugin_shows_the_whole_command(deputy: Deputi
 
 @pytest.mark.requirement("E14")
 @pytest.mark.requirement("X8")
-async def test_rules_of_the_settings_hold_for_children_and_can_be_listed(workspace: Path) -> None:
+async def test_rules_of_the_settings_apply_to_sub_agents_and_are_listed(workspace: Path) -> None:
     def child(body: Json, _: int) -> Play:
         if len(body["messages"]) == 1:
             return calls(
@@ -127,7 +127,7 @@ KEY = {"ANTHROPIC_API_KEY": "test-key"}
 
 
 def escaping(body: Json, _: int) -> Play:
-    """Two commands that do not want to end, one of them in the background."""
+    """Two commands that do not end, one of them in the background."""
     return calls(call("shell", command=ESCAPING, background=True), call("shell", command=ESCAPING))
 
 
@@ -152,7 +152,7 @@ async def test_no_process_is_left_behind(workspace: Path, how: str) -> None:
 
 
 async def test_no_secret_of_the_server_reaches_a_command(workspace: Path) -> None:
-    """Not by its own environment, nor by that of the processes above it, as far as the system keeps users apart."""
+    """Neither through its own environment nor that of its parent processes, as far as the system separates users."""
     command = "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"
     async with messages_api(running(command)) as api, serving(env=KEY | {"SOME_TOKEN": "hidden-value"}) as client:
         options = {"model": "m", "baseUrl": api.url, "permissionMode": "bypass"}

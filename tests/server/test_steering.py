@@ -1,4 +1,4 @@
-"""What a client can do while agents run, over the wire: tell, stop, allow, and set limits."""
+"""What a client can do while agents run, over the wire: send messages, stop, approve, and set limits."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ ASK = "deputy/permission/request"
 async def configured(
     script: Script, workspace: Path, **settings: object
 ) -> AsyncGenerator[tuple[RpcClient, MessagesApi]]:
-    """A server of its own, with ``settings`` beside the address of ``script``."""
+    """A separate server with ``settings`` and the address of ``script``."""
     async with messages_api(script) as api, serving(env={"ANTHROPIC_API_KEY": "test-key"}) as client:
         options = {"model": "m", "baseUrl": api.url, **settings}
         await client.initialize(workspace, initializationOptions=options)
@@ -40,7 +40,7 @@ def results(body: Json) -> list[str]:
 
 
 def background(child: Script) -> Script:
-    """The primary starts a task for every prompt that says "start", and continues the first one for "again"."""
+    """The primary starts a task for each prompt "start", and resumes the first task for "again"."""
     ids: list[str] = []
 
     def play(body: Json, n: int) -> object:
@@ -61,9 +61,7 @@ def background(child: Script) -> Script:
 
 
 @pytest.mark.requirement("E1")
-async def test_a_task_is_told_as_called_started_and_accepted_and_much_later_as_finished(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_a_background_task_emits_call_start_result_and_later_its_end(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     async with deputy(background(lambda _body, _n: say("found", gate=gate)), workspace) as (client, _):
         session, _ = await client.session()
@@ -88,7 +86,7 @@ async def test_a_task_is_told_as_called_started_and_accepted_and_much_later_as_f
             EventParams.model_validate(event)
 
 
-async def test_a_continued_task_is_a_second_run_with_progress_of_its_own(deputy: Deputies, workspace: Path) -> None:
+async def test_a_resumed_task_is_a_second_run_with_its_own_progress(deputy: Deputies, workspace: Path) -> None:
     async with deputy(background(lambda _body, _n: say("found")), workspace) as (client, _):
         session, _ = await client.session()
         await client.prompt(session, "start")
@@ -114,7 +112,7 @@ async def test_a_continued_task_is_a_second_run_with_progress_of_its_own(deputy:
             ]
 
 
-async def test_where_nobody_is_woken_the_end_of_a_task_is_told_with_the_next_prompt(workspace: Path) -> None:
+async def test_without_waking_the_result_of_a_task_comes_with_the_next_prompt(workspace: Path) -> None:
     script = background(lambda _body, _n: say("found"))
     async with configured(script, workspace, agents={"wakeOnTaskEnd": False}) as (client, api):
         session, _ = await client.session()
@@ -125,10 +123,10 @@ async def test_where_nobody_is_woken_the_end_of_a_task_is_told_with_the_next_pro
         assert '"summary": "found"' in json.dumps(api.bodies[-1]["messages"]).replace('\\"', '"')
 
 
-# -- telling and stopping ----------------------------------------------------------------------------------------------
+# -- messages and cancels ----------------------------------------------------------------------------------------------
 
 
-async def test_words_for_nobody_or_of_nothing_are_rejected(deputy: Deputies, workspace: Path) -> None:
+async def test_a_message_to_an_unknown_agent_or_an_empty_one_is_rejected(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):
         session, primary = await client.session()
         for agent, text, code in ((primary, "hi", -32003), ("nobody", "hi", -32008), (primary, " ", -32602)):
@@ -137,7 +135,7 @@ async def test_words_for_nobody_or_of_nothing_are_rejected(deputy: Deputies, wor
             assert failure.value.code == code
 
 
-async def test_words_for_an_agent_are_shown_as_a_message_of_the_user(deputy: Deputies, workspace: Path) -> None:
+async def test_a_message_to_an_agent_is_shown_as_a_user_message(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     (workspace / "a.txt").write_text("text\n")
 
@@ -155,7 +153,7 @@ async def test_words_for_an_agent_are_shown_as_a_message_of_the_user(deputy: Dep
         assert ("user", "be brief") in said
 
 
-async def test_an_agent_in_the_queue_has_a_place_and_can_be_cancelled(workspace: Path) -> None:
+async def test_a_queued_agent_has_a_position_and_can_be_cancelled(workspace: Path) -> None:
     gate = asyncio.Event()
     script = spawning("first", "second", "third", child=lambda _body, _n: say("found", gate=gate))
     async with configured(script, workspace, agents={"maxParallel": 1}) as (client, api):
@@ -176,9 +174,7 @@ async def test_an_agent_in_the_queue_has_a_place_and_can_be_cancelled(workspace:
         assert client.progress(f"deputy/{third['agentId']}") == []
 
 
-async def test_a_prompt_that_is_cancelled_before_it_begins_answers_as_cancelled(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_a_prompt_cancelled_before_it_begins_ends_as_cancelled(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):
         session, _ = await client.session()
         prompt = client.start_prompt(session, "go")
@@ -187,7 +183,7 @@ async def test_a_prompt_that_is_cancelled_before_it_begins_answers_as_cancelled(
         assert (await client.prompt(session, "again"))["stopReason"] == "end_turn"
 
 
-async def test_prompts_sent_in_one_go_run_in_their_order(deputy: Deputies, workspace: Path) -> None:
+async def test_prompts_sent_together_run_in_order(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, api):
         session, _ = await client.session()
         prompts = [client.start_prompt(session, word, queue=True) for word in ("one", "two", "three", "four")]
@@ -219,7 +215,7 @@ async def test_the_plan_of_an_agent_is_an_event(deputy: Deputies, workspace: Pat
 
 
 @pytest.mark.requirement("X6")
-async def test_places_that_an_answer_names_are_references(deputy: Deputies, workspace: Path) -> None:
+async def test_locations_in_an_answer_become_references(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.py").write_text("one\ntwo\nthree\n")
     async with deputy(spawning("look", child=lambda _body, _n: say("See `a.py:2-3`.")), workspace) as (client, _):
         session, _ = await client.session()
@@ -232,7 +228,7 @@ async def test_places_that_an_answer_names_are_references(deputy: Deputies, work
         ]
 
 
-async def test_changes_of_a_session_are_told_to_its_clients(deputy: Deputies, workspace: Path) -> None:
+async def test_changes_of_a_session_are_events(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):
         session, _ = await client.session()
         at = {"sessionId": session}
@@ -254,7 +250,7 @@ async def test_changes_of_a_session_are_told_to_its_clients(deputy: Deputies, wo
         ("rename", {"title": "\n"}, "title"),
     ],
 )
-async def test_a_change_that_does_not_fit_is_rejected_by_name(
+async def test_an_invalid_change_is_rejected_with_the_field(
     deputy: Deputies, workspace: Path, method: str, change: Json, field: str
 ) -> None:
     async with deputy(lambda _body, _n: say("hello"), workspace) as (client, _):
@@ -268,7 +264,7 @@ async def test_a_change_that_does_not_fit_is_rejected_by_name(
 
 
 def writing(*paths: str) -> Script:
-    """The primary writes all of ``paths`` at once for every prompt."""
+    """The primary writes all ``paths`` in one response for each prompt."""
 
     def play(body: Json, _: int) -> Play:
         if results(body):
@@ -278,9 +274,7 @@ def writing(*paths: str) -> Script:
     return play
 
 
-async def test_several_permission_requests_are_answered_at_once_and_only_those_that_are_named(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_several_named_permission_requests_are_answered_at_once(deputy: Deputies, workspace: Path) -> None:
     async with deputy(writing("a.txt", "b.txt", "c.txt"), workspace) as (client, _):
         client.handlers[ASK] = lambda _: Unanswered
         session, _ = await client.session()
@@ -334,7 +328,7 @@ async def test_a_remembered_answer_is_a_rule_that_can_be_removed(deputy: Deputie
         assert len(asked) == 1
 
 
-async def test_a_rule_of_the_settings_is_dropped_for_one_session_alone(workspace: Path) -> None:
+async def test_a_rule_of_the_settings_is_removed_for_one_session_only(workspace: Path) -> None:
     rules = [{"tool": "write_file", "pattern": "*.txt", "action": "deny"}]
     async with configured(writing("a.txt"), workspace, permissions={"rules": rules}) as (client, _api):
         first, _ = await client.session(permissionMode="accept_edits")
@@ -353,7 +347,7 @@ async def test_a_rule_of_the_settings_is_dropped_for_one_session_alone(workspace
 
 
 @pytest.mark.requirement("X10")
-async def test_a_child_over_its_budget_fails_and_its_parent_is_told(workspace: Path) -> None:
+async def test_a_sub_agent_over_budget_fails_and_its_parent_gets_the_error(workspace: Path) -> None:
     (workspace / "a.txt").write_text("text\n")
     script = spawning("look", child=lambda _body, _n: calls(call("read_file", path="a.txt")))
     budgets = {"agent": {"toolCalls": 3}}
@@ -366,7 +360,7 @@ async def test_a_child_over_its_budget_fails_and_its_parent_is_told(workspace: P
         assert results(api.bodies[-1])[0].startswith("Sub-agent failed (budget_exceeded): ")
 
 
-async def test_a_session_that_has_used_up_its_budget_goes_on_once_that_is_raised(workspace: Path) -> None:
+async def test_a_session_over_budget_continues_after_the_budget_is_raised(workspace: Path) -> None:
     budgets = {"tree": {"replies": 1}}
     async with configured(lambda _body, _n: say("Here you are."), workspace, budgets=budgets) as (client, api):
         session, _ = await client.session()
@@ -378,7 +372,7 @@ async def test_a_session_that_has_used_up_its_budget_goes_on_once_that_is_raised
         assert (await client.prompt(session, "go on"))["stopReason"] == "end_turn"
 
 
-async def test_a_budget_that_does_not_fit_is_rejected_at_initialize() -> None:
+async def test_an_invalid_budget_is_rejected_at_initialize() -> None:
     async with serving() as client:
         with pytest.raises(RpcFailure) as failure:
             await client.initialize(None, initializationOptions={"budgets": {"tree": {"tokens": 0}}})

@@ -1,4 +1,4 @@
-"""What agents do, in an editor that knows nothing of Deputy: documents that are kept as things are, to act on."""
+"""Live-updating transcripts in an editor without a plugin, and their commands."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ def gated(gate: asyncio.Event, words: str = "found it") -> object:
     return lambda _body, _n: say(words, gate=gate)
 
 
-async def test_a_prompt_opens_a_document_that_shows_what_happens(deputy: Deputies, workspace: Path) -> None:
+async def test_a_prompt_opens_a_live_transcript(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     script = spawning("look in the tests", child=gated(gate))  # type: ignore[arg-type]
     async with deputy(script, workspace, VIEWING) as (client, _):
@@ -42,7 +42,7 @@ async def test_a_prompt_opens_a_document_that_shows_what_happens(deputy: Deputie
         assert shown == []
 
 
-async def test_an_answer_in_the_making_is_shown_as_it_grows(deputy: Deputies, workspace: Path) -> None:
+async def test_a_streamed_answer_is_shown_as_it_grows(deputy: Deputies, workspace: Path) -> None:
     hold = asyncio.Event()
     async with deputy(lambda *_: say("one two", piece=4, hold=hold), workspace, VIEWING) as (client, _):
         viewer = Viewer(client)
@@ -53,9 +53,7 @@ async def test_an_answer_in_the_making_is_shown_as_it_grows(deputy: Deputies, wo
         await viewer.until(uri, "**Deputy**\n\none two\n", gone="⟳")
 
 
-async def test_lenses_stand_at_the_lines_that_editors_count_whatever_a_label_holds(
-    deputy: Deputies, workspace: Path
-) -> None:
+async def test_code_lenses_are_at_the_right_lines_whatever_a_label_contains(deputy: Deputies, workspace: Path) -> None:
     script = spawning("Fix [docs](guide.md) now", child=gated(asyncio.Event()))  # type: ignore[arg-type]
     async with deputy(script, workspace, VIEWING) as (client, _):
         viewer = Viewer(client)
@@ -72,7 +70,7 @@ async def test_lenses_stand_at_the_lines_that_editors_count_whatever_a_label_hol
         await viewer.press(uri, "Stop")
 
 
-async def test_words_of_a_model_make_no_link_in_a_heading(deputy: Deputies, workspace: Path) -> None:
+async def test_text_of_a_model_cannot_create_a_link_in_a_heading(deputy: Deputies, workspace: Path) -> None:
     script = spawning("[docs](http://evil) `x", child=lambda *_: say("done"))
     async with deputy(script, workspace, VIEWING) as (client, _):
         viewer = Viewer(client)
@@ -84,7 +82,7 @@ async def test_words_of_a_model_make_no_link_in_a_heading(deputy: Deputies, work
         assert text.startswith("# [docs\\](http://evil) \\`x\n")
 
 
-async def test_lenses_and_links_are_there_in_folders_of_any_name(workspace: Path, tmp_path: Path) -> None:
+async def test_lenses_and_links_work_in_folders_of_any_name(workspace: Path, tmp_path: Path) -> None:
     (workspace / "a.py").write_text("x\n")
     env = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": str(tmp_path / "with space and \u00e4")}
     async with messages_api(spawning("look", child=lambda *_: say("see `a.py:1`"))) as api, serving(env=env) as client:
@@ -139,8 +137,10 @@ def writing(*paths: str) -> object:
     return spawning("write them", child=child, mode="default")  # type: ignore[arg-type]
 
 
-async def test_what_waits_for_the_user_is_shown_whole_and_answered_there(deputy: Deputies, workspace: Path) -> None:
-    """A question about the same file as another is told from it; the answer withdraws the message."""
+async def test_open_permission_requests_are_shown_completely_and_can_be_answered(
+    deputy: Deputies, workspace: Path
+) -> None:
+    """Two requests about the same file are distinguished; answering one withdraws its message."""
     never = asyncio.Event()
     async with deputy(writing("a.txt", "b.txt"), workspace, VIEWING) as (client, _):  # type: ignore[arg-type]
         client.handlers["window/showMessageRequest"] = lambda _: never.wait()
@@ -177,7 +177,7 @@ async def test_edits_are_reverted_from_the_document_of_the_agent_that_made_them(
         assert not (workspace / "a.txt").exists()
 
 
-async def test_code_actions_do_what_lenses_do_where_an_editor_has_none(deputy: Deputies, workspace: Path) -> None:
+async def test_code_actions_offer_the_commands_of_lenses(deputy: Deputies, workspace: Path) -> None:
     gate = asyncio.Event()
     script = spawning("first task", child=gated(gate))  # type: ignore[arg-type]
     async with deputy(script, workspace, VIEWING) as (client, _):
@@ -194,7 +194,7 @@ async def test_code_actions_do_what_lenses_do_where_an_editor_has_none(deputy: D
         await viewer.until(uri, "**Deputy**\n\ndone\n")
 
 
-async def test_places_that_a_document_names_are_links(deputy: Deputies, workspace: Path) -> None:
+async def test_locations_in_a_transcript_are_links(deputy: Deputies, workspace: Path) -> None:
     (workspace / "src").mkdir()
     (workspace / "src" / "a.py").write_text("one\ntwo\nthree\n")
     answer = "😀 It is in src/a.py:2-3, not in src/none.py:1 nor in ../out.py:1."
@@ -212,7 +212,7 @@ async def test_places_that_a_document_names_are_links(deputy: Deputies, workspac
         assert first["range"]["start"] == {"line": line, "character": len("xx It is in ")}
 
 
-async def test_a_client_that_cannot_show_documents_is_told_the_answer_and_where_the_thread_is(
+async def test_a_client_that_cannot_show_documents_gets_the_answer_and_the_path_as_a_message(
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(lambda *_: say("here it is"), workspace, PLAIN) as (client, _):
@@ -225,7 +225,9 @@ async def test_a_client_that_cannot_show_documents_is_told_the_answer_and_where_
         assert path_of(opened["uri"]) == Path(path)
 
 
-async def test_documents_are_for_the_user_alone_and_hold_no_secrets(deputy: Deputies, workspace: Path) -> None:
+async def test_only_the_user_can_read_transcripts_and_they_contain_no_secrets(
+    deputy: Deputies, workspace: Path
+) -> None:
     async with deputy(lambda *_: say("the key is test-key-of-the-server"), workspace, VIEWING) as (client, _):
         viewer = Viewer(client)
         await client.command("deputy.prompt", {"text": "password = hunter22-and-more"})
@@ -239,7 +241,7 @@ async def test_documents_are_for_the_user_alone_and_hold_no_secrets(deputy: Depu
         assert path.parent.parent.stat().st_mode & 0o777 == 0o700
 
 
-async def test_documents_of_a_session_go_with_it(deputy: Deputies, workspace: Path) -> None:
+async def test_transcripts_are_deleted_with_their_session(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda *_: say("x"), workspace, VIEWING) as (client, _):
         viewer = Viewer(client)
         await client.command("deputy.prompt", {"text": "one"})
@@ -252,7 +254,7 @@ async def test_documents_of_a_session_go_with_it(deputy: Deputies, workspace: Pa
         assert second.exists()
 
 
-async def test_an_agent_that_there_is_not_has_no_document(deputy: Deputies, workspace: Path) -> None:
+async def test_an_unknown_agent_has_no_transcript(deputy: Deputies, workspace: Path) -> None:
     async with deputy(lambda *_: say("x"), workspace, VIEWING) as (client, _):
         with pytest.raises(RpcFailure) as failure:
             await client.command("deputy.openTranscript", {"agentId": "nobody"})

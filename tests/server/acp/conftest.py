@@ -8,6 +8,6 @@ from tests.support.acp import Speakers
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def acp() -> AsyncGenerator[Speakers]:
-    """Opens a session of a ``deputy acp`` in front of a script; those of one module are shared."""
+    """Opens a session of ``deputy acp`` with a scripted model; servers are shared within a module."""
     async with AsyncExitStack() as stack:
         yield Speakers(stack)

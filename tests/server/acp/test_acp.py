@@ -1,4 +1,4 @@
-"""``deputy acp``, spoken to by the protocol's own library over real pipes."""
+"""``deputy acp``, used by the protocol's own library over real pipes."""
 
 import os
 import sys
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.anyio
 
 @dataclass
 class Editor:
-    """A client that answers each question with ``kind``, and keeps what it is told."""
+    """A client that answers each permission request with ``kind``, and records all updates."""
 
     kind: str
     told: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     asked: list[schema.ToolCallUpdate] = field(default_factory=list[schema.ToolCallUpdate])
     unknown: list[str] = field(default_factory=list[str])
-    """Calls that it was asked about before it was told of them."""
+    """Calls whose permission request came before the call."""
 
     async def session_update(self, session_id: str, update: object, **_: object) -> None:
         if isinstance(update, schema.ToolCallStart | schema.ToolCallProgress):
@@ -63,7 +63,7 @@ async def connected(editor: Editor, tmp_path: Path) -> AsyncGenerator[acp.Agent]
         ("not offered", "the colour\n"),
     ],
 )
-async def test_a_childs_edit_is_asked_about_with_its_diff_and_only_an_offered_yes_lets_it_happen(
+async def test_an_edit_of_a_sub_agent_is_requested_with_its_diff_and_made_only_when_approved(
     tmp_path: Path, kind: str, text: str
 ) -> None:
     folder = tmp_path / "work"
@@ -86,7 +86,7 @@ async def test_a_childs_edit_is_asked_about_with_its_diff_and_only_an_offered_ye
     assert last[asked.tool_call_id] == ("completed" if kind == "allow_once" else "failed")
 
 
-async def test_a_session_that_does_not_exist_and_an_unknown_mode_are_rejected_in_words(tmp_path: Path) -> None:
+async def test_an_unknown_session_and_an_unknown_mode_are_rejected_with_a_message(tmp_path: Path) -> None:
     async with connected(Editor("reject_once"), tmp_path) as agent:
         with pytest.raises(acp.RequestError, match="Session nowhere is not open"):
             await agent.prompt(session_id="nowhere", prompt=[helpers.text_block("hello")])

@@ -1,4 +1,4 @@
-"""Files as the editor has them: read and written through the client where it offers that."""
+"""Files of the editor: read and written through clients that support it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ READS: Json = {"fs": {"readTextFile": True}}
 
 
 class Editor:
-    """An editor with open texts by name; what is written to it, it keeps and does not save."""
+    """An editor with open texts by name. It keeps written text without saving it."""
 
     def __init__(self, client: AcpClient, session: str, texts: Mapping[str, str] | None = None) -> None:
         self.texts = dict(texts or {})
@@ -45,7 +45,7 @@ class Editor:
 
 
 def reading_and(*more: Block) -> Script:
-    """Reads a.txt, then does each of ``more``, then says what came of it all."""
+    """Reads a.txt, makes the calls of ``more``, then reports the results."""
 
     def script(body: Json, _: int) -> Play:
         done = sum(1 for message in body["messages"] if message["role"] == "assistant")
@@ -62,9 +62,7 @@ def reading_and(*more: Block) -> Script:
 EDIT = {"path": "a.txt", "old_string": "unsaved", "new_string": "edited"}
 
 
-async def test_unsaved_text_is_what_agents_read_and_change_and_the_change_is_the_editors(
-    acp: Speakers, workspace: Path
-) -> None:
+async def test_agents_read_unsaved_text_and_edit_it_through_the_editor(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("saved text\n")
     script = reading_and(call("edit_file", **EDIT))
     async with acp(script, workspace, BOTH) as (client, _, session):
@@ -78,7 +76,7 @@ async def test_unsaved_text_is_what_agents_read_and_change_and_the_change_is_the
         assert (diff["oldText"], diff["newText"]) == ("unsaved text\n", "edited text\n")
 
 
-async def test_a_saved_file_is_written_through_an_editor_that_writes(acp: Speakers, workspace: Path) -> None:
+async def test_a_saved_file_is_written_through_an_editor_that_can_write(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("unsaved? no\n")
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, BOTH) as (client, _, session):
         one = Editor(client, session)
@@ -86,9 +84,7 @@ async def test_a_saved_file_is_written_through_an_editor_that_writes(acp: Speake
         assert one.texts["a.txt"] == "edited? no\n"
 
 
-async def test_without_unsaved_text_an_editor_that_only_reads_leaves_writing_to_the_disk(
-    acp: Speakers, workspace: Path
-) -> None:
+async def test_a_saved_file_is_written_to_disk_if_the_editor_can_only_read(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("unsaved? no\n")
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, READS) as (client, _, session):
         Editor(client, session)
@@ -96,7 +92,7 @@ async def test_without_unsaved_text_an_editor_that_only_reads_leaves_writing_to_
         assert (workspace / "a.txt").read_text() == "edited? no\n"
 
 
-async def test_unsaved_text_of_an_editor_that_only_reads_is_not_overwritten(acp: Speakers, workspace: Path) -> None:
+async def test_unsaved_text_is_not_overwritten_if_the_editor_can_only_read(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("saved text\n")
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, READS) as (client, _, session):
         Editor(client, session, {"a.txt": "unsaved text\n"})
@@ -105,7 +101,7 @@ async def test_unsaved_text_of_an_editor_that_only_reads_is_not_overwritten(acp:
         assert (workspace / "a.txt").read_text() == "saved text\n"
 
 
-async def test_what_the_user_types_between_reading_and_writing_is_not_lost(acp: Speakers, workspace: Path) -> None:
+async def test_text_typed_between_reading_and_writing_is_not_lost(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("saved text\n")
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, BOTH) as (client, _, session):
         one = Editor(client, session, {"a.txt": "unsaved text\n"})
@@ -120,7 +116,7 @@ async def test_what_the_user_types_between_reading_and_writing_is_not_lost(acp: 
         assert "has changed" in client.text(session)
 
 
-async def test_line_ends_that_an_editor_hides_are_kept(acp: Speakers, workspace: Path) -> None:
+async def test_line_ends_that_an_editor_normalizes_are_preserved(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_bytes(b"unsaved? no\r\nmore\r\n")
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, BOTH) as (client, _, session):
         Editor(client, session, {"a.txt": "unsaved? no\nmore\n"})
@@ -128,7 +124,7 @@ async def test_line_ends_that_an_editor_hides_are_kept(acp: Speakers, workspace:
         assert (workspace / "a.txt").read_bytes() == b"edited? no\r\nmore\r\n"
 
 
-async def test_a_new_file_and_images_are_none_of_the_editors_business(acp: Speakers, workspace: Path) -> None:
+async def test_new_files_and_images_do_not_involve_the_editor(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_bytes(b"bytes \0 of a program")
     script = reading_and(call("write_file", path="new.txt", content="made\n"))
     async with acp(script, workspace, BOTH) as (client, _, session):
@@ -138,7 +134,7 @@ async def test_a_new_file_and_images_are_none_of_the_editors_business(acp: Speak
         assert "a.txt" not in one.asked
 
 
-async def test_an_editor_that_does_not_write_is_told_to_the_agent(acp: Speakers, workspace: Path) -> None:
+async def test_a_failed_write_of_the_editor_is_an_error_result(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("saved text\n")
     async with acp(reading_and(call("edit_file", **EDIT)), workspace, BOTH) as (client, _, session):
         Editor(client, session, {"a.txt": "unsaved text\n"})
@@ -147,9 +143,7 @@ async def test_an_editor_that_does_not_write_is_told_to_the_agent(acp: Speakers,
         assert "The editor did not write a.txt: method not found" in client.text(session)
 
 
-async def test_an_editor_that_does_not_answer_holds_up_one_read_and_the_turn_can_be_cancelled(
-    acp: Speakers, workspace: Path
-) -> None:
+async def test_a_hanging_editor_delays_one_read_and_the_turn_can_be_cancelled(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("saved text\n")
     async with acp(reading_and(), workspace, BOTH) as (client, _, session):
         client.handlers["fs/read_text_file"] = lambda _: Unanswered

@@ -1,4 +1,4 @@
-"""The life of ``deputy acp``: the first message, messages that are none, and every end."""
+"""The lifecycle of ``deputy acp``: initialize, invalid messages, and every way to end."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.support.rpc import Unanswered, serving
 pytestmark = pytest.mark.asyncio
 
 
-async def test_an_offline_session_needs_no_key_and_says_what_it_is(workspace: Path) -> None:
+async def test_an_offline_session_needs_no_key_and_shows_a_notice(workspace: Path) -> None:
     async with speaking() as client:
         hello = await client.greet(**SUBAGENTS)
         assert hello["protocolVersion"] == 1
@@ -28,13 +28,13 @@ async def test_an_offline_session_needs_no_key_and_says_what_it_is(workspace: Pa
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 99])
-async def test_whatever_version_a_client_speaks_it_is_told_the_one_that_is_spoken(version: int) -> None:
+async def test_initialize_returns_the_supported_version_for_any_requested_version(version: int) -> None:
     async with speaking() as client:
         told = await client.request("initialize", {"protocolVersion": version, "clientCapabilities": None})
         assert told["protocolVersion"] == 1
 
 
-async def test_what_is_no_proper_message_is_answered_and_the_connection_goes_on(workspace: Path) -> None:
+async def test_an_invalid_message_is_answered_and_the_connection_continues(workspace: Path) -> None:
     async with speaking("--model", "offline") as client:
         early = await client.answer(client.start("session/new", {"cwd": str(workspace), "mcpServers": []}))
         assert early["error"]["message"] == "Send initialize first."
@@ -74,7 +74,7 @@ def sleeping(body: Json, _: int) -> Play:
 
 
 async def asleep(client: AcpClient, workspace: Path) -> tuple[str, int]:
-    """A session whose command runs, and the prompt that waits for it."""
+    """A session with a running command, and the prompt that waits for it."""
     await client.greet()
     client.handlers[ASK] = choose("allow_once")
     session = await client.open(workspace)
@@ -86,7 +86,7 @@ async def asleep(client: AcpClient, workspace: Path) -> tuple[str, int]:
 @pytest.mark.parametrize(
     ("end", "code"), [(None, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["end of input", "SIGTERM", "SIGINT"]
 )
-async def test_every_end_of_the_process_ends_what_it_has_started(
+async def test_every_way_to_end_the_process_ends_what_it_started(
     workspace: Path, end: signal.Signals | None, code: int
 ) -> None:
     async with messages_api(sleeping) as api:
@@ -105,9 +105,7 @@ async def test_every_end_of_the_process_ends_what_it_has_started(
             assert "Traceback" not in client.stderr
 
 
-async def test_a_turn_that_the_end_of_the_connection_cut_off_is_not_one_that_the_user_has_stopped(
-    workspace: Path, tmp_path: Path
-) -> None:
+async def test_a_turn_interrupted_by_disconnecting_does_not_count_as_stopped(workspace: Path, tmp_path: Path) -> None:
     async with messages_api(sleeping) as api:
         state = {"DEPUTY_STATE": str(tmp_path / "state")}
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m", **state}
@@ -126,7 +124,7 @@ async def test_a_turn_that_the_end_of_the_connection_cut_off_is_not_one_that_the
                 assert loaded["lastTurn"].get("interrupted", False) is not stops
 
 
-async def test_a_client_that_does_not_read_is_ended_with_its_input_and_leaves_nothing(workspace: Path) -> None:
+async def test_a_client_that_does_not_read_is_disconnected_when_its_input_ends(workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         return say("word " * 200_000, piece=2000)
 
@@ -142,7 +140,7 @@ async def test_a_client_that_does_not_read_is_ended_with_its_input_and_leaves_no
             assert await client.exit_code() == 0
 
 
-async def test_a_client_that_vanishes_with_a_permission_request_open_rejects_it(workspace: Path) -> None:
+async def test_disconnecting_denies_an_open_permission_request(workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         return calls(call("write_file", path="a.txt", content="x")) if len(body["messages"]) == 1 else say("done")
 
@@ -159,7 +157,7 @@ async def test_a_client_that_vanishes_with_a_permission_request_open_rejects_it(
             assert not (workspace / "a.txt").exists()
 
 
-async def test_what_the_command_line_says_holds_for_new_sessions(workspace: Path, tmp_path: Path) -> None:
+async def test_command_line_options_apply_to_new_sessions(workspace: Path, tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"model": "from-the-file", "permissionMode": "accept_edits"}))
     definition = workspace / ".deputy" / "agents" / "pirate.md"
@@ -180,7 +178,7 @@ async def test_what_the_command_line_says_holds_for_new_sessions(workspace: Path
 @pytest.mark.parametrize(
     "options", [("--settings", "/nowhere.json"), ("--replay", "/nowhere"), ("--permission-mode", "all"), ("--what",)]
 )
-async def test_an_option_that_cannot_be_followed_ends_before_anything_starts(options: tuple[str, ...]) -> None:
+async def test_an_invalid_option_ends_the_process_before_anything_starts(options: tuple[str, ...]) -> None:
     async with speaking(*options) as client:
         assert await client.exit_code() == 2
         await client.gone()
@@ -188,8 +186,8 @@ async def test_an_option_that_cannot_be_followed_ends_before_anything_starts(opt
         assert client.received == []
 
 
-async def test_what_else_is_printed_does_not_disturb_the_protocol(workspace: Path) -> None:
-    """Standard output is the protocol's alone; commands get neither end of it."""
+async def test_other_output_does_not_disturb_the_protocol(workspace: Path) -> None:
+    """Standard output is reserved for the protocol; commands do not inherit it."""
 
     def script(body: Json, _: int) -> Play:
         return calls(call("shell", command="cat; echo to stdout")) if len(body["messages"]) == 1 else say("done")

@@ -1,4 +1,4 @@
-"""Turns of ``deputy acp``: what a prompt may hold, what is told while it runs, and every way in which it ends."""
+"""Turns of ``deputy acp``: the content of prompts, updates, and every way to end."""
 
 import asyncio
 import base64
@@ -19,7 +19,7 @@ async def send(client: AcpClient, session: str, *blocks: Json) -> Json:
     return await client.request("session/prompt", {"sessionId": session, "prompt": list(blocks)})
 
 
-async def test_a_turn_streams_thoughts_and_text_and_ends_with_what_it_used(acp: Speakers, workspace: Path) -> None:
+async def test_a_turn_streams_thoughts_and_text_and_ends_with_its_usage(acp: Speakers, workspace: Path) -> None:
     def script(_body: Json, _n: int) -> Play:
         return Play((think("let me see"), {"type": "text", "text": "Hello there"}), piece=4)
 
@@ -36,7 +36,7 @@ async def test_a_turn_streams_thoughts_and_text_and_ends_with_what_it_used(acp: 
         assert client.updates("usage_update")[-1]["used"] == ended["usage"]["totalTokens"]
 
 
-async def test_files_lines_images_and_the_editors_own_text_go_with_a_prompt(acp: Speakers, workspace: Path) -> None:
+async def test_a_prompt_contains_files_lines_images_and_embedded_text(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("seen"), workspace) as (client, api, session):
         file = (workspace / "a.py").as_uri()
         await send(
@@ -54,7 +54,7 @@ async def test_files_lines_images_and_the_editors_own_text_go_with_a_prompt(acp:
         assert "[a.py.zip is not attached: it is neither text nor an image]" in texts
         assert "[a.py, as the editor has it]\nunsaved = True\n" in texts
         assert [block["source"]["media_type"] for block in content if block["type"] == "image"] == ["image/png"]
-        # What came with it is no part of what people see of the prompt.
+        # Attached content is not part of the prompt that users see.
         assert (
             client.updates("session_info_update")[-1]["title"]
             == "compare (about a.py:3-9) (about a.py) (about a.py.zip)"
@@ -70,7 +70,7 @@ async def test_files_lines_images_and_the_editors_own_text_go_with_a_prompt(acp:
         ({"type": "text", "text": "  "}, "empty"),
     ],
 )
-async def test_what_cannot_be_part_of_a_prompt_is_rejected_and_said_why(
+async def test_unsupported_content_of_a_prompt_is_rejected_with_the_reason(
     acp: Speakers, workspace: Path, block: Json, reason: str
 ) -> None:
     async with acp(lambda _b, _n: say("never"), workspace) as (client, api, session):
@@ -80,7 +80,7 @@ async def test_what_cannot_be_part_of_a_prompt_is_rejected_and_said_why(
         assert api.requests == []
 
 
-async def test_a_command_of_the_workspace_is_offered_and_can_be_called(acp: Speakers, workspace: Path) -> None:
+async def test_a_slash_command_of_the_workspace_is_listed_and_can_be_called(acp: Speakers, workspace: Path) -> None:
     folder = workspace / ".deputy" / "commands"
     folder.mkdir(parents=True)
     (folder / "fix.md").write_text("---\ndescription: Fixes one thing\nargument-hint: number\n---\nFix number $1.\n")
@@ -93,7 +93,7 @@ async def test_a_command_of_the_workspace_is_offered_and_can_be_called(acp: Spea
         assert last_text(api.bodies[-1]) == "Fix number 7."
 
 
-async def test_a_plan_is_told_with_priorities(acp: Speakers, workspace: Path) -> None:
+async def test_a_plan_has_priorities(acp: Speakers, workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         if len(body["messages"]) > 1:
             return say("planned")
@@ -111,7 +111,7 @@ async def test_a_plan_is_told_with_priorities(acp: Speakers, workspace: Path) ->
         ]
 
 
-async def test_a_stream_that_is_repeated_is_not_shown_twice(acp: Speakers, workspace: Path) -> None:
+async def test_a_retried_stream_is_not_shown_twice(acp: Speakers, workspace: Path) -> None:
     def script(_body: Json, n: int) -> Play:
         return say("Here is the answer.", piece=5, failure=Failure.CUT if n == 0 else None, after=2)
 
@@ -121,9 +121,7 @@ async def test_a_stream_that_is_repeated_is_not_shown_twice(acp: Speakers, works
         assert client.text(session) == "Here is the answer."
 
 
-async def test_a_repeated_answer_that_begins_otherwise_is_told_whole_as_a_message_of_its_own(
-    acp: Speakers, workspace: Path
-) -> None:
+async def test_a_retried_answer_with_another_beginning_is_sent_as_a_new_message(acp: Speakers, workspace: Path) -> None:
     def script(_body: Json, n: int) -> Play:
         return say("Well, no.", failure=Failure.CUT) if n == 0 else say("Yes, of course it is so.")
 
@@ -134,7 +132,7 @@ async def test_a_repeated_answer_that_begins_otherwise_is_told_whole_as_a_messag
         assert last["messageId"] != client.updates("agent_message_chunk")[0]["messageId"]
 
 
-async def test_a_model_failure_is_an_error_that_says_what_to_do(acp: Speakers, workspace: Path) -> None:
+async def test_a_model_failure_is_an_error_with_an_action(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: failing(401, "authentication_error", "invalid key"), workspace) as (
         client,
         _,
@@ -148,7 +146,7 @@ async def test_a_model_failure_is_an_error_that_says_what_to_do(acp: Speakers, w
 
 
 @pytest.mark.parametrize("way", ["session/cancel", "$/cancel_request"])
-async def test_a_turn_is_cancelled_in_both_ways_and_the_session_goes_on(
+async def test_a_turn_is_cancelled_in_both_ways_and_the_session_continues(
     acp: Speakers, workspace: Path, way: str
 ) -> None:
     gate = asyncio.Event()
@@ -166,14 +164,14 @@ async def test_a_turn_is_cancelled_in_both_ways_and_the_session_goes_on(
         assert client.text(session) == "here again"
 
 
-async def test_a_cancel_right_behind_a_prompt_cancels_it(acp: Speakers, workspace: Path) -> None:
+async def test_a_cancel_right_after_a_prompt_cancels_it(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("never heard", gate=asyncio.Event()), workspace) as (client, _, session):
         prompt = client.start_say(session, "go")
         client.notify("session/cancel", {"sessionId": session})
         assert (await client.result(prompt))["stopReason"] == "cancelled"
 
 
-async def test_a_prompt_during_a_turn_waits_for_its_end(acp: Speakers, workspace: Path) -> None:
+async def test_a_prompt_during_a_turn_is_queued(acp: Speakers, workspace: Path) -> None:
     gate = asyncio.Event()
 
     def script(body: Json, n: int) -> Play:
@@ -189,7 +187,7 @@ async def test_a_prompt_during_a_turn_waits_for_its_end(acp: Speakers, workspace
         assert client.text(session) == "answer to one answer to two "
 
 
-async def test_a_shell_command_is_asked_about_with_all_of_it_escaped_and_its_folder(
+async def test_a_permission_request_shows_the_full_escaped_command_and_its_folder(
     acp: Speakers, workspace: Path
 ) -> None:
     def script(body: Json, _: int) -> Play:
@@ -225,7 +223,7 @@ async def test_a_shell_command_is_asked_about_with_all_of_it_escaped_and_its_fol
         {"jsonrpc": "2.0", "id": "deputy-1", "error": {"code": -32601, "message": "no such method"}},
     ],
 )
-async def test_anything_but_an_offered_choice_is_no_consent(acp: Speakers, workspace: Path, reply: object) -> None:
+async def test_only_an_offered_option_approves(acp: Speakers, workspace: Path, reply: object) -> None:
     def script(body: Json, _: int) -> Play:
         return calls(call("write_file", path="a.txt", content="x")) if len(body["messages"]) == 1 else say("done")
 
@@ -242,7 +240,7 @@ async def test_anything_but_an_offered_choice_is_no_consent(acp: Speakers, works
         assert not (workspace / "a.txt").exists()
 
 
-async def test_mode_and_model_are_chosen_and_the_change_is_told(acp: Speakers, workspace: Path) -> None:
+async def test_mode_and_model_can_be_set_and_the_change_is_an_update(acp: Speakers, workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         return calls(call("write_file", path="a.txt", content="x")) if len(body["messages"]) == 1 else say("done")
 
@@ -259,7 +257,7 @@ async def test_mode_and_model_are_chosen_and_the_change_is_told(acp: Speakers, w
         assert (await client.say(session, "go"))["stopReason"] == "end_turn"
         assert (workspace / "a.txt").read_text() == "x"
         assert {body["model"] for body in api.bodies} == {"another-model"}
-        # An edit that nobody is asked about shows its change all the same, after it was made too.
+        # An edit without a permission request also shows its diff, before and after it is made.
         (edit,) = client.updates("tool_call")
         assert edit["content"] == [{"type": "diff", "path": str(workspace / "a.txt"), "oldText": None, "newText": "x"}]
         assert all("content" not in update for update in client.updates("tool_call_update"))
@@ -273,7 +271,7 @@ async def test_mode_and_model_are_chosen_and_the_change_is_told(acp: Speakers, w
         ({"configId": "colour", "value": "red"}, "Use one of: mode, model"),
     ],
 )
-async def test_a_choice_that_there_is_not_is_rejected_in_words(
+async def test_an_unknown_option_is_rejected_with_a_message(
     acp: Speakers, workspace: Path, choice: Json, reason: str
 ) -> None:
     async with acp(lambda _b, _n: say("x"), workspace) as (client, _, session):
@@ -282,7 +280,7 @@ async def test_a_choice_that_there_is_not_is_rejected_in_words(
 
 
 @pytest.mark.parametrize("able", [True, False])
-async def test_what_is_wrong_with_a_definition_is_told_beside_the_conversation_or_at_its_start(
+async def test_problems_of_definitions_are_notices_or_text_before_the_turn(
     acp: Speakers, workspace: Path, able: bool
 ) -> None:
     broken = workspace / ".deputy" / "agents" / "broken.md"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def a_story(body: Json, _: int) -> Play:
-    """A child writes a file, then the agent runs a command and sums up."""
+    """A sub-agent writes a file, then the agent runs a command and answers."""
     done = sum(1 for message in body["messages"] if message["role"] == "assistant")
     if is_child(body):
         return say("It is written.") if done else calls(call("write_file", path="a.txt", content="new\n"))
@@ -27,14 +27,14 @@ def a_story(body: Json, _: int) -> Play:
 
 @asynccontextmanager
 async def processes(script: object = a_story) -> AsyncGenerator[Mapping[str, str]]:
-    """The environment of processes in front of one model, which share a state folder."""
+    """The environment of processes that share a model and a state folder."""
     async with messages_api(script) as api:  # type: ignore[arg-type]
         yield {"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
 
 
 def told(client: AcpClient) -> list[tuple[str, Json]]:
-    """The conversation as the client shows it, pieces of a message joined; without what is told beside it, and without
-    the output of commands while they run."""
+    """The conversation as the client shows it, with chunks of a message joined; without other updates and without the
+    live output of commands."""
     beside = ("session_info_update", "usage_update", "available_commands_update", "user_message_chunk", "notice")
     shown: list[tuple[str, Json]] = []
     for message in client.received:
@@ -52,7 +52,7 @@ def told(client: AcpClient) -> list[tuple[str, Json]]:
 
 
 @pytest.mark.parametrize("abilities", [SUBAGENTS, {}], ids=["sessions", "blocks"])
-async def test_a_session_that_is_loaded_in_another_process_looks_as_it_did(workspace: Path, abilities: Json) -> None:
+async def test_a_session_loaded_in_another_process_looks_the_same(workspace: Path, abilities: Json) -> None:
     async with processes() as env:
         async with speaking(env=env) as client:
             await client.greet(**abilities)
@@ -76,7 +76,7 @@ async def test_a_session_that_is_loaded_in_another_process_looks_as_it_did(works
             assert (await client.say(session, "and now?"))["stopReason"] == "end_turn"
 
 
-async def test_a_session_is_resumed_without_its_past_and_goes_on(acp: Speakers, workspace: Path) -> None:
+async def test_a_session_is_resumed_without_its_past_and_continues(acp: Speakers, workspace: Path) -> None:
     def script(body: Json, _: int) -> Play:
         return say(f"heard {sum(1 for m in body['messages'] if m['role'] == 'user')}")
 
@@ -117,7 +117,7 @@ async def test_sessions_are_listed_newest_first_page_by_page_and_by_folder(
         assert failure.value.code == -32602
 
 
-async def test_a_deleted_session_is_gone_and_deleting_it_again_is_no_error(acp: Speakers, workspace: Path) -> None:
+async def test_deleting_a_session_twice_is_not_an_error(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("yes"), workspace) as (client, _, _session):
         session = await client.open(workspace)
         await client.say(session, "forget me")
@@ -128,7 +128,7 @@ async def test_a_deleted_session_is_gone_and_deleting_it_again_is_no_error(acp: 
         assert failure.value.code == -32002
 
 
-async def test_a_session_that_is_open_in_another_process_is_rejected_with_the_reason(workspace: Path) -> None:
+async def test_a_session_open_in_another_process_is_rejected_with_the_reason(workspace: Path) -> None:
     async with processes() as env, speaking(env=env) as one, speaking(env=env) as two:
         await one.greet()
         await two.greet()
@@ -138,9 +138,7 @@ async def test_a_session_that_is_open_in_another_process_is_rejected_with_the_re
         assert failure.value.code == -32003
 
 
-async def test_further_folders_of_a_session_can_be_read_and_others_not(
-    acp: Speakers, workspace: Path, tmp_path: Path
-) -> None:
+async def test_only_additional_folders_of_a_session_can_be_read(acp: Speakers, workspace: Path, tmp_path: Path) -> None:
     further, outside = tmp_path / "further", tmp_path / "outside"
     for folder in (further, outside):
         folder.mkdir()
@@ -159,7 +157,7 @@ async def test_further_folders_of_a_session_can_be_read_and_others_not(
         assert "text of outside" not in client.text(session)
 
 
-async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_session_alone(
+async def test_mcp_servers_of_the_editor_count_as_the_users_own_for_that_session_only(
     acp: Speakers, workspace: Path
 ) -> None:
     def script(body: Json, _: int) -> Play:
@@ -194,7 +192,7 @@ async def test_servers_that_the_editor_names_are_the_users_own_and_for_that_sess
         assert client.text(session).endswith("none")
 
 
-async def test_servers_of_the_editor_whose_names_become_the_same_are_both_there(acp: Speakers, workspace: Path) -> None:
+async def test_mcp_servers_of_the_editor_with_the_same_tool_name_both_work(acp: Speakers, workspace: Path) -> None:
     def names(body: Json, _: int) -> Play:
         return say(" ".join(sorted(tool["name"] for tool in body["tools"] if tool["name"].startswith("mcp__"))))
 
@@ -209,7 +207,7 @@ async def test_servers_of_the_editor_whose_names_become_the_same_are_both_there(
         assert "mcp__a-b-2__echo" in shown
 
 
-async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers, workspace: Path) -> None:
+async def test_an_mcp_server_of_the_editor_that_does_not_start_is_reported(acp: Speakers, workspace: Path) -> None:
     async with acp(lambda _b, _n: say("x"), workspace, SUBAGENTS) as (client, _, _session):
         broken: Json = {"name": "files", "command": "/no/such/program", "args": [], "env": []}
         unfit: Json = {"name": "old", "type": "sse", "url": "http://localhost:1/sse", "headers": []}
@@ -221,7 +219,7 @@ async def test_a_server_of_the_editor_that_does_not_start_is_told(acp: Speakers,
 
 
 @pytest.mark.parametrize("cwd", ["relative", "/nowhere/at/all", "\0"])
-async def test_a_folder_that_is_none_is_rejected(acp: Speakers, workspace: Path, cwd: str) -> None:
+async def test_an_invalid_folder_is_rejected(acp: Speakers, workspace: Path, cwd: str) -> None:
     async with acp(lambda _b, _n: say("x"), workspace) as (client, _, _session):
         with pytest.raises(RpcFailure, match="cwd: must be the absolute path of a folder") as failure:
             await client.request("session/new", {"cwd": cwd, "mcpServers": []})

@@ -1,4 +1,4 @@
-"""A prompt that waits for an MCP server can be cancelled by every way there is."""
+"""A prompt that waits for an MCP server can be cancelled in every way."""
 
 from pathlib import Path
 
@@ -31,7 +31,9 @@ def _delete(client: AcpClient, session: str, _prompt: int) -> None:
 
 
 @pytest.mark.parametrize("end", [_cancel, _withdraw, _close, _delete])
-async def test_a_prompt_that_waits_for_a_server_says_so_and_is_cancelled_at_once(workspace: Path, end: object) -> None:
+async def test_a_prompt_that_waits_for_an_mcp_server_shows_it_and_is_cancelled_at_once(
+    workspace: Path, end: object
+) -> None:
     async with messages_api(lambda _b, _n: say("asked after all")) as api:
         env = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
         async with speaking(env=env) as client:
@@ -47,7 +49,7 @@ async def test_a_prompt_that_waits_for_a_server_says_so_and_is_cancelled_at_once
             assert "Traceback" not in client.stderr
 
 
-async def test_a_client_without_notices_reads_in_the_thoughts_what_its_prompt_waits_for(workspace: Path) -> None:
+async def test_a_client_without_notices_gets_the_delay_of_a_prompt_as_a_thought(workspace: Path) -> None:
     async with speaking() as client:
         await client.greet()
         session = await client.open(workspace, mcpServers=[{"name": "deaf", "env": [], **SILENT_SERVER}])

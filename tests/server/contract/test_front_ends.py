@@ -1,4 +1,4 @@
-"""What both front ends for editors promise, over their own protocols: one suite for the two."""
+"""Behaviour that both front ends for editors share, tested over their own protocols."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.server.contract.fronts import Ending, Front, Shown, acp, language_server
+from tests.server.contract.front_ends import Ending, Front, Shown, acp, language_server
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.model_replies import Json, Play, call, calls, failing, say
 from tests.support.shared_server import is_child, last_text, spawning
@@ -21,7 +21,7 @@ Open: TypeAlias = Callable[..., AbstractAsyncContextManager[Front]]
 
 @pytest.fixture(params=[language_server, acp], ids=["lsp", "acp"])
 def opened(request: pytest.FixtureRequest, workspace: Path) -> Open:
-    """Starts one of the front ends in ``workspace``, in front of a model, with more variables where there are any."""
+    """Start one of the front ends in ``workspace`` with a model and additional environment variables."""
 
     @asynccontextmanager
     async def start(api: MessagesApi, **more: str) -> AsyncGenerator[Front]:
@@ -47,7 +47,7 @@ def writing(path: str) -> Script:
     return spawning("write it", child=child, mode="default")
 
 
-async def test_a_prompt_is_answered_with_text_and_an_end_and_shown_again_by_another_process(
+async def test_a_prompt_gets_text_and_a_stop_reason_and_is_loaded_by_another_process(
     opened: Open, workspace: Path
 ) -> None:
     async with messages_api(writing("a.txt")) as api:
@@ -68,7 +68,7 @@ async def test_a_prompt_is_answered_with_text_and_an_end_and_shown_again_by_anot
 
 
 @pytest.mark.parametrize(("answer", "written"), [("allow_once", True), ("reject_once", False)])
-async def test_a_childs_permission_request_names_it_and_only_a_yes_lets_it_happen(
+async def test_a_permission_request_names_its_sub_agent_and_only_approval_runs_the_call(
     opened: Open, workspace: Path, answer: str, written: bool
 ) -> None:
     async with messages_api(writing("a.txt")) as api, opened(api) as front:
@@ -79,7 +79,7 @@ async def test_a_childs_permission_request_names_it_and_only_a_yes_lets_it_happe
         assert (workspace / "a.txt").exists() == written
 
 
-async def test_a_cancelled_turn_ends_with_its_children_and_permission_requests_and_the_next_one_works(
+async def test_cancelling_a_turn_ends_its_sub_agents_and_requests_and_the_next_turn_works(
     opened: Open, workspace: Path
 ) -> None:
     async with messages_api(writing("a.txt")) as api, opened(api) as front:
@@ -96,7 +96,7 @@ async def test_a_cancelled_turn_ends_with_its_children_and_permission_requests_a
         assert await front.say(session, "again") == Ending("end_turn")
 
 
-async def test_a_child_is_cancelled_alone(opened: Open, workspace: Path) -> None:
+async def test_a_sub_agent_is_cancelled_alone(opened: Open, workspace: Path) -> None:
     gate = asyncio.Event()
 
     def child(body: Json, _: int) -> Play:
@@ -114,7 +114,7 @@ async def test_a_child_is_cancelled_alone(opened: Open, workspace: Path) -> None
         assert results == ["Sub-agent cancelled by user.", "late: second"]
 
 
-async def test_a_failure_of_the_model_says_what_to_do_and_the_session_goes_on(opened: Open, workspace: Path) -> None:
+async def test_a_model_failure_has_an_action_and_the_session_continues(opened: Open, workspace: Path) -> None:
     async with messages_api(lambda _b, _n: failing(401, "authentication_error")) as api, opened(api) as front:
         session = await front.open(workspace)
         failed = await front.say(session, "go")
@@ -124,7 +124,7 @@ async def test_a_failure_of_the_model_says_what_to_do_and_the_session_goes_on(op
         assert await front.say(session, "again") == Ending("end_turn")
 
 
-async def test_a_prompt_whose_hook_sends_the_agent_back_is_answered_after_what_it_did_then(
+async def test_a_prompt_is_answered_after_the_turn_that_its_hook_appended(
     opened: Open, workspace: Path, tmp_path: Path
 ) -> None:
     own_hook(tmp_path / "own", "echo '2 tests fail'; exit 2")

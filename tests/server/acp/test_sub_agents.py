@@ -1,4 +1,4 @@
-"""Sub-agents in editors that speak the Agent Client Protocol: as sessions of their own, and as content of a call."""
+"""Sub-agents over the Agent Client Protocol: as sessions, and as content of a tool call."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 def of_child(client: AcpClient, child: str) -> list[Json]:
-    """Everything that was said in or about a child's session, in order."""
+    """All updates in or about the session of a sub-agent, in order."""
     found: list[Json] = []
     for message in client.received:
         params = message.get("params", {})
@@ -36,7 +36,7 @@ async def child_of(client: AcpClient) -> str:
 
 
 def writing(path: str) -> object:
-    """A child that writes a file and then says so."""
+    """A sub-agent that writes a file and reports it."""
 
     def play(body: Json, _: int) -> Play:
         if len(body["messages"]) == 1:
@@ -46,9 +46,7 @@ def writing(path: str) -> object:
     return spawning("write it", child=play, mode="default")
 
 
-async def test_a_child_is_announced_before_anything_of_its_own_and_told_in_its_own_session(
-    acp: Speakers, workspace: Path
-) -> None:
+async def test_a_sub_agent_is_announced_before_the_updates_of_its_session(acp: Speakers, workspace: Path) -> None:
     (workspace / "a.txt").write_text("text\n")
 
     def child(body: Json, _: int) -> Play:
@@ -75,7 +73,7 @@ async def test_a_child_is_announced_before_anything_of_its_own_and_told_in_its_o
 
 
 @pytest.mark.parametrize("kind", ["allow_once", "reject_once"])
-async def test_a_childs_permission_request_is_asked_in_its_session_while_that_waits_for_the_user(
+async def test_a_permission_request_of_a_sub_agent_is_sent_in_its_session_which_requires_action(
     acp: Speakers, workspace: Path, kind: str
 ) -> None:
     async with acp(writing("a.txt"), workspace, SUBAGENTS) as (client, _, session):
@@ -97,7 +95,9 @@ async def test_a_childs_permission_request_is_asked_in_its_session_while_that_wa
         assert (workspace / "a.txt").exists() == (kind == "allow_once")
 
 
-async def test_one_child_is_cancelled_by_its_session_and_its_sibling_goes_on(acp: Speakers, workspace: Path) -> None:
+async def test_a_sub_agent_is_cancelled_by_its_session_and_its_sibling_continues(
+    acp: Speakers, workspace: Path
+) -> None:
     gate = asyncio.Event()
     script = spawning("first", "second", child=hanging(gate))
     async with acp(script, workspace, SUBAGENTS) as (client, api, session):
@@ -118,7 +118,7 @@ async def test_one_child_is_cancelled_by_its_session_and_its_sibling_goes_on(acp
 
 
 @pytest.mark.parametrize("answered", [True, False])
-async def test_a_cancelled_childs_permission_request_is_withdrawn_and_over_before_the_child_is(
+async def test_the_permission_request_of_a_cancelled_sub_agent_closes_before_the_agent_ends(
     acp: Speakers, workspace: Path, answered: bool
 ) -> None:
     async with acp(writing("a.txt"), workspace, SUBAGENTS) as (client, _, session):
@@ -130,7 +130,7 @@ async def test_a_cancelled_childs_permission_request_is_withdrawn_and_over_befor
         child = permission_request["params"]["sessionId"]
         client.notify("session/cancel", {"sessionId": child})
         assert (await withdrawn.get())["params"] == {"requestId": permission_request["id"]}
-        if answered:  # too late: it is no consent, and ends the matter
+        if answered:  # too late: it does not approve anything
             client.send(
                 {
                     "jsonrpc": "2.0",
@@ -144,7 +144,7 @@ async def test_a_cancelled_childs_permission_request_is_withdrawn_and_over_befor
         assert not (workspace / "a.txt").exists()
 
 
-async def test_a_child_takes_no_prompt_and_is_not_loaded(acp: Speakers, workspace: Path) -> None:
+async def test_a_sub_agent_cannot_be_prompted_or_loaded(acp: Speakers, workspace: Path) -> None:
     script = spawning("look", child=lambda _b, _n: say("seen"))
     async with acp(script, workspace, SUBAGENTS) as (client, _, session):
         await client.say(session, "go")
@@ -159,7 +159,7 @@ async def test_a_child_takes_no_prompt_and_is_not_loaded(acp: Speakers, workspac
             assert failure.value.code == -32602
 
 
-async def test_a_client_without_sessions_for_children_sees_them_in_the_call_that_started_them(
+async def test_a_client_without_sub_agent_sessions_sees_them_in_the_call_that_started_them(
     acp: Speakers, workspace: Path
 ) -> None:
     (workspace / "a.txt").write_text("text\n")
@@ -187,7 +187,7 @@ async def test_a_client_without_sessions_for_children_sees_them_in_the_call_that
         assert client.text(session) == "done"
 
 
-async def test_what_a_child_changes_is_a_call_of_its_own_and_named_after_it(acp: Speakers, workspace: Path) -> None:
+async def test_a_change_by_a_sub_agent_is_a_separate_call_with_its_label(acp: Speakers, workspace: Path) -> None:
     async with acp(writing("a.txt"), workspace) as (client, _, session):
         client.handlers[ASK] = choose("allow_once")
         await client.say(session, "go")
@@ -201,7 +201,7 @@ async def test_what_a_child_changes_is_a_call_of_its_own_and_named_after_it(acp:
 
 
 @pytest.mark.parametrize("abilities", [SUBAGENTS, {}], ids=["sessions", "blocks"])
-async def test_children_of_children_are_announced_by_their_parent_or_shown_in_the_call_that_started_it_all(
+async def test_nested_sub_agents_are_announced_by_their_parent_or_shown_in_the_first_call(
     workspace: Path, tmp_path: Path, abilities: Json
 ) -> None:
     settings = tmp_path / "settings.json"

@@ -1,4 +1,4 @@
-"""The two front ends for editors behind one face, each spoken to over its own protocol by a real process."""
+"""The two front ends for editors behind one interface, each used over its own protocol in a real process."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
@@ -16,7 +16,7 @@ ASK = "deputy/permission/request"
 
 @dataclass(frozen=True)
 class Ending:
-    """How a prompt was answered: with a reason, or with an error."""
+    """The response to a prompt: a stop reason or an error."""
 
     reason: str = ""
     code: int = 0
@@ -25,22 +25,22 @@ class Ending:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a client shows of a session: what was said by whom, and the calls with their last state, by agent."""
+    """What a client shows of a session: messages by author, and calls with their last state by agent."""
 
     said: tuple[tuple[str, str], ...]
     calls: tuple[tuple[str, str], ...]
     children: tuple[tuple[str, str], ...]
-    """Labels, and how each ended."""
+    """Labels, and the outcome of each agent."""
 
 
 class Front(ABC):
-    """One client. ``answer`` is the kind of option that it chooses; with an empty one it leaves questions open."""
+    """One client. ``answer`` is the kind of option that it selects; with an empty one it leaves requests open."""
 
     def __init__(self, client: RpcClient, ask: str) -> None:
         self.client = client
         self.answer = "allow_once"
         self.permission_requests: list[str] = []
-        """Titles of what was asked."""
+        """The titles of permission requests."""
         client.handlers[ask] = self._answer
 
     def _answer(self, permission_request: Json) -> object:
@@ -70,11 +70,11 @@ class Front(ABC):
     async def load(self, session: str, folder: Path) -> None: ...
     @abstractmethod
     async def asked(self) -> None:
-        """Returns when a question is open."""
+        """Return when a permission request is open."""
 
     @abstractmethod
     async def withdrawn(self) -> None:
-        """Returns when a question was taken back."""
+        """Return when a permission request was withdrawn."""
 
     @abstractmethod
     def shown(self, session: str) -> Shown: ...
@@ -146,7 +146,7 @@ class Acp(Front):
         return await self.acp.open(folder)
 
     def start(self, session: str, text: str) -> int:
-        self._said.append(text)  # a client shows what it sends by itself
+        self._said.append(text)  # a client shows its own messages itself
         return self.acp.start_say(session, text)
 
     async def cancel(self, session: str) -> None:
@@ -198,7 +198,7 @@ def _messages(updates: list[Json]) -> list[tuple[str, str]]:
 
 
 def _shown(said: list[tuple[str, str]], calls: Mapping[str, list[str]], children: Mapping[str, str]) -> Shown:
-    # The Agent Client Protocol has no word for a cancelled call.
+    # The Agent Client Protocol has no status for a cancelled call.
     ended = [(tool, "failed" if status == "cancelled" else status) for tool, status in calls.values()]
     return Shown(tuple(sorted(said)), tuple(sorted(ended)), tuple(sorted(children.items())))
 
