@@ -29,7 +29,7 @@ PROVEN = frozenset(
     X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12 X13 X14 X15 X16 X17 X18 X19 X20 X21 X22 X23 X25 X26 X27 X28
     """.split()  # noqa: SIM905 - a list of them would fill a page
 )
-"""Ids whose proof stands in the tests. Everything else is planned."""
+"""Ids that tests prove. Everything else is planned."""
 
 SENTENCES: dict[str, str] = {
     # P · the product
@@ -76,7 +76,7 @@ SENTENCES: dict[str, str] = {
         "Effects that the editor performs (reading unsaved buffers, applying edits) work for children as for the "
         "primary"
     ),
-    "A9": "A status line: `Agents: 1 primary, 2 running, 1 finished`, kept true live",
+    "A9": "A status line: `Agents: 1 primary, 2 running, 1 finished`, kept up to date live",
     "A10": "Finished agents stay listed, with their outcome, for the life of the session",
     "A11": (
         "Deadline per child, cascade on cancel, concurrency caps, nesting limit, result size limit, approvals of "
@@ -93,7 +93,7 @@ SENTENCES: dict[str, str] = {
         "those available"
     ),
     "B3": "Children run the same loop as the primary",
-    "B4": "A definition's tool list is enforced: a call outside it is refused with an error result, never run",
+    "B4": "A definition's tool list is enforced: a call outside it is rejected with an error result, never run",
     "B5": "Lifecycle events start, progress, end; progress wraps the child's own events",
     "B6": (
         "A child's result carries success, output, tool-call count, iterations, token usage and, on request, its "
@@ -153,7 +153,7 @@ SENTENCES: dict[str, str] = {
     ),
     "D4": "`submit_result` and `submit_error` exist for children only and end them",
     "D5": "Tools are filtered by context; a child never sees spawn tools unless nesting is enabled",
-    "D6": "Cancel while waiting: every pending child is told, each acknowledges, then the parent is idle again",
+    "D6": "Cancel while waiting: every pending child is cancelled and acknowledges it, then the parent is idle again",
     "D7": "A child past its time limit ends as `timed_out`, with what it had",
     "D8": (
         "Conversations are stored with parent id and `user_initiated`; lists show only the user's own; deleting a "
@@ -195,15 +195,15 @@ SENTENCES: dict[str, str] = {
         "versions"
     ),
     "E12": (
-        "The parent goes on while background children run, and is told of each end as `{task_id, status, summary, "
-        "error?}`"
+        "The parent continues while background children run, and is notified of each end with `{task_id, status, "
+        "summary, error?}`"
     ),
     "E13": (
         "Agent tree in the editor: indented by depth, state marks, ordered by start then id; a child opens as a "
         "read-only transcript with input disabled; the parent stays selectable; keys cycle through threads"
     ),
     "E14": (
-        "`task` is a permission of its own; a child runs under its own definition's permissions, never more than "
+        "`task` is a separate permission; a child runs under its own definition's permissions, never more than "
         "its parent's"
     ),
     "E15": "Failure reasons are a closed set, with free detail",
@@ -216,7 +216,7 @@ SENTENCES: dict[str, str] = {
     "X1": "Agents read what the user sees: unsaved buffers win over disk",
     "X2": (
         "Edits to open files go through `workspace/applyEdit` with document versions: native undo, stale edits "
-        "refused; other files are written atomically"
+        "rejected; other files are written atomically"
     ),
     "X3": "The user can change a proposed edit before approving it",
     "X4": "Undo one agent: all edits that one child made are reverted together, conflicts shown, nothing else touched",
@@ -250,12 +250,12 @@ SENTENCES: dict[str, str] = {
     "X17": "Headless use: `deputy run`, JSON lines out, exit code by outcome",
     "X18": (
         "With no API key everything can be tried: a built-in offline model that searches and edits by rules, and "
-        "says that it is one"
+        "is marked as one"
     ),
     "X19": "Long sessions compact themselves without losing the task",
     "X20": "Several clients can be attached to one server and see the same session",
     "X21": "Agents keep a plan (todo list) that the editor shows live",
-    "X22": "A prompt typed while a turn runs is queued, shown, and can be taken back",
+    "X22": "A prompt typed while a turn runs is queued, shown, and can be withdrawn",
     "X23": "Context by mention: files, ranges, symbols, diagnostics, images",
     "X24": "(later) Checkpoint per turn: what changed since, as one review with accept and reject per hunk",
     "X25": (
@@ -263,7 +263,7 @@ SENTENCES: dict[str, str] = {
     ),
     "X26": "Slash commands and reusable prompts from Markdown files",
     "X27": "Hooks: a user's command before and after tools, at the end of a turn (format, test, notify)",
-    "X28": "A waiting question is noticed: one quiet notification, never a flood",
+    "X28": "Open permission requests are noticed: one quiet notification, never a flood",
 }
 
 REQUIREMENTS: dict[str, Requirement] = {

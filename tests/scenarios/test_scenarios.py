@@ -1,4 +1,4 @@
-"""Each file here is one row of the requirements as a story: what models say and people do, and the events of it."""
+"""Each file is one requirement as a scenario: scripted model replies and user actions, and the expected events."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ FILES = sorted(Path(__file__).parent.glob("*.yaml"))
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 @pytest.mark.asyncio
-async def test_it_happens_as_it_is_written(file: Path, workspace: Path) -> None:
+async def test_scenario_produces_expected_events(file: Path, workspace: Path) -> None:
     await Scenario.read(file).play(workspace)
 
 
-def test_every_file_is_named_after_a_row() -> None:
+def test_every_scenario_is_named_after_a_requirement() -> None:
     assert {file.stem for file in FILES} <= REQUIREMENTS.keys()

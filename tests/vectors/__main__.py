@@ -1,7 +1,7 @@
-"""Records the event logs beside this file anew: ``python -m tests.vectors``.
+"""Regenerates the event logs beside this file: ``python -m tests.vectors``.
 
-Each is a real run of the server in front of a scripted model. Ids and times are replaced by fixed ones, and cut into
-steps: after the events of a step, a front end's fold must hold what is ``expected``.
+Each is a real run of the server with a scripted model. Ids and times are replaced by fixed ones, and the events are cut
+into steps: after the events of a step, a front end's fold must match ``expected``.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ Run = Callable[[RpcClient, str], Awaitable[None]]
 Cut = Callable[[Json], bool]
 
 
-# -- what happens ----------------------------------------------------------------------------------------------------
+# -- scripts ---------------------------------------------------------------------------------------------------------
 
 
-def _lead(body: Json, *then: Play) -> Play:
-    """The answers of the primary in turn: as many as it has given already are left out."""
+def _next(body: Json, *then: Play) -> Play:
+    """The next of the agent's scripted replies."""
     given = sum(message["role"] == "assistant" for message in body["messages"])
     return then[min(given, len(then) - 1)]
 
 
 def plan_and_queue(body: Json, _: int) -> Play:
     steps = [{"content": "read the loop", "status": "completed"}, {"content": "explain it", "status": "in_progress"}]
-    return _lead(
+    return _next(
         body,
         calls(text("I make a plan."), call("todo", id="toolu_plan", entries=steps)),
         say("The loop stops after two tries, as `limit` is 2.", piece=9, gap=0.06),
@@ -62,7 +62,7 @@ async def two_prompts(client: RpcClient, session_id: str) -> None:
 def three_children(gate: asyncio.Event) -> Callable[[Json, int], Play]:
     def play(body: Json, _: int) -> Play:
         if not is_child(body):
-            return _lead(
+            return _next(
                 body,
                 calls(
                     text("I look at three sides of it."),
@@ -79,7 +79,7 @@ def three_children(gate: asyncio.Event) -> Callable[[Json, int], Play]:
             return failing(400, "invalid_request_error", "the docs cannot be read")
         search = call("grep", id="toolu_grep", pattern="limit", path=".")
         read = call("read_file", id="toolu_read", path="loop.py")
-        return _lead(body, calls(text("Searching."), search, read), say("`loop.py:1` says two."))
+        return _next(body, calls(text("Searching."), search, read), say("`loop.py:1` says two."))
 
     return play
 
@@ -97,9 +97,9 @@ async def stop_one_of_three(client: RpcClient, session_id: str) -> None:
 
 def two_edits(body: Json, _: int) -> Play:
     if not is_child(body):
-        door = call("spawn_agent", id="toolu_fix", instructions="fix the limit", mode="default")
-        return _lead(body, calls(door), say("One is done."))
-    return _lead(
+        delegation = call("spawn_agent", id="toolu_fix", instructions="fix the limit", mode="default")
+        return _next(body, calls(delegation), say("One is done."))
+    return _next(
         body,
         calls(call("read_file", id="toolu_read", path="loop.py"), call("read_file", id="toolu_notes", path="notes.md")),
         calls(
@@ -113,13 +113,15 @@ def two_edits(body: Json, _: int) -> Play:
 async def allow_one_deny_the_other(client: RpcClient, session_id: str) -> None:
     client.handlers[_ASK] = lambda _: Unanswered
     prompt = client.start_prompt(session_id, "fix the limit")
-    asked = [await client.event("permission_requested", lambda e, at=at: e["batch"]["index"] == at) for at in (0, 1)]
+    requested = [
+        await client.event("permission_requested", lambda e, at=at: e["batch"]["index"] == at) for at in (0, 1)
+    ]
     for permission_request, kind, feedback in zip(
-        asked, ("allow_once", "reject_once"), (None, "keep the word"), strict=True
+        requested, ("allow_once", "reject_once"), (None, "keep the word"), strict=True
     ):
         option = next(option for option in permission_request["options"] if option["kind"] == kind)
-        words = {} if feedback is None else {"feedback": feedback}
-        outcome = {"outcome": "selected", "optionId": option["optionId"], **words}
+        extra = {} if feedback is None else {"feedback": feedback}
+        outcome = {"outcome": "selected", "optionId": option["optionId"], **extra}
         params = {"requestId": permission_request["requestId"], "outcome": outcome}
         assert await client.request("deputy/permission/answer", params) == {"accepted": True}
     await client.result(prompt)
@@ -130,7 +132,7 @@ def background_twice() -> Callable[[Json, int], Play]:
 
     def play(body: Json, _: int) -> Play:
         if is_child(body):
-            return _lead(body, say("Nothing is wrong."), say("Still nothing."))
+            return _next(body, say("Nothing is wrong."), say("Still nothing."))
         content = body["messages"][-1]["content"]
         if results := [block for block in content if block["type"] == "tool_result"]:
             inside = results[0]["content"]
@@ -146,33 +148,33 @@ def background_twice() -> Callable[[Json, int], Play]:
 
 
 async def run_and_continue(client: RpcClient, session_id: str) -> None:
-    for number, words in enumerate(("look", "again"), 1):
-        await client.prompt(session_id, words)
+    for number, prompt in enumerate(("look", "again"), 1):
+        await client.prompt(session_id, prompt)
         # A turn for the prompt, and one for the end of the task.
         await client.until(lambda _, turns=2 * number: len(client.events("turn_finished")) >= turns)
 
 
 VECTORS: dict[str, tuple[str, Callable[[], Callable[[Json, int], Play]], Run, Cut]] = {
     "plan_and_queue": (
-        "An answer that streams, a plan, and a prompt that waits.",
+        "A streaming answer, a plan, and a queued prompt.",
         lambda: plan_and_queue,
         two_prompts,
         lambda event: event["type"] in ("plan", "prompt_queue") or "loop" in event.get("text", ""),
     ),
     "three_children": (
-        "Three children at once: one completes, one fails, one is stopped.",
+        "Three sub-agents in parallel: one completes, one fails, one is stopped.",
         lambda: three_children(asyncio.Event()),
         stop_one_of_three,
         lambda event: event["type"] in ("agent_started", "agent_finished", "agent_activity"),
     ),
     "permission_requests": (
-        "A child asks for two edits; one is allowed, the other denied with words.",
+        "A sub-agent asks for two edits; one is approved, the other denied with a reason.",
         lambda: two_edits,
         allow_one_deny_the_other,
         lambda event: event["type"].startswith("permission_"),
     ),
     "background": (
-        "A task in the background, told of at its end, and continued as a second run.",
+        "A background task, its notification at the end, and its resumption as a second run.",
         background_twice,
         run_and_continue,
         lambda event: event["type"] in ("agent_started", "agent_finished", "turn_finished"),
@@ -184,7 +186,7 @@ VECTORS: dict[str, tuple[str, Callable[[], Callable[[Json, int], Play]], Run, Cu
 
 
 async def record(script: Callable[[Json, int], Play], run: Run) -> tuple[list[Json], Json]:
-    """The events of a run with fixed ids and times, and what the server itself says of its end."""
+    """The events of a run with fixed ids and times, and the session as the server loads it at the end."""
     with TemporaryDirectory() as folder:
         root = _project(folder)
         env = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": folder}
@@ -192,11 +194,11 @@ async def record(script: Callable[[Json, int], Play], run: Run) -> tuple[list[Js
             await client.initialize(root, initializationOptions={"model": "m", "baseUrl": api.url})
             session_id, _ = await client.session()
             await run(client, session_id)
-            said = await client.request("deputy/session/load", {"sessionId": session_id})
+            loaded = await client.request("deputy/session/load", {"sessionId": session_id})
             events = client.events()
             await client.shut_down()
-    fixed = _fixed({"events": events, "said": said}, root)
-    return fixed["events"], fixed["said"]
+    fixed = _fixed({"events": events, "loaded": loaded}, root)
+    return fixed["events"], fixed["loaded"]
 
 
 def _project(folder: str) -> Path:
@@ -207,7 +209,7 @@ def _project(folder: str) -> Path:
 
 
 def _fixed(node: Json, root: Path) -> Json:
-    """The same with fixed ids, times and paths. Times are told apart by order alone."""
+    """Replaces ids, times and paths by fixed ones. Only the order of times is kept."""
     names: dict[str, str] = {}
     numbers: dict[str, Iterator[int]] = {}
     for key, value in _strings(node):
@@ -237,7 +239,7 @@ def _strings(node: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def steps(events: list[Json], cut: Cut) -> list[Json]:
-    """The events in steps that end where ``cut`` says so and at the end, with the state after each."""
+    """The events in steps, each ending at an event for which ``cut`` is true, with the state after each."""
     ends = [index for index, event in enumerate(events, 1) if cut(event) or index == len(events)]
     starts = [0, *ends]
     return [
@@ -248,13 +250,13 @@ def steps(events: list[Json], cut: Cut) -> list[Json]:
 
 async def main() -> None:
     for name, (about, script, run, cut) in VECTORS.items():
-        events, said = await record(script(), run)
+        events, loaded = await record(script(), run)
         final = folded(events)
-        assert final["agents"] == said["agents"], "the fold differs from what the server says"
-        assert final["transcripts"]["agent-1"] == said["transcript"]
-        assert final["permissions"] == said["permissions"]
-        assert final["plans"] == {plan["agentId"]: plan["entries"] for plan in said["plans"]}
-        assert final["promptQueue"] == said["promptQueue"]
+        assert final["agents"] == loaded["agents"], "the fold differs from the server's state"
+        assert final["transcripts"]["agent-1"] == loaded["transcript"]
+        assert final["permissions"] == loaded["permissions"]
+        assert final["plans"] == {plan["agentId"]: plan["entries"] for plan in loaded["plans"]}
+        assert final["promptQueue"] == loaded["promptQueue"]
         text = json.dumps({"about": about, "steps": steps(events, cut)}, indent=1, ensure_ascii=False)
         (HERE / f"{name}.json").write_text(text + "\n", "utf-8")
         print(f"{name}: {len(events)} events")

@@ -1,4 +1,4 @@
-"""The fold of the core reaches the states that the vectors expect, and every front end's fold is held against them."""
+"""The core's fold reaches the expected states of the vectors, which also test the fold of every front end."""
 
 import json
 from itertools import chain
@@ -25,8 +25,13 @@ def events(vector: Path) -> list[Json]:
     return list(chain.from_iterable(step["events"] for step in steps(vector)))
 
 
-def test_there_are_vectors_for_what_a_front_end_shows() -> None:
-    assert [vector.stem for vector in VECTORS] == ["background", "permission_requests", "plan_and_queue", "three_children"]
+def test_vectors_cover_what_a_front_end_shows() -> None:
+    assert [vector.stem for vector in VECTORS] == [
+        "background",
+        "permission_requests",
+        "plan_and_queue",
+        "three_children",
+    ]
     types = {event["type"] for vector in VECTORS for event in events(vector)}
     assert {"plan", "prompt_queue", "agent_activity", "message_delta", "permission_resolved", "usage"} <= types
     expected = [step["expected"] for vector in VECTORS for step in steps(vector)]
@@ -37,7 +42,7 @@ def test_there_are_vectors_for_what_a_front_end_shows() -> None:
 
 
 @each
-def test_every_event_and_state_has_the_form_of_the_wire(vector: Path) -> None:
+def test_every_event_and_state_validates_against_the_wire_types(vector: Path) -> None:
     for event in events(vector):
         EventParams.model_validate(event)
     for step in steps(vector):
@@ -48,7 +53,7 @@ def test_every_event_and_state_has_the_form_of_the_wire(vector: Path) -> None:
 
 
 @each
-def test_after_every_step_the_fold_holds_what_is_expected(vector: Path) -> None:
+def test_fold_matches_expected_state_after_every_step(vector: Path) -> None:
     fold = WireFold()
     for step in steps(vector):
         for event in step["events"]:
@@ -57,7 +62,7 @@ def test_after_every_step_the_fold_holds_what_is_expected(vector: Path) -> None:
 
 
 @each
-def test_events_that_come_twice_and_events_of_unknown_types_change_nothing(vector: Path) -> None:
+def test_repeated_and_unknown_events_change_nothing(vector: Path) -> None:
     noisy: list[Json] = []
     for event in events(vector):
         foreign = {key: event[key] for key in event.keys() - {"seq", "agentSeq"}} | {"type": "of_another_version"}
@@ -66,7 +71,7 @@ def test_events_that_come_twice_and_events_of_unknown_types_change_nothing(vecto
 
 
 @each
-def test_the_counts_are_those_that_the_server_tells(vector: Path) -> None:
+def test_counts_match_those_of_the_server(vector: Path) -> None:
     counts = {"primary": 1, "pending": 0, "running": 0, "awaitingPermission": 0, "finished": 0}
     for event in events(vector):
         counts = {name: event[name] for name in counts} if event["type"] == "session_status" else counts
