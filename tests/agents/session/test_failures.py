@@ -263,7 +263,7 @@ async def test_calls_that_cannot_be_understood_are_answered_so_that_the_model_ca
         assert unknown.startswith("There is no tool 'no_such_tool' here. Tools: ")
         assert ", edit_file, " in unknown
         assert missing.startswith("path: ")
-        assert extra.startswith("lines: there is no such field")
+        assert extra.startswith("lines: unknown field")
         statuses = [body.status for body in c.results_seen(c.session.primary_id).values()]
         assert statuses == [CallStatus.FAILED] * 4
 
@@ -401,7 +401,7 @@ async def test_a_disk_that_is_full_in_the_midst_costs_nothing_once_there_is_room
 
     async def pages(most: int) -> None:
         sql = f"PRAGMA max_page_count = {most}"
-        await store._writer.run(lambda connection: connection.execute(sql).fetchall())  # pyright: ignore[reportPrivateUsage]
+        await store.writer.run(lambda connection: connection.execute(sql).fetchall())
 
     clock = StillClock()
     script = Cast([delegate("one"), say("ok"), delegate("two"), say("ok")], {"one": [say("1")], "two": [say("2")]})

@@ -312,7 +312,9 @@ async def test_a_server_that_a_definition_brings_along_is_started_for_its_agents
         assert first == second
         assert [one.title for one in person.asked if one.tool == "mcp"] == ["mcp(tools)", "mcp(lab)"]
         (asked,) = [one for one in person.asked if one.title == "mcp(lab)"]
-        assert "configured in .deputy/agents/bench.md, provides tools to agents of the definition bench." in (asked.reason or "")
+        assert "configured in .deputy/agents/bench.md, provides tools to agents of the definition bench." in (
+            asked.reason or ""
+        )
 
 
 async def test_an_agent_goes_on_without_a_server_of_its_definition_that_may_not_run(project: Path) -> None:
@@ -349,9 +351,7 @@ async def test_a_definition_picks_from_the_servers_of_the_session(
         await prompt(c)
         assert servers_of(c, "one") == offered
         told = [one.reason for one in c.session.problems]
-        assert told == (
-            ["It names the MCP server absent, but there is no such server."] if named == "absent" else []
-        )
+        assert told == (["It names the MCP server absent, but there is no such server."] if named == "absent" else [])
 
 
 async def test_a_server_of_a_definition_cannot_pass_for_one_of_the_session(project: Path) -> None:
@@ -527,7 +527,7 @@ async def test_a_plan_uses_no_tool_of_a_server(project: Path) -> None:
     async with running(project, [call("echo", text="a"), say("done")]) as c:
         c.session.permissions.mode = PermissionMode.PLAN
         await prompt(c)
-        assert "the mode plan denies that" in told(c)
+        assert "which the mode plan denies" in told(c)
 
 
 @pytest.mark.requirement("X16")

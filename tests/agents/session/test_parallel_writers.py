@@ -36,7 +36,7 @@ class Stubborn:
             return call("read_file", path="a.txt")
         if len(request.messages) == 3:
             await self._begin.wait()
-        if "read it again" in last:
+        if "Read it again" in last:
             self.refused += 1
             return call("read_file", path="a.txt")
         self._done += "Changed" in last

@@ -254,7 +254,7 @@ async def test_a_child_works_under_the_lower_of_its_own_mode_and_its_parents(wor
     async with core(workspace, cast, person) as c:
         await c.turn()
         assert person.titles == ["[bold] write_file(b.txt)"], "a child's definition does not lift it above its parent"
-        assert "the mode plan denies that" in results(c.requests("shy")[-1])[0].content
+        assert "which the mode plan denies" in results(c.requests("shy")[-1])[0].content
         assert json.loads(c.told()[0])["sub_agent_results"][0]["outcome"] == {"success": {"result": "done"}}
 
 
