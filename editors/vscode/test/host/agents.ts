@@ -235,7 +235,7 @@ test("prompts beyond the queue limit are rejected without useless actions", asyn
   for (let count = 0; count <= 32; count++) ask("hello");
   await until("the message", () => messages.length);
   restore();
-  assert.deepEqual(messages, [["32 prompts wait already; take one back or wait."]]);
+  assert.deepEqual(messages, [["32 prompts are queued already. Withdraw one or wait."]]);
 });
 
 test("a prompt about an unsaved document contains its text", async (deputy) => {

@@ -261,7 +261,7 @@ test("an approval at the code moves with its line and shows that the file has ch
   const messages = results(state, state.primaryId ?? "", "edit_file")[0];
   assert.match(
     messages ?? "",
-    /^greet\.py has changed (in the editor since it was|since you) read( it)?; read it again\.$/,
+    /^greet\.py has changed (in the editor since it was|since you) read( it)?[.;] [Rr]ead it again\.$/,
   );
 });
 
@@ -616,5 +616,5 @@ test("an approval after a change of branch fails and is reported to user and age
   assert.equal(await onDisk(greet), "# of another branch\n");
   assert.match(String(warnings[0]?.[0]), /^edit_file\(greet\.py\) was approved, but failed: greet\.py has changed/);
   const messages = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
-  assert.match(messages, /^greet\.py has changed .*; read it again\.$/);
+  assert.match(messages, /^greet\.py has changed .*[.;] [Rr]ead it again\.$/);
 });
