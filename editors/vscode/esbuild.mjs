@@ -21,7 +21,7 @@ const node = {
   target: "node20",
   format: "cjs",
   external: ["vscode"],
-  // The ES modules of the language client's parts: what is not used is left out.
+  // Use the ES modules of the language client, so that unused code is left out.
   mainFields: ["module", "main"],
 };
 const hostTests = (await readdir("test/host"))

@@ -1,4 +1,4 @@
-/** Style of the extension: typescript-eslint's strict rules, less what the code's own style says otherwise. */
+/** Lint rules of the extension: typescript-eslint's strict rules with exceptions for the code's style. */
 import js from "@eslint/js";
 import { defineConfig } from "eslint/config";
 import ts from "typescript-eslint";
@@ -13,7 +13,7 @@ export default defineConfig(
       parserOptions: { project: ["./tsconfig.json", "./tsconfig.webview.json", "./tsconfig.webview-tests.json"] },
     },
     rules: {
-      // `() => this.draw()` reads well, whatever it gives.
+      // Allow `() => this.draw()`, regardless of its return type.
       "@typescript-eslint/no-confusing-void-expression": [
         "error",
         { ignoreArrowShorthand: true, ignoreVoidReturningFunctions: true },
@@ -22,9 +22,9 @@ export default defineConfig(
       "@typescript-eslint/no-unused-vars": ["error", { varsIgnorePattern: "^_", ignoreRestSiblings: true }],
       "@typescript-eslint/dot-notation": ["error", { allowIndexSignaturePropertyAccess: true }],
       "@typescript-eslint/no-empty-function": "off",
-      // An empty text is as good as none.
+      // An empty string counts as missing.
       "@typescript-eslint/prefer-nullish-coalescing": ["error", { ignorePrimitives: { string: true } }],
-      // Texts are cut between code points.
+      // Strings are cut between code points.
       "@typescript-eslint/no-misused-spread": "off",
       "@typescript-eslint/no-floating-promises": [
         "error",

@@ -1,8 +1,8 @@
-// A client on the official library. It runs the steps that come on standard input as one line of JSON against the
-// command in its arguments, and prints every message that went either way, then what each step gave.
+// A client based on the official library. Reads steps as one line of JSON from standard input, runs them against the
+// command in its arguments, and prints all messages in both directions and the result of each step.
 //
-// A step is {request: method, params} or {notify: method, params}. "$session" stands for the id that the first
-// session/new gave, "$child" for the first announced child. {on: kind} before a step waits for an update of that kind.
+// A step is {request: method, params} or {notify: method, params}. "$session" is the id returned by the first
+// session/new, "$child" the first announced sub-agent. {on: kind} before a step waits for an update of that kind.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { Readable, Writable } from "node:stream";
@@ -31,7 +31,7 @@ function updateOf(kind) {
   return new Promise((resolve) => waiting.push({ kind, resolve }));
 }
 
-/** The names that stand for ids, replaced. */
+/** Replaces the placeholders by ids. */
 function filled(params) {
   return JSON.parse(JSON.stringify(params), (_key, value) =>
     typeof value === "string" && value.startsWith("$") ? (known[value.slice(1)] ?? value) : value,
@@ -43,7 +43,7 @@ function choice(params) {
   return { outcome: option ? { outcome: "selected", optionId: option.optionId } : { outcome: "cancelled" } };
 }
 
-/** A stream of the library's that tells what goes through it. */
+/** Wraps a stream of the library and logs its messages. */
 function watched(stream) {
   const tap = (from) => new TransformStream({
     transform(message, controller) {
@@ -62,7 +62,7 @@ const exited = new Promise((resolve) => agent.on("exit", (code) => resolve(code)
 const stream = watched(acp.ndJsonStream(Writable.toWeb(agent.stdin), Readable.toWeb(agent.stdout)));
 
 const updates = [];
-const questions = [];
+const requests = [];
 const app = acp
   .client({ name: "deputy-tests" })
   .onNotification(acp.methods.client.session.update, ({ params }) => {
@@ -70,7 +70,7 @@ const app = acp
     seen(params.update);
   })
   .onRequest(acp.methods.client.session.requestPermission, ({ params }) => {
-    questions.push(params);
+    requests.push(params);
     return choice(params);
   })
   .onRequest(acp.methods.client.fs.readTextFile, ({ params }) => {
@@ -105,5 +105,5 @@ await app.connectWith(stream, async (connection) => {
 });
 agent.stdin.end();
 const code = await exited;
-console.log(JSON.stringify({ log, updates, questions, results, files, code }));
+console.log(JSON.stringify({ log, updates, requests, results, files, code }));
 process.exit(0);

@@ -1,4 +1,4 @@
-"""Runs the client on the official library, and holds every message of the run against the protocol's own schema."""
+"""Runs the client based on the official library, and validates every message against the protocol's schema."""
 
 import json
 import sys
@@ -19,10 +19,10 @@ SCHEMAS = HERE / "node_modules/@agentclientprotocol/sdk/schema/v1"
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run. ``results`` are those of ``initialize`` and of each request, in order."""
+    """The outcome of a run. ``results`` are those of ``initialize`` and of each request, in order."""
 
     updates: list[Json]
-    questions: list[Json]
+    requests: list[Json]
     results: list[Json]
     files: Json
     code: int
@@ -39,14 +39,14 @@ def run(
     answer: str = "allow_once",
     files: Json | None = None,
 ) -> Run:
-    """Runs ``steps`` against a fresh ``deputy acp``. Every message must be as the schema says: the stable one, unless
-    the client shows sub-agents, which are in the other one as yet."""
-    assert SCHEMAS.is_dir(), "the client's packages are missing; make test installs them"
-    story = {"steps": steps, "capabilities": capabilities, "answer": answer, "files": files or {}}
+    """Runs ``steps`` against a new ``deputy acp``. Every message is validated against the stable schema, or against the
+    unstable one if the client shows sub-agents."""
+    assert SCHEMAS.is_dir(), "The client's packages are missing. Run make test to install them."
+    script = {"steps": steps, "capabilities": capabilities, "answer": answer, "files": files or {}}
     done = node(
         [str(HERE / "client.mjs"), sys.executable, *ACP],
         return_completed_process=True,
-        input=json.dumps(story) + "\n",
+        input=json.dumps(script) + "\n",
         capture_output=True,
         text=True,
         timeout=55,

@@ -1,4 +1,4 @@
-"""``deputy acp`` under the official client library, with every message checked against the protocol's own schema."""
+"""``deputy acp`` with the official client library, with every message validated against the protocol's schema."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ BOTH = pytest.mark.parametrize("abilities", [SUBAGENTS, {}], ids=["subagents", "
 
 @asynccontextmanager
 async def model(script: Script) -> AsyncGenerator[Mapping[str, str]]:
-    """The environment of a Deputy in front of ``script``."""
+    """The environment of a Deputy that uses the scripted model."""
     async with messages_api(script) as api:
         yield {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "DEPUTY_MODEL": "m"}
         assert api.violations == []
@@ -33,7 +33,7 @@ async def model(script: Script) -> AsyncGenerator[Mapping[str, str]]:
 async def play(
     env: Mapping[str, str], workspace: Path, *steps: Json, servers: Sequence[Json] = (), **how: object
 ) -> Run:
-    """A run that begins with a new session, which has MCP ``servers``."""
+    """Runs steps in a new session with MCP ``servers``."""
     opened = {"request": "session/new", "params": {"cwd": str(workspace), "mcpServers": list(servers)}}
     whole = {**os.environ, **env}
     return await anyio.to_thread.run_sync(lambda: run([opened, *steps], env=whole, **how))  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def prompt(words: str, **how: object) -> Json:
 
 
 def a_day(body: Json, n: int) -> Play:
-    """Everything that there is to show: a plan, thoughts, a command, a child that edits, a stream that breaks."""
+    """A script with a plan, thoughts, a command, a sub-agent that edits, and a stream that breaks."""
     done = sum(1 for message in body["messages"] if message["role"] == "assistant")
     if is_child(body):
         return say("It is written.") if done else calls(call("write_file", path="a.txt", content="new\n"))
@@ -88,7 +88,7 @@ async def test_a_whole_turn_with_a_child_and_permission_requests_and_its_loading
     _, opened, ended, _, options, listed, loaded, *_ = seen.results
     assert ended["stopReason"] == "end_turn"
     assert (workspace / "a.txt").read_text() == "new\n"
-    assert [question["toolCall"]["kind"] for question in seen.questions] == ["edit", "execute"]
+    assert [request["toolCall"]["kind"] for request in seen.requests] == ["edit", "execute"]
     assert {option["id"]: option["currentValue"] for option in options["configOptions"]} == {
         "mode": "plan",
         "model": "other",
@@ -105,13 +105,13 @@ async def test_a_whole_turn_with_a_child_and_permission_requests_and_its_loading
 
 
 @pytest.mark.requirement("X16")
-async def test_agents_use_the_servers_that_the_editor_names(workspace: Path) -> None:
-    told: list[Json] = []
+async def test_agents_use_mcp_servers_of_the_editor(workspace: Path) -> None:
+    results: list[Json] = []
 
     def script(body: Json, _: int) -> Play:
         if len(body["messages"]) == 1:
             return calls(call("mcp__near__echo", text="near"), call("mcp__far-off__echo", text="far"))
-        told.extend(body["messages"][-1]["content"])
+        results.extend(body["messages"][-1]["content"])
         return say("done")
 
     own = tools_server(TOOLS_TOKEN="t")
@@ -120,11 +120,11 @@ async def test_agents_use_the_servers_that_the_editor_names(workspace: Path) -> 
         near: Json = {"name": "near", "command": own["command"], "args": own["args"], "env": env_of}
         far: Json = {"type": "http", "name": "far off", "url": f"{url}/mcp", "headers": []}
         seen = await play(env, workspace, prompt("ask both"), servers=[near, far], capabilities={})
-    assert [one["content"] for one in told] == ["near", "far"]
-    assert len(seen.questions) == 2
+    assert [one["content"] for one in results] == ["near", "far"]
+    assert len(seen.requests) == 2
 
 
-async def test_one_child_is_cancelled_and_its_parent_goes_on(workspace: Path) -> None:
+async def test_cancelling_one_sub_agent_leaves_its_parent_running(workspace: Path) -> None:
     gate = asyncio.Event()
 
     def script(body: Json, _: int) -> Play:
@@ -181,7 +181,7 @@ async def test_unsaved_text_is_read_and_changed_in_the_editor(workspace: Path) -
     assert path.read_text() == "saved\n"
 
 
-async def test_errors_are_as_the_protocol_has_them(workspace: Path) -> None:
+async def test_errors_follow_the_protocol(workspace: Path) -> None:
     async with model(lambda _b, _n: Play(status=400, error=("invalid_request_error", "no"))) as env:
         seen = await play(
             env,

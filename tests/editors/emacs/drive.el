@@ -1,13 +1,13 @@
-;;; drive.el --- a user of Deputy at Emacs, played  -*- lexical-binding: t -*-
+;;; drive.el --- a scripted user of Deputy in Emacs  -*- lexical-binding: t -*-
 
-;; Loaded after the lines of editors/README.md. Answers what the editor asks by `drive-answers', a list of words in the
-;; question and the choice, and prints what was asked and said as it comes.
+;; Loaded after the configuration in editors/README.md. Answers prompts of the editor from `drive-answers', a list of
+;; texts in the prompt and choices, and prints prompts and messages.
 
 (require 'cl-lib)
 
 (defvar drive-answers nil)
-(defvar drive-said nil "All messages, the latest first.")
-(defvar drive-patience 45 "Seconds that anything may take.")
+(defvar drive-messages nil "All messages, newest first.")
+(defvar drive-patience 45 "Time limit of each wait in seconds.")
 
 (defun drive-log (kind text)
   (princ (format "%s %s\n" kind (replace-regexp-in-string "\n" "\\\\n" text))))
@@ -22,8 +22,8 @@
 (advice-add 'message :before
             (lambda (form &rest arguments)
               (when form
-                (push (apply #'format form arguments) drive-said)
-                (drive-log "said" (car drive-said)))))
+                (push (apply #'format form arguments) drive-messages)
+                (drive-log "message" (car drive-messages)))))
 
 (defun drive-until (what holds)
   (let ((end (+ (float-time) drive-patience)))
@@ -33,17 +33,17 @@
         (kill-emacs 1))
       (accept-process-output nil 0.05))))
 
-(defun drive-until-said (text)
-  (drive-until text (lambda () (cl-some (lambda (said) (string-search text said)) drive-said))))
+(defun drive-until-message (text)
+  (drive-until text (lambda () (cl-some (lambda (message) (string-search text message)) drive-messages))))
 
 (defun drive-user ()
-  "What the user does, in either client."
+  "The user's actions, the same in both clients."
   (setq drive-answers '(("write_file(first.txt)" "Approve") ("write_file(second.txt)" "Deny") ("Stop:" "look for ever")))
   (deputy "edit both")
-  (drive-until-said "All is done")
-  (setq drive-said nil)
+  (drive-until-message "All is done")
+  (setq drive-messages nil)
   (deputy "look around")
   (drive-until "one agent runs, the other has ended" (lambda () (equal '("look for ever") (drive-running))))
   (deputy-stop)
-  (drive-until-said "All is done")
+  (drive-until-message "All is done")
   (drive-log "user" "content"))

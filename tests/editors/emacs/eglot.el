@@ -3,7 +3,7 @@
 (require 'eglot)
 
 (defun drive-running ()
-  "The labels of the sub-agents that run."
+  "The labels of the running sub-agents."
   (mapcar (lambda (agent) (plist-get agent :label))
           (seq-filter (lambda (agent)
                         (and (equal (plist-get agent :status) "running") (plist-get agent :parentAgentId)))

@@ -3,10 +3,10 @@
 (defvar lsp-session-file (expand-file-name "lsp-session" user-emacs-directory))
 (require 'lsp-mode)
 
-(defvar drive-agents nil "What Deputy told last.")
+(defvar drive-agents nil "The last response of Deputy.")
 
 (defun drive-running ()
-  "The labels of the sub-agents that run, as told a moment ago."
+  "The labels of the running sub-agents, from the last response."
   (deputy--run "deputy.listAgents" '(:sessionId nil) (lambda (found) (setq drive-agents (lsp-get found :agents))))
   (mapcar (lambda (agent) (lsp-get agent :label))
           (seq-filter (lambda (agent)

@@ -1,4 +1,4 @@
-"""Emacs with its two LSP clients, in batch, set up as editors/README.md says."""
+"""Emacs with its two LSP clients, in batch mode, configured as in editors/README.md."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.editors.plain.readme import lines_for
 
 HERE = Path(__file__).parent
 PACKAGES = Path("/usr/share/emacs/site-lisp/elpa")
-"""Where Debian has them; ``-Q`` does not look there."""
+"""Debian's package folder; ``-Q`` ignores it."""
 
 pytestmark = [pytest.mark.editors, pytest.mark.timeout(180)]
 
@@ -24,7 +24,7 @@ def model() -> Iterator[str]:
 
 
 def emacs(client: str, heading: str, model: str, project: Path, home: Path) -> str:
-    """What Emacs printed while a user with that client did what ``drive.el`` says."""
+    """The output of Emacs while ``drive.el`` runs with that client."""
     (project / ".git").mkdir()
     (project / "notes.txt").write_text("some notes\n", "utf-8")
     (project / "first.py").write_text("limit = 2\n", "utf-8")

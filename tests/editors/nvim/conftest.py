@@ -1,4 +1,4 @@
-"""A real Neovim with the plugin on its runtimepath and nothing else of the user's."""
+"""A real Neovim with only the plugin on its runtimepath."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the scripted model says in the tests of language servers: it calls the tool that the prompt is, and tells."""
+"""The scripted model in the tests of language servers: it calls the tool in the prompt and returns its result."""
 
 import json
 
@@ -13,4 +13,4 @@ def script(body: Json, _: int) -> Play:
             name, _, input = prompt["content"][-1]["text"].partition(" ")
             return calls(call(name, **json.loads(input)))
         case messages:
-            return say(f"told: {messages[-1]['content'][-1]['content']}")
+            return say(f"result: {messages[-1]['content'][-1]['content']}")

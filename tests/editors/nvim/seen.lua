@@ -1,4 +1,4 @@
---- What the windows show, as text: lines with their virtual text.
+--- The content of all windows as text: lines with their virtual text.
 local M = {}
 
 local function chunks(list)

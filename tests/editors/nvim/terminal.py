@@ -1,4 +1,4 @@
-"""Neovim in a terminal of its own: what a user sees, as text."""
+"""Neovim in an emulated terminal: the screen as text."""
 
 import fcntl
 import os
@@ -39,7 +39,7 @@ class Terminal:
                 self._stream.feed(data)
 
     def text(self) -> str:
-        """The screen without trailing blanks, with all elapsed times alike."""
+        """The screen without trailing blanks, with elapsed times normalized."""
         with self._lock:
             shown = [line.rstrip() for line in self._screen.display]
         return _CLOCK.sub("N s", "\n".join(shown).rstrip()) + "\n"

@@ -49,8 +49,8 @@ def test_message_to_finished_or_unknown_agent_is_reported_as_error(deputy: Neovi
     deputy.command("DeputySteer read the code faster")
     deputy.until("#NOTICED > 0")
     assert "Deputy: " in deputy.lua("return NOTICED[1]")
-    deputy.command("DeputySteer nobody go on")
-    assert deputy.lua("return NOTICED[2]") == ('Deputy: no agent is named "nobody go on". <Tab> completes names.')
+    deputy.command("DeputySteer unknown hello")
+    assert deputy.lua("return NOTICED[2]") == ('Deputy: no agent is named "unknown hello". <Tab> completes names.')
 
 
 def test_mode_that_allows_an_edit_closes_its_permission_request(deputy: Neovim) -> None:

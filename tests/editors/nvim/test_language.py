@@ -1,4 +1,4 @@
-"""Agents ask the language servers of a real Neovim, and hear what their edits broke."""
+"""Agents query the language servers of a real Neovim, and get the diagnostics that their edits cause."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def model() -> Iterator[str]:
 
 @pytest.fixture
 def editor(nvim: Neovim, model: str) -> Neovim:
-    """Neovim with a file open and a language server at work on it."""
+    """Neovim with an open file and a running language server."""
     (nvim.workspace / "loop.py").write_text(TEXT, "utf-8")
     (nvim.workspace / "closed.py").write_text(TEXT, "utf-8")
     nvim.command("edit loop.py")
@@ -33,9 +33,9 @@ def editor(nvim: Neovim, model: str) -> Neovim:
     return nvim
 
 
-def told(editor: Neovim, tool: str, **input: object) -> str:
+def result(editor: Neovim, tool: str, **input: object) -> str:
     editor.ask(f"{tool} {json.dumps(input)}")
-    return editor.until_shown("told: ").partition("told: ")[2]
+    return editor.until_shown("result: ").partition("result: ")[2]
 
 
 @pytest.mark.requirement("X25")
@@ -52,23 +52,23 @@ def told(editor: Neovim, tool: str, **input: object) -> str:
     ids=str,
 )
 def test_agents_query_language_server(editor: Neovim, input: dict[str, object], expected: str) -> None:
-    assert expected in told(editor, "lookup", **input)
+    assert expected in result(editor, "lookup", **input)
 
 
 @pytest.mark.requirement("X25")
 def test_edit_result_includes_new_diagnostics(editor: Neovim) -> None:
-    said = told(editor, "edit_file", path="loop.py", old_string="limit = 2", new_string="limit = BROKEN")
-    assert "Changed loop.py: line 2." in said
-    assert "line 2: error: this is broken [toy]" in said
+    content = result(editor, "edit_file", path="loop.py", old_string="limit = 2", new_string="limit = BROKEN")
+    assert "Changed loop.py: line 2." in content
+    assert "line 2: error: this is broken [toy]" in content
 
 
 @pytest.mark.requirement("X25")
 def test_agents_see_diagnostics_of_the_editor(editor: Neovim) -> None:
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, 1, false, { 'BROKEN' })")
     editor.until("#vim.diagnostic.get(0) > 0")
-    assert "loop.py:1: error: this is broken [toy]" in told(editor, "diagnostics")
+    assert "loop.py:1: error: this is broken [toy]" in result(editor, "diagnostics")
 
 
 def test_query_without_language_server_returns_immediately_with_reason(editor: Neovim, workspace: Path) -> None:
     (workspace / "notes.md").write_text("limit\n", "utf-8")
-    assert "The editor found none." in told(editor, "lookup", find="definition", path="notes.md", symbol="limit")
+    assert "The editor found none." in result(editor, "lookup", find="definition", path="notes.md", symbol="limit")

@@ -1,4 +1,4 @@
---- Folds a vector step by step; answers what differs from the expected states, or nil.
+--- Folds a vector step by step; returns the first difference from the expected states, or nil.
 local reducer = require('deputy.reducer')
 
 local function held(state)
@@ -57,7 +57,7 @@ function M.live(path, twice)
   end
 end
 
---- Begins with what the server would answer to a load after each step, and goes on with the events behind it.
+--- Loads the session after each step, and then applies the remaining events.
 function M.loaded(path)
   local steps = read(path)
   for from, step in ipairs(steps) do

@@ -1,4 +1,4 @@
-// A client of nothing but vscode-jsonrpc: node client.mjs PACKAGE DEPUTY FOLDER. Prints what it saw as JSON.
+// A minimal client with only vscode-jsonrpc: node client.mjs PACKAGE DEPUTY FOLDER. Prints its observations as JSON.
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -12,7 +12,7 @@ const connection = rpc.createMessageConnection(
   new rpc.StreamMessageReader(server.stdout),
   new rpc.StreamMessageWriter(server.stdin),
 );
-const seen = { asked: [], titles: {}, ends: {}, said: [] };
+const seen = { asked: [], titles: {}, ends: {}, messages: [] };
 let moved = () => {};
 
 connection.onRequest('window/workDoneProgress/create', () => null);
@@ -27,7 +27,7 @@ connection.onRequest('window/showMessageRequest', ({ message, actions }) => {
   return actions.find(({ title }) => title === wanted);
 });
 connection.onNotification('window/showMessage', ({ message }) => {
-  seen.said.push(message);
+  seen.messages.push(message);
   moved();
 });
 connection.listen();
@@ -48,13 +48,13 @@ await connection.sendRequest('initialize', {
 connection.sendNotification('initialized', {});
 
 await prompt('edit both');
-await until(() => seen.said.length === 1);
+await until(() => seen.messages.length === 1);
 
 await prompt('look around');
 const token = () => Object.keys(seen.titles).find((key) => seen.titles[key] === 'general: look for ever');
 await until(() => token() && seen.ends['general: look briefly']);
 connection.sendNotification('window/workDoneProgress/cancel', { token: token() });
-await until(() => seen.said.length === 2);
+await until(() => seen.messages.length === 2);
 
 await connection.sendRequest('shutdown');
 connection.sendNotification('exit');

@@ -1,4 +1,4 @@
-"""A project, and a model that plays for editors without a plugin."""
+"""A project and a scripted model for editors without a plugin."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ def model() -> Iterator[str]:
 
 @pytest.fixture
 def project(workspace: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a file in it, whose agents ask the scripted model."""
+    """A project with one file, whose agents use the scripted model."""
     (workspace / ".git").mkdir()
     (workspace / "first.py").write_text("limit = 2\nrest = 0\n", "utf-8")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", model)

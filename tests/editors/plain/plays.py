@@ -1,4 +1,4 @@
-"""What the scripted model says to editors without a plugin, by the words of the prompt."""
+"""Answers of the scripted model for editors without a plugin, by the text of the prompt."""
 
 import asyncio
 
@@ -16,12 +16,12 @@ def script(body: Json, _: int) -> Play:
         return _child(last_text({"messages": body["messages"][:1]}), answered)
     if answered:
         return say("All is done, see `first.py:1`.")
-    said = last_text(body)
-    if said.startswith("edit"):
+    prompt = last_text(body)
+    if prompt.startswith("edit"):
         return calls(*(call("spawn_agent", instructions=task, mode="default") for task in WRITE))
-    if said.startswith("look"):
+    if prompt.startswith("look"):
         return calls(*(call("spawn_agent", instructions=task) for task in LOOK))
-    return say(f"You said: {said}")
+    return say(f"You said: {prompt}")
 
 
 def _child(task: str, answered: bool) -> Play:

@@ -1,4 +1,4 @@
-"""Nothing but vscode-jsonrpc under Node: the least that an editor can be."""
+"""A minimal client: only vscode-jsonrpc under Node."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ from tests.editors.plain.readme import ROOT
 @pytest.mark.requirement("P8")
 def test_a_client_prompts_approves_one_edit_denies_another_and_cancels_a_sub_agent(project: Path) -> None:
     client = Path(__file__).parent / "client.mjs"
-    found = node(
+    completed = node(
         [str(client), str(ROOT / "editors/vscode"), str(DEPUTY), str(project)],
         return_completed_process=True,
         cwd=project,
@@ -23,8 +23,8 @@ def test_a_client_prompts_approves_one_edit_denies_another_and_cancels_a_sub_age
         text=True,
         timeout=PATIENCE,
     )
-    assert found.returncode == 0, found.stderr
-    seen = json.loads(found.stdout)
+    assert completed.returncode == 0, completed.stderr
+    seen = json.loads(completed.stdout)
     assert seen["code"] == 0
     assert [message.splitlines()[0] for message in seen["asked"]] == [
         "[write the first] write_file(first.txt)",
@@ -34,4 +34,4 @@ def test_a_client_prompts_approves_one_edit_denies_another_and_cancels_a_sub_age
     assert not (project / "second.txt").exists()
     assert seen["ends"]["general: look for ever"] == "cancelled"
     assert seen["ends"]["general: look briefly"] == "completed"
-    assert all(message.startswith("All is done") for message in seen["said"])
+    assert all(message.startswith("All is done") for message in seen["messages"])

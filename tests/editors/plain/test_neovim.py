@@ -1,4 +1,4 @@
-"""Neovim without the plugin, set up as editors/README.md says."""
+"""Neovim without the plugin, configured as in editors/README.md."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,8 +35,8 @@ def nvim(project: Path) -> Iterator[Neovim]:
         yield editor
 
 
-def thread(nvim: Neovim) -> str:
-    """The text of the session's thread, once it is open."""
+def transcript(nvim: Neovim) -> str:
+    """The text of the session's transcript, once it is open."""
     number = nvim.until(
         "vim.iter(vim.api.nvim_list_bufs()):find(function(b) "
         "return vim.api.nvim_buf_get_name(b):find('/transcripts/', 1, true) ~= nil end)"
@@ -49,7 +49,7 @@ def test_prompt_shows_progress_and_transcript_without_taking_focus(nvim: Neovim)
     nvim.lua("seen = {}; vim.api.nvim_create_autocmd('LspProgress', { callback = function(event) "
              "table.insert(seen, event.data.params.value.kind) end })")  # fmt: skip
     nvim.command("Deputy hello there")
-    nvim.until(lambda: "You said: hello there" in thread(nvim))
+    nvim.until(lambda: "You said: hello there" in transcript(nvim))
     nvim.until("vim.list_contains(seen, 'begin') and vim.list_contains(seen, 'end')")
     assert nvim.api.current.buffer.name.endswith("first.py")
 
@@ -60,7 +60,7 @@ def test_one_edit_is_approved_and_another_denied_in_the_messages(nvim: Neovim, p
         f"answers = {{ {{ 'write_file(first.txt)', 'Approve' }}, {{ 'write_file(second.txt)', 'Deny' }} }}{CHOOSE}"
     )
     nvim.command("Deputy edit")
-    nvim.until(lambda: "All is done" in thread(nvim))
+    nvim.until(lambda: "All is done" in transcript(nvim))
     assert (project / "first.txt").read_text("utf-8") == "the first text\n"
     assert not (project / "second.txt").exists()
     asked = nvim.lua("return asked")
@@ -72,16 +72,16 @@ def test_one_edit_is_approved_and_another_denied_in_the_messages(nvim: Neovim, p
 def test_a_sub_agent_is_stopped_by_a_code_action_on_its_line(nvim: Neovim) -> None:
     nvim.lua(f"answers = {{ {{ '', 'Stop: look for ever' }} }}{CHOOSE}")
     nvim.command("Deputy look")
-    nvim.until(lambda: "✓ completed · [look briefly]" in thread(nvim))
+    nvim.until(lambda: "✓ completed · [look briefly]" in transcript(nvim))
     nvim.command("wincmd w")
     nvim.until("#vim.lsp.get_clients({ bufnr = 0 }) == 1")
     nvim.command("call search('look for ever')")
     nvim.lua("vim.lsp.buf.code_action()")
-    nvim.until(lambda: "⊘ cancelled · [look for ever]" in thread(nvim))
-    nvim.until(lambda: "All is done" in thread(nvim))
+    nvim.until(lambda: "⊘ cancelled · [look for ever]" in transcript(nvim))
+    nvim.until(lambda: "All is done" in transcript(nvim))
 
 
 def test_a_selection_is_explained_by_a_code_action(nvim: Neovim) -> None:
     nvim.lua(f"answers = {{ {{ '', 'Deputy: explain this' }} }}{CHOOSE}")
     nvim.lua("vim.lsp.buf.code_action({ range = { start = { 1, 0 }, ['end'] = { 2, 0 } } })")
-    nvim.until(lambda: "(about first.py:1-2)" in thread(nvim))
+    nvim.until(lambda: "(about first.py:1-2)" in transcript(nvim))

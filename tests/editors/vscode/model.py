@@ -103,7 +103,7 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
     ),
     "count the files": lambda: (calls(call("shell", command="ls *.py | sort")), say("Two.")),
     "fix in": lambda: (calls(_read("greet.py")), say("There is nothing to fix.")),
-    "continue where you were interrupted": lambda: (say("I go on."),),
+    "continue where you were interrupted": lambda: (say("Continuing."),),
     "write a new file": lambda: (
         calls(call("write_file", path="notes/plan.md", content="# Plan\n\n1. Read\n2. Write\n")),
         say("Written."),

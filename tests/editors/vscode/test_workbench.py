@@ -144,7 +144,7 @@ async def test_window_reloaded_during_a_turn_can_continue_it(window: Window) -> 
     await expect(window.approval("edit_file")).to_be_visible()
     await window.page.reload()
     await window.chat.get_by_role("button", name="Continue").click()
-    await expect(window.chat.locator(".message.assistant").last).to_contain_text("I go on.")
+    await expect(window.chat.locator(".message.assistant").last).to_contain_text("Continuing.")
     await expect(window.approval("edit_file")).to_be_hidden()
     assert GREETING in window.text("greet.py")
 
@@ -182,7 +182,7 @@ async def test_session_of_another_window_is_read_only_until_that_closes_and_can_
                 await expect(prompt).to_be_enabled(timeout=1_000)
                 break
         await other.chat.get_by_role("button", name="Continue").click()
-        await expect(other.chat.locator(".message.assistant").last).to_contain_text("I go on.")
+        await expect(other.chat.locator(".message.assistant").last).to_contain_text("Continuing.")
 
         row = other.page.locator(".quick-input-widget .monaco-list-row", has_text="look and improve")
         await other.command("Deputy: Archive Session")

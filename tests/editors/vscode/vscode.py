@@ -147,7 +147,7 @@ def _read(stream: Iterator[str], lines: "Queue[str]") -> None:
 
 
 def _announced(lines: "Queue[str]", pattern: re.Pattern[str]) -> str:
-    """What a process says that matches; all that it said goes into the error when it does not."""
+    """The first match in the output of a process; the error contains all output if there is none."""
     seen: list[str] = []
     while True:
         try:
@@ -155,7 +155,7 @@ def _announced(lines: "Queue[str]", pattern: re.Pattern[str]) -> str:
         except Empty:
             line = ""
         if not line:
-            raise RuntimeError("it did not start:\n" + "".join(seen))
+            raise RuntimeError("The process did not start:\n" + "".join(seen))
         seen.append(line)
         if found := pattern.search(line):
             return found.group()

@@ -101,7 +101,7 @@ test("a crashed server restarts, its request closes, and the turn can be continu
     const found = deputy.sessions.get(sessionId);
     return found?.ended && !found.ended.interrupted && !found.turn ? found : undefined;
   });
-  assert.ok(answer(state).startsWith("I go on"), answer(state));
+  assert.ok(answer(state).startsWith("Continuing"), answer(state));
 });
 
 test("repeated crashes are reported, and the server can be started again", async (deputy) => {

@@ -75,7 +75,7 @@ export class TestPage {
     return found;
   }
 
-  /** The button with that name, as those hear it who do not see it. */
+  /** The button with that accessible name. */
   button(name: string, within: HTMLElement = this.root): HTMLElement {
     const found = [...within.querySelectorAll<HTMLElement>("button")].find((button) => nameOf(button) === name);
     if (!found) throw new Error(`no button ${name} in ${within.innerHTML}`);
@@ -90,20 +90,20 @@ export class TestPage {
     target.dispatchEvent(new window.Event("input", { bubbles: true }));
   }
 
-  /** What was sent since it was asked last. */
+  /** Messages sent since the last call. */
   newMessages(): FromPage[] {
     return this.sent.splice(0);
   }
 }
 
-/** A fresh page with an empty session, as the editor opens it. */
+/** A new page with an empty session, as the editor opens it. */
 export async function open(draft?: unknown): Promise<TestPage> {
   const page = await begin(draft);
   page.show(emptySession("session-1"));
   return page;
 }
 
-/** A fresh page that was told nothing yet. */
+/** A new page without any messages. */
 export async function begin(draft?: unknown): Promise<TestPage> {
   const root = window.document.createElement("div");
   root.id = "deputy";
@@ -116,7 +116,7 @@ export async function begin(draft?: unknown): Promise<TestPage> {
     setState: (kept: unknown) => (page.draft = kept),
   };
   Object.assign(globalThis, { acquireVsCodeApi: () => host });
-  // A module with another address is run anew.
+  // A module with another URL runs again.
   await import(`../../webview/main.ts?${String(++pages)}`);
   page.newMessages();
   return page;
