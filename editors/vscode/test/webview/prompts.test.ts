@@ -176,9 +176,9 @@ for (const [around, text, action, type] of NOTICES) {
 
 test("a rejected key offers to set a key and to show the log", async () => {
   const page = await open();
-  const error = { kind: "authentication", message: "The key was refused.", retryable: false, action: "Set another." };
+  const error = { kind: "authentication", message: "The key was rejected.", retryable: false, action: "Set another." };
   page.show({ ...after(LOOK), ended: { turnId: "t1", stopReason: "error", error } });
-  assert.ok(page.one(".notice").textContent.startsWith("The key was refused. Set another."));
+  assert.ok(page.one(".notice").textContent.startsWith("The key was rejected. Set another."));
   page.newMessages();
   page.button("Set API Key…").click();
   page.button("Show Log").click();
