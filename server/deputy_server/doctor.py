@@ -80,7 +80,7 @@ def read_settings(path: Path | None) -> Settings:
 
 async def run_checks(context: CheckContext) -> list[CheckResult]:
     """Run all checks. Earlier results explain later ones."""
-    return [await check(context) for check in _CHECKS]
+    return [await check(context) for check in CHECKS]
 
 
 def report(settings: Path | None, *, online: bool, as_json: bool) -> tuple[bool, str]:
@@ -116,7 +116,7 @@ async def _check_python(_: CheckContext) -> CheckResult:
     return CheckResult("python", True, f"Python {version} at {sys.executable}.")
 
 
-async def _check_server(_: CheckContext) -> CheckResult:
+async def check_server(_: CheckContext) -> CheckResult:
     params: dict[str, object] = {"capabilities": {}, "processId": None}
     messages = _framed("initialize", id=1, params=params) + _framed("shutdown", id=2) + _framed("exit")
     command = [sys.executable, "-P", "-m", "deputy_server", "serve", "--stdio"]
@@ -228,9 +228,9 @@ def _write_test_file(folder: Path) -> None:
         file.write(b"deputy")
 
 
-_CHECKS: tuple[Callable[[CheckContext], Awaitable[CheckResult]], ...] = (
+CHECKS: tuple[Callable[[CheckContext], Awaitable[CheckResult]], ...] = (
     _check_python,
-    _check_server,
+    check_server,
     _check_search,
     _check_model,
     _check_prices,

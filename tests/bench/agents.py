@@ -62,12 +62,12 @@ async def playing(scene: Scene, at_once: int) -> AsyncGenerator[tuple[Session, T
         async with Runtime(settings=settings, store=MemoryStore(), models=lambda name: model, home=root) as runtime:
             session = await runtime.new_session(cwd=root, roots=[root])
             watching = asyncio.create_task(_watch(session))
-            yield session, session.start_turn([Text("go")])
+            yield session, session.turns.accept([Text("go")])
             watching.cancel()
 
 
 async def _watch(session: Session) -> None:
-    async for _ in session.subscribe(0):
+    async for _ in session.log.subscribe(0):
         pass
 
 
@@ -102,7 +102,7 @@ async def memory(children: int) -> tuple[float, float]:
         async with playing(scene, children) as (session, turn):
             before = _traced()
             await scene.all_asked.wait()
-            await session.flush()
+            await session.log.flush()
             running = _traced() - before
             scene.gate.set()
             await turn.result()

@@ -26,8 +26,8 @@ async def turn(run: Fanout) -> None:
     async with Runtime(settings=settings, store=MemoryStore(), models=_models(run.url)) as runtime:
         session = await runtime.new_session(cwd=run.folder, roots=[run.folder])
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read, session.subscribe(0))
-            outcome = await session.start_turn([Text(run.prompt)]).result()
+            tasks.start_soon(_read, session.log.subscribe(0))
+            outcome = await session.turns.accept([Text(run.prompt)]).result()
             tasks.cancel_scope.cancel()
     if outcome.stop_reason != "end_turn":
         raise RuntimeError(f"the turn ended with {outcome}")

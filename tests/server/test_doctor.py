@@ -20,8 +20,8 @@ from tests.support.model_replies import failing, say
 @pytest.fixture(autouse=True)
 def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the check that starts a server, which takes a second. Tests of the command line include it."""
-    others = tuple(check for check in doctor._CHECKS if check is not doctor._check_server)  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(doctor, "_CHECKS", others)
+    others = tuple(check for check in doctor.CHECKS if check is not doctor.check_server)
+    monkeypatch.setattr(doctor, "CHECKS", others)
 
 
 async def results(context: CheckContext) -> dict[str, CheckResult]:

@@ -94,9 +94,10 @@ async def test_a_plain_client_is_told_what_would_be_started_and_who_names_it(dep
         client.handlers["window/showMessageRequest"] = lambda _: {"title": "Not this time"}
         await client.command("deputy.prompt", {"text": "go"})
         asked = await client.until(lambda message: message.get("method") == "window/showMessageRequest")
-        assert asked["params"]["message"].split("\n") == [
-            "mcp(docs)",
-            "MCP server docs, configured in .mcp.json, provides tools to agents. It can read HOME from your environment.",
+        title, reason, *preview = asked["params"]["message"].split("\n")
+        about = "MCP server docs, configured in .mcp.json, provides tools to agents."
+        assert (title, reason) == ("mcp(docs)", f"{about} It can read HOME from your environment.")
+        assert preview == [
             "$ bash -c 'run docs'",
             "  KEY=${HOME}",
             f"in {workspace}",

@@ -62,7 +62,7 @@ class Cast:
     """A script: the primary's lines, and those of each child by its task, one line per request."""
 
     def __init__(self, primary: Sequence[Line], children: Mapping[str, Sequence[Line]] | None = None) -> None:
-        self._primary = primary
+        self.primary = primary
         self._children = children or {}
         self._left: dict[str, list[Line]] = {}
 
@@ -73,7 +73,7 @@ class Cast:
         return line(request) if isinstance(line, Callable) else line
 
     def _next(self, request: ModelRequest) -> Line:
-        lines = self._primary if request.depth == 0 else self._children[task_of(request).split("\n")[0]]
+        lines = self.primary if request.depth == 0 else self._children[task_of(request).split("\n")[0]]
         left = self._left.setdefault(request.agent_id, list(lines))
         assert left, f"no line is left for request {len(request.messages)} of {task_of(request)!r}"
         return left.pop(0)

@@ -18,10 +18,10 @@ from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.domain.settings import Settings
 from deputy_agents.domain.turn import Turn
 from deputy_agents.ports.model import ModelRequest
-from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.effect import Stopped, SubAgentResult
 from deputy_agents.run.state import Idle
 from tests.support.core import Core, core
+from tests.support.deadlines import ManualDeadline
 from tests.support.delegation import define
 from tests.support.fold import folded, shown
 from tests.support.history_rules import broken_history_rules
@@ -46,7 +46,7 @@ class Forest:
             ["tools: [todo]", "inputSchema:", "  type: object", "  properties: {topic: {type: string}}"],
         )
         self.waiting: list[tuple[ModelRequest, asyncio.Future[Reply | Exception]]] = []
-        self.deadlines: list[Deadline] = []
+        self.deadlines: list[ManualDeadline] = []
         self.turns: list[Turn] = []
         self._runner = asyncio.Runner()
         self._loop = self._runner.get_loop()
@@ -97,12 +97,12 @@ class Forest:
 
     def expire(self, index: int) -> None:
         """Lets the deadline of a run pass."""
-        passed = self.deadlines[index % len(self.deadlines)]._passed  # pyright: ignore[reportPrivateUsage]
-        self._do(self._call(passed.set))
+        passed = self.deadlines[index % len(self.deadlines)]
+        self._do(self._call(passed.expire))
 
     def repeat(self, index: int) -> None:
         """An ended child reports again, and an ended effect is acknowledged again."""
-        drivers = self._supervisor._drivers  # pyright: ignore[reportPrivateUsage]
+        drivers = self._supervisor.drivers
         ended = [driver for driver in drivers.values() if driver.agent.is_child and driver.state.ended]
         if ended:
             driver = ended[index % len(ended)]
@@ -149,15 +149,14 @@ class Forest:
         self._do(self.core.caught_up())
         slots = self.core.runtime.slots
         assert (slots.running, slots.queued) == (0, 0)
-        assert not slots._per_parent  # pyright: ignore[reportPrivateUsage]
-        assert not slots._writers  # pyright: ignore[reportPrivateUsage]
-        assert not self._supervisor._children  # pyright: ignore[reportPrivateUsage]
+        assert slots.idle
+        assert not self._supervisor.running
         assert all(turn.outcome is not None for turn in self.turns)
         assert all(node.status.ended for node in self._nodes())
         self._check_runs()
         self._check_replay()
         self._check_notices()
-        for driver in self._supervisor._drivers.values():  # pyright: ignore[reportPrivateUsage]
+        for driver in self._supervisor.drivers.values():
             assert driver.state.ended or isinstance(driver.state.phase, Idle)
             if driver.agent.history:
                 assert broken_history_rules(driver.agent.history) == []
@@ -209,7 +208,7 @@ class Forest:
             for start in self.core.bodies(AgentStarted)
             if start.info.parent_id == primary and start.info.tool_call_id in tasks
         ]
-        history = self._supervisor._drivers[primary].agent.history
+        history = self._supervisor.drivers[primary].agent.history
         assert Counter(_noticed(history)) == Counter(ended)
 
     def _answer_all(self, reply: Reply) -> None:
@@ -224,7 +223,7 @@ class Forest:
 
     @property
     def _supervisor(self) -> Any:
-        return self.core.session._supervisor  # pyright: ignore[reportPrivateUsage]
+        return self.core.session.supervisor
 
     def _stored(self) -> list[Event]:
         return list(self._loop.run_until_complete(self.core.store.events(self.core.session.id)))
@@ -233,11 +232,11 @@ class Forest:
         return [node for node in self.core.session.agents() if node.info.depth > 0]
 
     def _steerable(self, agent_id: str) -> bool:
-        state = self._supervisor._drivers[agent_id].state
+        state = self._supervisor.drivers[agent_id].state
         return not (state.ended or isinstance(state.phase, Idle))
 
     def _stuck(self) -> str:
-        return str([(d.agent.info.label, d.state.phase) for d in self._supervisor._drivers.values()])
+        return str([(d.agent.info.label, d.state.phase) for d in self._supervisor.drivers.values()])
 
     async def _live(self, folder: Path, settings: Settings, opened: "asyncio.Future[Core]") -> None:
         try:
@@ -251,8 +250,8 @@ class Forest:
                 raise
             opened.set_exception(error)
 
-    def _deadline(self, seconds: float) -> Deadline:
-        self.deadlines.append(Deadline(seconds))
+    def _deadline(self, seconds: float) -> ManualDeadline:
+        self.deadlines.append(ManualDeadline(seconds))
         return self.deadlines[-1]
 
     async def _model(self, request: ModelRequest) -> Reply:

@@ -58,6 +58,11 @@ class Subscription:
         self._closed = False
 
     @property
+    def buffered(self) -> int:
+        """How many events wait for the subscriber."""
+        return len(self._buffer)
+
+    @property
     def last_delivered(self) -> int:
         """The number of the last durable event delivered."""
         return self._last_delivered

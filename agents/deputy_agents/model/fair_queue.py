@@ -28,12 +28,12 @@ class FairQueue:
     """Starts requests to one service as its :class:`AdaptiveLimiter` allows. All models of that service share it."""
 
     def __init__(self, retry: RetrySettings | None = None) -> None:
-        self._limiter = AdaptiveLimiter(random.random, retry)
+        self.limiter = AdaptiveLimiter(random.random, retry)
         self._timer: asyncio.TimerHandle | None = None
         self._changed = Signal()
 
     def join(self, request: ModelRequest) -> QueueEntry:
-        entry = self._limiter.join(request.session_id, request.depth)
+        entry = self.limiter.join(request.session_id, request.depth)
         self._start_waiting()
         return entry
 
@@ -50,19 +50,19 @@ class FairQueue:
     @property
     def pause_end(self) -> float:
         """When the current pause ends, by ``time.monotonic``; 0 without a pause."""
-        return self._limiter.resume_at if self._limiter.pause(time.monotonic()) else 0.0
+        return self.limiter.resume_at if self.limiter.pause(time.monotonic()) else 0.0
 
     def accept(self, entry: QueueEntry) -> None:
-        self._limiter.accept(entry)
+        self.limiter.accept(entry)
         self._start_waiting()
 
     def reject(self, entry: QueueEntry, retry_after: float | None) -> float:
-        pause = self._limiter.reject(entry, time.monotonic(), retry_after)
+        pause = self.limiter.reject(entry, time.monotonic(), retry_after)
         self._start_waiting()
         return pause
 
     def leave(self, entry: QueueEntry) -> None:
-        self._limiter.leave(entry)
+        self.limiter.leave(entry)
         self._start_waiting()
 
     def _start_waiting(self) -> None:
@@ -71,8 +71,8 @@ class FairQueue:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._limiter.start(now)
-        if self._limiter.waiting and (pause := self._limiter.pause(now)):
+        self.limiter.start(now)
+        if self.limiter.waiting and (pause := self.limiter.pause(now)):
             self._timer = asyncio.get_running_loop().call_later(pause, self._start_waiting)
         self._changed.notify()
 

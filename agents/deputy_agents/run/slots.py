@@ -111,6 +111,11 @@ class Slots:
         self._start_waiting()
 
     @property
+    def idle(self) -> bool:
+        """Whether no slot is held or queued."""
+        return not (self.running or self.queued or self._per_parent or self._writers)
+
+    @property
     def queued(self) -> int:
         return len(self._queue)
 

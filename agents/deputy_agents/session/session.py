@@ -67,7 +67,8 @@ class Session:
 
     Its parts are public where front ends need them: ``log`` (events: subscribe, flush), ``inbox`` (permission requests:
     attach, answer), ``permissions`` (mode and rules), ``turns`` (the running turn and the prompt queue), ``keeper``
-    (the stored record), ``prompts`` (prompts that are being accepted), ``mcp_servers`` and ``background_processes``.
+    (the stored record), ``prompts`` (prompts that are being accepted), ``mcp_servers``,
+    ``background_processes``, ``roster`` (all agents) and ``supervisor`` (their drivers).
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -78,8 +79,8 @@ class Session:
         self.turns = parts.turns
         self.host = parts.host
         self._changes = parts.changes
-        self._roster = parts.roster
-        self._supervisor = parts.supervisor
+        self.roster = parts.roster
+        self.supervisor = parts.supervisor
         self._primary = parts.primary
         self.prompts = parts.prompts
         self._tasks = parts.tasks
@@ -93,7 +94,7 @@ class Session:
 
     @property
     def primary_id(self) -> str:
-        return self._roster.primary_id
+        return self.roster.primary_id
 
     @property
     def record(self) -> SessionRecord:
@@ -132,12 +133,12 @@ class Session:
     @property
     def idle(self) -> bool:
         """Whether nothing runs here and no client is subscribed."""
-        works = self.busy or self.prompts.preparing or self._supervisor.below(self.primary_id)
+        works = self.busy or self.prompts.preparing or self.supervisor.below(self.primary_id)
         return not works and not self.log.has_subscribers
 
     def agents(self) -> Sequence[AgentNode]:
         """All agents that the session ever had, ordered by start, then id."""
-        return self._roster.nodes(self.view)
+        return self.roster.nodes(self.view)
 
     def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]:
         """The entries of one agent numbered above ``after``, and the number of the last published event.
@@ -222,13 +223,13 @@ class Session:
         if not text.strip():
             raise InvalidRequest("The message is empty.", "text")
         check_length(text, "text")
-        self._supervisor.steer(agent_id, text)
+        self.supervisor.steer(agent_id, text)
 
     async def cancel(self, reason: CancelReason = CancelReason.USER) -> bool:
         """Ends the turn, all agents, background processes and queued prompts; returns when everything has stopped."""
         works = any(process.code is None for process in self.background_processes.list())
         works |= self.turns.running_hooks or self.prompts.preparing
-        cancelled = self.busy or works or bool(self._supervisor.below(self.primary_id))
+        cancelled = self.busy or works or bool(self.supervisor.below(self.primary_id))
         await self._cancel(reason)
         await self.log.flush()
         return cancelled
@@ -241,7 +242,7 @@ class Session:
         """
         if agent_id == self.primary_id:
             return await self.cancel()
-        cancelled = await self._supervisor.cancel(agent_id)
+        cancelled = await self.supervisor.cancel(agent_id)
         await self.log.flush()
         return cancelled
 
@@ -304,5 +305,5 @@ class Session:
                 self.turns.withdraw(prompt.prompt_id)
             await self.turns.cancel(reason)
             below = CancelReason.PARENT if reason is CancelReason.USER else reason
-            await self._supervisor.cancel_below(self.primary_id, below)
+            await self.supervisor.cancel_below(self.primary_id, below)
             await self.background_processes.stop_all()

@@ -101,9 +101,9 @@ class Supervisor:
         self._slots = slots
         self._metrics = metrics
         self._tasks = tasks
-        self._children: dict[str, _Child] = {}
+        self.running: dict[str, _Child] = {}
         """Running and queued sub-agents."""
-        self._drivers: dict[str, Driver] = {}
+        self.drivers: dict[str, Driver] = {}
         """The driver of the last run of every agent."""
         self._announcing = False
         mcp_servers.on_change(self.renew_primary)
@@ -119,17 +119,17 @@ class Supervisor:
     def restore(self, past: Past) -> None:
         """Adds the agents of a stored session with all that they know. None of them runs."""
         for node in sorted(past.view.tree(), key=lambda node: node.info.depth):
-            driver = self._drivers.get(node.info.agent_id) or self._restored(node)
+            driver = self.drivers.get(node.info.agent_id) or self._restored(node)
             if driver is not None:
                 self._builder.remember(driver.agent, node, past)
 
     def _restored(self, node: AgentNode) -> Driver | None:
-        parent = self._drivers.get(node.info.parent_id or "")
+        parent = self.drivers.get(node.info.parent_id or "")
         return self._add(self._builder.restored(node.info, parent.agent)) if parent is not None else None
 
     def _add(self, agent: Agent, slot: Slot | None = None, deadline: Deadline | None = None) -> Driver:
         self._roster.add(agent)
-        driver = self._drivers[agent.id] = Driver(agent, self._host, self, self._tasks, slot, deadline)
+        driver = self.drivers[agent.id] = Driver(agent, self._host, self, self._tasks, slot, deadline)
         return driver
 
     # -- spawning --------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Supervisor:
             for spec in specs:
                 await _yield_to_loop(agents)
                 agents.append(self._agent(parent, tool_use_id, spec))
-            accepted = await self._accept(self._drivers[parent.id], tool_use_id, agents, specs)
+            accepted = await self._accept(self.drivers[parent.id], tool_use_id, agents, specs)
         except (ToolError, Overloaded) as error:
             raise ToolError(f"No sub-agent was started: {error}") from None
         if not accepted:
@@ -180,10 +180,10 @@ class Supervisor:
         """The agent to run: a new one, or the one to resume, which is unchanged until its run is launched."""
         if spec.resume is None:
             return self._builder.child(parent, tool_use_id, spec)
-        driver = self._drivers.get(spec.resume)
+        driver = self.drivers.get(spec.resume)
         if driver is None or driver.agent.parent is not parent:
             raise ToolError(f"there is no task {spec.resume} to resume here; list_agents names those that exist.")
-        if spec.resume in self._children:
+        if spec.resume in self.running:
             raise ToolError(f"the task {spec.resume} is still running; wait for the notice that it has ended.")
         if driver.agent.definition.name != spec.definition:
             raise ToolError(f"the task {spec.resume} is a {driver.agent.definition.name}, not a {spec.definition}.")
@@ -220,8 +220,8 @@ class Supervisor:
         if child.spec.resume is not None:
             self._builder.continue_run(agent, tool_use_id, child.spec)
         self._roster.add(agent)
-        self._drivers[agent.id] = child.driver
-        self._children[agent.id] = child
+        self.drivers[agent.id] = child.driver
+        self.running[agent.id] = child
         self._metrics.counters["spawns"] += 1
         self._metrics.measure("queue.depth", self._slots.queued)
         waits = child.slot is None or child.slot.queued
@@ -243,7 +243,7 @@ class Supervisor:
                 await self._host.background_processes.stop_all(agent.id)
                 outcome = await self._report(child, ending)
         finally:
-            del self._children[agent.id]
+            del self.running[agent.id]
             child.done.set()
         await child.call_accepted.wait()
         if child.spec.background:
@@ -324,7 +324,7 @@ class Supervisor:
     # -- the queue -------------------------------------------------------------------------------------------------
 
     def _slot_started(self, agent_id: str) -> None:
-        child = self._children[agent_id]
+        child = self.running[agent_id]
         child.queue_position = None
         self._metrics.measure("queue.wait", self._host.clock.monotonic() - child.accepted_at)
         emit(self._host, child.agent, StatusChanged(AgentStatus.RUNNING))
@@ -339,7 +339,7 @@ class Supervisor:
         await anyio.sleep(max(POSITIONS_EVERY, self._slots.queued / POSITIONS_PER_SECOND))
         self._announcing = False
         positions = self._slots.positions()
-        for child in self._children.values():
+        for child in self.running.values():
             position = positions.get(child.slot) if child.slot is not None else None
             if position not in (None, child.queue_position):
                 child.queue_position = position
@@ -355,14 +355,14 @@ class Supervisor:
             WrongState: it has ended or is idle.
         """
         agent = self._roster.agent(agent_id)
-        driver = self._drivers[agent_id]
+        driver = self.drivers[agent_id]
         if driver.state.ended or isinstance(driver.state.phase, Idle):
             raise WrongState(f"Agent {agent.info.label!r} is not running, so it cannot receive messages.")
         driver.feed(Steered(text))
 
     def below(self, agent_id: str) -> list[str]:
         """The running and queued children of an agent."""
-        return [child_id for child_id, child in self._children.items() if child.parent.agent.id == agent_id]
+        return [child_id for child_id, child in self.running.items() if child.parent.agent.id == agent_id]
 
     def over_budget(self, agent: Agent) -> bool:
         """Whether the budget of ``agent`` or of the session is used up. If so, what it bounds starts to end."""
@@ -389,7 +389,7 @@ class Supervisor:
             self._tasks.start_soon(self._cancel_all, [agent.id], reason, limit)
             return
         self._tasks.start_soon(self._cancel_all, self.below(agent.id), reason, limit)
-        if (turns := self._drivers[agent.id].turns) is not None:
+        if (turns := self.drivers[agent.id].turns) is not None:
             self._tasks.start_soon(turns.cancel, reason, limit)
 
     def cancel_children(self, agent_ids: Sequence[str], reason: CancelReason) -> None:
@@ -415,7 +415,7 @@ class Supervisor:
         Raises:
             UnknownAgent: the session has no such agent.
         """
-        child = self._children.get(agent_id)
+        child = self.running.get(agent_id)
         if child is None:
             self._roster.agent(agent_id)
             return False

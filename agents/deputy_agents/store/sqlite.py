@@ -53,7 +53,7 @@ class SqliteStore:
         self._path = path
         self._owners = owners
         self._redact = redact
-        self._writer = Writer(partial(_connect, path))
+        self.writer = Writer(partial(_connect, path))
 
     @classmethod
     def open(cls, folder: Path, redact: Redact = no_redaction) -> "SqliteStore":
@@ -83,7 +83,7 @@ class SqliteStore:
             if not connection.execute(sql, values).rowcount:
                 raise StoreError(f"Session {record.session_id} already exists.")
 
-        await self._writer.run(job)
+        await self.writer.run(job)
 
     async def update(self, record: SessionRecord) -> None:
         columns = ", ".join(f"{name} = ?" for name in _RECORD.split(", ")[2:])
@@ -93,7 +93,7 @@ class SqliteStore:
             key = self._owned(connection, record.session_id)
             connection.execute(sql, (*self._values(record), key))
 
-        await self._writer.run(job)
+        await self.writer.run(job)
 
     async def get(self, session_id: str) -> SessionRecord:
         sql = f"SELECT {_RECORD}, {_COUNT} FROM sessions WHERE session_id = ?"  # noqa: S608
@@ -102,7 +102,7 @@ class SqliteStore:
             row = connection.execute(sql, (session_id,)).fetchone()
             if row is None:
                 raise _unknown(session_id)
-            return _record(row)
+            return record_of_row(row)
 
         return await self._read(job)
 
@@ -114,7 +114,7 @@ class SqliteStore:
             key = self._owned(connection, session_id)
             connection.execute("DELETE FROM sessions WHERE id = ?", (key,))
 
-        await self._writer.run(job)
+        await self.writer.run(job)
         # Only after the commit, which proves that the name belongs to a session.
         await to_thread.run_sync(_remove, self._path.parent / DOCUMENTS / session_id)
 
@@ -135,7 +135,7 @@ class SqliteStore:
             for record in records:
                 write_record(connection, key, record, self._redact)
 
-        await self._writer.run(job)
+        await self.writer.run(job)
 
     async def events(self, session_id: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         sql = (
@@ -193,14 +193,14 @@ class SqliteStore:
             connection.execute("UPDATE sessions SET owner = ? WHERE id = ?", (self._owners.name, key))
             return Claim.MINE if owner in (None, self._owners.name) else Claim.TAKEN_OVER
 
-        return await self._writer.run(job)
+        return await self.writer.run(job)
 
     async def release(self, session_id: str) -> None:
         def job(connection: sqlite3.Connection) -> None:
             sql = "UPDATE sessions SET owner = NULL WHERE session_id = ? AND owner = ?"
             connection.execute(sql, (session_id, self._owners.name))
 
-        await self._writer.run(job)
+        await self.writer.run(job)
 
     async def abandoned(self) -> Sequence[str]:
         def job(connection: sqlite3.Connection) -> list[str]:
@@ -218,8 +218,8 @@ class SqliteStore:
 
         # If this fails, the next process takes the sessions over.
         with suppress(StoreError):
-            await self._writer.run(job)
-        await self._writer.close()
+            await self.writer.run(job)
+        await self.writer.close()
         await to_thread.run_sync(self._owners.close)
 
     # -- helpers ---------------------------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ def _unknown(session_id: str) -> UnknownSession:
     return UnknownSession(f"There is no session {session_id}.")
 
 
-def _record(row: Sequence[object]) -> SessionRecord:
+def record_of_row(row: Sequence[object]) -> SessionRecord:
     *fields, archived, mode, rules, count = row
     return SessionRecord(
         *fields,  # pyright: ignore[reportArgumentType]
@@ -354,7 +354,7 @@ def _families(connection: sqlite3.Connection, query: SessionQuery) -> Iterator[F
     )
     sql = f"SELECT id, {_RECORD}, {_COUNT} FROM sessions WHERE {where} ORDER BY updated_at DESC, session_id DESC"  # noqa: S608
     for key, *row in connection.execute(sql, (at, from_id, query.cwd, query.archived, query.before)):
-        record = _record(row)
+        record = record_of_row(row)
         yield record, [child_row(record, child) for child in (_children(connection, key) if query.children else ())]
 
 

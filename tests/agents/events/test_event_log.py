@@ -271,7 +271,7 @@ async def test_a_slow_subscriber_has_a_bounded_buffer_and_loses_no_durable_event
             w.log.emit(ThoughtDelta(f"silent {number}", "thought"), "a", 1)
             w.say(str(number))
             await flush(w)
-            assert len(r.subscription._buffer) <= small_buffer  # pyright: ignore[reportPrivateUsage]
+            assert r.subscription.buffered <= small_buffer
         await r.take(30)
         for number in range(100, 120):
             w.say(str(number))

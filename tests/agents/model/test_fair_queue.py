@@ -88,7 +88,7 @@ async def test_other_failures_cause_no_pause() -> None:
 @pytest.mark.usefixtures("report_immediately")
 async def test_a_cancelled_wait_leaves_the_queue_and_a_cancelled_request_frees_its_place() -> None:
     gate, queue = asyncio.Event(), FairQueue()
-    queue._limiter.limit = 1.0  # pyright: ignore[reportPrivateUsage]
+    queue.limiter.limit = 1.0
 
     sent = asyncio.Event()
 
@@ -108,8 +108,8 @@ async def test_a_cancelled_wait_leaves_the_queue_and_a_cancelled_request_frees_i
         gate.set()
         assert isinstance((await last)[-1], Reply)
         assert {task.cancelled() for task in (waits, running) if task.done()} == {True}
-    assert queue._limiter.running == 0  # pyright: ignore[reportPrivateUsage]
-    assert queue._limiter.waiting == ()  # pyright: ignore[reportPrivateUsage]
+    assert queue.limiter.running == 0
+    assert queue.limiter.waiting == ()
 
 
 class Strict:

@@ -310,8 +310,8 @@ async def test_with_a_task_id_the_same_child_goes_on_with_all_that_it_knows(work
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("running", "is still running; wait until you are told that it has ended"),
-        ("unknown", "there is no task 0190-nobody here to continue"),
+        ("running", "is still running; wait for the notice that it has ended"),
+        ("unknown", "there is no task 0190-nobody to resume here"),
         ("other kind", "is a general, not a code_search"),
     ],
 )

@@ -199,7 +199,7 @@ async def test_with_more_depth_a_child_has_the_delegation_tools_that_its_definit
         assert "# Sub-agents" in c.requests("1")[0].system
         assert "`planner`" not in c.requests("1")[0].system, "it is told only of what it can start"
         bottom = c.session.agents()[-1]
-        assert [label for _, label in c.session._supervisor.agent(bottom.info.agent_id).ref.ancestry] == [  # pyright: ignore[reportPrivateUsage]
+        assert [label for _, label in c.session.roster.agent(bottom.info.agent_id).ref.ancestry] == [
             "primary",
             *map(str, range(1, depth)),
         ]

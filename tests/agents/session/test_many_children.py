@@ -15,7 +15,7 @@ from deputy_agents.model.scripted import Scripted, say
 from deputy_agents.ports.model import ModelRequest
 from deputy_agents.run.state import Running
 from tests.support.core import BOUND, core, small, task_of
-from tests.support.delegation import aggregate, background, reported_ends, failure, fan_out, success
+from tests.support.delegation import aggregate, background, failure, fan_out, reported_ends, success
 
 MANY = [f"task {number}" for number in range(500)]
 
@@ -159,7 +159,7 @@ async def test_while_hundreds_start_and_stop_everybody_else_has_a_turn_after_a_f
 
     settings = small(max_parallel=8, max_parallel_per_parent=8, queue=500)
     async with core(workspace, script, settings=settings) as c:
-        children = c.session._supervisor._children  # pyright: ignore[reportPrivateUsage]
+        children = c.session.supervisor.running
         steps: list[int] = []
 
         async def watch() -> None:
@@ -191,7 +191,7 @@ async def test_a_turn_that_is_cancelled_while_hundreds_are_accepted_starts_no_mo
         return fan_out(*MANY) if len(request.messages) == 1 else say("ok")
 
     async with core(workspace, script, settings=small(queue=500)) as c:
-        children = c.session._supervisor._children  # pyright: ignore[reportPrivateUsage]
+        children = c.session.supervisor.running
         turn = c.start()
         async with asyncio.timeout(BOUND):
             await _turns_until(lambda: len(children) == 20)
@@ -213,7 +213,7 @@ async def test_a_turn_that_is_cancelled_before_the_first_is_accepted_starts_nobo
 
     async with core(workspace, script, settings=small(queue=500)) as c:
         turn = c.start()
-        primary = c.session._primary  # pyright: ignore[reportPrivateUsage]
+        primary = c.session.supervisor.drivers[c.session.primary_id]
         async with asyncio.timeout(BOUND):
             await _turns_until(
                 lambda: any(isinstance(call.progress, Running) for call in getattr(primary.state.phase, "calls", ()))

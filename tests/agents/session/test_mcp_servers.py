@@ -117,7 +117,7 @@ async def test_a_yes_to_another_command_line_than_the_one_that_was_asked_about_s
     async with core(project, Cast([say("hello")]), person) as c:
         await prompt(c)
         await until(lambda: state(c) is McpServerState.DENIED)
-        assert "cannot be changed by the answer" in str(c.session.problems[-1])
+        assert "the answer cannot change what is started" in str(c.session.problems[-1])
 
 
 @pytest.mark.requirement("X16")
@@ -489,10 +489,8 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
         assert problems[0] == "it stopped: no-such-program: No such file or directory"
         assert [one.reason for one in c.session.problems][:1] == [f"MCP server none is not running: {problems[0]}."]
         assert problems[1] == "it stopped: out of order"
-        assert (
-            problems[2]
-            == "NO_SUCH_VARIABLE has no value in the environment of Deputy; set it, or write ${NO_SUCH_VARIABLE:-default}"
-        )
+        hint = "set it, or write ${NO_SUCH_VARIABLE:-default}"
+        assert problems[2] == f"NO_SUCH_VARIABLE has no value in the environment of Deputy; {hint}"
 
 
 async def test_servers_end_with_their_session_even_those_that_ignore_their_input(project: Path) -> None:

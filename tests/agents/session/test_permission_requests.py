@@ -169,7 +169,7 @@ async def test_an_answer_from_elsewhere_settles_a_permission_request_once(worksp
             c.session.inbox.answer(request.request_id, Selected("maybe"))
         assert c.session.inbox.answer(request.request_id, ALLOW) is True
         assert c.session.inbox.answer(request.request_id, DENY) is False
-        with pytest.raises(InvalidRequest, match="no question nobody-asked"):
+        with pytest.raises(InvalidRequest, match="There is no permission request nobody-asked"):
             c.session.inbox.answer("nobody-asked", ALLOW)
         await c.finish(turn)
         assert (workspace / "n.txt").exists()

@@ -11,23 +11,23 @@ from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import Script, call, calls, say, use
 from deputy_agents.ports.model import ModelRequest, TextPart
-from deputy_agents.run.deadline import Deadline
 from tests.support.core import ALLOW, BOUND, Cast, Pause, core, delegate, results, silent, small
+from tests.support.deadlines import ManualDeadline
 
 
 class Deadlines:
-    """Makes :class:`ManualDeadline` instead of :class:`Deadline`, and remembers them in order."""
+    """Makes :class:`StoppedDeadline` instead of ``Deadline``, and keeps them in order."""
 
     def __init__(self) -> None:
-        self.made: list[ManualDeadline] = []
+        self.made: list[StoppedDeadline] = []
 
-    def __call__(self, seconds: float) -> "ManualDeadline":
-        self.made.append(ManualDeadline(seconds))
+    def __call__(self, seconds: float) -> "StoppedDeadline":
+        self.made.append(StoppedDeadline(seconds))
         return self.made[-1]
 
 
-class ManualDeadline(Deadline):
-    """Passes when a test says so; ``running`` tells whether the time counts now."""
+class StoppedDeadline(ManualDeadline):
+    """Passes only when a test says so; ``running`` is whether the time counts now."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -38,9 +38,6 @@ class ManualDeadline(Deadline):
 
     def pause(self) -> None:
         self.running = False
-
-    def expire(self) -> None:
-        self._passed.set()
 
 
 @pytest.fixture
@@ -232,7 +229,7 @@ async def test_slots_are_shared_by_all_sessions_of_a_process(workspace: Path) ->
         other = await c.runtime.new_session(cwd=workspace, roots=[workspace])
         turn = c.start()
         await asked(first)
-        cast._primary = [delegate("second"), say("ok")]  # pyright: ignore[reportPrivateUsage]
+        cast.primary = [delegate("second"), say("ok")]
         elsewhere = other.turns.accept(c.requests()[0].messages[0].content)
         async for event in other.log.subscribe(0):
             if isinstance(event.body, AgentStarted) and event.body.info.depth == 1:

@@ -226,16 +226,12 @@ async def test_a_folder_that_cannot_be_created_is_a_clear_error(tmp_path: Path) 
 async def test_a_full_disk_is_reported_and_stores_nothing_partially(tmp_path: Path) -> None:
     store = await opened(tmp_path)
     await store.create(record())
-    await store._writer.run(  # pyright: ignore[reportPrivateUsage]
-        lambda connection: connection.execute("PRAGMA max_page_count = 1").fetchone()
-    )
+    await store.writer.run(lambda connection: connection.execute("PRAGMA max_page_count = 1").fetchone())
     big = ev.MessageAdded("m", "user", "x" * 200_000)
     with pytest.raises(StoreError, match="disk is full"):
         await store.append("s", numbered(BODIES[0], big))
     assert list(await store.events("s")) == []
-    await store._writer.run(  # pyright: ignore[reportPrivateUsage]
-        lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone()
-    )
+    await store.writer.run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone())
     await store.append("s", numbered(BODIES[0], big))
     assert len(await store.events("s")) == 2
     await store.close()
@@ -291,8 +287,8 @@ async def test_a_page_reads_only_the_rows_it_needs(tmp_path: Path, monkeypatch: 
     for number in range(50):
         await store.create(record(f"s{number:02}", updated_at=float(number)))
     read: list[object] = []
-    original = module._record  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(module, "_record", lambda row: read.append(row) or original(row))  # pyright: ignore[reportUnknownLambdaType]
+    original = module.record_of_row
+    monkeypatch.setattr(module, "record_of_row", lambda row: read.append(row) or original(row))  # pyright: ignore[reportUnknownLambdaType]
     seen: list[str] = []
     cursor = None
     while True:
