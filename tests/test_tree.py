@@ -61,15 +61,16 @@ def test_the_project_speaks_of_itself_alone(files: list[Path]) -> None:
     assert _lines_that_match(foreign, files) == []
 
 
-def test_every_test_that_the_readme_names_exists() -> None:
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "README.md").read_text(encoding="utf-8")))
+def test_every_test_that_the_architecture_names_exists() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/architecture.md").read_text(encoding="utf-8")))
     tests = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
     assert named
     assert {name for name in named if f"def {name}(" not in tests} == set()
 
 
-def test_every_file_that_the_readme_names_exists() -> None:
-    named = set(re.findall(r"`([\w./-]+(?:/|\.py|\.md))`", (ROOT / "README.md").read_text(encoding="utf-8")))
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+def test_every_file_that_a_document_names_exists(document: str) -> None:
+    named = set(re.findall(r"`([\w./-]+(?:/|\.py|\.md))`", (ROOT / document).read_text(encoding="utf-8")))
     places = [ROOT, ROOT / "agents/deputy_agents", ROOT / "server/deputy_server", ROOT / "editors", ROOT / "tests"]
     assert named
     assert {name for name in named if not any((place / name).exists() for place in places)} == set()

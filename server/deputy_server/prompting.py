@@ -65,11 +65,13 @@ class IncomingPrompt:
         queue: bool = False,
         origin: Origin = "user",
     ) -> Turn:
-        """Refresh the session, report problems, and start or queue a turn. Raises as :meth:`Session.prompt`."""
+        """Refresh the session, report problems, and start or queue a turn. Raises as :meth:`PromptAcceptor.accept`."""
         await refresh(self._session, self._front_end.before_refresh)
         self._front_end.report_problems()
         await self._front_end.before_prompt()
-        turn = await self._session.prompt(blocks, attached=attached, queue=queue, origin=origin, since=self._cancels)
+        turn = await self._session.prompts.accept(
+            blocks, attached=attached, queue=queue, origin=origin, since=self._cancels
+        )
         self._front_end.report_problems()  # of MCP servers that were started for this prompt
         return turn
 

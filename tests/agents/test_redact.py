@@ -134,7 +134,7 @@ def test_repeated_prefixes_take_linear_time(key_format: tuple[str, str, str]) ->
         f"commit {sha256(b'c').hexdigest()[:40]}",
         f"id={UUID(int=2**100)}",
         "from huggingface_hub import hf_hub_download, hf_transfer_enabled_by_default_since_2024",
-        "npm_config_registry=https://registry.npmjs.org npm_package_dependencies_typescript_version_5",
+        "npm_config_registry=https://registry.example npm_package_dependencies_typescript_version_5",
         "def sk_test_split_of_the_training_data_2024(rk_test_values_of_the_whole_run_1): ...",
         "hvs.compute_the_horizontal_vertical_sum(); dp.pt.position_of_the_pointer",
         "AIzawa lives in ASIA; THE ASIAPACIFICREGIONALOFFICE is in AKIAK",

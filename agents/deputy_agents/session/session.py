@@ -13,10 +13,8 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from deputy_agents.domain.errors import InvalidRequest, UnknownAgent, WrongState, check_length
 from deputy_agents.domain.event import AgentStarted, PermissionRequest, QueuedPrompt, TurnError
-from deputy_agents.domain.message import Block
 from deputy_agents.domain.outcome import AgentStatus, CancelReason
 from deputy_agents.domain.problem import Problem
-from deputy_agents.domain.turn import Origin, Turn
 from deputy_agents.editor.completion import Completions
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.events.view import AgentNode, Entry, View
@@ -67,7 +65,7 @@ class Session:
 
     Its parts are public where front ends need them: ``log`` (events: subscribe, flush), ``inbox`` (permission requests:
     attach, answer), ``permissions`` (mode and rules), ``turns`` (the running turn and the prompt queue), ``keeper``
-    (the stored record), ``prompts`` (prompts that are being accepted), ``mcp_servers``,
+    (the stored record), ``prompts`` (accept a prompt), ``mcp_servers``,
     ``background_processes``, ``roster`` (all agents) and ``supervisor`` (their drivers).
     """
 
@@ -165,18 +163,6 @@ class Session:
         a prompt and before listing them. Concurrent calls continue in the order of the calls."""
         async with self.prompts.order:
             await self.customizations.refresh()
-
-    async def prompt(
-        self,
-        blocks: Sequence[Block],
-        *,
-        attached: Sequence[Block] = (),
-        queue: bool = False,
-        origin: Origin = "user",
-        since: int | None = None,
-    ) -> Turn:
-        """Accepts a prompt as the user wrote it: see :meth:`PromptAcceptor.accept`."""
-        return await self.prompts.accept(blocks, attached=attached, queue=queue, origin=origin, since=since)
 
     async def complete(self, text: str) -> Completions:
         """How ``text``, the beginning of a prompt, can continue."""

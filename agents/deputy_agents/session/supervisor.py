@@ -54,7 +54,7 @@ POSITIONS_PER_SECOND = 500
 """Queue positions announced per second, at most: a longer queue is announced less often."""
 
 CANCELS_PER_STEP = 32
-"""Agents that are told to stop before the event loop runs other tasks."""
+"""Agents that are cancelled before the event loop runs other tasks."""
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ def test_mentions_are_found(text: str, found: list[Mention]) -> None:
 
 async def sent(c: Core, text: str) -> list[str]:
     """The texts that the model got in addition to the prompt itself."""
-    await (await c.session.prompt([Text(text)])).result()
+    await (await c.session.prompts.accept([Text(text)])).result()
     content = c.requests()[-1].messages[-1].content
     return [block.text for block in content if isinstance(block, Text)][1:]
 
@@ -69,7 +69,7 @@ async def test_files_ranges_folders_and_symbols_are_attached(project: Path, prom
 async def test_image_is_attached(project: Path) -> None:
     (project / "shot.png").write_bytes(png(2, 1))
     async with core(project, Cast([say("done")])) as c:
-        await (await c.session.prompt([Text("what is on @shot.png")])).result()
+        await (await c.session.prompts.accept([Text("what is on @shot.png")])).result()
         [image] = [block for block in c.requests()[-1].messages[-1].content if isinstance(block, Image)]
         assert image.media_type == "image/png"
 
@@ -102,7 +102,7 @@ async def test_file_that_cannot_be_attached_has_a_reason(project: Path) -> None:
 async def test_attached_file_counts_as_read(project: Path) -> None:
     change = calls([edit("src/a.py", "class Engine", "class Motor")])
     async with core(project, Cast([change, say("done")]), Person()) as c:
-        await (await c.session.prompt([Text("rename the class in @src/a.py")])).result()
+        await (await c.session.prompts.accept([Text("rename the class in @src/a.py")])).result()
         [result] = [b for b in c.requests()[-1].messages[-1].content if isinstance(b, ToolResult)]
         assert not result.is_error
         assert "class Motor" in (project / "src/a.py").read_text()

@@ -74,7 +74,7 @@ async def test_model_gets_the_prompt_and_the_user_sees_the_call(workspace: Path)
     write(workspace, "review.md", "Review $1 with care.")
     (workspace / "a.py").write_text("x = 1\n")
     async with core(workspace, Cast([say("done")])) as c:
-        await (await c.session.prompt([Text("/review @a.py")])).result()
+        await (await c.session.prompts.accept([Text("/review @a.py")])).result()
         await c.caught_up()
         content = c.requests()[0].messages[0].content
         assert next(block.text for block in content if isinstance(block, Text)) == "Review @a.py with care."
@@ -87,9 +87,9 @@ async def test_unknown_command_is_text_and_queued_one_is_shown_as_typed(workspac
     write(workspace, "known.md", "Body of it")
     pause = Pause(say("1"))
     async with core(workspace, Cast([pause, say("2"), say("3")])) as c:
-        first = await c.session.prompt([Text("/unknown thing")])
+        first = await c.session.prompts.accept([Text("/unknown thing")])
         await pause.asked.wait()
-        second = await c.session.prompt([Text("/known")], queue=True)
+        second = await c.session.prompts.accept([Text("/known")], queue=True)
         queue = await c.seen(PromptQueue)
         assert [prompt.text for prompt in queue.entries] == ["/known"]
         pause.go.set()

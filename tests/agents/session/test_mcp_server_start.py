@@ -33,7 +33,7 @@ def project(workspace: Path) -> Path:
 async def waiting(c: Core, tasks: asyncio.TaskGroup, *, queue: bool = False) -> "asyncio.Task[Turn]":
     """A prompt that waits for the server."""
     await c.session.refresh()
-    prompt = tasks.create_task(c.session.prompt([Text("go")], queue=queue))
+    prompt = tasks.create_task(c.session.prompts.accept([Text("go")], queue=queue))
     await c.seen(StatusChanged, lambda status: status.detail == "waiting for the MCP server deaf")
     return prompt
 
@@ -55,7 +55,7 @@ async def test_the_user_is_told_for_which_server_a_prompt_waits_and_cancelling_e
 async def test_all_prompts_that_wait_are_cancelled_together(project: Path) -> None:
     async with core(project, Cast([]), Person()) as c, asyncio.timeout(BOUND), asyncio.TaskGroup() as tasks:
         first = await waiting(c, tasks)
-        second = tasks.create_task(c.session.prompt([Text("and then")], queue=True))
+        second = tasks.create_task(c.session.prompts.accept([Text("and then")], queue=True))
         await asyncio.sleep(0)
         await c.session.cancel()
         turns = [await first, await second]
@@ -68,7 +68,7 @@ async def test_a_caller_that_is_cancelled_still_learns_how_its_turn_ended(projec
 
     async def ask(c: Core, scope: anyio.CancelScope) -> None:
         with scope:
-            turn = await c.session.prompt([Text("go")])
+            turn = await c.session.prompts.accept([Text("go")])
             with anyio.CancelScope(shield=True):
                 ended.append((await turn.result()).stop_reason)
 
@@ -94,7 +94,7 @@ async def test_a_cancel_between_the_call_of_a_client_and_the_prompt_counts(proje
     async with core(project, Cast([say("the next one")]), Person()) as c, asyncio.timeout(BOUND):
         since = c.session.prompts.cancels
         await c.session.cancel()
-        turn = await c.session.prompt([Text("go")], since=since)
+        turn = await c.session.prompts.accept([Text("go")], since=since)
         assert (await turn.result()).stop_reason == "cancelled"
-        turn = await c.session.prompt([Text("next")], since=c.session.prompts.cancels)
+        turn = await c.session.prompts.accept([Text("next")], since=c.session.prompts.cancels)
         assert (await turn.result()).stop_reason == "end_turn"

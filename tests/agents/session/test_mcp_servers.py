@@ -65,7 +65,7 @@ async def prompt(c: Core, text: str = "go") -> str:
     """A whole turn; the text of its end."""
     async with asyncio.timeout(BOUND):
         await c.session.refresh()
-        turn = await c.session.prompt([Text(text)])
+        turn = await c.session.prompts.accept([Text(text)])
         return (await turn.result()).stop_reason
 
 
@@ -193,7 +193,7 @@ async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line
         session.inbox.attach(person)
         await session.refresh()
         c.model.script = Cast([say("hello")])
-        await (await session.prompt([Text("go")])).result()
+        await (await session.prompts.accept([Text("go")])).result()
         await until(lambda: session.mcp_servers.list()[0].state is McpServerState.READY, 2 * BOUND)
 
     async with core(project, Cast([say("hello")]), person) as c:
@@ -331,7 +331,7 @@ async def test_an_agent_that_waits_for_the_answer_about_its_server_can_be_cancel
     define(project, "bench", mcpServers=[{"lab": tools_server()}])
     async with core(project, Cast([spawn(one="bench"), say("end")]), grace=BOUND) as c:
         await c.session.refresh()
-        turn = await c.session.prompt([Text("go")])
+        turn = await c.session.prompts.accept([Text("go")])
         await c.until(lambda: bool(c.session.permission_requests()))
         (child,) = [node.info.agent_id for node in c.session.agents() if node.info.depth]
         await c.session.cancel_agent(child)
@@ -423,7 +423,7 @@ async def test_a_call_that_hangs_is_given_up(project: Path, monkeypatch: pytest.
 @pytest.mark.requirement("X16")
 async def test_a_call_is_cancelled_with_its_turn(project: Path) -> None:
     async with running(project, [call("hang")]) as c:
-        turn = await c.session.prompt([Text("go")])
+        turn = await c.session.prompts.accept([Text("go")])
         await c.seen(
             ToolCallUpdated, lambda update: update.status == "in_progress" and "mcp-" not in update.tool_call_id
         )
