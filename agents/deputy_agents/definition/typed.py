@@ -5,8 +5,6 @@ from collections.abc import Mapping
 
 from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.schema import check_input, properties
-from deputy_agents.definition.template import fill
-from deputy_agents.domain.outcome import Completed, Outcome
 
 
 def schema_of(definition: Definition) -> Mapping[str, object]:
@@ -35,13 +33,6 @@ def first_message(definition: Definition, input: Mapping[str, object]) -> str:
     first = _first_text(definition, input)
     rest = [_line(name, input[name]) for name in _order(definition, input) if name != first]
     return "\n\n".join(([str(input[first])] if first else []) + (["\n".join(rest)] if rest else [])) or "(no input)"
-
-
-def format_result(definition: Definition, outcome: Outcome) -> str:
-    """The tool result of a completed sub-agent: its result, in the definition's template if there is one."""
-    if not isinstance(outcome.ending, Completed):
-        raise ValueError("the sub-agent has not completed")
-    return fill(definition.result_format or "{result}", outcome)
 
 
 def _order(definition: Definition, input: Mapping[str, object]) -> list[str]:

@@ -63,11 +63,6 @@ class Subscription:
         return len(self._buffer)
 
     @property
-    def last_delivered(self) -> int:
-        """The number of the last durable event delivered."""
-        return self._last_delivered
-
-    @property
     def idle(self) -> bool:
         """Everything published so far has been delivered."""
         return not self._buffer and not self._behind

@@ -4,10 +4,13 @@ import pytest
 
 from deputy_agents.definition.definition import Definition
 from deputy_agents.definition.loader import built_in
-from deputy_agents.definition.typed import first_message, format_result, label_source, parse_input
+from deputy_agents.definition.typed import first_message, label_source, parse_input
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.outcome import Completed, Failed, FailureReason, Outcome
+from deputy_agents.run.result import delegation_result
+from deputy_agents.run.state import Children
+from deputy_agents.tool.delegate import TypedAgentTool
 from deputy_agents.tool.typed import TypedArgs, parse_typed, spec_of
 
 
@@ -129,16 +132,22 @@ def test_blank_text_is_not_used_as_label() -> None:
 OUTCOME = Outcome("id-1", Completed("{status} <answer>"), usage=Usage(10, 20), tool_calls=3)
 
 
+def tool_result(outcome: Outcome, template: str | None = None) -> str:
+    """What the caller of the tool of a typed definition reads."""
+    style = TypedAgentTool(typed({}, result_format=template)).style
+    done = delegation_result("t1", Children((outcome.agent_id,), (), (outcome,), style), 10_000)
+    return done.result.content
+
+
 def test_result_is_the_plain_answer_by_default() -> None:
-    assert format_result(typed({}), OUTCOME) == "{status} <answer>"
+    assert tool_result(OUTCOME) == "{status} <answer>"
 
 
 def test_template_is_filled_once_and_other_braces_are_kept() -> None:
     template = '{"a": {}, "by": "{agent_id}", "n": [{tool_calls},{input_tokens},{output_tokens}]} {status}: {result}'
-    filled = format_result(typed({}, result_format=template), OUTCOME)
-    assert filled == '{"a": {}, "by": "id-1", "n": [3,10,20]} completed: {status} <answer>'
+    assert tool_result(OUTCOME, template) == '{"a": {}, "by": "id-1", "n": [3,10,20]} completed: {status} <answer>'
 
 
-def test_only_a_completed_sub_agent_has_a_result() -> None:
-    with pytest.raises(ValueError, match="completed"):
-        format_result(typed({}), Outcome("id-1", Failed(FailureReason.TIMED_OUT, "late", "half")))
+def test_template_is_filled_for_a_completed_sub_agent_only() -> None:
+    failed = Outcome("id-1", Failed(FailureReason.TIMED_OUT, "late", "half"))
+    assert tool_result(failed, "by {agent_id}") == "Sub-agent failed (timed_out): late\n\nhalf"
