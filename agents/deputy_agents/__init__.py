@@ -1,2 +1,2 @@
-"""The agent runtime: sessions, agents, tools, permissions and models. It knows no wire format and no editor; front
-ends in ``deputy_server`` use ``session.runtime.Runtime`` and ``session.session.Session``."""
+"""The agent runtime: sessions, agents, tools, permissions and models. It is independent of wire formats and editors;
+front ends in ``deputy_server`` use ``session.runtime.Runtime`` and ``session.session.Session``."""

@@ -27,7 +27,7 @@ CROWD = 500
 
 @dataclass
 class Scene:
-    """One parent whose door opens for ``children``; they answer when ``gate`` opens. Times are of ``perf_counter``."""
+    """One parent that starts ``children``; they answer when ``gate`` opens. Times are of ``perf_counter``."""
 
     children: int
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -72,7 +72,7 @@ async def _watch(session: Session) -> None:
 
 
 async def first_requests(children: int) -> float:
-    """Seconds per child from the door's call to the last child's first request."""
+    """Seconds per child from the delegation call to the last child's first request."""
     scene = Scene(children)
     scene.gate.set()
     async with playing(scene, children) as (_, turn):

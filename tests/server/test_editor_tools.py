@@ -294,10 +294,10 @@ async def test_mentioning_diagnostics_attaches_those_of_the_editor(deputy: Deput
     async with deputy(lambda body, _n: say(last_text(body)), workspace, KNOWING) as (client, _):
         found = {"uri": (workspace / "a.py").as_uri(), "diagnostics": [problem(1, "undefined: nmae")]}
         client.handlers[DIAGNOSTICS] = lambda _: {"items": [found]}
-        said = await told(client, "Mend @diagnostics, please")
-        assert said == "Mend @diagnostics, please[@diagnostics] diagnostics(.)\na.py:2: error: undefined: nmae"
+        said = await told(client, "Fix @diagnostics, please")
+        assert said == "Fix @diagnostics, please[@diagnostics] diagnostics(.)\na.py:2: error: undefined: nmae"
         session_id, _ = await client.session()
-        completions = await client.request("deputy/context/complete", {"sessionId": session_id, "text": "Mend @dia"})
+        completions = await client.request("deputy/context/complete", {"sessionId": session_id, "text": "Fix @dia"})
         assert completions["items"][0] == {
             "text": "@diagnostics",
             "kind": "context",
@@ -309,8 +309,8 @@ async def test_mentioning_diagnostics_without_a_capable_editor_attaches_a_notice
     deputy: Deputies, workspace: Path
 ) -> None:
     async with deputy(lambda body, _n: say(last_text(body)), workspace) as (client, _):
-        said = await told(client, "Mend @diagnostics")
-        assert said.startswith("Mend @diagnostics[@diagnostics is not attached: No attached editor provides this")
+        said = await told(client, "Fix @diagnostics")
+        assert said.startswith("Fix @diagnostics[@diagnostics is not attached: No attached editor provides this")
 
 
 async def test_a_disconnected_client_gets_no_requests(deputy: Deputies, workspace: Path) -> None:

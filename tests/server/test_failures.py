@@ -200,7 +200,7 @@ async def test_a_call_that_cannot_be_read_is_an_error_that_the_model_can_repair(
     deputy: Deputies, workspace: Path, json_text: str
 ) -> None:
     cut = calls(call("read_file", json_text=json_text), stop_reason="max_tokens" if json_text[-1] == "a" else None)
-    async with deputy(Plays(cut, say("I mend it.")), workspace) as (client, api):
+    async with deputy(Plays(cut, say("I fix it.")), workspace) as (client, api):
         session_id, _ = await client.session()
         assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
         (result,) = blocks_of(api.bodies[1]["messages"][-1])
@@ -216,7 +216,7 @@ async def test_a_made_up_tool_is_an_error_to_the_model_and_no_name_or_number_of_
     deputy: Deputies, workspace: Path, name: str, sent: str
 ) -> None:
     made_up = calls(call(name, id="call:1 of 2", path="a.txt"))
-    async with deputy(Plays(made_up, say("I mend it.")), workspace) as (client, api):
+    async with deputy(Plays(made_up, say("I fix it.")), workspace) as (client, api):
         session_id, _ = await client.session()
         assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
         (used,), (result,) = (blocks_of(message) for message in api.bodies[1]["messages"][1:])
@@ -303,7 +303,7 @@ async def test_the_users_own_prices_give_costs_and_unknown_models_tokens_alone(
 
 
 async def test_a_recorded_session_plays_again_without_key_and_network(workspace: Path, tmp_path: Path) -> None:
-    record = tmp_path / "fault.jsonl"
+    record = tmp_path / "failure.jsonl"
     (workspace / "a.txt").write_text("hello\n")
     plays = Plays(calls(call("read_file", path="a.txt")), failing(500, "api_error"), say("It says hello.", piece=4))
     async with messages_api(plays) as api, serving(options=["--record", str(record)]) as client:

@@ -322,7 +322,7 @@ def replacing(path: str, old: str, new: str) -> Script:
             return calls(steps[done] | {"id": f"toolu_step{done}"})
         return say(str(body["messages"][-1]["content"][0]["content"]))
 
-    return spawning("mend it", child=play, mode="default")
+    return spawning("fix it", child=play, mode="default")
 
 
 async def edited(client: RpcClient, workspace: Path, answer: object) -> list[Json]:
@@ -342,7 +342,7 @@ async def edited(client: RpcClient, workspace: Path, answer: object) -> list[Jso
 @pytest.mark.requirement("A8")
 async def test_an_edit_of_an_open_document_is_a_minimal_edit_in_the_editor(deputy: Deputies, workspace: Path) -> None:
     (workspace / "a.txt").write_text("on disk\n")
-    async with deputy(replacing("a.txt", "unsaved", "mended"), workspace) as (client, _):
+    async with deputy(replacing("a.txt", "unsaved", "fixed"), workspace) as (client, _):
 
         def apply(params: Json) -> Json:
             (change,) = params["edit"]["documentChanges"]
@@ -352,7 +352,7 @@ async def test_an_edit_of_an_open_document_is_a_minimal_edit_in_the_editor(deput
             return {"applied": True}
 
         (params,) = await edited(client, workspace, apply)
-        assert "mend it" in params["label"]
+        assert "fix it" in params["label"]
         (change,) = params["edit"]["documentChanges"]
         assert change["textDocument"] == {"uri": (workspace / "a.txt").as_uri(), "version": 4}
         (edit,) = change["edits"]
@@ -371,7 +371,7 @@ async def test_an_edit_that_the_editor_rejects_is_an_error_result(
     deputy: Deputies, workspace: Path, answer: object
 ) -> None:
     (workspace / "a.txt").write_text("on disk\n")
-    async with deputy(replacing("a.txt", "unsaved", "mended"), workspace) as (client, api):
+    async with deputy(replacing("a.txt", "unsaved", "fixed"), workspace) as (client, api):
         await edited(client, workspace, lambda _: answer)
         results = [body["messages"][-1]["content"] for body in api.bodies if is_child(body)]
         assert results[-1][0]["is_error"] is True

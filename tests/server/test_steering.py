@@ -69,10 +69,10 @@ async def test_a_background_task_emits_call_start_result_and_later_its_end(deput
         gate.set()
         await client.event("turn_finished", lambda event: client.events("turn_finished").index(event) == 1)
         child = client.events("agent_started")[1]
-        door = child["toolCallId"]
+        delegation = child["toolCallId"]
         events = client.events()
-        of_door = [event for event in events if event.get("toolCallId") == door]
-        assert [(event["type"], event.get("status")) for event in of_door] == [
+        of_delegation = [event for event in events if event.get("toolCallId") == delegation]
+        assert [(event["type"], event.get("status")) for event in of_delegation] == [
             ("tool_call", "pending"),
             ("tool_call_update", "in_progress"),
             ("agent_started", None),
@@ -80,7 +80,7 @@ async def test_a_background_task_emits_call_start_result_and_later_its_end(deput
         ]
         (finished,) = client.events("agent_finished")
         first_turn, woken = client.events("turn_finished")[0], client.events("turn_started")[1]
-        order = [events.index(event) for event in (of_door[-1], first_turn, finished, woken)]
+        order = [events.index(event) for event in (of_delegation[-1], first_turn, finished, woken)]
         assert order == sorted(order)
         for event in events:
             EventParams.model_validate(event)

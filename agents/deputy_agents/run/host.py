@@ -25,7 +25,7 @@ from deputy_agents.tool.delegate import Accepted, SpawnSpec
 
 
 class Host(Protocol):
-    """The services of a session: log, files, permissions, models. It knows no tree of agents."""
+    """The services of a session: log, files, permissions, models. It has no access to the tree of agents."""
 
     @property
     def session_id(self) -> str: ...

@@ -38,7 +38,7 @@ _MAX_TARGET = 200
 
 @dataclass(slots=True)
 class _Call:
-    """What is known of a call that clients have been told about and that has not ended."""
+    """A call that was announced to clients and has not ended."""
 
     output: str = ""
     """The tail of the output so far."""

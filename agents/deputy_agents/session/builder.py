@@ -89,7 +89,7 @@ class Builder:
         return self._build(info, definition, spec.cwd, parent, references=spec.references)
 
     def continue_run(self, agent: Agent, tool_use_id: str, spec: SpawnSpec) -> None:
-        """Prepares an ended sub-agent for a further run, with all that it knows."""
+        """Prepares an ended sub-agent for a further run, with its history."""
         agent.run += 1
         agent.info = replace(agent.info, tool_call_id=tool_use_id)
         agent.tool_calls = 0

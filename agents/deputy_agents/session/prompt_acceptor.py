@@ -74,7 +74,7 @@ class PromptAcceptor:
                 with stop:
                     blocks = await self._prepare(blocks)
             except anyio.get_cancelled_exc_class():
-                stop.cancel()  # the end of the turn tells the caller
+                stop.cancel()  # the caller learns it from the end of the turn
             return self._turns.accept((*blocks, *attached), shown, origin, queue=queue, cancelled=stop.cancel_called)
         finally:
             del self._preparing[stop]

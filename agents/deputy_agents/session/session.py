@@ -63,10 +63,10 @@ class Parts:
 class Session:
     """One conversation with its agents, events and permission requests. :class:`Runtime` makes it.
 
-    Its parts are public where front ends need them: ``log`` (events: subscribe, flush), ``inbox`` (permission requests:
-    attach, answer), ``permissions`` (mode and rules), ``turns`` (the running turn and the prompt queue), ``keeper``
-    (the stored record), ``prompts`` (accept a prompt), ``mcp_servers``,
-    ``background_processes``, ``roster`` (all agents) and ``supervisor`` (their drivers).
+    Its parts are public where front ends need them: ``prompts`` (accept a prompt), ``turns`` (the running turn and the
+    prompt queue), ``inbox`` (permission requests: attach a client, answer), ``permissions`` (mode and rules), ``log``
+    (events: subscribe, flush), ``keeper`` (the stored record), ``roster`` (all agents), ``supervisor`` (their drivers),
+    ``mcp_servers`` and ``background_processes``.
     """
 
     def __init__(self, parts: Parts) -> None:

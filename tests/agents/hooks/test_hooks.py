@@ -146,10 +146,10 @@ async def test_cancelling_the_turn_stops_the_hook(workspace: Path) -> None:
 @pytest.mark.requirement("X27")
 async def test_hook_at_the_end_of_a_turn_continues_it_once(workspace: Path) -> None:
     settings = with_hooks(Hook(END, "echo '2 tests fail'; exit 2"))
-    async with core(workspace, Cast([say("done"), say("mended")]), settings=settings) as c:
+    async with core(workspace, Cast([say("done"), say("fixed")]), settings=settings) as c:
         await c.turn()
         again = "The hook `echo '2 tests fail'; exit 2` says:\n2 tests fail"
-        await c.seen(MessageAdded, lambda message: message.text == "mended")
+        await c.seen(MessageAdded, lambda message: message.text == "fixed")
         assert c.requests()[-1].messages[-1].content == (Text(again),)
         await c.seen(StatusChanged, lambda status: status.detail and "failed" in status.detail)
         assert [one.origin for one in c.bodies(TurnStarted)] == ["user", "task_end"]

@@ -95,7 +95,7 @@ def test_the_kept_part_is_as_long_as_allowed_and_never_separates_a_call_from_its
 
 def test_the_replacement_contains_the_task_the_users_messages_and_the_files() -> None:
     history = [
-        Message("user", (Text("Mend the retry loop."),)),
+        Message("user", (Text("Fix the retry loop."),)),
         Message("assistant", (ToolUse("a", "read_file", {"path": "src/a.py"}), ToolUse("b", "grep", {"pattern": "x"}))),
         Message("user", (ToolResult("a", "text"), ToolResult("b", "none"), Text("Leave the tests alone."))),
         Message("assistant", (ToolUse("c", "edit_file", {"path": "src/a.py"}),)),
@@ -103,7 +103,7 @@ def test_the_replacement_contains_the_task_the_users_messages_and_the_files() ->
         Message("assistant", (Text("Now the rest."),)),
     ]
     summary = context_window.compacted(history, 5, "We keep the cap at 8.").summary
-    for part in ("Mend the retry loop.", "Leave the tests alone.", "- src/a.py (edit_file)", "We keep the cap at 8."):
+    for part in ("Fix the retry loop.", "Leave the tests alone.", "- src/a.py (edit_file)", "We keep the cap at 8."):
         assert part in summary
     assert "text" not in summary.replace("context", "")
 

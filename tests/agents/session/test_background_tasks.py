@@ -249,9 +249,9 @@ async def test_cancelling_the_turn_leaves_background_children_running_and_cancel
 async def test_a_child_that_ends_first_cancels_its_own_background_children(workspace: Path) -> None:
     define(workspace, "lead", ["tools: [list_dir, task]"])
     grandchild = Pause(say("never"))
-    door = use("spawn_agents", tasks=[{"task": "lead it", "subagent_type": "lead", "mode": "default"}])
+    delegation = use("spawn_agents", tasks=[{"task": "lead it", "subagent_type": "lead", "mode": "default"}])
     wait = Pause(say("I do not wait."))
-    cast = Cast([calls([door]), say("ok")], {"lead it": [background("dig"), wait], "dig": [grandchild]})
+    cast = Cast([calls([delegation]), say("ok")], {"lead it": [background("dig"), wait], "dig": [grandchild]})
     async with core(workspace, cast, settings=small(max_depth=2)) as c:
         turn = c.start()
         await asked(wait)
@@ -369,8 +369,8 @@ async def test_a_child_of_another_parent_cannot_be_continued(workspace: Path) ->
     def steal(request: object) -> object:
         return calls([background_use("More.", task_id=first_id(c))])
 
-    door = use("spawn_agents", tasks=[{"task": "lead it", "subagent_type": "lead", "mode": "default"}])
-    lines = [background("look"), say("Started."), calls([door]), say("ok")]
+    delegation = use("spawn_agents", tasks=[{"task": "lead it", "subagent_type": "lead", "mode": "default"}])
+    lines = [background("look"), say("Started."), calls([delegation]), say("ok")]
     children = {"look": [say("found")], "lead it": [steal, say("I cannot.")]}
     settings = replace(small(max_depth=2), agents=replace(ASLEEP.agents, max_depth=2))
     async with core(workspace, Cast(lines, children), settings=settings) as c:  # pyright: ignore[reportArgumentType]

@@ -46,7 +46,7 @@ async def test_each_outcome_is_typed_and_one_failure_does_not_fail_the_others(wo
     children = {
         "works": [say("fine")],
         "gives up": [calls([use("submit_error", error="no such loop")], "I looked in src.")],
-        "breaks": [RuntimeError("a fault of the adapter")],
+        "breaks": [RuntimeError("an error in the adapter")],
         "says nothing": [say("")],
         "is stopped": [cancelled],
     }

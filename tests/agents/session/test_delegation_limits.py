@@ -1,4 +1,5 @@
-"""Limits on agents and their trees: budgets, depth, permissions of the doors, and the reasons of failures."""
+"""Limits on agents and their trees: budgets, depth, permissions of the delegation tools, and the reasons of
+failures."""
 
 import asyncio
 from dataclasses import replace
@@ -192,9 +193,9 @@ async def test_with_more_depth_a_child_has_the_delegation_tools_that_its_definit
     children[str(depth)] = [lines[0], say("bottom")]
     async with core(workspace, Cast([to_lead("1"), say("ok")], children), settings=small(max_depth=depth)) as c:
         await c.turn()
-        doors = {level: tools_of(c.requests(str(level))[0]) & DELEGATION_TOOLS for level in range(1, depth + 1)}
+        delegations = {level: tools_of(c.requests(str(level))[0]) & DELEGATION_TOOLS for level in range(1, depth + 1)}
         general = {"spawn_agent", "spawn_agents", "task"}
-        assert doors == {level: general if level < depth else set() for level in range(1, depth + 1)}
+        assert delegations == {level: general if level < depth else set() for level in range(1, depth + 1)}
         assert [node.info.depth for node in c.session.agents()] == list(range(depth + 1))
         assert "# Sub-agents" in c.requests("1")[0].system
         assert "`planner`" not in c.requests("1")[0].system, "it is told only of what it can start"
@@ -217,8 +218,8 @@ async def test_a_child_that_reads_has_no_delegation_tool_at_any_depth(workspace:
 @pytest.mark.asyncio
 async def test_a_grandchild_has_no_tool_that_its_parent_lacks(workspace: Path) -> None:
     nested(workspace)
-    door = use("spawn_agent", instructions="dig", mode="default")
-    cast = Cast([to_lead("lead it"), say("ok")], {"lead it": [calls([door]), say("ok")], "dig": [say("dug")]})
+    delegation = use("spawn_agent", instructions="dig", mode="default")
+    cast = Cast([to_lead("lead it"), say("ok")], {"lead it": [calls([delegation]), say("ok")], "dig": [say("dug")]})
     async with core(workspace, cast, settings=small(max_depth=2)) as c:
         await c.turn()
         assert "write_file" not in tools_of(c.requests("dig")[0])

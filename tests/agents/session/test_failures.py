@@ -1,4 +1,4 @@
-"""Faults of models, tools, gate and store: each ends what it concerns, and a session stays usable."""
+"""Failures of models, tools, gate and store: each ends what it concerns, and a session stays usable."""
 
 import asyncio
 import logging

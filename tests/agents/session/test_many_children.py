@@ -27,7 +27,7 @@ async def _turns_until(holds: Callable[[], bool]) -> None:
 
 
 class Crowd:
-    """The primary opens one door for all; each child takes some rounds of the loop, and answers with its task."""
+    """One call of the primary starts all; each child takes some rounds of the loop and answers with its task."""
 
     def __init__(self, first: Reply) -> None:
         self.at_once = 0
@@ -109,9 +109,9 @@ async def test_places_in_the_queue_are_consecutive_and_are_told_as_they_change(w
 
 
 @pytest.mark.requirement("E19")
-@pytest.mark.parametrize("door", ["spawn_agents", "task"])
+@pytest.mark.parametrize("delegation", ["spawn_agents", "task"])
 @pytest.mark.asyncio
-async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Path, door: str) -> None:
+async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Path, delegation: str) -> None:
     tasks = MANY[:64]
     gate = asyncio.Event()
     asked: set[str] = set()
@@ -119,7 +119,7 @@ async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Pa
 
     async def script(request: ModelRequest) -> Reply:
         if request.depth == 0:
-            first = fan_out(*tasks) if door == "spawn_agents" else background(*tasks, kind="code_search")
+            first = fan_out(*tasks) if delegation == "spawn_agents" else background(*tasks, kind="code_search")
             return say("ok") if len(request.messages) > 1 else first
         asked.add(request.agent_id)
         if len(asked) == 64:
@@ -135,7 +135,7 @@ async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Pa
         gate.set()
         await c.finish(turn)
         await c.seen(AgentFinished, lambda _: len(c.bodies(AgentFinished)) == 64)
-        if door == "spawn_agents":
+        if delegation == "spawn_agents":
             assert aggregate(c.told()[0]) == [success(task, f"answer to {task}") for task in tasks]
         else:
             await c.seen(StatusChanged, lambda _: not c.session.busy and len(reported_ends(c.requests()[-1])) == 64)

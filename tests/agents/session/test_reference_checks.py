@@ -11,7 +11,7 @@ from deputy_agents.editor import references
 from deputy_agents.model.scripted import call, say
 from tests.support.core import BOUND, Cast, core, delegate
 
-DOOR = delegate("find it", require_file_references=True)
+DELEGATION = delegate("find it", require_file_references=True)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def place(workspace: Path) -> Location:
 async def test_an_answer_that_names_a_real_place_counts_at_once_and_can_be_jumped_to(
     workspace: Path, place: Location
 ) -> None:
-    async with core(workspace, Cast([DOOR, say("ok")], {"find it": [say("In a.py:1-2.")]})) as c:
+    async with core(workspace, Cast([DELEGATION, say("ok")], {"find it": [say("In a.py:1-2.")]})) as c:
         await c.turn()
         assert c.told() == ["In a.py:1-2."]
         (finished,) = c.bodies(AgentFinished)
@@ -39,7 +39,7 @@ async def test_an_answer_that_names_a_real_place_counts_at_once_and_can_be_jumpe
 @pytest.mark.asyncio
 async def test_an_answer_without_a_place_goes_back_to_the_same_child_which_may_repair_it(workspace: Path) -> None:
     answers = [say("Somewhere."), say("In a.py:1-9 and b.py:1."), call("submit_result", result="In a.py:2-2.")]
-    async with core(workspace, Cast([DOOR, say("ok")], {"find it": answers})) as c:
+    async with core(workspace, Cast([DELEGATION, say("ok")], {"find it": answers})) as c:
         await c.turn()
         assert c.told() == ["In a.py:2-2."]
         _, first, second = (request.messages[-1].text for request in c.requests("find it"))
@@ -53,7 +53,7 @@ async def test_an_answer_without_a_place_goes_back_to_the_same_child_which_may_r
 @pytest.mark.asyncio
 async def test_a_child_that_never_names_a_place_is_believed_with_a_warning(workspace: Path) -> None:
     answers = [say("Somewhere."), say("I said somewhere."), say("In b.py:1-2.")]
-    async with core(workspace, Cast([DOOR, say("ok")], {"find it": answers})) as c:
+    async with core(workspace, Cast([DELEGATION, say("ok")], {"find it": answers})) as c:
         await c.turn()
         warning = "[warning: the answer has no valid file reference (b.py:1-2: the file does not exist)]"
         assert c.told() == [f"In b.py:1-2.\n\n{warning}"]
@@ -72,7 +72,7 @@ async def test_a_child_can_be_cancelled_while_its_answer_is_checked_and_the_answ
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 
     answer = call("submit_result", result="In a.py:1-2.")
-    async with core(workspace, Cast([DOOR, say("ok")], {"find it": [answer]})) as c:
+    async with core(workspace, Cast([DELEGATION, say("ok")], {"find it": [answer]})) as c:
         async with asyncio.timeout(BOUND):
             with monkeypatch.context() as patch:
                 patch.setattr(references, "check", hang)

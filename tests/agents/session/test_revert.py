@@ -1,5 +1,5 @@
 # ruff: noqa: ASYNC240 - the disk is the subject of these tests
-"""The edits of one agent are taken back together, and nothing else is touched."""
+"""The edits of one agent are reverted together, and nothing else is changed."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -175,11 +175,11 @@ async def test_open_documents_are_changed_and_deleted_by_the_editor(folder: Path
     (folder / "new.txt").write_text("new\n")
     made = change(folder / "a.txt", "one\n", "1\n"), change(folder / "new.txt", None, "new\n")
     async with keeping(Workspace([folder], documents), *made) as kept:
-        assert (await kept.revert({"agent"}, "worker: edits taken back")).conflicts == ()
+        assert (await kept.revert({"agent"}, "worker: edits reverted")).conflicts == ()
     assert documents.open[folder / "a.txt"].text == "one\ntwo, being typed\n"
     assert (folder / "a.txt").read_text() == BEFORE
     assert not (folder / "new.txt").exists()
-    assert documents.applied == ["worker: edits taken back"] * 2
+    assert documents.applied == ["worker: edits reverted"] * 2
 
 
 async def test_a_cancelled_edit_that_was_made_all_the_same_can_be_reverted(folder: Path) -> None:

@@ -295,9 +295,9 @@ async def test_events_of_a_child_stand_between_its_call_and_the_end_of_its_call(
         for label in ("one", "two"):
             info = c.child(label).info
             of_child = [event for event in durable if event.agent_id == info.agent_id]
-            door = [e for e in durable if getattr(e.body, "tool_call_id", None) == info.tool_call_id]
-            opened = next(e for e in door if isinstance(e.body, ToolCallStarted))
-            closed = [e for e in door if isinstance(e.body, ToolCallUpdated)][-1]
+            delegation = [e for e in durable if getattr(e.body, "tool_call_id", None) == info.tool_call_id]
+            opened = next(e for e in delegation if isinstance(e.body, ToolCallStarted))
+            closed = [e for e in delegation if isinstance(e.body, ToolCallUpdated)][-1]
             assert isinstance(of_child[0].body, AgentStarted)
             assert isinstance(of_child[-1].body, AgentFinished)
             assert sum(isinstance(event.body, AgentStarted) for event in of_child) == 1
@@ -329,14 +329,14 @@ async def test_the_block_of_a_child_shows_in_its_parents_transcript_and_its_call
 async def test_a_failed_child_does_not_fail_its_siblings(workspace: Path) -> None:
     cast = Cast(
         [delegate("breaks", "works"), say("ok")],
-        {"breaks": [RuntimeError("a fault of the adapter")], "works": [say("fine")]},
+        {"breaks": [RuntimeError("an error in the adapter")], "works": [say("fine")]},
     )
     async with core(workspace, cast) as c:
         outcome = await c.turn()
         failed, fine = c.told()
         assert outcome.stop_reason == "end_turn"
         assert failed.startswith("Sub-agent failed (model_error): An internal error")
-        assert "fault of the adapter" not in failed
+        assert "error in the adapter" not in failed
         assert fine == "fine"
 
 

@@ -185,10 +185,10 @@ async def test_a_delegation_tool_that_finds_the_queue_full_starts_nobody_and_say
 @pytest.mark.asyncio
 async def test_writers_of_one_parent_run_one_at_a_time_beside_its_readers(workspace: Path) -> None:
     pauses = {name: Pause(say(name)) for name in ("w1", "w2", "r1")}
-    doors = [
+    delegations = [
         use("spawn_agent", instructions=name, mode="default" if name[0] == "w" else "read_only") for name in pauses
     ]
-    cast = Cast([calls(doors), say("ok")], {name: [pause] for name, pause in pauses.items()})
+    cast = Cast([calls(delegations), say("ok")], {name: [pause] for name, pause in pauses.items()})
     async with core(workspace, cast) as c:
         turn = c.start()
         await asked(pauses["w1"])
@@ -206,8 +206,8 @@ async def test_writers_of_one_parent_run_one_at_a_time_beside_its_readers(worksp
 async def test_a_child_that_waits_for_the_user_lets_another_run(workspace: Path) -> None:
     reader = Pause(say("read"))
     write = call("write_file", path="n", content="x")
-    doors = [use("spawn_agent", instructions="writes", mode="default"), use("spawn_agent", instructions="reads")]
-    cast = Cast([calls(doors), say("ok")], {"writes": [write, say("written")], "reads": [reader]})
+    delegations = [use("spawn_agent", instructions="writes", mode="default"), use("spawn_agent", instructions="reads")]
+    cast = Cast([calls(delegations), say("ok")], {"writes": [write, say("written")], "reads": [reader]})
     async with core(workspace, cast, silent(), settings=small(max_parallel=1)) as c:
         turn = c.start()
         permission_request = await c.permission_request()

@@ -57,7 +57,8 @@ def _again(ended: tuple[str, str]) -> ToolUse:
 
 
 def uses(ended: list[tuple[str, str]]) -> st.SearchStrategy[ToolUse]:
-    """One call: of a door, of a tool, or of one that there is not; ``ended`` are tasks that can be continued."""
+    """One call: of a delegation tool, of another tool, or of one that does not exist; ``ended`` are tasks that can be
+    continued."""
     options: list[st.SearchStrategy[ToolUse]] = [
         MODES.map(_spawn_agent),
         st.lists(TASKS, min_size=1, max_size=3).map(_spawn_agents),
@@ -72,7 +73,7 @@ def uses(ended: list[tuple[str, str]]) -> st.SearchStrategy[ToolUse]:
 def replies(ended: list[tuple[str, str]]) -> st.SearchStrategy[Reply | Exception]:
     return st.one_of(
         st.lists(uses(ended), min_size=1, max_size=3).map(calls),
-        st.sampled_from([say("done"), say(""), RuntimeError("a fault"), ModelError("no", ModelErrorKind.SERVER)]),
+        st.sampled_from([say("done"), say(""), RuntimeError("an error"), ModelError("no", ModelErrorKind.SERVER)]),
         st.sampled_from([call("submit_result", result="submitted"), call("submit_error", error="given up")]),
     )
 

@@ -181,10 +181,10 @@ async def test_a_plan_that_is_none_is_an_error_and_no_event(workspace: Path, ent
 async def test_the_counts_of_children_are_true_at_every_step(workspace: Path) -> None:
     pauses = {name: Pause(say(name)) for name in ("a", "b", "c")}
     write = {"mode": "default"}
-    door = calls([use("spawn_agent", instructions=name) for name in pauses], "")
+    delegation = calls([use("spawn_agent", instructions=name) for name in pauses], "")
     asks = calls([use("spawn_agent", instructions="w", **write)])
     children = {name: [pause] for name, pause in pauses.items()} | {"w": [call("write_file", path="n", content="x")]}
-    cast = Cast([door, asks, say("ok")], children)
+    cast = Cast([delegation, asks, say("ok")], children)
     async with core(workspace, cast, silent(), settings=small(max_parallel_per_parent=2)) as c:
         turn = c.start()
         await asked(pauses["b"])

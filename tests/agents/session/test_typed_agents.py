@@ -307,7 +307,7 @@ async def test_a_child_starts_the_typed_agents_that_its_definition_names_where_t
     async with core(workspace, Cast([to_lead, say("ok"), say("ok")], lines), settings=small(max_depth=depth)) as c:
         await c.turn()
         await c.seen(AgentFinished, lambda end: end.result == "as it may be")
-        doors = tools_of(c.requests("lead it")[0]) & (DELEGATION_TOOLS | {"poet"})
-        assert doors == ({"code_search", "poet"} if depth == 2 else set())
+        delegations = tools_of(c.requests("lead it")[0]) & (DELEGATION_TOOLS | {"poet"})
+        assert delegations == ({"code_search", "poet"} if depth == 2 else set())
         (result,) = results(c.requests("lead it")[-1])
         assert result.content.startswith("an old pond" if depth == 2 else "There is no tool 'poet' here")

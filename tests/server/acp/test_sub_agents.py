@@ -57,8 +57,8 @@ async def test_a_sub_agent_is_announced_before_the_updates_of_its_session(acp: S
         announced = await client.update("subagent_update")
         assert (announced["title"], announced["description"]) == ("look at a.txt", "general")
         assert announced["capabilities"] == {"cancel": {}}
-        door = next(u for u in client.updates("tool_call", session) if u["name"] == "spawn_agent")
-        assert announced["_meta"]["deputy"]["toolCallId"] == door["toolCallId"]
+        delegation = next(u for u in client.updates("tool_call", session) if u["name"] == "spawn_agent")
+        assert announced["_meta"]["deputy"]["toolCallId"] == delegation["toolCallId"]
         child_id = announced["sessionId"]
         first, told, *others = of_child(client, child_id)
         assert first["params"]["update"] is announced
@@ -113,8 +113,8 @@ async def test_a_sub_agent_is_cancelled_by_its_session_and_its_sibling_continues
         assert (await client.result(prompt))["stopReason"] == "end_turn"
         ended = await client.update("subagent_update", sessionId=children["second"], capabilities={})
         assert ended["state"]["stopReason"] == "end_turn"
-        doors = [u for u in client.updates("tool_call_update", session) if u.get("status") == "failed"]
-        assert [u["content"][0]["content"]["text"] for u in doors] == ["Sub-agent cancelled by user."]
+        delegations = [u for u in client.updates("tool_call_update", session) if u.get("status") == "failed"]
+        assert [u["content"][0]["content"]["text"] for u in delegations] == ["Sub-agent cancelled by user."]
 
 
 @pytest.mark.parametrize("answered", [True, False])
@@ -173,11 +173,11 @@ async def test_a_client_without_sub_agent_sessions_sees_them_in_the_call_that_st
         await client.say(session, "go")
         assert client.updates("subagent_update") == []
         assert {m["params"]["sessionId"] for m in client.received if m.get("method") == "session/update"} == {session}
-        (door,) = client.updates("tool_call")
+        (delegation,) = client.updates("tool_call")
         shown = [
             u["content"][0]["content"]["text"]
             for u in client.updates("tool_call_update")
-            if u["toolCallId"] == door["toolCallId"] and u.get("content")
+            if u["toolCallId"] == delegation["toolCallId"] and u.get("content")
         ]
         assert shown[0] == "⟳ **look at a.txt** (general): running · 0 calls"
         assert "⟳ **look at a.txt** (general): running · 2 calls\n- ✓ read\\_file(a.txt)\n- ✗ read\\_file" in "\n".join(
@@ -233,9 +233,9 @@ async def test_nested_sub_agents_are_announced_by_their_parent_or_shown_in_the_f
         assert inner == (outer[1], inner[1], "inner")
         assert client.text(inner[1]) == "found"
     else:
-        (door,) = client.updates("tool_call")
+        (delegation,) = client.updates("tool_call")
         shown = [block["content"]["text"] for block in client.updates("tool_call_update")[-1]["content"]]
-        assert client.updates("tool_call_update")[-1]["toolCallId"] == door["toolCallId"]
+        assert client.updates("tool_call_update")[-1]["toolCallId"] == delegation["toolCallId"]
         assert [text.split("\n")[0] for text in shown] == [
             "✓ **outer** (lead): completed · 1 call",
             "✓ **inner** (general): completed · 0 calls",

@@ -130,12 +130,12 @@ async def test_a_prompt_is_answered_after_the_turn_that_its_hook_appended(
     own_hook(tmp_path / "own", "echo '2 tests fail'; exit 2")
 
     def script(body: Json, _: int) -> Play:
-        return say("mended" if "2 tests fail" in last_text(body) else "done")
+        return say("fixed" if "2 tests fail" in last_text(body) else "done")
 
     async with messages_api(script) as api, opened(api, HOME=str(tmp_path / "own")) as front:
         session = await front.open(workspace)
         assert await front.say(session, "go") == Ending("end_turn")
-        assert ("assistant", "mended") in front.shown(session).said
+        assert ("assistant", "fixed") in front.shown(session).said
         assert len(api.bodies) == 2
 
 
