@@ -73,6 +73,16 @@ _WORDS: Final = frozenset(
     parenthesized_expression subscript array variable_assignment file_descriptor heredoc_body heredoc_content
     heredoc_start heredoc_end""".split()  # noqa: SIM905
 )
+_WORD_PARTS: Final = frozenset(
+    {"command_name", "herestring_redirect", "file_redirect"}
+    | {"declaration_command", "unset_command", "test_command", "variable_assignments"}
+)
+"""Nodes whose children are words."""
+_WITH_WORDS: Final = frozenset({"for_statement", "case_statement", "case_item"})
+"""Compound commands that have words of their own: what a loop variable becomes, what ``case`` compares."""
+_HARMLESS_VARIABLE: Final = re.compile(r"(?!.*_proxy$)[a-z_][a-z0-9_]*")
+"""Names that no program reads from its environment. Every other loop variable may change what a command does, as an
+assignment of ``PATH`` or ``GIT_PAGER`` would."""
 _STATEMENTS: Final = frozenset({"declaration_command", "unset_command", "test_command"})
 _WRITING_OPERATORS: Final = frozenset({">", ">>", ">|", "&>", "&>>", "<>"})
 _DUPLICATING_OPERATORS: Final = frozenset({">&", "<&", ">&-", "<&-"})
@@ -126,6 +136,8 @@ class _Reader:
         elif kind in _STATEMENTS or kind in ("variable_assignment", "variable_assignments"):
             yield from self._statement(node)
         elif kind in _CONTAINERS and not self._is_arithmetic(node):
+            if kind in _WITH_WORDS and not self._has_literal_words(node):
+                yield self._opaque(node)
             yield from self._container(node)
         elif kind in _WORDS:
             yield from self._substitutions(node)
@@ -141,6 +153,20 @@ class _Reader:
             at = max(at, child.end_byte)
         if not _WHITESPACE.fullmatch(self._source, at, node.end_byte):
             yield self._opaque(node)
+
+    def _has_literal_words(self, node: "Node") -> bool:
+        """Whether the words of a loop or a ``case`` are literals, and its variable changes no command. Their values can
+        reach places where bash evaluates them again (``${x@P}``, ``$((x))``), so no other word is understood."""
+        for child in node.children:
+            if child.type == "variable_name":
+                if not _HARMLESS_VARIABLE.fullmatch(self._text(child)):
+                    return False
+            elif child.type in _WORDS:
+                word = read_word(self._text(child))
+                is_pattern = node.type == "case_item"
+                if word is None or word.computed or (word.globs and not is_pattern) or re.search(r"[$`]", word.text):
+                    return False
+        return True
 
     def _command(self, node: "Node") -> Iterator[Part]:
         words: list[Word] = []
@@ -192,7 +218,7 @@ class _Reader:
         ):
             yield self._opaque(node)
         if operator == "<<<":
-            if word is None:
+            if word is None or not word.plain:
                 yield self._opaque(node)
             return
         if operator in _DUPLICATING_OPERATORS and (
@@ -243,6 +269,8 @@ class _Reader:
                 yield self._opaque(node)  # a backslash has another meaning there, such as a nested substitution
         elif node.type == "arithmetic_expansion" and not _ARITHMETIC.fullmatch(self._text(node)):
             yield self._opaque(node)  # bash may read its parentheses as those of commands
+        elif node.is_named and node.type not in _WORDS and node.type not in _WORD_PARTS:
+            yield self._opaque(node)
         else:
             for child in node.children:
                 yield from self._substitutions(child)

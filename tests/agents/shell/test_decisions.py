@@ -40,6 +40,10 @@ ls *.py ~/x
 { ls; echo x; } > out/list
 if ls a; then echo yes; else echo no; fi
 ! ls
+for x in a 'b c'; do git status; done
+for x; do ls; done
+case abc in a*|b) ls;; *) git status;; esac
+cat <<< 'a b'
 ls & echo started
 echo "a; rm b" 'c && rm d' e\;rm
 echo "# rm x" # rm y
@@ -64,6 +68,26 @@ find . -name '*.py' -exec ls {} \; | xargs -0 ls
 """A command that runs another command is allowed only if the other is allowed too."""
 
 ASK = r"""
+for PATH in ./evil; do git status; done
+for GIT_PAGER in ./evil; do git log; done
+for http_proxy in evil; do git status; done
+select HOME in ./evil; do git status; done
+for x in '$(CMD)'; do for y in "${x@P}"; do git status; done; done
+for x in 'a[$(CMD)]'; do case $((x)) in *) git status;; esac; done
+for x in 'a[`CMD`]'; do git status; done
+for x in $(CMD); do git status; done
+for x in *.py; do git status; done
+for x in {a,b}; do git status; done
+case $x in *) git status;; esac
+case "$(CMD)" in *) git status;; esac
+case a in $x) git status;; esac
+case a in a|"${x@P}") git status;; esac
+for ((i=0;i<3;i++)); do git status; done
+(( x )); git status
+[[ x -eq 1 ]] && git status
+cat <<< "${x@P}"
+cat <<< $((x))
+cat <<< *
 bash /dev/stdin
 . /dev/fd/0
 source <(ls)
