@@ -109,6 +109,7 @@ class Driver:
         self._open: dict[EffectId, tuple[anyio.CancelScope, str]] = {}
         """Scope and tool call, if any, of each effect under way."""
         self._ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._ended.add_done_callback(lambda ended: ended.exception())  # an error may come when nothing waits for it
 
     @property
     def ended(self) -> bool:
@@ -185,7 +186,8 @@ class Driver:
             ending = Failed(FailureReason.RUNTIME_ERROR, "an internal error ended it", self.state.last_text)
             self._ended.set_result(ending)
         else:
-            self._ended.set_exception(error)
+            # A future cannot hold StopIteration.
+            self._ended.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
 
     # -- the machine -----------------------------------------------------------------------------------------------
 

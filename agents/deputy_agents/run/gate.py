@@ -125,7 +125,7 @@ class Gate:
             tool_call_id=use.id,
             title=self.calls.title(use, prepared),
             tool=use.name,
-            kind=self.agent.tools[use.name].kind,
+            kind=self._cleared[use.id][0].kind,
             input=use.input,
             locations=prepared.locations,
             options=_options(asked),

@@ -157,8 +157,7 @@ class ToolCalls:
             emit(self.host, self.agent, Activity(_activity(use), self.agent.tool_calls))
 
     def _show(self, call_id: str, text: str) -> None:
-        if call_id:
-            call = self._call(call_id)
+        if (call := self._open.get(call_id)) is not None:  # one that was ended by force shows nothing any more
             call.output = (call.output + text)[-_OUTPUT_TAIL:]
             emit(self.host, self.agent, ToolOutputDelta(call_id, text))
 

@@ -76,8 +76,8 @@ class LiveSessions:
         return definition
 
     async def end(self, session: Session) -> None:
-        """Closes a session, which stays in the store. Returns when it is released, so that whoever claims it next keeps
-        it."""
+        """Closes a session, which stays in the store. Returns when it is released, so that the next
+        owner keeps it."""
         released = self._released[session.id]
         self.by_id.pop(session.id, None)
         await session.close()

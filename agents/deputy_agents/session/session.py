@@ -280,7 +280,7 @@ class Session:
             self.ended()
 
     def ended(self, error: TurnError | None = None) -> None:
-        """Nothing happens here any longer, because of ``error`` if there was one: nobody may wait for it."""
+        """Nothing happens here any longer, because of ``error`` if there was one: nothing may wait for it."""
         self.turns.close(error)
         self.log.close()
 

@@ -233,7 +233,7 @@ class Supervisor:
     async def _run(self, child: _Child) -> None:
         agent = child.agent
         try:
-            # The slot is free before the end is published: nobody may see more agents run than there are slots.
+            # The slot is free before the end is published: clients never see more agents run than there are slots.
             with child.slot or nullcontext():
                 if child.slot is None:
                     ending: Ending = Failed(FailureReason.RUNTIME_ERROR, child.rejection)

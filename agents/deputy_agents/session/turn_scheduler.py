@@ -173,7 +173,7 @@ class TurnScheduler:
             self._keeper.touch()
 
     def close(self, error: TurnError | None = None) -> None:
-        """Ends all turns at once, because of ``error`` if there was one: nobody may wait for them any longer."""
+        """Ends all turns at once, because of ``error`` if there was one: nothing may wait for them any longer."""
         self.closed = True
         left = [*([self.running] if self.running else []), *self._queue]
         self.running = None

@@ -96,7 +96,7 @@ def decode_event(name: str, stored: str) -> ev.Body:
         if kind in STORED_FIELDS:
             return cast("ev.Durable", _adapter(kind).validate_python(_loaded(kind, json.loads(stored))))
         return cast("ev.Durable", _adapter(kind).validate_json(stored))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         logger.warning("stored event %r cannot be read: %s", name, type(error).__name__)
         return ev.Unknown(name)
 
@@ -138,7 +138,7 @@ def decode_rules(stored: str) -> tuple[Rule, ...]:
     try:
         rules = [_loaded(Rule, rule) for rule in json.loads(stored)]
         return cast("tuple[Rule, ...]", _adapter(tuple[Rule, ...]).validate_python(rules))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         logger.warning("stored rules cannot be read")
         return ()
 
