@@ -13,8 +13,8 @@ _HIDING = re.compile(
 )
 """Characters that reorder text or are invisible. Joiners are not included: some scripts and many emoji need them."""
 
-_BLANK = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that look like a space."""
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
+"""Letters, marks and symbols that are invisible or look like a space."""
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _AFTER_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")

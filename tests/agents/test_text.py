@@ -1,8 +1,8 @@
-"""Text that people or models will read."""
+"""Text that users or models read."""
 
 import pytest
 
-from deputy_agents.text import clean, make_label
+from deputy_agents.text import clean, make_label, visible
 
 
 @pytest.mark.requirement("E17")
@@ -37,3 +37,10 @@ def test_what_scripts_and_emoji_need_stays(text: str) -> None:
 
 def test_a_label_has_no_hidden_characters() -> None:
     assert make_label("\u202e\n  look   at\u200b this") == "look at this"
+
+
+@pytest.mark.parametrize(
+    "char", ["\u180b", "\u180e", "\u180f", "\u17b4", "\u17b5", "\u3164", "\u115f", "\ufe0f", "\u202e"]
+)
+def test_characters_that_are_not_seen_are_escaped(char: str) -> None:
+    assert visible(f"rm{char} x") == f"rm\\u{{{ord(char):x}}} x"

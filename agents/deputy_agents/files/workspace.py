@@ -8,6 +8,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,17 +27,46 @@ from deputy_agents.text import visible
 _T = TypeVar("_T")
 
 _SECRET_NAMES = (
-    *(".env", ".env.*", "*.env", ".envrc", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.tfvars"),
+    *(".env", ".env.*", "*.env", ".envrc", "id_*"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.tfvars", "*.tfstate", "*.tfstate.backup"),
     *(".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".htpasswd"),
     *("credentials", "credentials.json", "credentials.toml", "credentials.y*ml"),
     *("secrets.json", "secrets.toml", "secrets.y*ml", "service-account*.json"),
+    *("kubeconfig", "*.kubeconfig", ".vault-token", ".boto", ".s3cfg", ".terraformrc", "rclone.conf", ".dockercfg"),
+    *(".my.cnf", ".gem_credentials", "application_default_credentials.json"),
 )
-_SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker"})
-_NO_SECRET = (".example", ".sample", ".template", ".dist")
+_SECRET_FOLDERS = frozenset({".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", "gcloud"})
+_NO_SECRET = (".example", ".sample", ".template", ".dist", ".pub")
 
-_PROTECTED_FOLDERS = frozenset({".git", ".hg", ".jj", ".deputy", ".claude", ".vscode", ".idea", ".husky"})
-_PROTECTED_NAMES = frozenset({".git", ".envrc", ".mcp.json", ".exrc", ".vimrc", ".nvimrc", ".nvim.lua"})
+_PROTECTED_FOLDERS = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".jj",
+        ".svn",
+        ".githooks",
+        ".husky",
+        ".deputy",
+        ".claude",
+        ".cursor",
+        ".gemini",
+        ".codex",
+        ".agents",
+    }
+    | {".vscode", ".idea", ".zed", ".devcontainer", ".ssh", ".gitlab", ".circleci", ".buildkite"}
+)
+_PROTECTED_NAMES = frozenset(
+    {".git", ".gitattributes", ".gitmodules", ".gitconfig", ".envrc", ".mcp.json", ".pre-commit-config.yaml"}
+    | {"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", ".cursorrules", ".windsurfrules"}
+    | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".dir-locals.el", ".dir-locals-2.el"}
+    | {".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".inputrc", ".zshrc", ".zshenv"}
+    | {".zprofile", ".zlogin", ".gitlab-ci.yml", ".travis.yml", "jenkinsfile", "azure-pipelines.yml"}
+    | {".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpmfile.js", ".npmrc", ".pythonrc", "sitecustomize.py"}
+    | {"usercustomize.py"}
+)
+_PROTECTED_ENDINGS = (".code-workspace",)
+_PROTECTED_PATHS = ((".github", "workflows"), (".github", "actions"), (".github", "copilot-instructions.md"))
+"""Parts of paths below a root, in lower case as the others."""
 
 _KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev")))
 """Folders of the kernel. They contain no files of users, and some of their files contain the environment."""
@@ -84,15 +114,20 @@ class Place:
     @property
     def protected(self) -> bool:
         """Whether other programs run or obey the file, such as a Git hook."""
-        *folders, name = [part.lower() for part in self.parts] or [""]
-        return name in _PROTECTED_NAMES or not _PROTECTED_FOLDERS.isdisjoint(folders)
+        *folders, name = parts = [part.lower() for part in self.parts] or [""]
+        return (
+            name in _PROTECTED_NAMES
+            or name.endswith(_PROTECTED_ENDINGS)
+            or not _PROTECTED_FOLDERS.isdisjoint(folders)
+            or any(pair in _PROTECTED_PATHS for pair in pairwise(parts))
+        )
 
 
 def is_secret(path: Path | str) -> bool:
     """Whether a file may contain secrets, judged by its name only. Pass the path below a root."""
     *folders, name = [part.lower() for part in Path(path).parts] or [""]
-    if not _SECRET_FOLDERS.isdisjoint(folders):
-        return True
+    if not _SECRET_FOLDERS.isdisjoint(folders) or (folders[-1:] == [".git"] and name == "config"):
+        return True  # the address of a Git remote may have a token
     return not name.endswith(_NO_SECRET) and any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
 
 

@@ -40,6 +40,9 @@ _SECRET_NAMES: Final = (
     ".pypirc",
     "id_rsa",
     "id_ed25519",
+    "kubeconfig",
+    "terraform.tfstate",
+    ".vault-token",
     "server.pem",
     "tls.key",
 )

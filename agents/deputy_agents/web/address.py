@@ -21,6 +21,8 @@ Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _PORTS = {"http": 80, "https": 443}
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "fec0::/10", "64:ff9b:1::/48")))
+"""Networks for protocols, sites and local translation, which not every Python version counts as private."""
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 """IPv6 addresses whose last 32 bits are an IPv4 address that a NAT64 gateway connects to."""
 
@@ -64,7 +66,11 @@ def is_public(address: str) -> bool:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    return all(one.is_global and not one.is_multicast for one in (ip, *_embedded(ip)))
+    return all(_is_public(one) for one in (ip, *_embedded(ip)))
+
+
+def _is_public(ip: _Address) -> bool:
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _NOT_PUBLIC)
 
 
 def _embedded(ip: _Address) -> Sequence[_Address]:

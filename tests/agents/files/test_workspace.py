@@ -581,13 +581,16 @@ async def test_change_that_never_ends_blocks_others_for_a_bounded_time(
             ".pypirc",
         ),
         *("credentials", ".ssh/config", ".aws/credentials", "deep/secrets.yaml", ".git-credentials"),
+        *("id_work", "infra/terraform.tfstate", "kubeconfig", ".vault-token", ".git/config", ".azure/token", ".boto"),
     ],
 )
 async def test_files_with_secrets_are_recognized_by_name(path: str) -> None:
     assert is_secret(path)
 
 
-@pytest.mark.parametrize("path", [".env.example", "env.py", "environment.ts", "keyboard.py", "credentials.py", "."])
+@pytest.mark.parametrize(
+    "path", [".env.example", "env.py", "environment.ts", "keyboard.py", "credentials.py", ".", "id_rsa.pub", "config"]
+)
 async def test_other_files_are_not_secrets(path: str) -> None:
     assert not is_secret(path)
 
@@ -607,6 +610,10 @@ async def test_secret_is_recognized_by_its_name_and_by_the_name_of_a_link(worksp
     ("path", "protected"),
     [
         *((".git/hooks/pre-commit", True), (".vscode/tasks.json", True), ("a/.GIT/config", True), (".envrc", True)),
+        *(("AGENTS.md", True), ("src/CLAUDE.md", True), (".github/workflows/ci.yml", True), (".gitlab-ci.yml", True)),
+        *((".devcontainer/devcontainer.json", True), ("all.code-workspace", True), (".zed/tasks.json", True)),
+        *((".dir-locals.el", True), (".lazy.lua", True), (".yarnrc.yml", True), (".gitattributes", True)),
+        *((".bashrc", True), (".cursor/mcp.json", True), ("docs/agents.md", True), ("github/workflows/a", False)),
         *((".gitignore", False), ("git/hooks", False), (".github/a.yml", False), (".", False)),
     ],
 )

@@ -220,6 +220,7 @@ async def test_redirect_to_another_site_is_reported_and_not_followed(workspace: 
         ),
         *("224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1"),
         *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:1::f5ff:fffe", "name", ""),
+        *("192.0.0.1", "192.0.0.170", "fec0::1", "64:ff9b:1::101:101"),
     ],
 )
 async def test_private_and_special_addresses_are_not_public(ip: str) -> None:
