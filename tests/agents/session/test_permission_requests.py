@@ -23,6 +23,8 @@ from deputy_agents.domain.settings import PermissionSettings, Settings
 from deputy_agents.model.scripted import call, calls, say, use
 from deputy_agents.permission.rule_patterns import parse_rule, rule_text
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
+from deputy_agents.tool.base import Prepared, ToolContext
+from deputy_agents.tool.edit import WriteFile, WriteFileArgs
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Person, core, delegate, edit, results, silent
 
 WRITE = call("write_file", path="n.txt", content="new\n")
@@ -413,3 +415,25 @@ async def test_permission_requests_of_one_reply_are_all_open_at_once(workspace: 
             c.session.inbox.answer(request.request_id, ALLOW if request.batch.index != 1 else DENY)
         await c.finish(turn)
         assert names_in(workspace) == ["0.txt", "2.txt"]
+
+
+@pytest.mark.asyncio
+async def test_a_tool_that_is_removed_while_its_call_is_prepared_is_still_decided(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setup of an agent is replaced when an MCP server or a definition changes, at any moment."""
+    original = WriteFile.prepare
+
+    async def prepare(self: WriteFile, args: WriteFileArgs, context: ToolContext) -> Prepared:
+        prepared = await original(self, args, context)
+        agent = c.session.roster.primary
+        tools = {name: tool for name, tool in agent.tools.items() if name != "write_file"}
+        agent.setup = replace(agent.setup, tools=tools)
+        return prepared
+
+    monkeypatch.setattr(WriteFile, "prepare", prepare)
+    script = Cast([calls([use("write_file", path="b.txt", content="x"), use("list_dir", path=".")]), say("ok")])
+    async with core(workspace, script, Person(ALLOW)) as c:
+        await c.turn()
+        assert [result.is_error for result in results(c.requests()[-1])] == [False, False]
+        assert (workspace / "b.txt").read_text() == "x"

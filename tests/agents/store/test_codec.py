@@ -14,6 +14,7 @@ from deputy_agents.store.codec import (
     MAX_EVENT,
     decode_event,
     decode_message,
+    decode_rules,
     encode_event,
     encode_message,
     event_type,
@@ -86,3 +87,9 @@ def test_a_stored_event_is_bounded_and_states_what_is_missing(body: ev.Durable) 
     assert type(decode_event(event_type(body) or "", stored)) is type(body)
     if isinstance(body, ev.MessageAdded):
         assert "more characters were not stored]" in stored
+
+
+@pytest.mark.parametrize("stored", ["[" * 100_000, '{"a":' * 100_000, "nonsense", "1e999", "[1]", "null"])
+def test_stored_text_that_cannot_be_read_raises_nothing(stored: str) -> None:
+    assert all(isinstance(decode_event(name, stored), ev.Unknown) for name in EVENTS)
+    assert decode_rules(stored) == ()
