@@ -17,6 +17,9 @@ type Body = (deputy: Deputy) => Promise<void>;
 const PATIENCE = 40_000;
 const POLL = 20;
 
+/** Time limit of a test in milliseconds: one that hangs fails alone. */
+const TEST_LIMIT = 120_000;
+
 const tests: [name: string, body: Body][] = [];
 const originals = new Map<string, string>();
 
@@ -39,12 +42,25 @@ export async function run(): Promise<void> {
 async function outcome(deputy: Deputy, body: Body): Promise<string> {
   try {
     await deputy.server.start();
-    await body(deputy);
+    await limited(body(deputy), "the test");
     return "";
   } catch (error) {
     return error instanceof Error ? (error.stack ?? error.message) : String(error);
   } finally {
-    await tidyUp(deputy);
+    await limited(tidyUp(deputy), "the clean-up").catch(() => undefined);
+  }
+}
+
+/** Waits for `work`, at most as long as a test may take. */
+async function limited(work: Promise<void>, what: string): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} did not finish in time`)), TEST_LIMIT);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
