@@ -11,13 +11,16 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.event import Option, PermissionRequest, PermissionRequested, PermissionResolved, ResolvedBy
+from deputy_agents.domain.rule import DecisionKind
 from deputy_agents.events.event_log import EventLog
+from deputy_agents.permission.decide import Decision
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, PermissionClient, Selected
 
 logger = logging.getLogger(__name__)
@@ -38,6 +41,13 @@ class PermissionOutcome:
     allowed: bool = False
     reason: str = ""
     """The reason of the decision by a rule, as a sentence."""
+
+    @classmethod
+    def by_rule(cls, decision: Decision) -> Self | None:
+        """The outcome when rules decide about an open request; ``None`` while they still ask."""
+        if decision.kind is DecisionKind.ASK:
+            return None
+        return cls(ResolvedBy.RULE, allowed=decision.kind is DecisionKind.ALLOW, reason=decision.reason)
 
 
 @dataclass(slots=True)

@@ -144,11 +144,7 @@ class Gate:
 
     def _decide_by_rule(self, pending: _Pending) -> PermissionOutcome | None:
         """What the rules that are in force by now decide; ``None`` while they still ask."""
-        decision = decide_all(self.host.policy(self.agent), pending.needs)
-        if decision.kind is DecisionKind.ASK:
-            return None
-        allowed = decision.kind is DecisionKind.ALLOW
-        return PermissionOutcome(ResolvedBy.RULE, allowed=allowed, reason=decision.reason)
+        return PermissionOutcome.by_rule(decide_all(self.host.policy(self.agent), pending.needs))
 
     async def _decision_of(
         self, use: ToolUse, pending: _Pending, outcome: PermissionOutcome

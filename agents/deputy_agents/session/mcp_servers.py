@@ -242,7 +242,9 @@ class McpServers:
         started = ToolCallStarted(call_id, TOOL, request.title, request.kind, CallStatus.PENDING, request.input)
         emit(self._host, primary, started)
         with server.scope:
-            outcome = await self._host.inbox.ask(request, primary.run, lambda: self._decide_by_rule(server, primary))
+            outcome = await self._host.inbox.ask(
+                request, primary.run, lambda: PermissionOutcome.by_rule(self._decision(server, primary))
+            )
             await self._settle(server, request, outcome)
         if server.connection is not None:
             emit(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
@@ -250,13 +252,6 @@ class McpServers:
         status = server.status
         done = CallStatus.COMPLETED if status.state is McpServerState.READY else CallStatus.FAILED
         emit(self._host, primary, ToolCallUpdated(call_id, done, status.summary()))
-
-    def _decide_by_rule(self, server: McpServer, primary: Agent) -> PermissionOutcome | None:
-        """What the rules that are in force by now decide; ``None`` while they still ask."""
-        decision = self._decision(server, primary)
-        if decision.kind is DecisionKind.ASK:
-            return None
-        return PermissionOutcome(By.RULE, allowed=decision.kind is DecisionKind.ALLOW, reason=decision.reason)
 
     async def _settle(self, server: McpServer, request: PermissionRequest, outcome: PermissionOutcome) -> None:
         option = outcome.option
