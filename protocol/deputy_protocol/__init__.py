@@ -24,17 +24,21 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from deputy_protocol import agent as agent
     from deputy_protocol import base as base
+    from deputy_protocol import checkpoint as checkpoint
     from deputy_protocol import command as command
     from deputy_protocol import context as context
     from deputy_protocol import definition as definition
     from deputy_protocol import editor as editor
     from deputy_protocol import event as event
     from deputy_protocol import metrics as metrics
+    from deputy_protocol import model as model
     from deputy_protocol import permission as permission
     from deputy_protocol import process as process
+    from deputy_protocol import review as review
     from deputy_protocol import rule as rule
     from deputy_protocol import session as session
     from deputy_protocol import transcript as transcript
+    from deputy_protocol import user_input as user_input
 
 PROTOCOL_VERSION: Final = 1
 """Both sides send it in their capabilities; see `capabilities`."""
@@ -43,17 +47,21 @@ _PAYLOADS = frozenset(
     {
         "agent",
         "base",
+        "checkpoint",
         "command",
         "context",
         "definition",
         "editor",
         "event",
         "metrics",
+        "model",
         "permission",
         "process",
+        "review",
         "rule",
         "session",
         "transcript",
+        "user_input",
     }
 )
 

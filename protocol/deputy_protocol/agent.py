@@ -9,6 +9,7 @@ siblings continue. A queued agent can be cancelled like a running one.
 from enum import StrEnum
 
 from deputy_protocol.base import Count, Flag, Number, Params, Positive, Wire
+from deputy_protocol.model import Effort
 
 
 class AgentStatus(StrEnum):
@@ -64,6 +65,15 @@ class Usage(Wire):
     """US dollars. Absent when the price of the model is unknown."""
 
 
+class ContextSize(Wire):
+    """How much of an agent's context window is used."""
+
+    used: Count
+    """Tokens of the last request and its reply."""
+    window: Count
+    """Size of the context window in tokens."""
+
+
 class Ancestor(Wire):
     """An agent above another one in the tree."""
 
@@ -94,10 +104,12 @@ class AgentNode(Wire):
     tool_call_id: str | None = None
     """The parent's tool call that started it."""
     label: str
-    """First line of its task, at most 30 characters."""
+    """The title that its parent gave it, at most 40 characters, or the first line of its task, at most 30."""
     definition: str
     """Name of its agent definition, such as `primary` or `general`."""
     model: str
+    effort: Effort | None = None
+    """Absent if it is left to the model."""
     access: Access
     depth: Count
     """0 for the primary agent, 1 for its sub-agents."""
@@ -117,6 +129,8 @@ class AgentNode(Wire):
     """Why the run failed, for the user."""
     failure_reason: FailureReason | None = None
     usage: Usage
+    context: ContextSize | None = None
+    """Absent before the first reply of the model."""
     tool_call_count: Count
     """Number of tool calls so far."""
 

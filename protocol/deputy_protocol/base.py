@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, TypeAlias, TypeVar, cast
 
+import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 from pydantic.alias_generators import to_camel
 
@@ -70,6 +71,37 @@ def to_wire(model: BaseModel) -> dict[str, object]:
 def to_json(model: BaseModel) -> bytes:
     """:func:`to_wire` as UTF-8 JSON text, at about a third of the cost of the two separate steps."""
     return model.__pydantic_serializer__.to_json(model, by_alias=True, exclude_none=True)
+
+
+def to_json_in_steps(model: BaseModel) -> bytes:
+    """:func:`to_json` for a model with long lists or texts, which other threads can interrupt between two items or
+    parts."""
+    parts: list[bytes] = []
+    for name in type(model).model_fields:
+        if (value := getattr(model, name)) is not None:
+            head = b',"%b":' if parts else b'{"%b":'
+            parts += (head % to_camel(name).encode(), _in_steps(value))
+    return b"".join((*(parts or (b"{",)), b"}"))
+
+
+_PART = 2**17
+"""Characters of a text that are encoded in one step."""
+
+
+def _in_steps(value: object) -> bytes:
+    match value:
+        case tuple():
+            return b"[%b]" % b",".join(map(_in_steps, cast("tuple[object, ...]", value)))
+        case BaseModel() if any(isinstance(field, str) and len(field) > _PART for _, field in value):
+            fields = (b'"%b":%b' % (name.encode(), _in_steps(field)) for name, field in to_wire(value).items())
+            return b"{%b}" % b",".join(fields)
+        case BaseModel():
+            return to_json(value)
+        case str() if len(value) > _PART:
+            parts = range(0, len(value), _PART)
+            return b'"%b"' % b"".join(pydantic_core.to_json(value[at : at + _PART])[1:-1] for at in parts)
+        case _:
+            return pydantic_core.to_json(value)
 
 
 def rfc3339(seconds: float) -> str:

@@ -21,12 +21,16 @@ class ClientCapabilities(Params):
     """The client handles the notification `deputy/event`."""
     permissions: Flag = False
     """The client answers the request `deputy/permission/request`."""
+    input: Flag = False
+    """The client answers the request `deputy/input/request`."""
     diff_preview: Flag = False
     """The client can show the old and new text of a preview as a diff."""
     diagnostics: Flag = False
     """The client answers the request `deputy/editor/diagnostics`."""
     navigation: Flag = False
     """The client answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`."""
+    review: Flag = False
+    """The client shows unreviewed changes itself. It gets no code lenses for them."""
 
 
 class ModelInfo(Wire):

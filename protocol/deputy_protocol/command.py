@@ -16,7 +16,11 @@ The findings of `code_review` are published as diagnostics, with code actions th
 disappears when its lines change.
 """
 
-from deputy_protocol.base import Flag, Params, Wire
+from typing import Annotated
+
+from pydantic import Field
+
+from deputy_protocol.base import Count, Flag, Params, Wire
 from deputy_protocol.place import Range
 
 
@@ -67,6 +71,47 @@ class DismissFindingResult(Wire):
 
     dismissed: Flag
     """False when the finding no longer existed."""
+
+
+class ReviewPlaceArgument(Params):
+    """A line of a file, from which to look for an unreviewed hunk."""
+
+    uri: str | None = None
+    """When absent, the first file with unreviewed hunks."""
+    line: Count = 0
+    """Counted from 0."""
+
+
+class ReviewPlaceResult(Wire):
+    """The hunk that was found, which the editor now shows. Empty if there is none."""
+
+    session_id: str | None = None
+    hunk_id: str | None = None
+    uri: str | None = None
+    range: Range | None = None
+
+
+class ReviewHunksArgument(Params):
+    """Hunks of a session."""
+
+    session_id: str
+    hunk_ids: Annotated[tuple[str, ...], Field(min_length=1, max_length=10_000)]
+
+
+class ReviewAllArgument(Params):
+    """All hunks of a session, or those of one file, agent or turn: at most one of the fields beside `sessionId`."""
+
+    session_id: str
+    uri: str | None = None
+    agent_id: str | None = None
+    turn_id: str | None = None
+
+
+class ReviewSessionArgument(Params):
+    """Whose hunks to list."""
+
+    session_id: str | None = None
+    """Default: this client's latest session with unreviewed hunks."""
 
 
 class OpenTranscriptResult(Wire):

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from deputy_protocol.base import Count, Flag, Params, Positive, Wire
+from deputy_protocol.base import Count, Flag, Number, Params, Positive, Wire
 
 
 class InstructionInfo(Wire):
@@ -27,13 +27,17 @@ class SkillInfo(Wire):
 
 
 class CommandInfo(Wire):
-    """A prompt that the user runs as `/name arguments`."""
+    """What the user runs as `/name arguments`: a prompt in a file, or a command of Deputy, which the server carries out
+    when it receives it as a prompt."""
 
     name: str
     description: str
     argument_hint: str | None = None
     """Which arguments to write, for the user."""
-    uri: str
+    uri: str | None = None
+    """The file. Absent for a command of Deputy."""
+    builtin: Flag | None = None
+    """Present and true for a command of Deputy."""
 
 
 class ContextProblem(Wire):
@@ -86,6 +90,63 @@ class ContextListResult(Wire):
     servers: tuple[McpServerInfo, ...]
     """MCP servers."""
     problems: tuple[ContextProblem, ...]
+
+
+class ContextUsageParams(Params):
+    """An agent of a session."""
+
+    session_id: str
+    agent_id: str | None = None
+    """Default: the primary agent."""
+
+
+class ContextPartName(StrEnum):
+    """A part of the context window. `system` is the prompt without `instructions`, `tools` are the tools without those
+    of MCP servers (`mcp`), `messages` are the messages without tool results (`results`)."""
+
+    SYSTEM = "system"
+    TOOLS = "tools"
+    MCP = "mcp"
+    INSTRUCTIONS = "instructions"
+    MESSAGES = "messages"
+    RESULTS = "results"
+    FREE = "free"
+
+
+class ContextPart(Wire):
+    """How much a part of the context window takes."""
+
+    name: ContextPartName
+    tokens: Count
+
+
+class ContextUsageResult(Wire):
+    """What the next request of an agent contains, in tokens. The total is what the model's service has counted, as far
+    as it has; the parts are estimates that add up to it."""
+
+    window: Positive
+    """Size of the context window."""
+    used: Count
+    parts: tuple[ContextPart, ...]
+    cached_share: Number | None = None
+    """The part of the last request that came from the provider's cache, from 0 to 1. Absent before the first reply."""
+    compacts_at: Count | None = None
+    """The number of tokens above which the conversation is compacted."""
+
+
+class SessionCompactParams(Params):
+    """The session to compact."""
+
+    session_id: str
+    keep: str | None = Field(default=None, max_length=2000)
+    """What the summary must contain, in the user's words."""
+
+
+class SessionCompactResult(Wire):
+    """The size of the next request, in tokens."""
+
+    before: Count
+    after: Count
 
 
 class CompletionKind(StrEnum):

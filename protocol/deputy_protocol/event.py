@@ -8,9 +8,9 @@ concerned.
 
 **Durable** events have `seq`, which increases by one per session, and `agentSeq`, which increases by one per agent and
 run. They are sent after they are stored. **Lossy** events (`message_delta`, `thought_delta`, `tool_output_delta`,
-`agent_activity`) may be merged or dropped under load. **Derived** events (`session_status`, `prompt_queue`,
-`session_changed`, `definitions_changed`) contain only what follows from other state. Lossy and derived events have
-`afterSeq`, the last `seq` before them. If there is a gap in `seq`, load the session again.
+`agent_activity`) may be merged or dropped under load. **Derived** events (`session_status`, `review_status`,
+`prompt_queue`, `session_changed`, `definitions_changed`) contain only what follows from other state. Lossy and derived
+events have `afterSeq`, the last `seq` before them. If there is a gap in `seq`, load the session again.
 
 Order: the parent's `tool_call` comes first, then the sub-agent's `agent_started`, then all its other events, then its
 `agent_finished`, which is the last event of that run. If the parent waits for the sub-agent, the last
@@ -28,48 +28,29 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, Field, RootModel
 
-from deputy_protocol.agent import AgentNode, AgentStatus, EndStatus, FailureReason, Usage
+from deputy_protocol.agent import AgentNode, AgentStatus, ContextSize, EndStatus, FailureReason, Usage
 from deputy_protocol.base import Count, Flag, Positive, Wire
-from deputy_protocol.message import Message
+from deputy_protocol.checkpoint import CheckpointCreated, SessionRewound
+from deputy_protocol.envelope import Derived, Durable, Lossy
+from deputy_protocol.message import Message, Thought
 from deputy_protocol.permission import PermissionOutcome, PermissionRequest, ResolvedBy
 from deputy_protocol.place import Location, Reference
+from deputy_protocol.review import ChangesReviewed, ReviewStatus
 from deputy_protocol.tool import ToolCall, ToolStatus
-
-
-class _AgentEvent(Wire):
-    session_id: str
-    agent_id: str
-    run: Positive
-    time: str
-
-
-class _Durable(_AgentEvent):
-    seq: Positive
-    agent_seq: Positive
-
-
-class _Lossy(_AgentEvent):
-    after_seq: Count
-
-
-class _Derived(Wire):
-    session_id: str
-    time: str
-    after_seq: Count
-
+from deputy_protocol.user_input import InputOutcome, InputRequest
 
 # -- turns -------------------------------------------------------------------------------------------------------
 
 
 class TurnOrigin(StrEnum):
-    """What started a turn: a prompt, the end of a background task, or a command."""
+    """What started a turn: a prompt, the end of a background task or process, or a command."""
 
     USER = "user"
     TASK_END = "task_end"
     COMMAND = "command"
 
 
-class TurnStarted(_Durable):
+class TurnStarted(Durable):
     """The primary agent starts a turn."""
 
     type: Literal["turn_started"] = "turn_started"
@@ -116,7 +97,7 @@ class TurnOutcome(Wire):
     `budgets.tree.tokens`."""
 
 
-class TurnFinished(TurnOutcome, _Durable):
+class TurnFinished(TurnOutcome, Durable):
     """The primary agent has finished its turn."""
 
     type: Literal["turn_finished"] = "turn_finished"
@@ -131,7 +112,7 @@ class PromptQueueEntry(Wire):
     """Number of images in the prompt. The images themselves are not sent back."""
 
 
-class PromptQueue(_Derived):
+class PromptQueue(Derived):
     """The queued prompts."""
 
     type: Literal["prompt_queue"] = "prompt_queue"
@@ -142,7 +123,7 @@ class PromptQueue(_Derived):
 # -- agents ------------------------------------------------------------------------------------------------------
 
 
-class AgentStarted(_Durable):
+class AgentStarted(Durable):
     """A run of an agent was accepted. It is `pending` or `running`."""
 
     type: Literal["agent_started"] = "agent_started"
@@ -151,7 +132,7 @@ class AgentStarted(_Durable):
     """The parent's tool call that the agent belongs to."""
 
 
-class AgentStatusChanged(_Durable):
+class AgentStatusChanged(Durable):
     """An agent left the queue, moved within it, or waits for something."""
 
     type: Literal["agent_status"] = "agent_status"
@@ -162,7 +143,7 @@ class AgentStatusChanged(_Durable):
     """What the agent waits for, such as `rate limited, retrying in 4 s (2/8)`."""
 
 
-class AgentActivity(_Lossy):
+class AgentActivity(Lossy):
     """What an agent is doing now. Sent at most ten times a second; replaces the previous activity."""
 
     type: Literal["agent_activity"] = "agent_activity"
@@ -171,7 +152,7 @@ class AgentActivity(_Lossy):
     """Number of tool calls so far."""
 
 
-class AgentFinished(_Durable):
+class AgentFinished(Durable):
     """The end of a sub-agent's run. There is exactly one for each run."""
 
     type: Literal["agent_finished"] = "agent_finished"
@@ -193,17 +174,19 @@ class AgentFinished(_Durable):
     """Whether `result` was cut. The transcript has the full text."""
 
 
-class UsageChanged(_Durable):
-    """The total usage of an agent."""
+class UsageChanged(Durable):
+    """The total usage of an agent, and how much of its context window is used."""
 
     type: Literal["usage"] = "usage"
     usage: Usage
+    context: ContextSize | None = None
+    """Absent if it has not changed."""
 
 
 # -- messages and tool calls -------------------------------------------------------------------------------------
 
 
-class MessageDelta(_Lossy):
+class MessageDelta(Lossy):
     """More text of a message."""
 
     type: Literal["message_delta"] = "message_delta"
@@ -211,7 +194,7 @@ class MessageDelta(_Lossy):
     text: str
 
 
-class ThoughtDelta(_Lossy):
+class ThoughtDelta(Lossy):
     """More of a model's reasoning, for display only. It never becomes part of a message."""
 
     type: Literal["thought_delta"] = "thought_delta"
@@ -219,7 +202,7 @@ class ThoughtDelta(_Lossy):
     text: str
 
 
-class ToolOutputDelta(_Lossy):
+class ToolOutputDelta(Lossy):
     """More output of a running tool call, such as a shell command. When there is too much output, only the latest part
     is sent. The last `tool_call_update` has the output."""
 
@@ -228,19 +211,25 @@ class ToolOutputDelta(_Lossy):
     text: str
 
 
-class MessageAdded(Message, _Durable):
+class MessageAdded(Message, Durable):
     """A complete message. In a cancelled turn it has the text shown so far."""
 
     type: Literal["message"] = "message"
 
 
-class ToolCallStarted(ToolCall, _Durable):
+class ThoughtAdded(Thought, Durable):
+    """What the model thought before a message. It replaces the `thought_delta` events with this `messageId`."""
+
+    type: Literal["thought"] = "thought"
+
+
+class ToolCallStarted(ToolCall, Durable):
     """An agent calls a tool."""
 
     type: Literal["tool_call"] = "tool_call"
 
 
-class ToolCallUpdate(_Durable):
+class ToolCallUpdate(Durable):
     """The state of a tool call changed."""
 
     type: Literal["tool_call_update"] = "tool_call_update"
@@ -278,7 +267,7 @@ class PlanEntry(Wire):
     priority: PlanPriority | None = None
 
 
-class Plan(_Durable):
+class Plan(Durable):
     """An agent's plan. Replaces the previous plan."""
 
     type: Literal["plan"] = "plan"
@@ -288,14 +277,14 @@ class Plan(_Durable):
 # -- permissions -------------------------------------------------------------------------------------------------
 
 
-class PermissionRequested(PermissionRequest, _Durable):
+class PermissionRequested(PermissionRequest, Durable):
     """A permission request is open. This event is for information; the request itself is sent as
     `deputy/permission/request`."""
 
     type: Literal["permission_requested"] = "permission_requested"
 
 
-class PermissionResolved(_Durable):
+class PermissionResolved(Durable):
     """A permission request was settled."""
 
     type: Literal["permission_resolved"] = "permission_resolved"
@@ -307,10 +296,26 @@ class PermissionResolved(_Durable):
     """Why, if a rule or the permission mode settled it."""
 
 
+class InputRequested(InputRequest, Durable):
+    """An input request is open. This event is for information; the request itself is sent as `deputy/input/request`."""
+
+    type: Literal["input_requested"] = "input_requested"
+
+
+class InputResolved(Durable):
+    """An input request was settled. What the user entered is in the result of the tool call only."""
+
+    type: Literal["input_resolved"] = "input_resolved"
+    request_id: str
+    outcome: InputOutcome
+    by: ResolvedBy
+    """How it was settled."""
+
+
 # -- the session -------------------------------------------------------------------------------------------------
 
 
-class SessionStatus(_Derived):
+class SessionStatus(Derived):
     """How many agents the session has. All fields except `primary` count sub-agents."""
 
     type: Literal["session_status"] = "session_status"
@@ -322,7 +327,7 @@ class SessionStatus(_Derived):
     finished: Count
 
 
-class SessionChanged(_Derived):
+class SessionChanged(Derived):
     """The title, model, permission mode, archived state or background processes changed. Request them again."""
 
     type: Literal["session_changed"] = "session_changed"
@@ -349,11 +354,18 @@ Event: TypeAlias = Annotated[
     | ThoughtDelta
     | ToolOutputDelta
     | MessageAdded
+    | ThoughtAdded
     | ToolCallStarted
     | ToolCallUpdate
     | Plan
     | PermissionRequested
     | PermissionResolved
+    | InputRequested
+    | InputResolved
+    | ChangesReviewed
+    | ReviewStatus
+    | CheckpointCreated
+    | SessionRewound
     | SessionStatus
     | SessionChanged
     | DefinitionsChanged,

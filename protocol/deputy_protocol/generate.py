@@ -13,6 +13,7 @@ from pathlib import Path
 from deputy_protocol.lua import lua_types
 from deputy_protocol.manifest import MANIFEST, manifest
 from deputy_protocol.manual import protocol_manual, settings_manual
+from deputy_protocol.release import PACKAGE_LOCK, lua_version, package_lock
 from deputy_protocol.schema import Schema, document
 from deputy_protocol.typescript import typescript
 
@@ -37,8 +38,10 @@ OUTPUTS = (
     Output("docs/protocol.md", protocol_manual),
     Output("docs/settings.md", settings_manual),
     Output("editors/nvim/lua/deputy/types.lua", lua_types),
+    Output("editors/nvim/lua/deputy/version.lua", lua_version),
     Output("editors/vscode/src/protocol.ts", typescript),
     Output(MANIFEST, manifest),
+    Output(PACKAGE_LOCK, package_lock),
 )
 
 

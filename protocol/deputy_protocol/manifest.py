@@ -1,10 +1,11 @@
-"""The server's settings in the manifest of the VS Code extension. The rest of the manifest is written by hand."""
+"""The settings, version and addresses in the manifest of the VS Code extension. The rest of it is written by hand."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from deputy_protocol.release import identity
 from deputy_protocol.schema import Schema
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -13,14 +14,20 @@ _TITLE = "Server"
 _NOT_FOR_USERS = frozenset({"token", "trusted"})
 """Settings that the extension sets itself: VS Code decides whether a folder is trusted, and only connections over TCP
 need a token."""
-_MACHINE = frozenset({"api", "baseUrl", "roots"})
-"""Settings that run programs or decide where the key and the files go. They never apply from a folder's settings."""
+_MACHINE = frozenset(
+    {
+        *("api", "baseUrl", "hooks", "mcpServers", "providers", "roots"),
+        *("sessions.keepDays", "shell.env", "shell.isolation", "web.allowPrivate"),
+    }
+)
+"""Settings, or groups of them, that run programs, decide where the key and the files go, or delete something. They
+never apply from the settings of a workspace. `editors/vscode/src/state/reach.ts` classifies every setting."""
 _COPIED = ("default", "enum", "minimum", "exclusiveMinimum", "items")
 
 
 def manifest(contract: Schema) -> str:
-    """`editors/vscode/package.json`, with the settings replaced by those of the contract."""
-    package = json.loads((_ROOT / MANIFEST).read_text("utf-8"))
+    """`editors/vscode/package.json`, with settings, version and addresses replaced."""
+    package = json.loads((_ROOT / MANIFEST).read_text("utf-8")) | identity()
     server = {"title": _TITLE, "properties": dict(_settings(contract["$defs"], contract["$defs"]["Settings"]))}
     groups: list[Schema] = package["contributes"]["configuration"]
     groups[:] = [*(group for group in groups if group["title"] != _TITLE), server]
@@ -49,7 +56,7 @@ def _property(name: str, shape: Schema) -> Schema:
         "type": [kind, "null"] if optional else kind,
         **{key: _plain(shape[key]) for key in _COPIED if key in shape},
         **({"default": None} if optional else {}),
-        "scope": "machine" if name.partition(".")[0] in _MACHINE else "window",
+        "scope": "machine" if {name, name.partition(".")[0]} & _MACHINE else "window",
         "markdownDescription": shape.get("description", ""),
     }
 

@@ -11,6 +11,7 @@ import deputy_protocol
 from deputy_protocol import (
     agent,
     capabilities,
+    checkpoint,
     command,
     context,
     definition,
@@ -18,20 +19,27 @@ from deputy_protocol import (
     errors,
     event,
     metrics,
+    model,
     permission,
     process,
     progress,
+    review,
     rule,
     session,
     settings,
+    user_input,
 )
 from deputy_protocol.schema import GENERATED, Schema, one_line
 
 _METHOD_SECTIONS: dict[str, tuple[str, ModuleType]] = {
     "session": ("Sessions and turns", session),
     "agent": ("Agents", agent),
+    "review": ("Review of changes", review),
+    "checkpoint": ("Checkpoints and rewind", checkpoint),
     "permission": ("Permission requests", permission),
+    "input": ("Input requests", user_input),
     "rule": ("Permission rules", rule),
+    "model": ("Models", model),
     "definition": ("Agent definitions", definition),
     "context": ("Context", context),
     "process": ("Background processes", process),
@@ -47,6 +55,7 @@ _SETTING_SECTIONS = {
     "web": "Web access",
     "permissions": "Permissions",
     "shell": "Shell commands",
+    "review": "Review of changes",
     "sessions": "Stored sessions",
 }
 _ENVELOPE = frozenset({"type", "sessionId", "agentId", "run", "time", "seq", "agentSeq", "afterSeq"})
@@ -142,7 +151,8 @@ class _Manual:
     def _commands(self) -> Iterator[str]:
         yield from ("## Commands", _doc(command))
         for name, entry in cast("dict[str, Schema]", self._contract["commands"]).items():
-            yield from (f"### {name}", entry["description"])
+            # "Command" keeps the anchor different from that of the method of the same name.
+            yield from (f"### Command {name}", entry["description"])
             yield self._payload("Argument", entry["argument"])
             yield self._payload("Result", entry["result"])
 

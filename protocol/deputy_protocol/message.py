@@ -47,6 +47,13 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
 
 
+class Thought(Wire):
+    """A model's reasoning before a message, for display only. The message may have no text."""
+
+    message_id: str
+    text: str
+
+
 class Message(Wire):
     """A complete message."""
 

@@ -1,4 +1,5 @@
-"""The table of methods and commands: the only source of the schema, the reference pages and the editors' types.
+"""The table of methods: with `command_table`, the only source of the schema, the reference pages and the editors'
+types.
 
 Payload classes are given as functions, so that importing the table imports none of them (see `contract`).
 """
@@ -6,7 +7,7 @@ Payload classes are given as functions, so that importing the table imports none
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import deputy_protocol as p
-from deputy_protocol.contract import Command, Direction, Notification, Request
+from deputy_protocol.contract import Direction, Notification, Request
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -49,7 +50,7 @@ SESSION_LIST = Request(
 )
 SESSION_LOAD = Request(
     "deputy/session/load",
-    lambda: p.session.SessionParams,
+    lambda: p.transcript.SessionLoadParams,
     lambda: p.transcript.SessionLoadResult,
     "Returns everything needed to draw a session, and subscribes the client to it.",
 )
@@ -93,7 +94,8 @@ SESSION_SET_MODEL = Request(
     "deputy/session/setModel",
     lambda: p.session.SessionSetModelParams,
     lambda: p.base.Empty,
-    "Changes the model for all following model requests.",
+    "Changes the model, its effort and its thinking for all following requests of the primary agent. Sub-agents that "
+    "start later have them too, unless their definition or their task says otherwise.",
 )
 
 # -- agents ------------------------------------------------------------------------------------------------------
@@ -138,13 +140,81 @@ AGENT_REVERT = Request(
     "works.",
 )
 
+# -- reviews -----------------------------------------------------------------------------------------------------
+
+REVIEW_LIST = Request(
+    "deputy/review/list",
+    lambda: p.review.ReviewListParams,
+    lambda: p.review.ReviewListResult,
+    "Lists what agents changed in files and the user has not reviewed, as hunks.",
+)
+REVIEW_BASE = Request(
+    "deputy/review/base",
+    lambda: p.review.ReviewBaseParams,
+    lambda: p.review.ReviewBaseResult,
+    "Returns a file's text without its unreviewed hunks, as the left side of a diff.",
+)
+REVIEW_KEEP = Request(
+    "deputy/review/keep",
+    lambda: p.review.ReviewParams,
+    lambda: p.review.ReviewResult,
+    "Keeps hunks: they become part of the base.",
+)
+REVIEW_UNDO = Request(
+    "deputy/review/undo",
+    lambda: p.review.ReviewParams,
+    lambda: p.review.ReviewResult,
+    "Undoes hunks: the base's lines come back. Open documents are changed with `workspace/applyEdit`.",
+)
+REVIEW_BLAME = Request(
+    "deputy/review/blame",
+    lambda: p.review.ReviewBlameParams,
+    lambda: p.review.ReviewBlameResult,
+    "Returns which agents changed a line, why, and what approved it, in all open sessions of the server.",
+)
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+CHECKPOINT_LIST = Request(
+    "deputy/checkpoint/list",
+    lambda: p.session.SessionParams,
+    lambda: p.checkpoint.CheckpointListResult,
+    "Lists the checkpoints to which a session can go.",
+)
+CHECKPOINT_PREVIEW = Request(
+    "deputy/checkpoint/preview",
+    lambda: p.checkpoint.CheckpointParams,
+    lambda: p.checkpoint.CheckpointPreviewResult,
+    "Lists the files that a rewind would change, and changes nothing.",
+)
+SESSION_REWIND = Request(
+    "deputy/session/rewind",
+    lambda: p.checkpoint.SessionRewindParams,
+    lambda: p.checkpoint.SessionRewindResult,
+    "Goes back to a checkpoint. Lines that the user typed stay. Returns error -32003 while an agent works.",
+)
+SESSION_FORK = Request(
+    "deputy/session/fork",
+    lambda: p.checkpoint.SessionForkParams,
+    lambda: p.session.SessionNewResult,
+    "Opens a new session that begins as another one was at a checkpoint, or is now, and subscribes the client to it. "
+    "No file changes. Returns error -32003 while sessions are not stored and, without a checkpoint, while "
+    "an agent works.",
+)
+
 # -- permissions -------------------------------------------------------------------------------------------------
 
 PERMISSION_LIST = Request(
     "deputy/permission/list",
     lambda: p.permission.PermissionListParams,
     lambda: p.permission.PermissionListResult,
-    "Lists the open permission requests.",
+    "Lists the open permission requests and input requests.",
+)
+PERMISSION_PREVIEW = Request(
+    "deputy/permission/preview",
+    lambda: p.permission.PermissionPreviewParams,
+    lambda: p.permission.PermissionPreviewResult,
+    "Returns the preview of an open permission request with complete texts.",
 )
 PERMISSION_ANSWER = Request(
     "deputy/permission/answer",
@@ -158,6 +228,19 @@ PERMISSION_ANSWER_MANY = Request(
     lambda: p.permission.PermissionAnswerManyResult,
     "Gives several open permission requests the same answer. If the answer does not fit all of them, none is answered.",
 )
+INPUT_ANSWER = Request(
+    "deputy/input/answer",
+    lambda: p.user_input.InputAnswerParams,
+    lambda: p.user_input.InputAnswerResult,
+    "Answers an input request of any open session.",
+)
+PERMISSION_APPROVE_EDITS = Request(
+    "deputy/permission/approveEdits",
+    lambda: p.permission.PermissionApproveEditsParams,
+    lambda: p.permission.PermissionAnswerManyResult,
+    "Approves a request about an edit and every further edit of the same agent until the turn ends. Protected files, "
+    "Deputy's own configuration, files that a rule asks about, and commands still ask.",
+)
 RULE_LIST = Request(
     "deputy/rule/list",
     lambda: p.rule.RuleListParams,
@@ -170,6 +253,15 @@ RULE_REMOVE = Request(
     lambda: p.rule.RuleListResult,
     "Removes a permission rule from a session and returns the remaining rules. A rule from the settings stays in "
     "force in other sessions.",
+)
+
+# -- models ------------------------------------------------------------------------------------------------------
+
+MODEL_LIST = Request(
+    "deputy/model/list",
+    lambda: p.base.NoParams,
+    lambda: p.model.ModelListResult,
+    "Lists the models to offer, with what is known about each.",
 )
 
 # -- definitions, context, processes, metrics --------------------------------------------------------------------
@@ -191,6 +283,19 @@ CONTEXT_COMPLETE = Request(
     lambda: p.context.CompleteParams,
     lambda: p.context.CompleteResult,
     "Completes a prompt: commands after `/`, files and folders after `@`.",
+)
+CONTEXT_USAGE = Request(
+    "deputy/context/usage",
+    lambda: p.context.ContextUsageParams,
+    lambda: p.context.ContextUsageResult,
+    "Returns what fills the context window of an agent. Returns error -32003 for a sub-agent that has ended.",
+)
+SESSION_COMPACT = Request(
+    "deputy/session/compact",
+    lambda: p.context.SessionCompactParams,
+    lambda: p.context.SessionCompactResult,
+    "Replaces the conversation of the primary agent by a summary, in what its model receives. It runs as a turn, like "
+    "the prompt `/compact`. Returns error -32003 while a turn runs.",
 )
 PROCESS_LIST = Request(
     "deputy/process/list",
@@ -218,6 +323,13 @@ PERMISSION_REQUEST = Request(
     lambda: p.permission.PermissionRequest,
     lambda: p.permission.PermissionResponse,
     "Asks the user to approve or deny a tool call.",
+    _ASK,
+)
+INPUT_REQUEST = Request(
+    "deputy/input/request",
+    lambda: p.user_input.InputRequest,
+    lambda: p.user_input.InputResponse,
+    "Asks the user to fill in a form or to open a URL. Sent to clients that declared `input`.",
     _ASK,
 )
 EDITOR_DIAGNOSTICS = Request(
@@ -282,18 +394,34 @@ METHODS: Final[tuple[Method, ...]] = (
     AGENT_CANCEL,
     AGENT_MESSAGE,
     AGENT_REVERT,
+    REVIEW_LIST,
+    REVIEW_BASE,
+    REVIEW_KEEP,
+    REVIEW_UNDO,
+    REVIEW_BLAME,
+    CHECKPOINT_LIST,
+    CHECKPOINT_PREVIEW,
+    SESSION_REWIND,
+    SESSION_FORK,
     PERMISSION_LIST,
+    PERMISSION_PREVIEW,
     PERMISSION_ANSWER,
     PERMISSION_ANSWER_MANY,
+    INPUT_ANSWER,
+    PERMISSION_APPROVE_EDITS,
     RULE_LIST,
     RULE_REMOVE,
+    MODEL_LIST,
     DEFINITION_LIST,
     CONTEXT_LIST,
     CONTEXT_COMPLETE,
+    CONTEXT_USAGE,
+    SESSION_COMPACT,
     PROCESS_LIST,
     PROCESS_STOP,
     METRICS,
     PERMISSION_REQUEST,
+    INPUT_REQUEST,
     EDITOR_DIAGNOSTICS,
     EDITOR_DEFINITION,
     EDITOR_REFERENCES,
@@ -306,73 +434,3 @@ REQUESTS: Final = tuple(
     method for method in METHODS if isinstance(method, Request) and method.direction is Direction.TO_SERVER
 )
 """The requests that a server answers."""
-
-# -- commands ----------------------------------------------------------------------------------------------------
-
-PROMPT_COMMAND = Command(
-    "deputy.prompt",
-    lambda: p.command.PromptArgument,
-    lambda: p.session.SessionNewResult,
-    "Starts a turn and returns immediately. The agent's answer arrives as events, or as a message if the client "
-    "does not support them.",
-)
-NEW_SESSION_COMMAND = Command(
-    "deputy.newSession",
-    lambda: p.session.SessionNewParams,
-    lambda: p.session.SessionNewResult,
-    "Opens a session, like `deputy/session/new`.",
-)
-CANCEL_AGENT_COMMAND = Command(
-    "deputy.cancelAgent",
-    lambda: p.command.AgentArgument,
-    lambda: p.agent.CancelledResult,
-    "Stops an agent, like `deputy/agent/cancel`.",
-)
-CANCEL_SESSION_COMMAND = Command(
-    "deputy.cancelSession",
-    lambda: p.session.SessionParams,
-    lambda: p.agent.CancelledResult,
-    "Stops a session, like `deputy/session/cancel`.",
-)
-LIST_AGENTS_COMMAND = Command(
-    "deputy.listAgents",
-    lambda: p.command.ListAgentsArgument,
-    lambda: p.agent.AgentListResult,
-    "Lists agents, like `deputy/agent/list`.",
-)
-ANSWER_PERMISSION_COMMAND = Command(
-    "deputy.answerPermission",
-    lambda: p.command.AnswerPermissionArgument,
-    lambda: p.permission.PermissionAnswerResult,
-    "Answers an open permission request with the id of an option.",
-)
-OPEN_TRANSCRIPT_COMMAND = Command(
-    "deputy.openTranscript",
-    lambda: p.command.AgentArgument,
-    lambda: p.command.OpenTranscriptResult,
-    "Opens the transcript of an agent as a live-updating document.",
-)
-REVERT_AGENT_COMMAND = Command(
-    "deputy.revertAgent",
-    lambda: p.command.AgentArgument,
-    lambda: p.agent.AgentRevertResult,
-    "Reverts the edits of an agent, like `deputy/agent/revert`.",
-)
-DISMISS_FINDING_COMMAND = Command(
-    "deputy.dismissFinding",
-    lambda: p.command.FindingArgument,
-    lambda: p.command.DismissFindingResult,
-    "Removes the diagnostic of a review finding.",
-)
-
-COMMANDS: Final[tuple["Command[BaseModel, BaseModel]", ...]] = (
-    PROMPT_COMMAND,
-    NEW_SESSION_COMMAND,
-    CANCEL_AGENT_COMMAND,
-    CANCEL_SESSION_COMMAND,
-    LIST_AGENTS_COMMAND,
-    ANSWER_PERMISSION_COMMAND,
-    OPEN_TRANSCRIPT_COMMAND,
-    REVERT_AGENT_COMMAND,
-    DISMISS_FINDING_COMMAND,
-)

@@ -21,11 +21,12 @@ from deputy_protocol.base import Count, Flag, JsonObject, Params, Positive, Wire
 from deputy_protocol.errors import InvalidParams
 from deputy_protocol.place import Location
 from deputy_protocol.tool import ToolKind
+from deputy_protocol.user_input import InputRequest
 from deputy_protocol.validate import parse
 
 
 class OptionKind(StrEnum):
-    """What an option does. The `always` kinds add a rule for all agents of the session."""
+    """What an option does. The `always` kinds add rules; the option's `scope` says where."""
 
     ALLOW_ONCE = "allow_once"
     ALLOW_ALWAYS = "allow_always"
@@ -33,8 +34,18 @@ class OptionKind(StrEnum):
     REJECT_ALWAYS = "reject_always"
 
 
+class RuleScope(StrEnum):
+    """How long an answer lasts: `once` for this call, `session` for all agents of the session, `project` as a rule in
+    `.deputy/settings.local.json` of the project, `user` as a rule in the user's own `settings.json`."""
+
+    ONCE = "once"
+    SESSION = "session"
+    PROJECT = "project"
+    USER = "user"
+
+
 class ResolvedBy(StrEnum):
-    """How a permission request was settled. `unreachable` means that no client could ask the user."""
+    """How a request to the user was settled. `unreachable` means that no client could ask the user."""
 
     USER = "user"
     RULE = "rule"
@@ -44,12 +55,18 @@ class ResolvedBy(StrEnum):
 
 
 class PermissionOption(Wire):
-    """A possible answer."""
+    """A possible answer. The ids are `allow_once`, `allow_session`, `allow_project`, `allow_user`, `reject_once` and
+    `reject_session`; requests about MCP servers have `allow_always` and `reject_always` for the folder."""
 
     option_id: str
     name: str
-    """Label for the user. For an `always` option, it states the rule that is added."""
+    """Label for the user. For an `always` option, it states the rules that are added."""
     kind: OptionKind
+    rules: tuple[str, ...] | None = None
+    """The rules that the option adds, one by one. Show all of them completely before the user can choose it. When
+    absent, the option adds no rules or `name` states them."""
+    scope: RuleScope | None = None
+    """Where the option adds them. When absent, `once` for the `once` kinds and `session` for the `always` kinds."""
 
 
 class Batch(Wire):
@@ -62,14 +79,32 @@ class Batch(Wire):
     """Number of permission requests in the batch."""
 
 
+class DiffHunk(Wire):
+    """Changed lines of a file, with some lines around them. The first line of a file is 1; a start is 0 when the file
+    has no lines before or after the change."""
+
+    old_start: Count
+    old_count: Count
+    new_start: Count
+    new_count: Count
+    lines: tuple[str, ...]
+    """Each begins with a space (unchanged), `-` (removed), `+` (added) or a backslash (a note), and has no line end."""
+
+
 class DiffPreview(Wire):
-    """A change of a file, as complete texts."""
+    """A change of a file: either as complete texts or, when these are large, as hunks. `deputy/permission/preview`
+    returns complete texts of any size."""
 
     type: Literal["diff"] = "diff"
     uri: str
     old_text: str | None
-    """`null` for a new file."""
-    new_text: str
+    """`null` for a new file, and when there are `hunks`."""
+    new_text: str | None = None
+    """Absent when there are `hunks`."""
+    hunks: tuple[DiffHunk, ...] | None = None
+    """The changed lines of a large file."""
+    truncated: Flag | None = None
+    """True when `hunks` do not contain all changed lines completely."""
 
     @model_serializer(mode="wrap")
     def _keep_null(self, handler: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, object]:
@@ -153,16 +188,31 @@ class PermissionResponse(Wire):
 
 
 class PermissionListParams(Params):
-    """Which permission requests to list."""
+    """Which open requests to list."""
 
     session_id: str | None = None
     """When absent, the requests of all sessions."""
 
 
 class PermissionListResult(Wire):
-    """The open permission requests."""
+    """The open requests to the user."""
 
     requests: tuple[PermissionRequest, ...]
+    inputs: tuple[InputRequest, ...]
+    """The open input requests."""
+
+
+class PermissionPreviewParams(Params):
+    """Which preview to return."""
+
+    request_id: str
+
+
+class PermissionPreviewResult(Wire):
+    """What a call would do, with complete texts."""
+
+    preview: Preview | None = None
+    """Absent when the request has none."""
 
 
 class PermissionAnswerParams(Params):
@@ -184,6 +234,12 @@ class PermissionAnswerManyParams(Params):
 
     request_ids: tuple[str, ...]
     outcome: PermissionOutcome
+
+
+class PermissionApproveEditsParams(Params):
+    """An open permission request about an edit."""
+
+    request_id: str
 
 
 class PermissionAnswerManyResult(Wire):

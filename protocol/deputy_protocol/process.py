@@ -1,5 +1,5 @@
 """A background process is a shell command that an agent started with `background`. It continues to run while the agent
-works."""
+works. When it ends, the agent is notified as at the end of a background task."""
 
 from enum import StrEnum
 

@@ -3,7 +3,7 @@
 
 from enum import StrEnum
 
-from deputy_protocol.base import Params, Wire
+from deputy_protocol.base import Flag, Params, Wire
 
 
 class RuleAction(StrEnum):
@@ -26,6 +26,8 @@ class Rule(Wire):
     action: RuleAction
     source: str
     """Origin of the rule: `session` (an answer of the user), `settings`, or the path of a file."""
+    saved: Flag | None = None
+    """True when the rule can be removed from the file that it is in."""
 
 
 class RuleListParams(Params):
@@ -39,6 +41,9 @@ class RuleRemoveParams(Params):
 
     session_id: str
     rule_id: str
+    saved: Flag = False
+    """Remove the rule from the file that it is in, and so from every session. When false, a rule of a file or of the
+    settings is removed for this session only."""
 
 
 class RuleListResult(Wire):

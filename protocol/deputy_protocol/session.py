@@ -22,6 +22,7 @@ from pydantic import Field, StrictInt
 from deputy_protocol.agent import Usage
 from deputy_protocol.base import Count, Flag, Params, Positive, Wire
 from deputy_protocol.message import PromptBlock
+from deputy_protocol.model import Effort, Thinking
 
 
 class PermissionMode(StrEnum):
@@ -67,6 +68,10 @@ class SessionInfo(Wire):
     `deputy/session/load` always has the mode in force, except for a session that is live in another server process."""
     agent_count: Count
     """Number of agents, including ended ones."""
+    effort: Effort | None = None
+    """Absent unless it was chosen for this session."""
+    thinking: Thinking | None = None
+    """Absent unless it was chosen for this session."""
 
 
 class SessionParams(Params):
@@ -85,6 +90,10 @@ class SessionNewParams(Params):
     """Default: a title made from the first prompt."""
     model: str | None = None
     """Default: the model from the settings."""
+    effort: Effort | None = None
+    """Default: the effort from the agent definition or the settings."""
+    thinking: Thinking | None = None
+    """Default: the mode from the settings."""
     permission_mode: PermissionMode | None = None
     """Default: the permission mode from the settings."""
     agent: str | None = None
@@ -156,6 +165,8 @@ class SessionListResult(Wire):
     """Newest first."""
     next_cursor: str | None = None
     """Absent on the last page."""
+    problem: str | None = None
+    """Why stored sessions are missing from the list, if they are: the session store cannot be used. Show it."""
 
 
 class SessionRenameParams(Params):
@@ -201,8 +212,19 @@ class SessionSetPermissionModeParams(Params):
     permission_mode: PermissionMode
 
 
+class Default(StrEnum):
+    """Stands for what the settings say."""
+
+    DEFAULT = "default"
+
+
 class SessionSetModelParams(Params):
-    """A new model."""
+    """What to change. What is absent stays as it is."""
 
     session_id: str
-    model: str
+    model: str | None = None
+    """Name of a model, which need not be listed by `deputy/model/list`."""
+    effort: Effort | Default | None = None
+    """`default` is the effort from the agent definition or the settings."""
+    thinking: Thinking | Default | None = None
+    """`default` is the mode from the settings."""

@@ -1,7 +1,16 @@
 """Clients send settings in `initializationOptions`, and later with `workspace/didChangeConfiguration` in the section
-`deputy`. Each notification contains all settings. An absent or `null` setting has its default; an unknown setting is
-ignored. An invalid setting is rejected with error -32602, which names it. If it was part of a changed configuration,
-the previous settings stay in force and the user sees a message. Times are in seconds."""
+`deputy`. Each notification contains all settings. An absent or `null` setting has its value in the user's
+`~/.deputy/settings.json`, or else its default. An unknown setting has no effect, and the user sees a message that names
+it. An invalid setting is rejected with error -32602, which names it. If it was part of a changed configuration,
+the previous settings stay in force and the user sees a message. Times are in seconds.
+
+Where several clients use one server, settings belong to the client that sends them; a client that sends none has the
+defaults. A session runs with the settings and workspace folders of the client that created it or loaded it from the
+store, and follows that client's changes. Another client that watches the session or prompts in it changes none of them.
+When the client of a session has disconnected and nothing runs there, the next client that uses the session takes it
+over, with its settings and folders. Limits of the whole process are the strictest of all connected clients
+(`agents.maxParallel`, `agents.maxParallelPerParent`, `agents.queue`, `agents.parallelWriters`); `sessions.keepDays` is
+the longest."""
 
 from enum import StrEnum
 from typing import Annotated, Final, TypeAlias
@@ -9,6 +18,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import ConfigDict, Field
 
 from deputy_protocol.base import WIRE_CONFIG, Count, Flag, JsonObject, Number, Params, Positive
+from deputy_protocol.model import Effort, Thinking
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.session import PermissionMode
 
@@ -20,9 +30,14 @@ ENVIRONMENT: Final = {
     "DEPUTY_MODEL": "Model to use if the setting `model` is not set.",
     "ANTHROPIC_BASE_URL": "Address of the Messages API if the setting `baseUrl` is not set.",
     "ANTHROPIC_API_KEY": "Key of the Messages API if no setting provides one.",
-    "DEPUTY_MODELS": "A TOML file with prices and context windows of models. It overrides the built-in values.",
+    "ANTHROPIC_AUTH_TOKEN": "The same, for services that expect the key as `Authorization: Bearer`.",
+    "OPENAI_BASE_URL": "Address of the service for models with the prefix `openai/` or `openai-responses/`.",
+    "OPENAI_API_KEY": "Key of that service. A service on this machine may need none.",
+    "DEPUTY_MODELS": "A TOML file with prices, sizes and capabilities of models. It overrides the built-in values.",
     "DEPUTY_TOKEN": "Token for clients over TCP and WebSocket. When absent, the server generates one and prints it.",
-    "DEPUTY_STATE": "Folder for the session store and the logs. Only its owner can read the files.",
+    "DEPUTY_CONFIG": "Folder of your own `settings.json`, in place of `~/.deputy`.",
+    "DEPUTY_STATE": "Folder for stored sessions, approvals and transcripts. Deputy makes it private, and does not use "
+    "it if it, or anything in it, belongs to another user.",
 }
 """Environment variables and their meaning."""
 
@@ -41,10 +56,41 @@ class ApiSettings(Params):
     proxy: str | None = Field(default=None, repr=False)
     """Address of a proxy. When absent, the proxy variables of the environment apply. Connections to this machine never
     use a proxy."""
-    connect_timeout: Above = 10.0
-    """Connection timeout in seconds."""
+    connect_timeout: Above = 5.0
+    """Seconds to establish a connection, including name lookup and TLS."""
     idle_timeout: Above = 120.0
     """Seconds without any data after which a response of the model times out."""
+
+
+class ProviderName(StrEnum):
+    """The prefix of a provider's models, see `docs/models.md`. `openai` also stands for `openai-responses`."""
+
+    OPENAI = "openai"
+    BEDROCK = "bedrock"
+    AWS = "aws"
+    VERTEX = "vertex"
+    FOUNDRY = "foundry"
+
+
+class ProviderSettings(Params):
+    """Where a provider is, and its key. What is absent comes from the environment."""
+
+    model_config = WIRE_CONFIG | ConfigDict(extra="forbid")
+
+    base_url: str | None = None
+    """Address of the service, such as `http://localhost:11434/v1` for `openai`."""
+    key_command: tuple[str, ...] = ()
+    """A program and its arguments that print the key or the access token. It runs again when the key is rejected."""
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    """Additional headers for every request."""
+    region: str | None = None
+    """Region of the cloud provider."""
+    project: str | None = None
+    """Project of Google Vertex AI."""
+    workspace: str | None = None
+    """Workspace of Claude on AWS."""
+    resource: str | None = None
+    """Resource of Microsoft Foundry."""
 
 
 class AgentSettings(Params):
@@ -66,9 +112,12 @@ class AgentSettings(Params):
     run one after the other."""
     timeout: Above = 900.0
     """Maximum running time of a sub-agent in seconds, not counting the time it waits for the user."""
+    models: tuple[str, ...] = ()
+    """Names of models that agents may choose for their sub-agents, in addition to `inherit` (the model of the parent),
+    `small` (the setting `smallModel`) and `default` (the setting `model`)."""
     wake_on_task_end: Flag = True
-    """Start a turn when a background task ends while the primary agent is idle. When off, the result is delivered with
-    the next prompt."""
+    """Start a turn when a background task or process ends while the primary agent is idle. When off, the agent is
+    notified with the next prompt."""
 
 
 class RuleSetting(Params):
@@ -93,8 +142,11 @@ class PermissionSettings(Params):
     """Rules for all agents, in addition to those of the workspace (`.deputy/settings.json`). Any matching `deny` rule
     wins, then any `ask` rule, then any `allow` rule."""
     reconnect_grace: Number = 60.0
-    """Seconds that permission requests and running agents wait for a disconnected client to reconnect over TCP or
-    WebSocket. Over stdio nothing waits."""
+    """Seconds that agents go on working while no client is connected over TCP or WebSocket; then they are stopped.
+    Agents with an open permission request wait for a client as long as it takes. Over stdio nothing waits."""
+    reading_commands: Flag = True
+    """Run commands that only read files of the workspace, such as `git status` or `head -5 a.py`, without approval. The
+    documentation of permissions lists them. Rules that ask or deny apply to them too."""
 
 
 class RootSetting(Params):
@@ -106,6 +158,13 @@ class RootSetting(Params):
     """Allow changes to files in this folder, with the same approvals as in the workspace."""
 
 
+class Isolation(StrEnum):
+    """With `auto`, commands are isolated where the system can; with `off`, never."""
+
+    AUTO = "auto"
+    OFF = "off"
+
+
 class ShellSettings(Params):
     """How shell commands run: in bash, without a terminal, and without the secrets of your environment."""
 
@@ -115,8 +174,12 @@ class ShellSettings(Params):
     timeout: Above = 120.0
     """Timeout in seconds for commands that do not set their own."""
     sandbox: Flag = False
-    """Run commands in a sandbox, without network access and without write access outside the workspace. Needs Linux and
-    bubblewrap (`bwrap`); without it, commands are rejected."""
+    """Run commands in a sandbox, without network access and without write access outside the workspace. Uses
+    bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are
+    rejected."""
+    isolation: Isolation = Isolation.AUTO
+    """Whether other processes are out of reach of commands, hooks and MCP servers: they cannot read the environment of
+    your editor, and cannot use `sudo`. Needs Linux with user namespaces."""
 
 
 class BudgetSettings(Params):
@@ -173,6 +236,13 @@ class WebSettings(Params):
     approval. When absent, search is on if the provider is known to offer it."""
 
 
+class ReviewSettings(Params):
+    """How the changes of agents are shown for review."""
+
+    hints: Flag = False
+    """Show each unreviewed change as a diagnostic of the lowest severity. For editors that show no code lenses."""
+
+
 class SessionsSettings(Params):
     """How long stored sessions are kept."""
 
@@ -216,9 +286,20 @@ class Settings(Params):
     """Maximum number of tokens in one model response."""
     small_model: str | None = None
     """A cheaper model for agent definitions that request one. When absent, the model of the primary agent."""
+    fallback_model: str | None = None
+    """Model that replaces another one that is overloaded or rejects requests for long, until the end of the turn or of
+    the sub-agent's run. When absent, the turn waits and then fails."""
+    effort: Effort | None = None
+    """How much work models put into their replies: `low`, `medium`, `high`, `xhigh` or `max`. An agent definition can
+    set its own. When absent, the model decides."""
+    thinking: Thinking = Thinking.AUTO
+    """When models think before they answer: `auto` when it helps, `off` never, `always` before every answer."""
     base_url: str | None = None
     """Address of the Messages API, or of a local server that implements it. When absent, `ANTHROPIC_BASE_URL`."""
     api: ApiSettings = Field(default_factory=ApiSettings)
+    providers: dict[ProviderName, ProviderSettings] = Field(default={}, repr=False)
+    """Other providers of models, by the prefix of their models: `openai`, `bedrock`, `aws`, `vertex`, `foundry`. Each
+    can have `baseUrl`, `keyCommand`, `headers`, `region`, `project`, `workspace` and `resource`."""
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     """What agents of a new session may do without approval."""
     trusted: Flag = True
@@ -234,6 +315,7 @@ class Settings(Params):
     web: WebSettings = Field(default_factory=WebSettings)
     permissions: PermissionSettings = Field(default_factory=PermissionSettings)
     shell: ShellSettings = Field(default_factory=ShellSettings)
+    review: ReviewSettings = Field(default_factory=ReviewSettings)
     sessions: SessionsSettings = Field(default_factory=SessionsSettings)
     hooks: tuple[HookSetting, ...] = ()
     """Commands that run before and after tool calls and at the end of a turn, in addition to those in

@@ -8,11 +8,12 @@ from pydantic import Field
 from deputy_protocol.agent import AgentNode
 from deputy_protocol.base import Count, Flag, Params, Positive, Wire
 from deputy_protocol.event import PlanEntry, PromptQueueEntry, TurnOutcome
-from deputy_protocol.message import Message
+from deputy_protocol.message import Message, Thought
 from deputy_protocol.permission import PermissionRequest
 from deputy_protocol.place import Reference
-from deputy_protocol.session import SessionInfo
+from deputy_protocol.session import SessionInfo, SessionParams
 from deputy_protocol.tool import ToolCall
+from deputy_protocol.user_input import InputRequest
 
 
 class _Entry(Wire):
@@ -27,6 +28,12 @@ class MessageEntry(Message, _Entry):
     """A message."""
 
     type: Literal["message"] = "message"
+
+
+class ThoughtEntry(Thought, _Entry):
+    """What the model thought. Show it folded."""
+
+    type: Literal["thought"] = "thought"
 
 
 class ToolCallEntry(ToolCall, _Entry):
@@ -52,7 +59,7 @@ class AgentEntry(_Entry):
     """Passages that the result refers to."""
 
 
-Entry: TypeAlias = Annotated[MessageEntry | ToolCallEntry | AgentEntry, Field(discriminator="type")]
+Entry: TypeAlias = Annotated[MessageEntry | ThoughtEntry | ToolCallEntry | AgentEntry, Field(discriminator="type")]
 
 
 class AgentTranscriptParams(Params):
@@ -62,8 +69,10 @@ class AgentTranscriptParams(Params):
     agent_id: str
     after: Count = 0
     """Only entries with a greater `seq`."""
+    before: Positive | None = None
+    """Only entries with a smaller `seq`."""
     limit: Positive | None = None
-    """Maximum number of entries."""
+    """Maximum number of entries: the last ones if `before` is set, otherwise the first."""
 
 
 class AgentTranscriptResult(Wire):
@@ -71,6 +80,8 @@ class AgentTranscriptResult(Wire):
 
     entries: tuple[Entry, ...]
     """Ordered by `seq`."""
+    earlier: Flag | None = None
+    """True when the transcript has entries before these. Request them with `before`."""
     last_seq: Count
     """The session's last published `seq`. Later events are not part of this result."""
 
@@ -103,6 +114,13 @@ class AgentPlan(Wire):
     entries: tuple[PlanEntry, ...]
 
 
+class SessionLoadParams(SessionParams):
+    """A session, and how much of its transcript to return."""
+
+    transcript_limit: Positive | None = None
+    """Maximum number of entries in `transcript`: the last ones. Default: all."""
+
+
 class SessionLoadResult(Wire):
     """Everything needed to draw a session. Events with a greater `seq` follow the result."""
 
@@ -110,8 +128,12 @@ class SessionLoadResult(Wire):
     agents: tuple[AgentNode, ...]
     transcript: tuple[Entry, ...]
     """Transcript of the primary agent."""
+    earlier: Flag | None = None
+    """True when the transcript has entries before these. `deputy/agent/transcript` with `before` returns them."""
     permissions: tuple[PermissionRequest, ...]
     """Open permission requests. They are also sent as requests."""
+    inputs: tuple[InputRequest, ...]
+    """Open input requests. They are also sent as requests."""
     plans: tuple[AgentPlan, ...]
     """Plans of the agents that have one."""
     prompt_queue: tuple[PromptQueueEntry, ...]
