@@ -1,10 +1,14 @@
-"""Redacts secrets from text that leaves the process: stored events, recordings, transcripts."""
+"""Redacts secrets from text that leaves the process: stored events, recordings, transcripts.
+
+Large texts are redacted in threads, and no other thread can run while a regular expression or a search is at work. So
+each call of one of them looks at a part of the text, and secrets have a greatest length.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 MASK = "[removed]"
 
@@ -30,10 +34,16 @@ def _at_word_start(prefix: str, word: str = "A-Za-z0-9") -> str:
 
 
 _PEM_LABEL = r"[A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_MAX_PEM = 2**18
+"""Characters of the longest private key. If none ends within them, as in output that is cut, all of them may be one."""
 
 KEY_FORMATS = (
-    KeyFormat("private key", "-----BEGIN ", rf"{_PEM_LABEL}.*?(?:-----END {_PEM_LABEL}|\Z)"),
-    KeyFormat("model service", "sk-", _at_word_start("sk-", r"\w-") + r"(?=[\w-]*\d)[\w-]{16,}"),
+    KeyFormat(
+        "private key",
+        "-----BEGIN ",
+        rf"{_PEM_LABEL}(?:.{{0,{_MAX_PEM}}}?-----END {_PEM_LABEL}|.{{0,{_MAX_PEM}}})",
+    ),
+    KeyFormat("model service", "sk-", _at_word_start("sk-", r"\w-") + r"(?=[\w-]{0,200}\d)[\w-]{16,}"),
     KeyFormat("1Password", "ops_eyJ", r"[\w+/=]{200,}"),
     KeyFormat("Adobe", "p8e-", _at_word_start("p8e-") + r"[a-z0-9]{32}"),
     KeyFormat("age", "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
@@ -117,15 +127,26 @@ Each expression takes linear time on any text: quantified classes are bounded, o
 _MIN_KEY = 15
 """Characters of the shortest key."""
 
-_WEB_TOKEN = re.compile(r"eyJ(?:(?<![\w-]eyJ)[\w-]{8,}|[\w-]{8,1024})\.[\w-]{8,}\.[\w-]{8,}")
-"""A JSON web token. It may be the end of a longer word; then its first part is bounded."""
+_PART = 2**17
+"""Characters of the part of a text that one call of a search looks at."""
+_MAX_QUOTED = 2**13
+_MAX_TOKEN_PART = 2**14
+_REACH = 2**16
+"""Characters that a search also looks at beyond its part, for a secret that begins in it. More than any expression
+needs to recognize one."""
+
+_WEB_TOKEN = re.compile(
+    rf"(?<![\w-])(?=[\w-]{{1,{_MAX_TOKEN_PART}}}+\.[\w-]{{8,{_MAX_TOKEN_PART}}}+\.[\w-]{{8}})"
+    r"([\w-]*?)eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]{8,}+"
+)
+"""A JSON web token, after the beginning of its word. Three long parts are looked for first, once for each word."""
 _URL_LOGIN = re.compile(r"(://)[^/\s:@]+:[^/\s@]+(?=@)")
 """The user and the password in a URL."""
 _ASSIGNED = re.compile(
-    r"""([PpSsAa]  # one set first: the regex engine skips to its characters
+    rf"""([PpSsAa]  # one set first: the regex engine skips to its characters
           (?: (?<=[Pp])(?i:assw(?:or)?d) | (?<=[Ss])(?i:ecret) | (?<=[Aa])(?i:(?:pi|ccess)[_-]?key|uth[_-]?token) )
-          [\w-]{0,64}["']?\s{0,16}[:=]\s{0,16})
-        (?:"[^"\n]{6,}"|'[^'\n]{6,}'|[^\s"',;]{6,})""",
+          [\w-]{{0,64}}["']?\s{{0,16}}[:=]\s{{0,16}})
+        (?:"[^"\n]{{6,{_MAX_QUOTED}}}"|'[^'\n]{{6,{_MAX_QUOTED}}}'|[^\s"',;]{{6,}})""",
     re.VERBOSE,
 )
 """A value that is assigned to a name such as ``db_password``."""
@@ -139,6 +160,9 @@ def _is_path(value: str) -> bool:
         return False
 
 
+_Span: TypeAlias = tuple[int, int]
+
+
 class Redactor:
     """Redacts the values of ``environ`` whose names suggest a secret, and text in a known key format."""
 
@@ -148,17 +172,33 @@ class Redactor:
             for name, value in environ.items()
             if _SECRET_NAME.search(name) and len(value.strip()) >= _MIN_VALUE and not _is_path(value.strip())
         }
-        # Longest first: one value may be part of another.
-        ordered = sorted(values, key=len, reverse=True)
-        self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+        self._values = sorted(values)
 
     def text(self, text: str) -> str:
         """Replace each secret in ``text`` with :data:`MASK`."""
-        if self._values is not None:
-            text = self._values.sub(MASK, text)
+        spans = sorted(self._secrets(text))
+        if not spans:
+            return text
+        pieces: list[str] = []
+        done = 0
+        for start, end in spans:
+            if start >= done:
+                pieces += (text[done:start], MASK)
+            done = max(done, end)
+        return "".join([*pieces, text[done:]])
+
+    def _secrets(self, text: str) -> Iterator[_Span]:
+        """Where secrets are in ``text``. They may overlap."""
+        for value in self._values:
+            for start in _occurrences(value, text):
+                yield start, start + len(value)
         if len(text) >= _MIN_KEY:
-            text = _without_keys(text)
-        return _ASSIGNED.sub(rf"\1{MASK}", text)
+            for key_format in KEY_FORMATS:
+                yield from _matches(_pattern(key_format), text, key_format.prefix)
+            yield from _matches(_URL_LOGIN, text, "://")
+            if "eyJ" in text:
+                yield from _matches(_WEB_TOKEN, text)
+        yield from _matches(_ASSIGNED, text)
 
     def json(self, value: object) -> object:
         """Redact every string in a JSON value, except field names."""
@@ -180,13 +220,44 @@ def _pattern(key_format: KeyFormat) -> re.Pattern[str]:
     return re.compile(re.escape(key_format.prefix) + key_format.rest, re.DOTALL)
 
 
-def _without_keys(text: str) -> str:
-    # Searching for a literal prefix is much faster than trying a regular expression, and most texts contain none.
-    for key_format in KEY_FORMATS:
-        if key_format.prefix in text:
-            text = _pattern(key_format).sub(MASK, text)
-    if "eyJ" in text:
-        text = _WEB_TOKEN.sub(MASK, text)
-    if "://" in text:
-        text = _URL_LOGIN.sub(rf"\1{MASK}", text)
-    return text
+def _occurrences(literal: str, text: str) -> Iterator[int]:
+    """Where ``literal`` begins in ``text``."""
+    at = 0
+    while (found := _find(literal, text, at)) < len(text):
+        yield found
+        at = found + 1
+
+
+def _find(literal: str, text: str, at: int) -> int:
+    """Where ``literal`` begins in ``text``, not before ``at``; the end of the text if it does not."""
+    while at < len(text):
+        limit = at + 8 * _PART
+        found = text.find(literal, at, limit + len(literal) - 1)
+        if found >= 0:
+            return found
+        at = limit
+    return len(text)
+
+
+def _matches(pattern: re.Pattern[str], text: str, prefix: str = "") -> Iterator[_Span]:
+    """Where ``pattern`` matches, which begins with ``prefix``. Searching for a literal is much faster than trying a
+    regular expression, and most texts contain no prefix of a key."""
+    at = 0
+    while at < len(text):
+        if prefix and (at := _find(prefix, text, at)) == len(text):
+            return
+        limit = at + _PART
+        end = limit + _REACH
+        found = pattern.search(text, at, end)
+        if found is None or found.start() >= limit:
+            at = limit
+            continue
+        if found.end() == end:  # it may be longer
+            found = pattern.match(text, found.start()) or found
+        yield _secret(found)
+        at = found.end()
+
+
+def _secret(found: re.Match[str]) -> _Span:
+    """The part of a match that is secret: what follows its first group, if it has one."""
+    return found.end(1) if found.re.groups else found.start(), found.end()

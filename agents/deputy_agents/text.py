@@ -5,13 +5,18 @@ import shlex
 import unicodedata
 
 LABEL_LENGTH = 30
+TITLE_LENGTH = 40
+"""Characters of an agent's display name if a model has written it as a title."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_HIDING = re.compile(
-    "[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+_NOT_SHOWN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+    "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""Characters that reorder text or are invisible. Joiners are not included: some scripts and many emoji need them."""
+"""Control characters, and characters that reorder text or are invisible. Joiners are not included: some scripts and
+many emoji need them."""
+_PART = 2**17
+"""Characters of a large text that are cleaned at once: no other thread can run meanwhile."""
 
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
 """Letters, marks and symbols that are invisible or look like a space."""
@@ -53,7 +58,18 @@ def lines_without_ends(text: str) -> list[str]:
 def well_formed(text: str) -> str:
     """Replace lone surrogates by the replacement character, and join those that form a pair. JSON can contain lone
     surrogates, and they represent bytes that are not UTF-8."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text if is_well_formed(text) else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def is_well_formed(text: str) -> bool:
+    """Whether ``text`` contains no surrogate."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def cut(text: str, limit: int) -> str:
@@ -63,8 +79,9 @@ def cut(text: str, limit: int) -> str:
 
 def clean(text: str) -> str:
     """Remove terminal escape sequences, control characters, and characters that reorder or hide text. Tabs are kept,
-    and all line ends become ``\\n``."""
-    return _HIDING.sub("", _CONTROL.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))))
+    and all line ends become ``\\n``. Takes milliseconds for each million characters: use a thread for large texts."""
+    text = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return "".join([_NOT_SHOWN.sub("", text[at : at + _PART]) for at in range(0, len(text), _PART)])
 
 
 def split_words(text: str) -> list[str]:
@@ -75,10 +92,11 @@ def split_words(text: str) -> list[str]:
         return text.split()
 
 
-def make_label(text: str) -> str:
-    """The display name of an agent: the first non-empty line with collapsed white space, at most 30 characters."""
+def make_label(text: str, limit: int = LABEL_LENGTH) -> str:
+    """The display name of an agent: the first non-empty line with collapsed white space, at most ``limit``
+    characters."""
     line = next((line for line in clean(text).splitlines() if line.strip()), "")
-    return cut(" ".join(line.split()), LABEL_LENGTH)
+    return cut(" ".join(line.split()), limit)
 
 
 def utf8_size(text: str) -> int:

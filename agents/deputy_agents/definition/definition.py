@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import Rule, names_tool
 
@@ -34,7 +35,8 @@ class Definition:
 
     ``tools`` are the names of its tools; ``None`` means the tools of the parent, or for a primary agent all that its
     access allows. ``disallowed_tools`` are removed from them. Names that start with ``mcp__`` may be patterns, see
-    :meth:`allows`. ``model`` is a model name, :data:`SMALL`, or ``None`` for the model of the parent. ``timeout`` is in
+    :meth:`allows`. ``model`` is a model name, :data:`SMALL`, or ``None`` for the model of the parent; ``effort`` is
+    ``None`` for that of the parent. ``timeout`` is in
     seconds of running time. ``input_schema`` (JSON Schema of an object) makes the agent a typed one: the primary agent
     calls it as a tool of its name, and ``result_format`` is the template of the tool result (see ``typed``). ``source``
     is ``built-in`` or the path of the file. ``from_home`` is true for a definition in the user's home.
@@ -52,6 +54,7 @@ class Definition:
     disallowed_tools: tuple[str, ...] = ()
     max_iterations: int = 50
     model: str | None = None
+    effort: Effort | None = None
     temperature: float | None = None
     timeout: float | None = None
     permission_mode: PermissionMode | None = None

@@ -94,15 +94,22 @@ def read(text: str, is_known: Callable[[str], bool]) -> Frontmatter:
     return Frontmatter(fields, repeated, "\n".join(lines[end + 1 :]).strip(), end + 2)
 
 
+_NO_FENCE = (
+    "the file must start with a line '---', then lines such as 'description: Reviews changes', then a line '---', "
+    "then the prompt"
+)
+_NOT_CLOSED = "the frontmatter that starts here has no end: write a line '---' after its last field"
+
+
 def _find_fences(lines: Sequence[str]) -> tuple[int, int]:
     """The index of the first line after the opening fence, and of the closing fence."""
     start = next((index for index, line in enumerate(lines) if line.strip()), 0)
     if lines[start].rstrip() != "---":
-        raise FrontmatterError(start + 1, "it must start with a frontmatter between two lines of '---'")
+        raise FrontmatterError(start + 1, _NO_FENCE)
     for index in range(start + 1, len(lines)):
         if lines[index].rstrip() == "---":
             return start + 1, index
-    raise FrontmatterError(start + 1, "the frontmatter has no closing line of '---'")
+    raise FrontmatterError(start + 1, _NOT_CLOSED)
 
 
 # -- line by line ----------------------------------------------------------------------------------------------------

@@ -18,10 +18,12 @@ from deputy_agents.definition.schema import SchemaError, check_schema
 from deputy_agents.definition.template import TemplateError, check_template
 from deputy_agents.definition.tools import read_tools
 from deputy_agents.domain.errors import DeputyError, InvalidRequest
+from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.problem import Problem
 from deputy_agents.domain.rule import DecisionKind, Rule
-from deputy_agents.permission.rule_patterns import parse_rule
+from deputy_agents.patterns.linear import PatternError
+from deputy_agents.permission.rule_patterns import check_size, parse_rule
 from deputy_agents.text import clean, cut, visible
 
 PRIMARY = "primary"
@@ -37,6 +39,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "tools": ("allowedTools",),
     "disallowedTools": ("deniedTools",),
     "model": (),
+    "effort": ("reasoningEffort",),
     "temperature": (),
     "maxIterations": ("maxTurns", "maxSteps", "steps"),
     "timeout": (),
@@ -50,7 +53,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 _SPELLINGS = {normalize_name(spelling): name for name, others in _NAMES.items() for spelling in (name, *others)}
 
 _FOREIGN = frozenset((
-    "argumenthint", "author", "background", "category", "color", "effort", "globs", "handoffs", "hidden", "hooks",
+    "argumenthint", "author", "background", "category", "color", "globs", "handoffs", "hidden", "hooks",
     "id", "initialprompt", "isolation", "license", "memory", "metadata", "permission", "prompt", "skills", "tags",
     "target", "title", "topp", "version", "whentouse",
 ))  # fmt: skip
@@ -62,6 +65,8 @@ _MODELS: Mapping[str, str | None] = {
     SMALL: SMALL,
 }
 """Words for the model of the parent, and for model families. Any other word is a model name."""
+
+_DEFAULT_EFFORT = ("inherit", "default", "auto")
 
 _PERMISSION_MODES: Mapping[str, PermissionMode] = {
     "plan": PermissionMode.PLAN,
@@ -142,6 +147,7 @@ def _definition(
         disallowed_tools=disallowed,
         max_iterations=int(reader.number("maxIterations", 1, MAX_ITERATIONS, whole=True) or 50),
         model=reader.model(),
+        effort=reader.effort(),
         temperature=reader.number("temperature", 0, 1),
         timeout=reader.number("timeout", 1, MAX_TIMEOUT),
         permission_mode=reader.permission_mode(),
@@ -231,6 +237,15 @@ class _Reader:
             return None
         return _MODELS.get(word.lower(), word) or None
 
+    def effort(self) -> Effort | None:
+        word = self._word("effort").lower()
+        if not word or word in _DEFAULT_EFFORT:
+            return None
+        if word not in set(Effort):
+            self._warn(self._line("effort"), f"effort: must be one of {', '.join(Effort)}; that of the parent is used")
+            return None
+        return Effort(word)
+
     def mode(self, name: str, old: Definition | None) -> Mode:
         word = self._word("mode").lower()
         default = old.mode if old else Mode.PRIMARY if name == PRIMARY else Mode.SUBAGENT
@@ -257,10 +272,12 @@ class _Reader:
         if (found := self._non_null("permissions")) is None:
             return ()
         try:
-            return tuple(read_rules(found.value, source))
-        except InvalidRequest as error:
+            rules = tuple(read_rules(found.value, source))
+            check_size(rules)
+        except (InvalidRequest, PatternError) as error:
             self._fail(found.line, f"permissions: {found.yaml_error or error}".rstrip("."))
             return ()
+        return rules
 
     def number(self, name: str, low: float, high: float, *, whole: bool = False) -> float | None:
         found = self._non_null(name)

@@ -4,19 +4,22 @@ References must point into the same schema: nothing is fetched.
 """
 
 import json
-import re
 from collections.abc import Mapping
-from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from deputy_agents.definition.json_schema import TooManySteps, find_errors, format_checker
 from deputy_agents.domain.errors import DeputyError, ToolError
+from deputy_agents.patterns.linear import PatternError
 from deputy_agents.text import cut, visible
 
 if TYPE_CHECKING:
+    from jsonschema.exceptions import SchemaError as Invalid
     from jsonschema.exceptions import ValidationError
 
 MAX_BYTES = 16 * 1024
 MAX_ERRORS = 5
+_UNSUPPORTED: Final = {"unevaluatedItems": "items", "unevaluatedProperties": "additionalProperties"}
+"""Keywords that take a second pass over the schema, which nothing bounds, with what to use instead."""
 
 
 class SchemaError(DeputyError):
@@ -27,7 +30,8 @@ def check_schema(schema: object) -> Mapping[str, object]:
     """Return ``schema`` if it can describe the input of a tool.
 
     Raises:
-        SchemaError: it is not a JSON Schema of an object, is too large, or refers to another document.
+        SchemaError: it is not a JSON Schema of an object, is too large, refers to another document, or has a pattern
+            that cannot be matched in linear time.
     """
     from jsonschema import Draft202012Validator  # late: it takes long to import
     from jsonschema.exceptions import SchemaError as Invalid
@@ -37,27 +41,38 @@ def check_schema(schema: object) -> Mapping[str, object]:
     fields = cast("dict[str, object]", schema)
     if fields.get("type") != "object":
         raise SchemaError("the type must be object")
-    if len(json.dumps(fields)) > MAX_BYTES:
-        raise SchemaError(f"must not be larger than {MAX_BYTES} bytes")
-    _check_references(fields)
     try:
-        Draft202012Validator.check_schema(fields, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        if len(json.dumps(fields)) > MAX_BYTES:
+            raise SchemaError(f"must not be larger than {MAX_BYTES} bytes")
+        _check_keywords(fields)
+        Draft202012Validator.check_schema(fields, format_checker=format_checker())
+    except RecursionError:
+        raise SchemaError("is nested too deeply") from None
     except Invalid as error:
         where = ".".join(map(str, error.absolute_path))
-        raise SchemaError(cut(f"{where}: {error.message}" if where else error.message, 300)) from None
+        reason = _reason(error)
+        raise SchemaError(cut(f"{where}: {reason}" if where else reason, 300)) from None
     return fields
 
 
-def _check_references(node: object) -> None:
+def _reason(error: "Invalid") -> str:
+    if isinstance(error.cause, PatternError):
+        return f"the pattern {cut(visible(str(error.instance)), 80)} is not valid: {error.cause}"
+    return error.message
+
+
+def _check_keywords(node: object) -> None:
     match node:
         case dict():
             for key, value in cast("dict[str, object]", node).items():
                 if key in ("$ref", "$dynamicRef") and not (isinstance(value, str) and value.startswith("#")):
                     raise SchemaError(f"{key} must point into the same schema")
-                _check_references(value)
+                if key in _UNSUPPORTED:
+                    raise SchemaError(f"{key} is not supported; use {_UNSUPPORTED[key]}")
+                _check_keywords(value)
         case list():
             for item in cast("list[object]", node):
-                _check_references(item)
+                _check_keywords(item)
         case _:
             pass
 
@@ -81,15 +96,13 @@ def check_input(schema: Mapping[str, object], input: Mapping[str, object]) -> di
 
 
 def _validate(schema: Mapping[str, object], input: object) -> list[str]:
-    from jsonschema import Draft202012Validator
-    from referencing import Registry
     from referencing.exceptions import Unresolvable
 
-    registry: Registry[Any] = Registry()  # empty: the default registry fetches unknown references
-    validator: Any = Draft202012Validator(schema, registry=registry)
     try:
-        return [_message(error) for error in islice(validator.iter_errors(input), MAX_ERRORS)]
-    except (Unresolvable, RecursionError, re.error) as error:
+        return [_message(error) for error in find_errors(schema, input, MAX_ERRORS)]
+    except TooManySteps:
+        raise ToolError("The input takes too long to validate. Pass less.") from None
+    except (Unresolvable, RecursionError, PatternError) as error:
         raise ToolError(f"The input schema of this tool is invalid: {cut(visible(str(error)), 200)}") from None
 
 

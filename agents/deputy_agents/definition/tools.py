@@ -24,6 +24,7 @@ _MEANINGS: Mapping[tuple[str, ...], str] = {
     ("web_search",): "WebSearch web_search google_web_search",
     _DELEGATION: "Task Agent",
     ("todo",): "TodoWrite TodoRead todo",
+    ("ask_user",): "AskUserQuestion ask_user ask_question",
     ("skill",): "Skill",
     ("diagnostics",): "diagnostics getDiagnostics",
     ("lookup",): "lookup LSP",

@@ -15,7 +15,12 @@ from typing import Literal, TypeAlias
 
 from deputy_agents.domain.access import Access
 from deputy_agents.domain.message import Usage
+from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.domain.preview import Preview
+from deputy_agents.domain.review import ChangesReviewed, CheckpointCreated, ReviewStatus, SessionRewound
+from deputy_agents.domain.rule import RuleScope
+from deputy_agents.domain.user_input import InputAction, InputForm
 
 
 class ToolKind(StrEnum):
@@ -64,6 +69,8 @@ class AgentInfo:
     tool_call_id: str | None = None
     cwd: str = ""
     """The working folder; that of the session when empty."""
+    effort: Effort | None = None
+    """``None`` leaves it to the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +86,7 @@ class AgentRef:
     """Pairs of agent id and label."""
 
 
-# -- permission requests -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class DiffPreview:
-    """The complete texts of a file before and after an edit. ``old_text`` is ``None`` for a new file."""
-
-    path: str
-    old_text: str | None
-    new_text: str
-    type: Literal["diff"] = "diff"
-
-
-@dataclass(frozen=True, slots=True)
-class CommandPreview:
-    command: str
-    cwd: str
-    type: Literal["command"] = "command"
-
-
-@dataclass(frozen=True, slots=True)
-class TextPreview:
-    text: str
-    type: Literal["text"] = "text"
-
-
-Preview: TypeAlias = DiffPreview | CommandPreview | TextPreview
+# -- requests to the user -----------------------------------------------------------------------------------------
 
 
 class OptionKind(StrEnum):
@@ -124,6 +105,10 @@ class Option:
     option_id: str
     name: str
     kind: OptionKind
+    rules: tuple[str, ...] = ()
+    """The rules that the option adds, as users read them."""
+    scope: RuleScope = RuleScope.ONCE
+    """Where it adds them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +138,20 @@ class PermissionRequest:
     reason: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InputRequest:
+    """A request for the user's input. It belongs to the tool call during which it was made, if there is one."""
+
+    request_id: str
+    agent: AgentRef
+    title: str
+    form: InputForm
+    tool_call_id: str | None = None
+
+
 class ResolvedBy(StrEnum):
-    """How a permission request was resolved. The call runs only after ``RULE``, or ``USER`` with an allowing option."""
+    """How a request was resolved. A call that needs permission runs only after ``RULE``, or ``USER`` with an allowing
+    option."""
 
     USER = "user"
     RULE = "rule"
@@ -222,6 +219,14 @@ class MessageAdded:
 
 
 @dataclass(frozen=True, slots=True)
+class ThoughtAdded:
+    """What the model thought before a message, which may have no text. For display only."""
+
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallStarted:
     tool_call_id: str
     tool: str
@@ -261,6 +266,20 @@ class PermissionResolved:
 
 
 @dataclass(frozen=True, slots=True)
+class InputRequested:
+    request: InputRequest
+
+
+@dataclass(frozen=True, slots=True)
+class InputResolved:
+    """What the user entered is in the result of the tool call, and nowhere else."""
+
+    request_id: str
+    action: InputAction
+    by: ResolvedBy
+
+
+@dataclass(frozen=True, slots=True)
 class PlanEntry:
     content: str
     status: Literal["pending", "in_progress", "completed"] = "pending"
@@ -273,10 +292,21 @@ class PlanChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextSize:
+    """How much of a context window is used, in tokens."""
+
+    used: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
 class UsageChanged:
-    """The totals of the agent."""
+    """The totals of the agent, and its context window. ``replied`` is not set when a compaction alone has changed
+    it."""
 
     usage: Usage
+    context: ContextSize | None = None
+    replied: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,13 +330,19 @@ Durable: TypeAlias = (
     | AgentStarted
     | StatusChanged
     | MessageAdded
+    | ThoughtAdded
     | ToolCallStarted
     | ToolCallUpdated
     | PermissionRequested
     | PermissionResolved
+    | InputRequested
+    | InputResolved
     | PlanChanged
     | UsageChanged
     | AgentFinished
+    | CheckpointCreated
+    | SessionRewound
+    | ChangesReviewed
 )
 
 # -- bodies that are never stored --------------------------------------------------------------------------------
@@ -345,8 +381,7 @@ Lossy: TypeAlias = MessageDelta | ThoughtDelta | Activity | ToolOutputDelta
 
 @dataclass(frozen=True, slots=True)
 class SessionStatus:
-    """The number of agents by status: ``primary`` counts the primary, the others sub-agents. ``running`` includes
-    ``awaiting_permission``."""
+    """The number of sub-agents by status, and of the primary. ``running`` includes ``awaiting_permission``."""
 
     primary: int
     pending: int
@@ -381,7 +416,7 @@ class DefinitionsChanged:
     """Agent definitions were added, changed or removed. Clients list them again."""
 
 
-Derived: TypeAlias = SessionStatus | PromptQueue | SessionChanged | DefinitionsChanged
+Derived: TypeAlias = SessionStatus | ReviewStatus | PromptQueue | SessionChanged | DefinitionsChanged
 
 
 @dataclass(frozen=True, slots=True)

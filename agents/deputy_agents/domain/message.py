@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Text:
     """Plain or Markdown text."""
 
@@ -18,7 +18,7 @@ class Text:
     type: Literal["text"] = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Thinking:
     """A thinking block of the model. ``signature`` is opaque and must be sent back unchanged, because the provider
     checks it; an unsigned block is never sent back. ``redacted`` holds opaque data instead of text."""
@@ -29,7 +29,7 @@ class Thinking:
     type: Literal["thinking"] = "thinking"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Image:
     """An image: base64 ``data`` of a ``media_type`` such as ``image/png``."""
 
@@ -38,7 +38,7 @@ class Image:
     type: Literal["image"] = "image"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ToolUse:
     """A tool call of the model. ``error`` is set when its input was not a valid JSON object; ``input`` is then empty,
     and the result of the call is an error that the model can correct."""
@@ -50,7 +50,7 @@ class ToolUse:
     type: Literal["tool_use"] = "tool_use"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ToolResult:
     """The result of the :class:`ToolUse` with id ``tool_use_id``. Each has exactly one."""
 
@@ -93,13 +93,15 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens used, and their cost in US dollars where a price is known. Sums with ``+``."""
+    """Tokens used, and their cost in US dollars where a price is known. Sums with ``+``.
+    ``long_cache_write_tokens`` are those of ``cache_write_tokens`` that the provider keeps for an hour."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     cost: float | None = None
+    long_cache_write_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         cost = None if self.cost is None and other.cost is None else (self.cost or 0.0) + (other.cost or 0.0)
@@ -109,6 +111,7 @@ class Usage:
             self.cache_read_tokens + other.cache_read_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
             cost,
+            self.long_cache_write_tokens + other.long_cache_write_tokens,
         )
 
     def since(self, earlier: "Usage") -> "Usage":
@@ -119,6 +122,7 @@ class Usage:
             self.cache_read_tokens - earlier.cache_read_tokens,
             self.cache_write_tokens - earlier.cache_write_tokens,
             None if self.cost is None else self.cost - (earlier.cost or 0.0),
+            self.long_cache_write_tokens - earlier.long_cache_write_tokens,
         )
 
 
@@ -150,6 +154,12 @@ def text_of(content: Sequence[Block]) -> str:
 def tool_uses(message: Message) -> tuple[ToolUse, ...]:
     """The tool calls of ``message``, in the order of the model."""
     return tuple(block for block in message.content if isinstance(block, ToolUse))
+
+
+def thought_of(message: Message) -> str:
+    """The text of its thinking blocks, separated by blank lines."""
+    thoughts = (block.thinking for block in message.content if isinstance(block, Thinking))
+    return "\n\n".join(filter(str.strip, thoughts))
 
 
 def final_text(messages: Sequence[Message]) -> str:

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
+
+from deputy_agents.patterns.glob import TEXT, compile_glob
+from deputy_agents.patterns.linear import PatternError
 
 
 class Action(StrEnum):
@@ -16,9 +18,13 @@ class Action(StrEnum):
     EDIT = "edit"
     EDIT_PROTECTED = "edit_protected"
     """Changes a file that other programs run or follow, such as a Git hook: equivalent to a command."""
+    CONFIGURE = "configure"
+    """Changes Deputy's own configuration. Every change of it needs approval: no rule and no mode allows it."""
     OUTSIDE = "outside"
     """A command that reads or writes a file outside the roots, or one whose path is known only when it runs."""
     EXECUTE = "execute"
+    READ_COMMAND = "read_command"
+    """Runs a command that is known to only read files of the workspace."""
     FETCH = "fetch"
     CONNECT = "connect"
     """Starts or connects to an MCP server."""
@@ -45,6 +51,10 @@ class AccessRequest:
     """Part of the subject is computed when the call runs. No pattern covers it, except one that allows everything."""
     also: tuple[tuple[str, str | None], ...] = ()
     """Equivalent subjects, each with its known part. Rules that deny or ask apply to them too."""
+    mentioned: tuple[str, ...] = ()
+    """Texts with commands that the subject may run. Rules that deny or ask about one of them ask."""
+    spelled: str = ""
+    """The beginning of the subject that a rule must spell out, without wildcards, to allow it."""
     lasting: str | None = None
     """The pattern of the rule for a lasting answer. ``None``: the pattern of exactly this subject."""
 
@@ -53,6 +63,16 @@ class DecisionKind(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
+
+
+class RuleScope(StrEnum):
+    """How long an answer to a permission request lasts: for this call, or as a rule for the session, for the project in
+    a personal file of the project, or for every project."""
+
+    ONCE = "once"
+    SESSION = "session"
+    PROJECT = "project"
+    USER = "user"
 
 
 SESSION = "session"
@@ -75,4 +95,9 @@ def names_tool(entry: str, tool: str) -> bool:
     matches any text."""
     if not entry.startswith("mcp__"):
         return entry == tool
-    return fnmatchcase(tool, entry) or tool.startswith(f"{entry}__")
+    if tool.startswith(f"{entry}__"):
+        return True
+    try:
+        return compile_glob(entry, TEXT).matches(tool)
+    except PatternError:  # with so many wildcards it is longer than any name
+        return False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deputy_agents.domain.hook import Hook
 from deputy_agents.domain.message import Usage
-from deputy_agents.domain.model_card import ModelCards
+from deputy_agents.domain.model_card import Effort, ModelCards, ThinkingMode
 from deputy_agents.domain.outcome import LimitReached
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import Rule
@@ -17,7 +17,8 @@ from deputy_agents.domain.rule import Rule
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Limits of sub-agents. ``enabled=False`` removes the delegation tools."""
+    """Limits of sub-agents. ``enabled=False`` removes the delegation tools. ``models`` are the names that agents may
+    choose for their sub-agents, besides ``inherit``, ``small`` and ``default``."""
 
     enabled: bool = True
     max_parallel: int = 16
@@ -27,6 +28,7 @@ class AgentSettings:
     parallel_writers: bool = False
     timeout: float = 15 * 60
     wake_on_task_end: bool = True
+    models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,13 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class PermissionSettings:
-    """``rules`` come from the settings of the user and of the workspace. ``reconnect_grace`` is how long a permission
-    request waits for a client that can ask the user, where clients can reconnect."""
+    """``rules`` come from the settings of the user and of the workspace. ``reconnect_grace`` is how long agents work on
+    without a client, in seconds, where clients can reconnect; an open permission request waits for one as long as it
+    takes. ``reading_commands``: commands that are known to only read files of the workspace need no approval."""
 
     rules: tuple[Rule, ...] = ()
     reconnect_grace: float = 60
+    reading_commands: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +87,13 @@ class Root:
 @dataclass(frozen=True, slots=True)
 class ShellSettings:
     """``env`` names environment variables that commands get in addition to the default ones; ``*`` matches any text.
-    ``timeout`` is the default timeout of a command. ``sandbox`` runs commands in bubblewrap."""
+    ``timeout`` is the default timeout of a command. ``sandbox`` runs commands in a sandbox. ``isolated`` keeps other
+    processes out of reach of commands, hooks and MCP servers where the system can."""
 
     env: tuple[str, ...] = ()
     timeout: float = 120
     sandbox: bool = False
+    isolated: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,10 @@ class Limits:
 class Settings:
     model: str = "offline"
     small_model: str | None = None
+    fallback_model: str | None = None
+    """Replaces a model that is overloaded, until the end of the turn or run."""
+    effort: Effort | None = None
+    thinking: ThinkingMode = ThinkingMode.AUTO
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     trusted: bool = True
     vouched: bool = False

@@ -1,13 +1,17 @@
 """An accepted prompt, and the result of its turn."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from deputy_agents.domain.event import TurnError
 from deputy_agents.domain.message import Block, Image, Usage
 
 Origin = Literal["user", "task_end", "command"]
+
+Work: TypeAlias = Callable[[], Awaitable[str]]
+"""What a turn does in place of a prompt to the model. Returns what the user sees of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +33,11 @@ class Turn:
     origin: Origin
     text: str = ""
     """The prompt as the user sees it."""
+    written: tuple[Block, ...] = ()
+    """The prompt as the user wrote it."""
     cancelled: bool = False
     """The user cancelled the turn before it started."""
+    work: Work | None = None
     usage_before: Usage = field(default_factory=Usage)
     outcome: TurnResult | None = None
     sent_back: "Turn | None" = None

@@ -4,20 +4,24 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import Literal
+
+from anyio import to_thread
+from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.editor.mention import DIAGNOSTICS, Mention, mentions
+from deputy_agents.editor.workspace_paths import paths_below
 from deputy_agents.guidance.items import SlashCommand
 from deputy_agents.ports.editor import Ability
 from deputy_agents.tool.base import ToolContext
-from deputy_agents.tool.search import Glob
+from deputy_agents.tool.search import is_readable
 
 MAX_ITEMS = 50
+MAX_TRIED = 2000
+"""Paths that are looked at to find those that the agent may read."""
 _COMMAND = re.compile(r"\s*(/[\w:.-]*)")
 _PATH = re.compile(r'(?<![\w@./-])@(?P<path>"[^"\n]*|[^\s@"]*)$')
-_NOTE_PREFIXES = ("[cut here: ", "No files match.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,10 @@ class Completions:
     items: tuple[Completion, ...] = ()
 
 
-async def complete(text: str, commands: Mapping[str, SlashCommand], context: ToolContext) -> Completions:
-    """The completions of ``text``, a prompt up to the cursor."""
+async def complete(
+    text: str, commands: Mapping[str, SlashCommand], context: ToolContext, tasks: TaskGroup
+) -> Completions:
+    """The completions of ``text``, a prompt up to the cursor. ``tasks`` owns work that outlives the call."""
     if (call := _COMMAND.fullmatch(text)) is not None:
         prefix = call[1]
         items = [
@@ -49,7 +55,7 @@ async def complete(text: str, commands: Mapping[str, SlashCommand], context: Too
         return Completions(prefix, tuple(items[:MAX_ITEMS]))
     if (mention := _PATH.search(text)) is not None:
         prefix = mention["path"].lstrip('"')
-        return Completions(mention[0], (*_context_items(prefix, context), *await _paths(prefix, context)))
+        return Completions(mention[0], (*_context_items(prefix, context), *await _paths(prefix, context, tasks)))
     return Completions("")
 
 
@@ -59,34 +65,28 @@ def _context_items(prefix: str, context: ToolContext) -> tuple[Completion, ...]:
     return (Completion(f"@{DIAGNOSTICS}", "context", "problems shown in the editor"),)
 
 
-async def _paths(prefix: str, context: ToolContext) -> tuple[Completion, ...]:
+async def _paths(prefix: str, context: ToolContext, tasks: TaskGroup) -> tuple[Completion, ...]:
     """Files and folders below the working directory whose name contains the last part of ``prefix``; names that begin
     with it come first."""
-    glob = Glob()
+    prefix = prefix.removeprefix(f"{context.cwd}/")
+    while prefix.startswith("./"):
+        prefix = prefix.removeprefix("./")
     folder, slash, name = prefix.rpartition("/")
     try:
-        args = glob.parse({"pattern": f"{folder}{slash}**/*{_either_case(name)}*"})
-        await glob.prepare(args, context)
-        found = (await glob.run(args, context)).content.splitlines()
+        place = await context.workspace.locate(".", context.cwd)
     except ToolError:
         return ()
-    # A backslash may be an escaped control character, so the name is ambiguous.
-    files = [path for path in found if "\\" not in path and not path.startswith(_NOTE_PREFIXES)]
-    folders = {f"{folder}/" for path in files for folder in map(str, PurePosixPath(path).parents) if folder != "."}
-
-    def base_name(path: str) -> str:
-        return path.rstrip("/").rpartition("/")[2].lower()
-
-    def rank(path: str) -> tuple[bool, int, str]:
-        return not base_name(path).startswith(name.lower()), path.count("/"), path
-
-    paths = sorted((path for path in (*folders, *files) if name.lower() in base_name(path)), key=rank)
-    items = (
-        Completion(mention, "folder" if path.endswith("/") else "file")
-        for path in paths
-        if (mention := _mention_of(path)) is not None
-    )
-    return tuple(islice(items, MAX_ITEMS))
+    if (index := await paths_below(place, context.workspace, tasks)) is None:
+        return ()
+    found = islice(index.find(folder + slash, name), MAX_TRIED)
+    items: list[Completion] = []
+    while len(items) < MAX_ITEMS and (some := await to_thread.run_sync(list, islice(found, MAX_ITEMS))):
+        for path in some:
+            shown = index.files_below(path) if path.endswith("/") else (path,)
+            mention = _mention_of(path)
+            if mention is not None and any(is_readable(file, place, context) for file in shown):
+                items.append(Completion(mention, "folder" if path.endswith("/") else "file"))
+    return tuple(items[:MAX_ITEMS])
 
 
 def _mention_of(path: str) -> str | None:
@@ -99,11 +99,3 @@ def _mention_of(path: str) -> str | None:
 
 def _detail(command: SlashCommand) -> str:
     return " ".join(filter(None, (command.argument_hint, command.description)))
-
-
-def _either_case(text: str) -> str:
-    """A case-insensitive glob for ``text``."""
-    return "".join(
-        f"[{char.lower()}{char.upper()}]" if char.isalpha() else f"\\{char}" if char in "*?[{" else char
-        for char in text
-    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.message import Block, Text
 from deputy_agents.domain.rule import AccessRequest
-from deputy_agents.files.workspace import PathKind
+from deputy_agents.files.place import PathKind
 from deputy_agents.tool.base import Tool, ToolContext
 from deputy_agents.tool.code import Diagnostics
 from deputy_agents.tool.read import ListDir, ReadFile

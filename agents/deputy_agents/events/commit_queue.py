@@ -5,10 +5,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deputy_agents.domain.errors import DeputyError, StoreError
 from deputy_agents.domain.event import Event
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.ports.clock import Clock
-from deputy_agents.ports.store import OutputRecord, Record, SessionRecord, Store
+from deputy_agents.ports.store import OutputRecord, Record, SessionRecord, Store, StoredReview, ViewRecord
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ class CommitQueue:
     def __init__(self, session_id: str, store: Store, clock: Clock) -> None:
         self.error: Exception | None = None
         """Why the session is currently not stored; ``None`` if it is."""
+        self.outages = 0
+        """How many times the store has begun to fail."""
         self._session_id = session_id
         self._store = store
         self._clock = clock
@@ -46,6 +49,7 @@ class CommitQueue:
     def start_without_store(self, record: SessionRecord, error: Exception) -> None:
         """Starts with a failed store: the session is created there once the store works again."""
         self._uncreated = record
+        self.outages += 1
         self.error = error
         self._retry_at = self._clock.monotonic() + RETRY
 
@@ -61,7 +65,7 @@ class CommitQueue:
             return
         try:
             if self._uncreated is not None:
-                await self._store.create(self._uncreated)
+                await self._create(self._uncreated)
                 self._uncreated = None
             elif self.error is not None:
                 await self._drop_stored()
@@ -73,13 +77,27 @@ class CommitQueue:
         except Exception as error:
             # The agents continue; until the store works again, this session exists in memory only.
             if self.error is None:
+                self.outages += 1
                 logger.exception("session %s cannot be stored at the moment", self._session_id)
             self.error = error
-            self._drop_outputs()
+            self._drop_bulk()
             self._retry_at = self._clock.monotonic() + (RETRY if len(self._pending) < MAX_PENDING else math.inf)
         else:
             self.error = None
             self._pending = []
+
+    async def _create(self, record: SessionRecord) -> None:
+        try:
+            await self._store.create(record)
+        except StoreError:
+            # An attempt that nobody waited for any longer may have succeeded: no other session has this id.
+            try:
+                await self._store.get(record.session_id)
+            except DeputyError:
+                pass
+            else:
+                return
+            raise
 
     async def read(self, after: int, limit: int) -> list[Event]:
         """Pending events and at most ``limit`` stored ones numbered above ``after``, in order."""
@@ -92,14 +110,31 @@ class CommitQueue:
         found |= {event.seq or 0: event for event in stored}
         return [found[seq] for seq in sorted(found) if seq > after]
 
+    async def read_at(self, numbers: Sequence[int]) -> dict[int, Event]:
+        """The events with these numbers, pending or stored.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        pending = {event.seq or 0: event for batch in self._pending for event in batch.events}
+        found = {number: pending[number] for number in numbers if number in pending}
+        if stored := [number for number in numbers if number not in found]:
+            found |= {event.seq or 0: event for event in await self._store.events_at(self._session_id, stored)}
+        return found
+
     async def changes(self) -> Sequence[FileChange]:
         """Raises StoreError when the store cannot be read."""
         return await self._store.changes(self._session_id)
 
-    def _drop_outputs(self) -> None:
-        """Limits the memory used by pending commits; the events contain both ends of each output."""
+    async def review(self) -> StoredReview:
+        """Raises StoreError when the store cannot be read."""
+        return await self._store.review(self._session_id)
+
+    def _drop_bulk(self) -> None:
+        """Limits the memory used by pending commits; the events contain both ends of each output, and what a view
+        has."""
         for batch in self._pending:
-            batch.records[:] = [record for record in batch.records if not isinstance(record, OutputRecord)]
+            batch.records[:] = [record for record in batch.records if not isinstance(record, OutputRecord | ViewRecord)]
 
     async def _drop_stored(self) -> None:
         """Removes commits that were stored although the store reported a failure, so that none is stored twice."""

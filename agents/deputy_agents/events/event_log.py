@@ -6,35 +6,43 @@ view and then publishes them, so that no subscriber sees an event that a crash c
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
 import anyio
+from anyio import to_thread
 
 from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.event import Body, Durable, Event, SessionStatus
 from deputy_agents.domain.file_change import FileChange
+from deputy_agents.events import saved_view
 from deputy_agents.events.commit_queue import RETRY, CommitQueue
 from deputy_agents.events.numbering import Numbering
 from deputy_agents.events.subscription import Subscription
 from deputy_agents.events.view import View
 from deputy_agents.ports.clock import Clock
-from deputy_agents.ports.store import Record, SessionRecord, Store
+from deputy_agents.ports.store import Record, SessionRecord, Store, StoredReview
 
 _DURABLE = get_args(Durable)
+
+MIN_SAVED = 100
+"""Events that are folded quickly enough: as many can follow the saved view of a session that is closed."""
+_SAVE_AFTER = 1000
+_SAVE_SHARE = 10
+"""While a session is open, its view is saved after so many events, and after this part of all events."""
 
 
 class EventLog:
     """Numbers, commits, folds and publishes the events of one session."""
 
-    def __init__(
-        self, session_id: str, store: Store, clock: Clock, view: View, numbering: Numbering | None = None
-    ) -> None:
+    def __init__(self, session_id: str, store: Store, clock: Clock, view: View, saved_seq: int = 0) -> None:
         self.session_id = session_id
         self.view = view
         self._clock = clock
-        self._numbering = numbering or Numbering()
+        self._numbering = Numbering(view)
+        self._saved_seq = saved_seq
+        """The number of the last event in the view that is stored."""
         self._commits = CommitQueue(session_id, store, clock)
         self._events: list[Event] = []
         self._records: list[Record] = []
@@ -50,6 +58,11 @@ class EventLog:
     def store_error(self) -> Exception | None:
         """Why the session is currently not stored; ``None`` if it is. The log retries every few seconds."""
         return self._commits.error
+
+    @property
+    def outages(self) -> int:
+        """How many times the store has begun to fail."""
+        return self._commits.outages
 
     @property
     def last_seq(self) -> int:
@@ -93,6 +106,8 @@ class EventLog:
 
     async def run(self) -> None:
         """Commits and publishes events until it is cancelled."""
+        if self._view_is_due():
+            self._work.set()
         while True:
             with anyio.move_on_after(math.inf if self.store_error is None else RETRY):
                 await self._work.wait()
@@ -124,6 +139,23 @@ class EventLog:
         # Events that are committed but not published yet are pushed to subscribers later.
         return [event for event in found if (event.seq or 0) <= self.last_seq][:limit]
 
+    async def read_at(self, numbers: Sequence[int]) -> Mapping[int, Event]:
+        """Published durable events by their numbers.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return await self._commits.read_at(numbers)
+
+    async def save_view(self) -> None:
+        """Stores the view, so that the session opens quickly, unless few events have followed the one that is stored.
+        Call it when no more events are emitted."""
+        await self.flush()
+        if self.store_error is None and self.last_seq - self._saved_seq >= MIN_SAVED:
+            await self._add_view()
+            self._wake_writer()
+            await self.flush()
+
     async def changes(self) -> Sequence[FileChange]:
         """The stored changes of files, in order.
 
@@ -132,11 +164,21 @@ class EventLog:
         """
         return await self._commits.changes()
 
+    async def review(self) -> StoredReview:
+        """What is stored as unreviewed.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return await self._commits.review()
+
     def _wake_writer(self) -> None:
         self._emitted += 1
         self._work.set()
 
     async def _write(self) -> None:
+        if self._view_is_due():
+            await self._add_view()
         goal = self._emitted
         events, self._events = self._events, []
         records, self._records = self._records, []
@@ -146,6 +188,16 @@ class EventLog:
         self._publish_status()
         self._published = goal
         self._progress.notify()
+
+    def _view_is_due(self) -> bool:
+        new = self.last_seq - self._saved_seq
+        return self.store_error is None and new >= _SAVE_AFTER and new * _SAVE_SHARE >= self.last_seq
+
+    async def _add_view(self) -> None:
+        """Queues the view of what is published: all its events are stored."""
+        version = await to_thread.run_sync(saved_view.version)
+        self._saved_seq = self.last_seq
+        self._records.append(saved_view.saved(self.view, version))
 
     def _publish_status(self) -> None:
         status = self.view.status()

@@ -16,6 +16,7 @@ from deputy_agents.domain.event import (
     Event,
     MessageAdded,
     MessageDelta,
+    ThoughtAdded,
     ThoughtDelta,
     ToolOutputDelta,
 )
@@ -73,7 +74,7 @@ class Subscription:
         if event.seq is not None:
             if not self._behind and event.seq > self._last_delivered:
                 self._buffer[key] = event
-            elif isinstance(event.body, MessageAdded):
+            elif isinstance(event.body, MessageAdded | ThoughtAdded):
                 self._drop_deltas(event.body)
         elif isinstance(event.body, _DELTAS) and (queued := self._buffer.get(key)) is not None:
             self._buffer[key] = _merged(queued, event.body)
@@ -113,14 +114,15 @@ class Subscription:
     def _delivered(self, event: Event) -> Event:
         if event.seq is not None:
             self._last_delivered = event.seq
-            if isinstance(event.body, MessageAdded):
+            if isinstance(event.body, MessageAdded | ThoughtAdded):
                 self._drop_deltas(event.body)
         return event
 
-    def _drop_deltas(self, message: MessageAdded) -> None:
-        """Removes buffered deltas of a complete message, whose text would otherwise be delivered twice."""
-        self._buffer.pop((MessageDelta, message.message_id), None)
-        self._buffer.pop((ThoughtDelta, message.message_id), None)
+    def _drop_deltas(self, complete: MessageAdded | ThoughtAdded) -> None:
+        """Removes buffered deltas of what is complete, whose text would otherwise be delivered twice."""
+        if isinstance(complete, MessageAdded):
+            self._buffer.pop((MessageDelta, complete.message_id), None)
+        self._buffer.pop((ThoughtDelta, complete.message_id), None)
 
     def _fall_behind(self) -> None:
         """Drops durable events, which are read from the store later, and the oldest of the others."""

@@ -1,11 +1,12 @@
 """The view of a session: agent tree, transcripts, counts and open permission requests, folded from its events.
 
 Front ends show only what follows from this fold, so a live session and the same session read from the store look equal.
-Folding is idempotent: an event whose number is not above the last one changes nothing.
+Folding is idempotent: an event whose number is not above the last one changes nothing. Of transcripts, the view has an
+index only: ``events.entries`` reads entries.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -14,7 +15,11 @@ from deputy_agents.domain.event import (
     AgentFinished,
     AgentInfo,
     AgentStarted,
+    ContextSize,
     Event,
+    InputRequest,
+    InputRequested,
+    InputResolved,
     MessageAdded,
     PermissionRequest,
     PermissionRequested,
@@ -23,6 +28,7 @@ from deputy_agents.domain.event import (
     PlanEntry,
     SessionStatus,
     StatusChanged,
+    ThoughtAdded,
     ToolCallStarted,
     ToolCallUpdated,
     TurnFinished,
@@ -31,6 +37,9 @@ from deputy_agents.domain.event import (
 )
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.domain.review import CheckpointCreated, SessionRewound
+from deputy_agents.events.lineage import Lineage
+from deputy_agents.events.transcript_index import TranscriptIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,9 @@ class AgentNode:
     tool_call_count: int = 0
     detail: str | None = None
     activity: str | None = None
-    open_permission_requests: int = 0
+    open_requests: int = 0
+    """Its open requests to the user, for permission and for input."""
+    context: ContextSize | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,7 @@ class ChildBlock:
     node: AgentNode
 
 
-EntryBody: TypeAlias = MessageAdded | ToolCall | ChildBlock
+EntryBody: TypeAlias = MessageAdded | ThoughtAdded | ToolCall | ChildBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +101,23 @@ class View:
     def __init__(self) -> None:
         self.last_seq = 0
         self.agents: dict[str, AgentNode] = {}
+        self.transcripts = TranscriptIndex()
         self.permission_requests: dict[str, PermissionRequest] = {}
+        self.input_requests: dict[str, InputRequest] = {}
         self.plans: dict[str, tuple[PlanEntry, ...]] = {}
         self.last_turn: TurnFinished | None = None
         """The end of the last turn; ``None`` during a turn."""
-        self._entries: dict[str, list[Entry]] = {}
-        self._tool_calls: dict[tuple[str, int, str], int] = {}
-        """Index of each tool call's entry, by agent, run and tool call id."""
+        self.open_turn: str | None = None
+        """The turn that runs."""
+        self.truncated: set[str] = set()
+        """Agents whose ``summary`` is only a part of their result."""
+        self.replies: dict[tuple[str, int], int] = {}
+        """Model replies, by agent and run."""
+        self.agent_seqs: dict[tuple[str | None, int | None], int] = {}
+        """The last number within an agent and a run."""
+        self.lineage = Lineage()
+        self.first_seqs: dict[str, int] = {}
+        """The number of the event with which each agent started."""
 
     def apply(self, event: Event) -> None:
         if event.seq is None:
@@ -106,11 +127,16 @@ class View:
         if event.seq <= self.last_seq:
             return
         self.last_seq = event.seq
+        self.agent_seqs[event.agent_id, event.run] = event.agent_seq or 0
         self._fold(event)
 
     def tree(self) -> Sequence[AgentNode]:
-        """All agents, ordered by start time, then id."""
-        return sorted(self.agents.values(), key=lambda node: (node.started_at, node.info.agent_id))
+        """All agents, ordered by start time, then id, without those of turns that were gone back over."""
+        return sorted(self._shown(), key=lambda node: (node.started_at, node.info.agent_id))
+
+    def _shown(self) -> Iterator[AgentNode]:
+        hidden = self.lineage.is_hidden
+        return (node for agent_id, node in self.agents.items() if not hidden(self.first_seqs.get(agent_id, 0)))
 
     def descendants(self, agent_id: str) -> Sequence[str]:
         """The ids of all agents below ``agent_id``, in start order."""
@@ -120,25 +146,18 @@ class View:
                 found.append(node.info.agent_id)
         return found[1:]
 
-    def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> Sequence[Entry]:
-        """Entries of one agent with ``seq`` greater than ``after``; sub-agents' blocks are in their latest state."""
-        entries = [entry for entry in self._entries.get(agent_id, ()) if entry.seq > after][:limit]
-        return [
-            replace(entry, body=ChildBlock(self.agents[entry.agent_id]))
-            if isinstance(entry.body, ChildBlock)
-            else entry
-            for entry in entries
-        ]
-
     def status(self) -> SessionStatus:
         """Counts for the status line."""
-        states = Counter(node.status for node in self.agents.values() if node.info.parent_id is not None)
-        waiting = {request.agent.agent_id for request in self.permission_requests.values() if request.agent.depth > 0}
+        states = Counter(node.status for node in self._shown() if node.info.parent_id is not None)
+        requests = (*self.permission_requests.values(), *self.input_requests.values())
+        waiting = {request.agent.agent_id for request in requests if request.agent.depth > 0}
         return SessionStatus(
             primary=1,
             pending=states[AgentStatus.PENDING],
             running=states[AgentStatus.RUNNING],
-            awaiting_permission=sum(self.agents[agent_id].status is AgentStatus.RUNNING for agent_id in waiting),
+            awaiting_permission=sum(
+                node.status is AgentStatus.RUNNING for agent_id, node in self.agents.items() if agent_id in waiting
+            ),
             finished=sum(count for status, count in states.items() if status.ended),
         )
 
@@ -152,24 +171,40 @@ class View:
                 self._finish(event, body)
             case StatusChanged() as body:
                 self._set_status(event, body)
-            case UsageChanged(usage):
-                self._change(event, usage=usage)
+            case UsageChanged() as body:
+                self._set_usage(event, body)
             case MessageAdded() as body:
-                self._add_entry(event, body)
+                self.transcripts.add_message(event.agent_id or "", self.last_seq, body)
+            case ThoughtAdded():
+                self.transcripts.add(event.agent_id or "", self.last_seq)
             case ToolCallStarted() as body:
                 self._start_tool_call(event, body)
             case ToolCallUpdated() as body:
-                self._update_tool_call(event, body)
+                self.transcripts.update_call(event.agent_id or "", event.run or 1, self.last_seq, body)
             case PermissionRequested(request):
                 self.permission_requests[request.request_id] = request
-                self._count_permission_requests(event, 1)
+                self._count_requests(event, 1)
             case PermissionResolved(request_id):
                 if self.permission_requests.pop(request_id, None) is not None:
-                    self._count_permission_requests(event, -1)
+                    self._count_requests(event, -1)
+            case InputRequested(request):
+                self.input_requests[request.request_id] = request
+                self._count_requests(event, 1)
+            case InputResolved(request_id):
+                if self.input_requests.pop(request_id, None) is not None:
+                    self._count_requests(event, -1)
             case PlanChanged(entries) if event.agent_id is not None:
                 self.plans[event.agent_id] = entries
-            case TurnStarted() | TurnFinished():
-                self.last_turn = event.body if isinstance(event.body, TurnFinished) else None
+            case CheckpointCreated(checkpoint_id):
+                self.lineage.mark(checkpoint_id, self.last_seq)
+            case SessionRewound(checkpoint_id, conversation=True):
+                if self.lineage.rewind(checkpoint_id, self.last_seq):
+                    self.transcripts.hide(self.lineage.is_hidden)
+                    self.plans.clear()
+            case TurnStarted(turn_id):
+                self.open_turn, self.last_turn = turn_id, None
+            case TurnFinished() as body:
+                self.open_turn, self.last_turn = None, body
             case _:
                 pass  # types of newer versions
 
@@ -182,19 +217,30 @@ class View:
             updated_at=event.time,
             queue_position=body.queue_position,
         )
+        self.first_seqs.setdefault(body.info.agent_id, self.last_seq)
         earlier = self.agents.get(body.info.agent_id)
         if earlier is not None:
-            node = replace(node, started_at=earlier.started_at, usage=earlier.usage)
+            node = replace(node, started_at=earlier.started_at, usage=earlier.usage, context=earlier.context)
         self.agents[body.info.agent_id] = node
         if body.info.parent_id is not None:
-            self._add_entry(event, ChildBlock(node), owner=body.info.parent_id)
+            self.transcripts.add(body.info.parent_id, self.last_seq)
 
     def _set_status(self, event: Event, body: StatusChanged) -> None:
         self._change(event, status=body.status, queue_position=body.queue_position, detail=body.detail)
         if body.status is AgentStatus.IDLE:
             self._change(event, activity=None)
 
+    def _set_usage(self, event: Event, body: UsageChanged) -> None:
+        key = (event.agent_id or "", event.run or 1)
+        self.replies[key] = self.replies.get(key, 0) + body.replied
+        self._change(event, usage=body.usage)
+        if body.context is not None:
+            self._change(event, context=body.context)
+
     def _finish(self, event: Event, body: AgentFinished) -> None:
+        node = self.agents.get(event.agent_id or "")
+        if node is not None and event.run == node.run and not node.status.ended:
+            (self.truncated.add if body.truncated else self.truncated.discard)(node.info.agent_id)
         self._change(
             event,
             status=body.status,
@@ -221,32 +267,13 @@ class View:
         if node is not None and event.run == node.run and node.status is AgentStatus.RUNNING:
             self.agents[node.info.agent_id] = replace(node, activity=activity.text)
 
-    def _count_permission_requests(self, event: Event, change: int) -> None:
+    def _count_requests(self, event: Event, change: int) -> None:
         node = self.agents.get(event.agent_id or "")
         if node is not None:
-            self._change(event, open_permission_requests=node.open_permission_requests + change)
-
-    def _add_entry(self, event: Event, body: EntryBody, owner: str | None = None) -> None:
-        agent_id = event.agent_id or ""
-        entry = Entry(event.seq or 0, agent_id, event.run or 1, event.time, body)
-        self._entries.setdefault(owner or agent_id, []).append(entry)
+            self._change(event, open_requests=node.open_requests + change)
 
     def _start_tool_call(self, event: Event, body: ToolCallStarted) -> None:
         agent_id = event.agent_id or ""
-        key = (agent_id, event.run or 1, body.tool_call_id)
-        if key in self._tool_calls:
-            return
-        self._tool_calls[key] = len(self._entries.get(agent_id, ()))
-        self._add_entry(event, ToolCall(body))
-        if (node := self.agents.get(agent_id)) is not None:
+        is_new = self.transcripts.start_call(agent_id, event.run or 1, self.last_seq, body)
+        if is_new and (node := self.agents.get(agent_id)) is not None:
             self._change(event, tool_call_count=node.tool_call_count + 1)
-
-    def _update_tool_call(self, event: Event, body: ToolCallUpdated) -> None:
-        agent_id = event.agent_id or ""
-        index = self._tool_calls.get((agent_id, event.run or 1, body.tool_call_id))
-        if index is None:
-            return
-        entries = self._entries[agent_id]
-        entry = entries[index]
-        if isinstance(entry.body, ToolCall):
-            entries[index] = replace(entry, body=replace(entry.body, update=body))

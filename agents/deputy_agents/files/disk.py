@@ -7,7 +7,6 @@ name. On platforms without folder descriptors, full paths are used and only the 
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +18,8 @@ from typing import BinaryIO, Self
 
 from deputy_agents.domain.errors import OutsideRoots, ToolError
 from deputy_agents.files.encoding import UTF8, Encoding, check_new, decode
+from deputy_agents.files.leftovers import remove_leftovers, spare_name
+from deputy_agents.files.line_index import find_line
 from deputy_agents.text import visible
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -29,6 +30,9 @@ _SNIFF = 8192
 
 _MAX_LINE = 64 * 1024
 """Bytes of one line of a large file; the rest of the line is dropped."""
+
+_MAX_LINKS = 40
+"""Links that are followed for the names of a file."""
 
 _DIR_FD = {os.open, os.stat, os.mkdir, os.unlink, os.link} <= os.supports_dir_fd
 _PROC_FD = "/proc/self/fd" if Path("/proc/self/fd").is_dir() else ""
@@ -57,10 +61,12 @@ class TooLarge(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """The text of a file, with its original line ends, and its encoding."""
+    """The text of a file, with its original line ends, and its encoding. ``disk_changed`` is true for unsaved text of
+    an editor if the file on disk has other changes."""
 
     text: str
     encoding: Encoding = UTF8
+    disk_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +167,7 @@ def read_bytes(root: Path, parts: Sequence[str], limit: int) -> bytes:
         ToolError: it is not a regular file, or cannot be read.
     """
     with explain_os_errors(root.joinpath(*parts)), _opened(root, parts[:-1]) as folder:
-        return _read_bytes(folder, parts[-1], limit)[0]
+        return read_raw(folder, parts[-1], limit)[0]
 
 
 @contextmanager
@@ -190,8 +196,9 @@ def read_lines(root: Path, parts: Sequence[str], first: int, count: int) -> Line
         size = os.fstat(file.fileno()).st_size
         found = [file.read(_SNIFF)]
         if b"\0" not in found[0]:
-            file.seek(0)
-            found = list(islice(_lines(file, size), first - 1, first + count))
+            start = find_line(file, first)
+            file.seek(size if start is None else start)
+            found = list(islice(_lines(file, size - file.tell()), count + 1))
     if any(b"\0" in line for line in found[:count]):
         raise ToolError(f"{_display(root.joinpath(*parts))} is a binary file ({size:,} bytes).")
     return Lines([line.decode(errors="replace") for line in found[:count]], last=len(found) <= count)
@@ -220,6 +227,31 @@ def write_text(root: Path, parts: Sequence[str], text: str, *, expected: str | N
         if (before and before.text) != expected:
             raise ToolError(f"{_display(shown)} has changed since it was read; read it again.")
         _replace(folder, parts[-1], _encoded(text, before), found)
+
+
+def restore(
+    root: Path, parts: Sequence[str], data: bytes | None, *, expected: bytes | None, mode: int | None = None
+) -> None:
+    """Give a file whose bytes are ``expected`` those of ``data``, and ``mode`` if it is known. ``None`` means that
+    there is no file.
+
+    Raises:
+        ToolError: the file does not have the expected bytes, or cannot be changed.
+    """
+    shown = root.joinpath(*parts)
+    with explain_os_errors(shown), _opened(root, parts[:-1], create=expected is None) as folder:
+        name = parts[-1]
+        try:
+            now, found = read_raw(folder, name, MAX_BYTES)
+        except FileNotFoundError:
+            now, found = None, None
+        if now != expected:
+            raise ToolError(f"{_display(shown)} has changed.")
+        if data is not None:
+            _replace(folder, name, data, found, mode)
+        elif found is not None:
+            _check_unchanged(folder, name, found)
+            os.unlink(folder.at(name), dir_fd=folder.fd)
 
 
 def check_mode(found: os.stat_result, shown: Path) -> None:
@@ -257,6 +289,25 @@ def list_folder(root: Path, parts: Sequence[str]) -> list[Entry]:
         return sorted((Entry(entry.name, _mark(entry)) for entry in entries), key=lambda entry: entry.name)
 
 
+def names_of(path: Path) -> list[Path]:
+    """The absolute ``path``, and each further path that it leads to, one link after the other. The last one has no
+    links, unless there are very many."""
+    names = [path]
+    while len(names) <= _MAX_LINKS and (target := _follow_first_link(names[-1])) is not None:
+        names.append(target)
+    return names
+
+
+def _follow_first_link(path: Path) -> Path | None:
+    at = Path(path.anchor)
+    parts = path.relative_to(at).parts
+    for index, part in enumerate(parts):
+        at /= part
+        with suppress(OSError):
+            return Path(os.path.normpath(at.parent.joinpath(at.readlink(), *parts[index + 1 :])))
+    return None
+
+
 @contextmanager
 def explain_os_errors(path: Path) -> Generator[None]:
     """Convert an OSError to a ToolError that names the file."""
@@ -277,11 +328,12 @@ def _read_if_present(folder: Folder, name: str) -> tuple[FileText, os.stat_resul
 
 
 def _read(folder: Folder, name: str) -> tuple[FileText, os.stat_result]:
-    data, found = _read_bytes(folder, name, MAX_BYTES)
+    data, found = read_raw(folder, name, MAX_BYTES)
     return _decoded(data, folder.path / name), found
 
 
-def _read_bytes(folder: Folder, name: str, limit: int) -> tuple[bytes, os.stat_result]:
+def read_raw(folder: Folder, name: str, limit: int) -> tuple[bytes, os.stat_result]:
+    """Read the bytes of a regular file in an open folder. Raises as :func:`read_bytes`, and OSError."""
     with _file(folder, name) as file:
         found = os.fstat(file.fileno())
         data = b"" if found.st_size > limit else file.read(limit + 1)
@@ -304,7 +356,7 @@ def _file(folder: Folder, name: str) -> Generator[BinaryIO]:
 
 def _regular(found: os.stat_result, shown: Path) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise OutsideRoots(f"{_display(shown)} was replaced by a link.")
+        raise OutsideRoots(f"{_display(shown)} is a link, or was replaced by a link. It is not followed here.")
     if stat.S_ISDIR(found.st_mode):
         raise ToolError(f"{_display(shown)} is a folder; use list_dir.")
     if not stat.S_ISREG(found.st_mode):
@@ -326,10 +378,11 @@ def _encoded(text: str, before: FileText | None) -> bytes:
     return data
 
 
-def _replace(folder: Folder, name: str, data: bytes, before: os.stat_result | None) -> None:
-    if before:
+def _replace(folder: Folder, name: str, data: bytes, before: os.stat_result | None, mode: int | None = None) -> None:
+    if before and (mode is None or mode == stat.S_IMODE(before.st_mode)):
         check_mode(before, folder.path / name)
-    spare = f".deputy-{secrets.token_hex(8)}.tmp"
+    remove_leftovers(str(folder.path) if folder.fd is None else folder.fd)
+    spare = spare_name()
     try:
         with os.fdopen(os.open(folder.at(spare), _CREATE, 0o600 if before else 0o666, dir_fd=folder.fd), "wb") as file:
             file.write(data)
@@ -337,6 +390,9 @@ def _replace(folder: Folder, name: str, data: bytes, before: os.stat_result | No
             os.fsync(file.fileno())
         if before:
             _copy_mode_and_owner(folder, spare, before)
+        if mode is not None:
+            os.chmod(folder.at(spare), mode & 0o777, dir_fd=folder.fd)
+        if before:
             _check_unchanged(folder, name, before)
             os.replace(folder.at(spare), folder.at(name), src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
         else:

@@ -7,13 +7,18 @@ touch.
 
 import re
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeAlias
 
 from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.file_change import FileForm
+from deputy_agents.text import is_well_formed
 
 _BYTES = re.compile("[\udc80-\udcff]")
 """Represents bytes that are not valid UTF-8."""
 REPLACED = "\ufffd"
 """Shown by editors in place of bytes that they cannot decode."""
+_PART = 2**17
 _UNDECODED = re.compile(f"[\udc80-\udcff{REPLACED}]+")
 
 
@@ -54,15 +59,57 @@ def decode(data: bytes) -> tuple[str, Encoding] | None:
     return None if b"\0" in data else (data.decode(UTF8.codec, "surrogateescape"), UTF8)
 
 
+FileVersion: TypeAlias = tuple[str, FileForm] | tuple[None, None]
+"""The text of a file and its form; nothing if there is no file."""
+
+
+def file_version(data: bytes | None, mode: int | None = None) -> FileVersion:
+    """The text of a file and its form. Each byte of a binary file is one character."""
+    if data is None:
+        return None, None
+    found = decode(data)
+    if found is None:
+        return data.decode("latin-1"), FileForm(binary=True, mode=mode)
+    text, encoding = found
+    return text, FileForm(encoding.codec, encoding.bom, mode=mode)
+
+
+def file_data(text: str, form: FileForm) -> bytes:
+    """The inverse of :func:`file_version`.
+
+    Raises:
+        ToolError: the text contains something that the encoding does not have.
+    """
+    if form.binary:
+        return text.encode("latin-1")
+    plain = (form.codec, form.bom) == (UTF8.codec, UTF8.bom)
+    try:
+        return (UTF8 if plain else Encoding(form.codec, form.bom)).encode(text)
+    except UnicodeEncodeError:
+        raise ToolError(f"The text contains characters that {form.codec} does not have.") from None
+
+
 def is_exact(text: str) -> bool:
     """Whether the whole file was valid UTF-8."""
-    return text.isascii() or _BYTES.search(text) is None
+    return is_well_formed(text) or _BYTES.search(text) is None
 
 
 def as_displayed(text: str) -> str:
     """``text`` in a form that is equal for all the ways in which editors show it: they differ in how many replacement
     characters they show for undecoded bytes, and in line ends."""
-    return _UNDECODED.sub(REPLACED, text).replace("\r\n", "\n")
+    if REPLACED in text or not is_well_formed(text):
+        text = _UNDECODED.sub(REPLACED, text)
+    return text.replace("\r\n", "\n")
+
+
+def fingerprint(text: str) -> str:
+    """A hash of ``text`` that is equal for all the ways in which editors show a file."""
+    return blake2b(as_displayed(text).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _characters(text: str) -> set[str]:
+    # In parts, because no other thread can run while a set is made.
+    return set[str]().union(*(set(text[at : at + _PART]) for at in range(0, len(text), _PART)))
 
 
 def check_new(text: str, before: str = "") -> None:
@@ -72,9 +119,9 @@ def check_new(text: str, before: str = "") -> None:
         ToolError: it adds something that is not a character, or it adds non-ASCII characters to a file that is not
             UTF-8. The encoding of such a file is unknown, so its readers would see other characters.
     """
-    if text.isascii():
+    if is_well_formed(text) and is_well_formed(before):
         return
-    foreign = sorted(char for char in set(text).difference(before) if not char.isascii())
+    foreign = sorted(char for char in _characters(text) - _characters(before) if not char.isascii())
     if any("\ud800" <= char <= "\udfff" for char in foreign):
         raise ToolError("The new text contains lone surrogates, which are not characters.")
     if foreign and not is_exact(before):

@@ -1,35 +1,40 @@
-"""Reads and validates images for models. An image that a provider rejects would make every later request of the
-conversation fail, so only valid ones are accepted."""
+"""Images for models: which bytes are one, and what a model gets of it.
 
-from base64 import b64encode
+A service rejects every request that contains an image which it cannot decode or which is too large, so
+``tool/image_process.py`` has each image decoded before it is used.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.message import Image
 
-MAX_BYTES = 5 * 1024 * 1024 * 3 // 4
-"""5 MiB after base64 encoding."""
-
-MAX_SIDE = 8000
-"""Pixels."""
+MAX_FILE = 32 * 1024 * 1024
+"""Bytes of an image that is accepted."""
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 """Suffixes of files that are tried as images. The format is read from the bytes."""
 
+DAMAGED = "The image is damaged or incomplete."
+
 
 @dataclass(frozen=True, slots=True)
 class ImageFile:
-    """An image; ``width`` and ``height`` are in pixels, ``size`` is in bytes of the file."""
+    """An image as the model gets it; ``width`` and ``height`` are in pixels. ``original`` is the size in pixels of a
+    larger one that it was made from."""
 
     image: Image
     width: int
     height: int
-    size: int
+    original: tuple[int, int] | None = None
 
     def __str__(self) -> str:
-        return f"{self.image.media_type.removeprefix('image/').upper()} image, {self.width} x {self.height} pixels"
+        kind = self.image.media_type.removeprefix("image/").upper()
+        reduced = f", reduced from {self.original[0]} x {self.original[1]}" if self.original else ""
+        return f"{kind} image, {self.width} x {self.height} pixels{reduced}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +57,35 @@ _FORMATS = (
 )
 
 
-def read_image(data: bytes) -> ImageFile | None:
-    """Read an image; ``None`` if ``data`` is not in a format that models accept.
+def media_type(data: bytes) -> str | None:
+    """The media type of an image; ``None`` if ``data`` is not in a format that models accept.
 
     Raises:
-        ToolError: it is damaged or too large.
+        ToolError: it is incomplete or too large.
     """
     found = next((one for one in _FORMATS if one.starts(data)), None)
     if found is None:
         return None
-    import imagesize  # pyright: ignore[reportMissingTypeStubs] - late: few agents read images
+    if len(data) > MAX_FILE:
+        raise ToolError(f"The image has {len(data):,} bytes; at most {MAX_FILE:,} are accepted.")
+    if not found.ends(data):
+        raise ToolError(DAMAGED)
+    return found.media_type
 
-    width, height = imagesize.get(BytesIO(data), exif_rotation=False)  # pyright: ignore[reportUnknownMemberType]
-    if not found.ends(data) or min(width, height) < 1:
-        raise ToolError("The image is damaged or incomplete.")
-    if len(data) > MAX_BYTES:
-        raise ToolError(f"The image has {len(data):,} bytes; models accept at most {MAX_BYTES:,}.")
-    if max(width, height) > MAX_SIDE:
-        raise ToolError(f"The image has {width} x {height} pixels; models accept at most {MAX_SIDE} on a side.")
-    return ImageFile(Image(found.media_type, b64encode(data).decode()), width, height, len(data))
+
+def encoded(data: bytes, media_type: str) -> Image:
+    return Image(media_type, b64encode(data).decode())
+
+
+def decoded(base64: str) -> bytes:
+    """The bytes of an image.
+
+    Raises:
+        ToolError: ``base64`` is invalid or too long.
+    """
+    if len(base64) > MAX_FILE * 4 // 3 + 4:
+        raise ToolError(f"The image is too large; at most {MAX_FILE:,} bytes are accepted.")
+    try:
+        return b64decode(base64, validate=True)
+    except (Error, ValueError):
+        raise ToolError("The image is not valid base64.") from None

@@ -3,12 +3,10 @@
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
-from enum import Enum
-from fnmatch import fnmatchcase
+from dataclasses import replace
+from enum import Enum, auto
 from functools import partial
 from hashlib import blake2b
-from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,116 +17,17 @@ from deputy_agents.domain.errors import OutsideRoots, ToolError
 from deputy_agents.domain.settings import Root
 from deputy_agents.files import disk
 from deputy_agents.files.disk import Entry, FileText, Lines
-from deputy_agents.files.encoding import REPLACED, as_displayed, is_exact
+from deputy_agents.files.encoding import REPLACED, as_displayed, fingerprint, is_exact
 from deputy_agents.files.ignore import is_ignored, list_unignored
+from deputy_agents.files.place import PathKind, Place, place_of
+from deputy_agents.files.spelling import spelled
 from deputy_agents.ports.buffers import Buffer, Buffers
 from deputy_agents.text import visible
 
 _T = TypeVar("_T")
 
-_SECRET_NAMES = (
-    *(".env", ".env.*", "*.env", ".envrc", "id_*"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.tfvars", "*.tfstate", "*.tfstate.backup"),
-    *(".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".git-credentials", ".htpasswd"),
-    *("credentials", "credentials.json", "credentials.toml", "credentials.y*ml"),
-    *("secrets.json", "secrets.toml", "secrets.y*ml", "service-account*.json"),
-    *("kubeconfig", "*.kubeconfig", ".vault-token", ".boto", ".s3cfg", ".terraformrc", "rclone.conf", ".dockercfg"),
-    *(".my.cnf", ".gem_credentials", "application_default_credentials.json"),
-)
-_SECRET_FOLDERS = frozenset({".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", "gcloud"})
-_NO_SECRET = (".example", ".sample", ".template", ".dist", ".pub")
-
-_PROTECTED_FOLDERS = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".jj",
-        ".svn",
-        ".githooks",
-        ".husky",
-        ".deputy",
-        ".claude",
-        ".cursor",
-        ".gemini",
-        ".codex",
-        ".agents",
-    }
-    | {".vscode", ".idea", ".zed", ".devcontainer", ".ssh", ".gitlab", ".circleci", ".buildkite"}
-)
-_PROTECTED_NAMES = frozenset(
-    {".git", ".gitattributes", ".gitmodules", ".gitconfig", ".envrc", ".mcp.json", ".pre-commit-config.yaml"}
-    | {"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", ".cursorrules", ".windsurfrules"}
-    | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".dir-locals.el", ".dir-locals-2.el"}
-    | {".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".inputrc", ".zshrc", ".zshenv"}
-    | {".zprofile", ".zlogin", ".gitlab-ci.yml", ".travis.yml", "jenkinsfile", "azure-pipelines.yml"}
-    | {".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "pnpmfile.js", ".npmrc", ".pythonrc", "sitecustomize.py"}
-    | {"usercustomize.py"}
-)
-_PROTECTED_ENDINGS = (".code-workspace",)
-_PROTECTED_PATHS = ((".github", "workflows"), (".github", "actions"), (".github", "copilot-instructions.md"))
-"""Parts of paths below a root, in lower case as the others."""
-
 _KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev")))
 """Folders of the kernel. They contain no files of users, and some of their files contain the environment."""
-
-
-class PathKind(Enum):
-    """What a path was when it was resolved. Use it for messages and previews, not for safety checks."""
-
-    FILE = "file"
-    FOLDER = "folder"
-    MISSING = "missing"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A resolved path: ``path`` is absolute, without links, and beneath ``root``.
-
-    ``secret`` is true if the requested name or the resolved name is that of a file with secrets.
-    """
-
-    path: Path
-    root: Path
-    kind: PathKind
-    secret: bool
-    writable: bool = True
-    main: bool = True
-    """Whether ``root`` is the main root."""
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The parts of the path below the root."""
-        return self.path.relative_to(self.root).parts
-
-    @property
-    def subject(self) -> str:
-        """What permission rules match: the path below its root with forward slashes, or ``.`` for the root itself."""
-        return "/".join(self.parts) or "."
-
-    @property
-    def whole(self) -> str:
-        """What permission rules match besides the subject: the absolute path, or empty beneath the main root."""
-        return "" if self.main else self.path.as_posix()
-
-    @property
-    def protected(self) -> bool:
-        """Whether other programs run or obey the file, such as a Git hook."""
-        *folders, name = parts = [part.lower() for part in self.parts] or [""]
-        return (
-            name in _PROTECTED_NAMES
-            or name.endswith(_PROTECTED_ENDINGS)
-            or not _PROTECTED_FOLDERS.isdisjoint(folders)
-            or any(pair in _PROTECTED_PATHS for pair in pairwise(parts))
-        )
-
-
-def is_secret(path: Path | str) -> bool:
-    """Whether a file may contain secrets, judged by its name only. Pass the path below a root."""
-    *folders, name = [part.lower() for part in Path(path).parts] or [""]
-    if not _SECRET_FOLDERS.isdisjoint(folders) or (folders[-1:] == [".git"] and name == "config"):
-        return True  # the address of a Git remote may have a token
-    return not name.endswith(_NO_SECRET) and any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
 
 
 def digest(text: str) -> str:
@@ -141,6 +40,18 @@ CHANGE_TIMEOUT = 30.0
 
 _change_locks = KeyedLock[Path]()
 """Held while a file is changed in this process, by any session."""
+
+
+_writes: dict[Path, int] = {}
+_MAX_WRITES = 10_000
+"""Files whose changes are counted; the oldest are forgotten."""
+
+
+def _count_write(path: Path) -> int:
+    _writes[path] = count = _writes.pop(path, 0) + 1
+    while len(_writes) > _MAX_WRITES:
+        del _writes[next(iter(_writes))]
+    return count
 
 
 class Workspace:
@@ -165,12 +76,18 @@ class Workspace:
             lambda: cls(_resolve(roots), buffers, [_resolve_root(root) for root in further])
         )
 
-    async def locate(self, path: str, cwd: Path) -> Place:
-        """Resolve ``path``, relative to ``cwd``. The file need not exist.
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no folder at all."""
+        return not self.roots and not self.further
+
+    async def locate(self, path: str, cwd: Path, *, exact: bool = False) -> Place:
+        """Resolve ``path``, relative to ``cwd``. The file need not exist. Unless ``exact``, a path that does not exist
+        means the only file whose name differs from it in spelling (see :mod:`deputy_agents.files.spelling`).
 
         Raises:
             OutsideRoots: it leads out of every root, through links or otherwise.
-            ToolError: it is not a valid path.
+            ToolError: it is not a valid path, or several files differ in spelling only.
         """
         if not path or "\0" in path:
             raise ToolError("path: must not be empty or contain a null character.")
@@ -180,7 +97,15 @@ class Workspace:
             raise ToolError("path: contains characters that file names cannot have.") from None
         if path.startswith("~"):
             raise ToolError("path: ~ is not expanded; give a path relative to the root, or an absolute one.")
-        return await to_thread.run_sync(self._resolved, path, cwd)
+        return await to_thread.run_sync(self._resolved, path, cwd, exact)
+
+    async def spelled(self, path: str, cwd: Path) -> Path:
+        """The file that ``path`` means, by its own name. Links are not resolved. The file need not exist.
+
+        Raises:
+            ToolError: several files differ in spelling only.
+        """
+        return cwd / await to_thread.run_sync(spelled, path, cwd, self._has_folder)
 
     async def read(self, place: Place) -> FileText | None:
         """Read the text at ``place`` as the user sees it; ``None`` if there is no file.
@@ -189,8 +114,28 @@ class Workspace:
             ToolError: it is not a regular file, is binary or too large, or cannot be read.
         """
         if (buffer := await self._buffer(place)) is not None:
-            return FileText(buffer.text)
+            return FileText(buffer.text, disk_changed=buffer.disk_changed)
         return await _run_read(partial(disk.read_text, place.root, _file_parts(place)))
+
+    async def read_many(self, paths: Sequence[str]) -> dict[str, FileText | ToolError | None]:
+        """Read files as :meth:`read` does, given by their absolute paths without links. What is wrong with one is its
+        result."""
+        opened = {str(buffer.path) for buffer in self.buffers.all()} if self.buffers else set[str]()
+        found = await _run_read(lambda: {path: self._read_closed(path) for path in paths if path not in opened})
+        for path in opened.intersection(paths):
+            try:
+                found[path] = await self.read(await self.locate_again(path))
+            except ToolError as error:
+                found[path] = error
+        return found
+
+    async def locate_again(self, path: str) -> Place:
+        """Resolve an absolute path that had no links before.
+
+        Raises:
+            ToolError: it now leads to another file, or out of every root.
+        """
+        return await to_thread.run_sync(self._located_again, path)
 
     async def read_bytes(self, place: Place, limit: int) -> bytes:
         """Read the bytes of the file at ``place`` on disk.
@@ -223,10 +168,10 @@ class Workspace:
         finally:
             file.close()
 
-    async def write(self, place: Place, text: str, *, expected: str | None, label: str) -> None:
+    async def write(self, place: Place, text: str, *, expected: str | None, label: str) -> int:
         """Write ``text`` to the file at ``place``, whose text must be ``expected``; ``None`` means that it must not
         exist. An open document is changed through the editor, with ``label``. Other files are replaced atomically on
-        disk.
+        disk. Return what :meth:`writes` is now.
 
         Raises:
             ToolError: the file does not have the expected text, is read-only, or cannot be written. Nothing has
@@ -235,6 +180,11 @@ class Workspace:
         self.check_writable(place)
         async with _lock_for_change(place):
             await self._write(place, text, expected, label)
+            return _count_write(place.path)
+
+    def writes(self, place: Place) -> int:
+        """How often this process has changed the file at ``place``, as far as it remembers."""
+        return _writes.get(place.path, 0)
 
     async def check_write(self, place: Place, text: str) -> None:
         """Check, as far as possible in advance, that :meth:`write` can write ``text``.
@@ -264,6 +214,7 @@ class Workspace:
             else:
                 delete = partial(disk.delete_file, place.root, _file_parts(place), expected=expected)
                 await to_thread.run_sync(delete)
+            _count_write(place.path)
 
     def check_writable(self, place: Place) -> None:
         """Raise ToolError if ``place`` is beneath a root that agents may only read."""
@@ -328,14 +279,26 @@ class Workspace:
         await buffers.check(place.path, text)
 
     async def _buffer(self, place: Place) -> Buffer | None:
-        """The open document at ``place``, if it is the one to read and change. A document that the editor could not
-        decode completely, and that has no unsaved changes, is not: then the file on disk is."""
+        """The open document at ``place``, if it is the one to read and change. A document without unsaved changes is
+        not, and the file on disk is, if the editor could not decode it completely or has not loaded the changes of the
+        file. Then the editor is asked to reload it."""
         buffer = await self.buffers.get(place.path) if self.buffers else None
-        if buffer is not None and (undecoded := await _undecoded_text(place, buffer)) is not None:
-            return None if as_displayed(undecoded) == as_displayed(buffer.text) else buffer
-        return buffer
+        if buffer is None or self.buffers is None:
+            return None
+        match await _run_read(partial(_compared, place, buffer)):
+            case _Compared.UNDECODED:
+                return None
+            case _Compared.BEHIND:
+                self.buffers.reload(place.path)
+                return None
+            case _Compared.BOTH_CHANGED:
+                return replace(buffer, disk_changed=True)
+            case _:
+                return buffer
 
-    def _resolved(self, path: str, cwd: Path) -> Place:
+    def _resolved(self, path: str, cwd: Path, exact: bool) -> Place:
+        if not exact:
+            path = spelled(path, cwd, self._has_folder)
         requested = Path(os.path.normpath(cwd / path))
         with disk.explain_os_errors(requested):
             real = Path(os.path.realpath(cwd / path))
@@ -344,8 +307,23 @@ class Workspace:
                 raise OutsideRoots(
                     f"{visible(path)} is outside the workspace; only files beneath its roots can be used."
                 )
-            secret = is_secret(real.relative_to(root.path)) or is_secret(requested.name)
-            return Place(real, root.path, _kind(real), secret, root.writable, root.path == self.roots[0])
+            return place_of(requested, real, root, main=self.roots[:1] == (root.path,))
+
+    def _located_again(self, path: str) -> Place:
+        place = self._resolved(path, Path(path).parent, True)
+        if str(place.path) != path:
+            raise ToolError("Its path now leads to another file.")
+        return place
+
+    def _read_closed(self, path: str) -> FileText | ToolError | None:
+        try:
+            place = self._located_again(path)
+            return disk.read_text(place.root, _file_parts(place))
+        except ToolError as error:
+            return error
+
+    def _has_folder(self, folder: Path) -> bool:
+        return self._innermost_root(Path(os.path.realpath(folder))) is not None
 
     def _innermost_root(self, path: Path) -> Root | None:
         """The innermost root above ``path``. If a folder is given twice, the workspace root has precedence."""
@@ -382,14 +360,6 @@ def _is_kernel_path(path: Path, root: Path) -> bool:
     return any(path.is_relative_to(folder) and not root.is_relative_to(folder) for folder in _KERNEL_FOLDERS)
 
 
-def _kind(path: Path) -> PathKind:
-    if not os.path.lexists(path):
-        return PathKind.MISSING
-    if path.is_dir():
-        return PathKind.FOLDER
-    return PathKind.FILE if path.is_file() else PathKind.OTHER
-
-
 def _exists_writable(place: Place) -> bool:
     """Whether the file exists now.
 
@@ -410,6 +380,35 @@ def _file_parts(place: Place) -> tuple[str, ...]:
     return place.parts
 
 
+class _Compared(Enum):
+    """An open document, compared with the file on disk."""
+
+    CURRENT = auto()
+    """It is what the user works on."""
+    UNDECODED = auto()
+    """It has no unsaved changes, and the editor could not decode all bytes of the file."""
+    BEHIND = auto()
+    """It has no unsaved changes, and the file has changed since the editor loaded it."""
+    BOTH_CHANGED = auto()
+    """It has unsaved changes, and the file has other changes."""
+
+
+def _compared(place: Place, buffer: Buffer) -> _Compared:
+    on_disk = _text_on_disk(place.root, place.parts) if place.parts else None
+    if on_disk is None:
+        return _Compared.CURRENT
+    if REPLACED in buffer.text and not is_exact(on_disk):
+        same = as_displayed(on_disk) == as_displayed(buffer.text)
+        return _Compared.UNDECODED if same else _Compared.CURRENT
+    if (
+        buffer.saved is None
+        or buffer.saved == (now := fingerprint(on_disk))
+        or now == (shown := fingerprint(buffer.text))
+    ):
+        return _Compared.CURRENT
+    return _Compared.BEHIND if shown == buffer.saved else _Compared.BOTH_CHANGED
+
+
 async def _undecoded_text(place: Place, buffer: Buffer) -> str | None:
     """The text on disk if the editor could not decode all bytes of the file, and so could not save them again; else
     ``None``."""
@@ -424,7 +423,9 @@ def _unsaved(folder: Place, buffers: Sequence[Buffer]) -> dict[str, str]:
     found: dict[str, str] = {}
     for buffer in sorted(buffers, key=lambda buffer: buffer.path):
         parts = buffer.path.relative_to(folder.root).parts
-        if _text_on_disk(folder.root, parts) != buffer.text and not is_ignored(folder.root, parts, depth):
+        on_disk = _text_on_disk(folder.root, parts)
+        behind = buffer.saved is not None and on_disk is not None and fingerprint(buffer.text) == buffer.saved
+        if on_disk != buffer.text and not behind and not is_ignored(folder.root, parts, depth):
             found["/".join(parts[depth:])] = buffer.text
     return found
 

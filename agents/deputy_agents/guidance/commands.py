@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from deputy_agents.definition.folder import MAX_FILES, Unreadable, markdown_file, read_markdown
+from deputy_agents.definition.folder import MAX_FILES, Unreadable, markdown_file
 from deputy_agents.definition.frontmatter import FrontmatterError
 from deputy_agents.definition.search_folders import SearchFolder
 from deputy_agents.domain.problem import Problem
+from deputy_agents.domain.rule import AccessRequest
+from deputy_agents.guidance.builtin_commands import BUILTIN_COMMANDS
 from deputy_agents.guidance.items import Command
-from deputy_agents.guidance.markdown import first_line, split, word
+from deputy_agents.guidance.markdown import first_line, read_file, split, word
 from deputy_agents.text import clean, cut, split_words
 
 FOLDERS = (".deputy/commands", ".claude/commands")
@@ -29,7 +31,8 @@ def commands_in(folder: SearchFolder) -> Iterator[Command | Problem]:
         try:
             file = markdown_file(path, folder.within)
             if file is not None:
-                yield _read_command(path, folder.path, read_markdown(file))
+                text, access = read_file(file, folder.within, main=folder.main)
+                yield _read_command(path, folder.path, text, access)
         except Unreadable as error:
             yield Problem(str(path), 1, str(error), fatal=True)
         except FrontmatterError as error:
@@ -47,12 +50,14 @@ def _list_files(top: Path) -> list[Path]:
     return found[:MAX_FILES]
 
 
-def _read_command(path: Path, top: Path, text: str) -> Command | Problem:
+def _read_command(path: Path, top: Path, text: str, access: tuple[AccessRequest, ...]) -> Command | Problem:
     front = split(text, _KNOWN)
     body = clean(front.body).strip()
     if not body:
         return Problem(str(path), front.body_line, "It contains no prompt.", fatal=True)
     name = ":".join(path.relative_to(top).with_suffix("").parts)
+    if name in BUILTIN_COMMANDS:
+        return Problem(str(path), 1, f"/{name} is a command of Deputy. Rename the file.", fatal=True)
     if not _NAME.fullmatch(name):
         return Problem(str(path), 1, "The name of a command can only contain letters, digits, dots and -.", fatal=True)
     return Command(
@@ -61,6 +66,7 @@ def _read_command(path: Path, top: Path, text: str) -> Command | Problem:
         body=body,
         source=str(path),
         argument_hint=word(front, "argument-hint") or None,
+        access=access,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deputy_agents.definition.folder import Unreadable, markdown_file, read_markdown
+from deputy_agents.definition.folder import Unreadable, markdown_file
 from deputy_agents.domain.problem import Problem
 from deputy_agents.guidance.items import Instruction
+from deputy_agents.guidance.markdown import read_file
 from deputy_agents.text import clean, truncate
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md")
@@ -28,7 +29,7 @@ def instructions_for(
 ) -> tuple[tuple[Instruction, ...], tuple[Problem, ...]]:
     """The instructions for ``folder``, and problems: those at home first, then from the workspace root down to the
     folder. In an untrusted workspace, only those at home."""
-    search = _Search()
+    search = _Search(roots[0] if roots else None)
     if home is not None:
         for name in AT_HOME:
             search.add(home / name, None, "your own, for all projects")
@@ -49,6 +50,7 @@ def _down(root: Path, folder: Path) -> Iterator[Path]:
 
 @dataclass(slots=True)
 class _Search:
+    main_root: Path | None
     found: list[Instruction] = field(default_factory=list[Instruction])
     problems: list[Problem] = field(default_factory=list[Problem])
     _seen: set[str] = field(default_factory=set[str])
@@ -61,7 +63,8 @@ class _Search:
             if file is None or file.real in self._seen:
                 return
             self._seen.add(file.real)
-            text = clean(read_markdown(file)).strip()
+            text, access = read_file(file, within, main=within is not None and within == self.main_root)
+            text = clean(text).strip()
         except Unreadable as error:
             self.problems.append(Problem(str(path), 1, str(error), fatal=True))
             return
@@ -71,7 +74,7 @@ class _Search:
         if text and text not in self._seen:
             self._seen.add(text)
             shortened, truncated = truncate(text, MAX_FILE, f"read_file({str(path)!r}) has all of it")
-            self.found.append(Instruction(str(path), shortened, reason, truncated))
+            self.found.append(Instruction(str(path), shortened, reason, truncated, access))
 
     def nearest(self, room: int) -> list[Instruction]:
         """The nearest files that fit into ``room`` bytes, in order."""

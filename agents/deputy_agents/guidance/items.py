@@ -1,7 +1,10 @@
-"""Values of the library: instructions, skills and slash commands."""
+"""Values of the library: instructions, skills and slash commands. ``access`` is what reading the file requires."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
+
+from deputy_agents.domain.rule import AccessRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,19 +15,26 @@ class Instruction:
     text: str
     reason: str
     truncated: bool = False
+    access: tuple[AccessRequest, ...] = ()
+
+    @property
+    def source(self) -> str:
+        return self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
     """Guidance for one kind of task. Agents see ``name`` and ``description``, and read the rest when they need it.
     ``folder`` is the absolute path of the folder with ``SKILL.md`` and related files; ``source`` is the path of
-    ``SKILL.md``."""
+    ``SKILL.md``. ``within`` is the workspace root that no file of the skill may lead out of; ``None`` at home."""
 
     name: str
     description: str
     body: str
     folder: str
     source: str
+    within: Path | None = None
+    access: tuple[AccessRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,7 @@ class Command:
     body: str
     source: str
     argument_hint: str | None = None
+    access: tuple[AccessRequest, ...] = ()
 
 
 class SlashCommand(Protocol):

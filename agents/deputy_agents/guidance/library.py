@@ -1,7 +1,8 @@
 """All guidance for the agents of one workspace."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -9,13 +10,22 @@ from anyio import to_thread
 
 from deputy_agents.definition.search_folders import SearchFolder, search_folders
 from deputy_agents.domain.problem import Problem
-from deputy_agents.files.paths import home_folder
+from deputy_agents.domain.rule import AccessRequest, DecisionKind, Rule
+from deputy_agents.files.paths import config_folder, home_folder
 from deputy_agents.guidance import commands, skills
+from deputy_agents.guidance.answered_rules import AnsweredRules, answered_text
 from deputy_agents.guidance.instructions import instructions_for
 from deputy_agents.guidance.items import Command, Instruction, Skill
-from deputy_agents.guidance.workspace_settings import WorkspaceSettings, read_workspace_settings
+from deputy_agents.guidance.workspace_settings import (
+    FILE,
+    LOCAL_FILE,
+    WorkspaceSettings,
+    read_user_settings,
+    read_workspace_settings,
+)
 
 _T = TypeVar("_T", Skill, Command)
+_LEFT_OUT = "It is left out, because agents may not read this file without approval."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +35,44 @@ class _State:
     instructions: Mapping[Path, tuple[Instruction, ...]] = field(default_factory=dict[Path, tuple[Instruction, ...]])
     workspace_settings: WorkspaceSettings = field(default_factory=WorkspaceSettings)
     user_settings: WorkspaceSettings = field(default_factory=WorkspaceSettings)
+    answered_rules: tuple[Rule, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 class Library:
     """Instructions, skills, commands and settings for ``roots``. The library is empty until the first :meth:`refresh`.
     ``trusted`` can be set at any time and takes effect at the next one. Of several items with one name, the nearest is
-    used: workspace before home, ``.deputy`` before ``.claude``. ``home`` is the user's home folder."""
+    used: workspace before home, ``.deputy`` before ``.claude``. ``home`` is the user's home folder.
 
-    def __init__(self, roots: Sequence[Path], *, trusted: bool, home: Path | None = None) -> None:
+    ``may_read`` decides whether agents may read a file without asking; set it before the first use. Items from other
+    files are left out."""
+
+    def __init__(
+        self,
+        roots: Sequence[Path],
+        *,
+        trusted: bool,
+        home: Path | None = None,
+        answered: AnsweredRules | None = None,
+    ) -> None:
         self.roots = tuple(roots)
         self.trusted = trusted
+        self.may_read: Callable[[AccessRequest], bool] = lambda _: True
         self._home = home
+        self.answered = answered or AnsweredRules()
+        """What the user has allowed in personal files of projects."""
         self._folders: set[Path] = set()
         self._state = _State()
 
     @property
     def skills(self) -> Mapping[str, Skill]:
         """By name."""
-        return self._state.skills
+        return {name: skill for name, skill in self._state.skills.items() if self._is_readable(skill)}
 
     @property
     def commands(self) -> Mapping[str, Command]:
         """By name."""
-        return self._state.commands
+        return {name: command for name, command in self._state.commands.items() if self._is_readable(command)}
 
     @property
     def workspace_settings(self) -> WorkspaceSettings:
@@ -61,13 +85,28 @@ class Library:
         return self._state.user_settings
 
     @property
+    def answered_rules(self) -> Sequence[Rule]:
+        """What answers of the user allow in the workspace, whether or not it is trusted."""
+        return self._state.answered_rules
+
+    @property
+    def user_file(self) -> Path | None:
+        """The user's own settings file, which may not exist; ``None`` for an account without a home folder."""
+        folder = self._home / FILE[0] if self._home else config_folder(os.environ)
+        return None if folder is None else folder / FILE[-1]
+
+    @property
     def problems(self) -> Sequence[Problem]:
         """Problems in the files."""
-        return self._state.problems
+        state = self._state
+        instructions = (one for found in state.instructions.values() for one in found)
+        items = (*instructions, *state.skills.values(), *state.commands.values())
+        left_out = dict.fromkeys(item.source for item in items if not self._is_readable(item))
+        return (*state.problems, *(Problem(source, 1, _LEFT_OUT, fatal=True) for source in left_out))
 
     def instructions(self, folder: Path) -> tuple[Instruction, ...]:
         """The instructions for ``folder``, the nearest last. Empty until :meth:`visit` has been called for it."""
-        return self._state.instructions.get(folder, ())
+        return tuple(filter(self._is_readable, self._state.instructions.get(folder, ())))
 
     async def visit(self, folder: Path) -> bool:
         """Read the instructions for ``folder``, also in later refreshes. Return whether anything has changed."""
@@ -82,6 +121,14 @@ class Library:
         before, self._state = self._state, await to_thread.run_sync(self._load, abandon_on_cancel=True)
         return self._state != before
 
+    async def refresh_settings(self) -> None:
+        """Read the settings files again, and nothing else."""
+        workspace, answered, user = await to_thread.run_sync(self._settings, abandon_on_cancel=True)
+        self._state = replace(self._state, workspace_settings=workspace, answered_rules=answered, user_settings=user)
+
+    def _is_readable(self, item: Instruction | Skill | Command) -> bool:
+        return all(map(self.may_read, item.access))
+
     def _load(self) -> _State:
         problems: list[Problem] = []
         folders = tuple(self._folders)
@@ -91,12 +138,23 @@ class Library:
         for folder in folders:
             instructions[folder], found = instructions_for(folder, self.roots, self._home_folder, trusted=self.trusted)
             problems += found
-        workspace = sum(map(read_workspace_settings, self.roots), WorkspaceSettings())
-        user = WorkspaceSettings()
-        if self._home_folder is not None:
-            user = read_workspace_settings(self._home_folder, from_home=True)
+        workspace, answered, user = self._settings()
         unique = tuple(dict.fromkeys((*problems, *workspace.problems, *user.problems)))
-        return _State(found_skills, found_commands, instructions, workspace, user, unique)
+        return _State(found_skills, found_commands, instructions, workspace, user, answered, unique)
+
+    def _settings(self) -> tuple[WorkspaceSettings, tuple[Rule, ...], WorkspaceSettings]:
+        """The settings of the workspace, what answers of the user allow there, and the user's own settings."""
+        workspace, answered = WorkspaceSettings(), list[Rule]()
+        for root in self.roots:
+            known = self.answered.of(root)
+            local = read_workspace_settings(root, parts=LOCAL_FILE)
+            own = [rule for rule in local.rules if rule.decision is DecisionKind.ALLOW and answered_text(rule) in known]
+            answered += own
+            workspace += read_workspace_settings(root)
+            workspace += replace(local, rules=tuple(rule for rule in local.rules if rule not in own))
+        file = self.user_file
+        user = WorkspaceSettings() if file is None else read_user_settings(file.parent)
+        return workspace, tuple(answered), user
 
     @property
     def _home_folder(self) -> Path | None:

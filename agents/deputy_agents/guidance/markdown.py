@@ -1,9 +1,27 @@
 """Markdown files with optional frontmatter."""
 
 from collections.abc import Collection
+from pathlib import Path
 
+from deputy_agents.definition.folder import MarkdownFile, Unreadable, read_markdown
 from deputy_agents.definition.frontmatter import Frontmatter, normalize_name, read
+from deputy_agents.domain.errors import OutsideRoots
+from deputy_agents.domain.rule import AccessRequest
+from deputy_agents.permission.file_access import guidance_access
 from deputy_agents.text import clean, cut
+
+
+def read_file(file: MarkdownFile, within: Path | None, *, main: bool) -> tuple[str, tuple[AccessRequest, ...]]:
+    """Read the text of ``file``, and the access that its use requires. Blocks.
+
+    Raises:
+        Unreadable: it cannot be read, or its links lead out of ``within`` now.
+    """
+    try:
+        access = guidance_access(Path(file.path), within, main=main)
+    except OutsideRoots as error:
+        raise Unreadable(str(error)) from None
+    return read_markdown(file), access
 
 
 def split(text: str, known: Collection[str]) -> Frontmatter:

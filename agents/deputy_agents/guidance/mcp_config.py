@@ -20,6 +20,9 @@ FILE = ".mcp.json"
 MAX_SERVERS = 32
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,31}(?<!_)")
 
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""Other names could pass for a part of the command line in permission rules."""
+
 
 class _Entry(BaseModel):
     """An entry; unknown fields are ignored, because they may belong to other programs."""
@@ -127,5 +130,9 @@ def _entry(name: str, raw: object, source: McpServerSource) -> McpServerEntry | 
         return "set either command or url"
     if entry.url and not entry.url.startswith(("https://", "http://", "${")):
         return "url: must start with https:// or http://"
+    if bad := next((one for one in (*entry.env, *entry.headers) if not _VARIABLE.fullmatch(one)), None):
+        return f"{cut(visible(bad), 40)} is not a valid name of a variable or header"
+    if any(char.isspace() for char in entry.url):
+        return "url: must not contain spaces"
     args = tuple(entry.args)
     return McpServerEntry(name, source, entry.command, args, entry.env, entry.url, entry.headers, entry.disabled)

@@ -2,15 +2,18 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from shlex import quote
 
 from deputy_agents.domain.errors import ToolError
+from deputy_agents.web.address import parse_url
 
 _PLAIN = re.compile(r"[\w@%+=:,./${}~*-]+")
 """An argument that needs no quotes. Variables are not quoted, because they are replaced."""
+_PLAIN_COMMAND = re.compile(r"[\w@%+:,./${}~*-]+")
+"""A command that needs no quotes: with ``=`` it would look like a variable."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -56,7 +59,33 @@ class McpServerEntry:
     @property
     def line(self) -> str:
         """The command line, quoted where necessary, or the URL."""
-        return self.url or " ".join(one if _PLAIN.fullmatch(one) else quote(one) for one in (self.command, *self.args))
+        return self.url or self.line_of(self.command, self.args)
+
+    @staticmethod
+    def line_of(command: str, args: Iterable[str]) -> str:
+        """A command line, quoted where necessary."""
+        first = command if _PLAIN_COMMAND.fullmatch(command) else _in_quotes(command)
+        return " ".join((first, *(_quoted(one) for one in args)))
+
+    @property
+    def assignments(self) -> tuple[str, ...]:
+        """What is passed to the server besides its command line or URL, as ``NAME=value``: environment variables or
+        headers as they are written, sorted."""
+        values = self.headers if self.url else self.env
+        return tuple(f"{name}={_quoted(value)}" for name, value in sorted(values.items()))
+
+    @property
+    def full_line(self) -> str:
+        """All that decides what is started or sent: the assignments, and the command line or URL."""
+        return " ".join((*self.assignments, self.shown_line))
+
+    @property
+    def shown_line(self) -> str:
+        """The command line or URL. A URL with a host in another script is followed by the host in ASCII."""
+        try:
+            return parse_url(self.url).shown(len(self.url) + 1) if self.url else self.line
+        except ToolError:  # it contains variables, or a password
+            return self.url
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -79,7 +108,17 @@ class McpServerEntry:
     def fingerprint(self) -> str:
         """A hash of everything that determines what is started or connected."""
         parts = [self.name, self.command, self.args, sorted(self.env.items()), self.url, sorted(self.headers.items())]
+        parts += ["literal"] if self.source.literal else []
         return blake2b(json.dumps(parts).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else _in_quotes(text)
+
+
+def _in_quotes(text: str) -> str:
+    quoted = quote(text)
+    return quoted if quoted != text else f"'{text}'"
 
 
 def expand_variables(text: str, environ: Mapping[str, str]) -> str:

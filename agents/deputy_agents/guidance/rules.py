@@ -13,12 +13,15 @@ from typing import Final, cast
 
 from deputy_agents.domain.problem import Problem
 from deputy_agents.domain.rule import DecisionKind, Rule
+from deputy_agents.patterns.linear import PatternError
+from deputy_agents.permission.rule_patterns import check_pattern, check_size
 from deputy_agents.text import cut
 from deputy_agents.validation_errors import InvalidJson
 
 MAX_RULES: Final = 500
 
 _RULE_FIELDS: Final = ("tool", "pattern", "action")
+_PERMISSION_FIELDS = ("rules", "reconnectGrace", "readingCommands")
 _FORM: Final = 'must be {"permissions": {"rules": [{"tool": "...", "pattern": "...", "action": "deny"}]}}'
 
 
@@ -38,17 +41,23 @@ def ask_always(file: str, error: Exception) -> tuple[tuple[Rule, ...], tuple[Pro
     """The rules to use while those of ``file`` cannot be read: every tool call needs approval, because the file may
     contain deny rules."""
     line = error.line if isinstance(error, InvalidJson) else 1
-    reason = f"{cut(str(error), 200).removesuffix('.')}. Until this is fixed, every tool call needs approval."
+    what = str(error).removeprefix(f"{file} ").removesuffix(".")
+    reason = f"{cut(what, 200)}. Until this is fixed, every tool call needs approval."
     return (Rule(f"{file}#", "*", DecisionKind.ASK, source=file),), (Problem(file, line, reason),)
 
 
 def _rules(settings: object, file: str) -> tuple[Rule, ...]:
     permissions = _field(settings, "permissions", {})
     listed = _field(permissions, "rules", [])
-    _check_names(permissions, {"rules"}, "permissions")
+    _check_names(permissions, _PERMISSION_FIELDS, "permissions")
     if not isinstance(listed, list) or len(cast("list[object]", listed)) > MAX_RULES:
         raise _InvalidRules(f"rules must be a list of at most {MAX_RULES}")
-    return tuple(_rule(index, one, file) for index, one in enumerate(cast("list[object]", listed)))
+    rules = tuple(_rule(index, one, file) for index, one in enumerate(cast("list[object]", listed)))
+    try:
+        check_size(rules)
+    except PatternError as error:
+        raise _InvalidRules(str(error)) from None
+    return rules
 
 
 def _rule(index: int, one: object, file: str) -> Rule:
@@ -58,6 +67,10 @@ def _rule(index: int, one: object, file: str) -> Rule:
         raise _InvalidRules(f"rule {index + 1}: tool must be a name, pattern a string or absent")
     if action not in list(DecisionKind):
         raise _InvalidRules(f"rule {index + 1}: action must be allow, ask or deny")
+    try:
+        check_pattern(pattern)
+    except PatternError as error:
+        raise _InvalidRules(f"rule {index + 1}: the pattern is not valid: {error}") from None
     return Rule(f"{file}#{index + 1}", tool, DecisionKind(cast("str", action)), pattern, file)
 
 

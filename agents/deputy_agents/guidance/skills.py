@@ -5,14 +5,16 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from deputy_agents.definition.folder import MAX_ENTRIES, Unreadable, markdown_file, read_markdown
+from deputy_agents.definition.folder import MAX_ENTRIES, Unreadable, markdown_file
 from deputy_agents.definition.frontmatter import FrontmatterError
 from deputy_agents.definition.search_folders import SearchFolder
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.problem import Problem
-from deputy_agents.files import disk
+from deputy_agents.domain.rule import AccessRequest
+from deputy_agents.files.place import Place, resolve
+from deputy_agents.files.spelling import spelled
 from deputy_agents.guidance.items import Skill
-from deputy_agents.guidance.markdown import first_line, split, word
+from deputy_agents.guidance.markdown import first_line, read_file, split, word
 from deputy_agents.text import clean, cut, visible
 
 FOLDERS = (".deputy/skills", ".claude/skills")
@@ -31,7 +33,8 @@ def skills_in(folder: SearchFolder) -> Iterator[Skill | Problem]:
         try:
             file = markdown_file(source, folder.within)
             if file is not None:
-                yield _read_skill(source, read_markdown(file))
+                text, access = read_file(file, folder.within, main=folder.main)
+                yield _read_skill(source, text, folder.within, access)
         except Unreadable as error:
             yield Problem(str(source), 1, str(error), fatal=True)
         except FrontmatterError as error:
@@ -47,7 +50,7 @@ def _list_folders(path: Path) -> list[Path]:
     return [path / name for name in names[:MAX_SKILLS]]
 
 
-def _read_skill(source: Path, text: str) -> Skill | Problem:
+def _read_skill(source: Path, text: str, within: Path | None, access: tuple[AccessRequest, ...]) -> Skill | Problem:
     front = split(text, _KNOWN)
     body = clean(front.body).strip()
     name = word(front, "name") or source.parent.name
@@ -60,6 +63,8 @@ def _read_skill(source: Path, text: str) -> Skill | Problem:
         body,
         str(source.parent),
         str(source),
+        within,
+        access,
     )
 
 
@@ -75,16 +80,18 @@ def list_files(skill: Skill) -> list[str]:
     return [name for name in found if name != FILE][:MAX_LISTED]
 
 
-def read_file(skill: Skill, name: str) -> str:
-    """Read a text file of a skill.
+def locate_file(skill: Skill, name: str, main_root: Path | None) -> Place:
+    """The place of the file ``name`` of a skill.
 
     Raises:
-        ToolError: it does not exist, or is not below the folder of the skill.
+        ToolError: it leads out of the folder of the skill, or the folder out of its workspace.
     """
+    folder = Path(skill.folder)
     parts = Path(os.path.normpath(name)).parts
-    if not parts or Path(name).is_absolute() or parts[0] == "..":
+    if not parts or Path(name).is_absolute() or parts[0] == ".." or "\0" in name:
         raise ToolError("file: must be a path below the folder of the skill.")
-    found = disk.read_text(Path(os.path.realpath(skill.folder)), parts)
-    if found is None:
-        raise ToolError(f"The skill {skill.name} has no file {visible(name)}.")
-    return found.text
+    path = folder / spelled(name, folder, lambda _: True)
+    place = resolve(path, skill.within, main=skill.within is not None and skill.within == main_root)
+    if not place.path.is_relative_to(os.path.realpath(folder)):
+        raise ToolError(f"file: {visible(name)} leads out of the folder of the skill.")
+    return place

@@ -3,7 +3,7 @@
 import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.hook import Hook
+from deputy_agents.domain.settings import ShellSettings
 from deputy_agents.shell.output import BoundedOutput
 from deputy_agents.shell.process import GuardedProcess, guarded_program
 from deputy_agents.text import clean, cut, visible
@@ -38,10 +39,10 @@ class HookResult:
 
 
 async def run(
-    hook: Hook, fields: Mapping[str, object], cwd: Path, file: Path | None, variables: Sequence[str]
+    hook: Hook, fields: Mapping[str, object], cwd: Path, file: Path | None, shell: ShellSettings
 ) -> HookResult:
     """Run ``hook`` in ``cwd`` with ``fields`` as JSON on its input. ``file`` is the file of the tool call.
-    ``variables`` are names of environment variables that it gets in addition to the usual ones. The timeout of the hook
+    ``shell`` has names of environment variables that it gets in addition to the usual ones. The timeout of the hook
     limits the run. Raises nothing."""
     env = {"DEPUTY_HOOK": hook.when.value, "DEPUTY_FILE": str(file or "")}
     try:
@@ -50,7 +51,7 @@ async def run(
             raise ToolError("bash is not on the PATH of the server")
         with anyio.move_on_after(hook.timeout):
             command = [bash, "--noprofile", "--norc", "-c", hook.command]
-            async with guarded_program(command, str(cwd), env, variables) as program:
+            async with guarded_program(command, str(cwd), env, shell.env, isolated=shell.isolated) as program:
                 output = await _run_with_input(program, json.dumps(fields).encode() + b"\n")
                 return HookResult(hook, program.ended.code if program.ended else None, output)
     except (ToolError, OSError) as error:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from deputy_agents.mcp.schema import ModelSchema
 from deputy_agents.ports.model import ToolSpec
 
 
@@ -32,9 +33,11 @@ class PromptInfo:
 @dataclass(frozen=True, slots=True)
 class McpCatalog:
     """The tools of an MCP server by the names that agents use (each spec has the original name), URIs of resources, and
-    prompts. ``ignored`` has a sentence with the reason for each unusable tool."""
+    prompts. ``ignored`` has a sentence with the reason for each unusable tool, ``renamed`` the schemas of tools with
+    parameters that models see under other names."""
 
     tools: Mapping[str, ToolSpec] = field(default_factory=dict[str, ToolSpec])
     resources: tuple[str, ...] = ()
     prompts: tuple[PromptInfo, ...] = ()
     ignored: tuple[str, ...] = ()
+    renamed: Mapping[str, ModelSchema] = field(default_factory=dict[str, ModelSchema])

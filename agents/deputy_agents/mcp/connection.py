@@ -16,8 +16,11 @@ from pydantic import ValidationError
 from deputy_agents import validation_errors
 from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.errors import ToolError
+from deputy_agents.domain.user_input import InputAction
 from deputy_agents.guidance.mcp_entry import McpServerEntry
+from deputy_agents.mcp.callers import Ask, Callers
 from deputy_agents.mcp.catalog import McpCatalog, McpServerState
+from deputy_agents.mcp.elicitation import forms_of_error
 from deputy_agents.mcp.listing import ignored, read_catalog
 from deputy_agents.redact import MASK
 from deputy_agents.text import clean, cut, visible
@@ -25,6 +28,7 @@ from deputy_agents.text import clean, cut, visible
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.session import IncomingMessage
+    from mcp.shared.exceptions import MCPError
     from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
 
 T = TypeVar("T")
@@ -38,6 +42,8 @@ RESTART_TIMEOUT = 10.0
 """Seconds that a call waits for an MCP server that is restarting."""
 MAX_FAILURES = 3
 """Failures in a row after which the MCP server is not restarted."""
+MAX_UNREACHABLE = 2
+"""Attempts in a row to connect, each of which may take the whole limit of a connection."""
 STABLE_AFTER = 60.0
 """Seconds of operation after which earlier failures no longer count."""
 MAX_IGNORED = 20
@@ -53,10 +59,18 @@ _MAX_REASON = 300
 
 
 class McpConnection:
-    """The MCP server configured by ``entry``, run in the folder ``cwd``. ``changed`` is called after every change of
-    its state or catalog."""
+    """The MCP server configured by ``entry``, run in the folder ``cwd``, ``isolated`` where the system can. ``changed``
+    is called after every change of its state or catalog. ``ask`` asks the user in the name of the session."""
 
-    def __init__(self, entry: McpServerEntry, cwd: str, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        entry: McpServerEntry,
+        cwd: str,
+        changed: Callable[[], None],
+        *,
+        isolated: bool = True,
+        ask: Ask | None = None,
+    ) -> None:
         self.entry = entry
         self.state = McpServerState.STARTING
         self.problem = ""
@@ -64,7 +78,9 @@ class McpConnection:
         self.start_finished = anyio.Event()
         """Set when the first start has succeeded or failed."""
         self._cwd = cwd
+        self._isolated = isolated
         self._changed = changed
+        self._callers = Callers(entry.name, CALL_TIMEOUT, ask)
         self._client: Client | None = None
         self._started = Signal()
         self._wake = asyncio.Event()
@@ -84,19 +100,22 @@ class McpConnection:
         finally:
             self.start_finished.set()
 
-    async def call_tool(self, tool: str, arguments: Mapping[str, object]) -> "CallToolResult":
-        """Calls a tool. Raises ToolError like all requests to an MCP server."""
-        return await self._request(lambda client: client.call_tool(tool, dict(arguments)))
+    async def call_tool(
+        self, tool: str, arguments: Mapping[str, object], agent_id: str = "", ask: Ask | None = None
+    ) -> "CallToolResult":
+        """Calls a tool for an agent, in whose name the MCP server can ``ask`` the user. Raises ToolError like all
+        requests to an MCP server."""
+        return await self._request(lambda client: client.call_tool(tool, dict(arguments)), agent_id, ask)
 
-    async def read_resource(self, uri: str) -> "ReadResourceResult":
-        """Reads a resource. Raises ToolError like all requests to an MCP server."""
-        return await self._request(lambda client: client.read_resource(uri))
+    async def read_resource(self, uri: str, agent_id: str = "", ask: Ask | None = None) -> "ReadResourceResult":
+        """Reads a resource for an agent, as :meth:`call_tool`."""
+        return await self._request(lambda client: client.read_resource(uri), agent_id, ask)
 
     async def get_prompt(self, prompt: str, arguments: Mapping[str, str]) -> "GetPromptResult":
         """Fills a prompt with arguments. Raises ToolError like all requests to an MCP server."""
         return await self._request(lambda client: client.get_prompt(prompt, dict(arguments)))
 
-    async def _request(self, send: "Callable[[Client], Awaitable[T]]") -> T:
+    async def _request(self, send: "Callable[[Client], Awaitable[T]]", agent_id: str = "", ask: Ask | None = None) -> T:
         """
         Raises:
             ToolError: the MCP server is not running, returns an error, fails, or does not respond in time.
@@ -106,8 +125,12 @@ class McpConnection:
         name = self.entry.name
         client = await self._wait_for_client()
         try:
-            with anyio.fail_after(CALL_TIMEOUT):
-                return await send(client)
+            async with self._callers.calling(agent_id, ask):
+                try:
+                    return await send(client)
+                except MCPError as error:
+                    await self._open_pages(error)
+                    raise
         except TimeoutError:
             raise ToolError(f"The MCP server {name} did not respond within {CALL_TIMEOUT:g} s.") from None
         except MCPError as error:
@@ -120,6 +143,21 @@ class McpConnection:
             logger.info("MCP server %s: a call failed with %s", name, type(error).__name__)
             raise ToolError(f"The MCP server {name} is not available: {self.redacted(_reason(error))}") from None
 
+    async def _open_pages(self, error: "MCPError") -> None:
+        """If a request failed because the user has to open pages first: asks the user to.
+
+        Raises:
+            ToolError: that was the cause; it says what the user answered.
+        """
+        for form in forms_of_error(self.entry.name, error):
+            outcome = await self._callers.put(form)
+            if outcome is None or outcome.action is not InputAction.ACCEPTED:
+                raise ToolError(f"The MCP server {self.entry.name} needs the user to open a page first: not done.")
+            raise ToolError(
+                f"The MCP server {self.entry.name} needs the user to open a page first. The user has agreed: try again "
+                "when they have finished there."
+            )
+
     def redacted(self, text: str) -> str:
         """``text`` without the secrets that were passed to the MCP server."""
         for secret in self._secrets:
@@ -127,16 +165,22 @@ class McpConnection:
         return text
 
     async def _run_with_restarts(self) -> None:
-        failures = 0
+        from deputy_agents.web.connect import Unreachable
+
+        failures = unreachable = 0
         while True:
             started_at = anyio.current_time()
+            cause: BaseException | None = None
             try:
                 await self._run_once()
             except Exception as error:  # noqa: BLE001 - errors of the MCP server or the library end only this server
-                logger.info("MCP server %s: %s", self.entry.name, type(error).__name__)
+                cause = _cause(error)
+                logger.info("MCP server %s: %s", self.entry.name, type(cause).__name__)
                 self.problem = self._failure or self.redacted(_reason(error))
             failures = 1 if anyio.current_time() - started_at > STABLE_AFTER else failures + 1
-            if failures >= MAX_FAILURES:
+            unreachable = unreachable + 1 if isinstance(cause, Unreachable) else 0
+            permanent = isinstance(cause, Unreachable) and cause.permanent
+            if failures >= MAX_FAILURES or unreachable >= MAX_UNREACHABLE or permanent:
                 self._set_state(McpServerState.FAILED)
                 return
             self._set_state(McpServerState.STARTING)
@@ -189,6 +233,7 @@ class McpConnection:
                     with_valid_tools(transport, self._ignore_tool),
                     mode="legacy",
                     message_handler=self._handle_message,
+                    elicitation_callback=self._callers.elicit,
                 ) as client,
             ):
                 await self._update_catalog(client)
@@ -228,7 +273,7 @@ class McpConnection:
                 yield transport
         else:
             command = [entry.expand(word, os.environ) for word in (entry.command, *entry.args)]
-            yield stdio_transport(command, self._cwd, self._expanded(entry.env), self._on_end)
+            yield stdio_transport(command, self._cwd, self._expanded(entry.env), self._on_end, isolated=self._isolated)
 
     def _expanded(self, values: Mapping[str, str]) -> dict[str, str]:
         """``values`` with variables expanded; remembers which of them are secrets."""
@@ -244,10 +289,14 @@ def _import_library() -> None:
         import_module(name)
 
 
-def _reason(raised: BaseException) -> str:
-    error = raised
+def _cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _reason(raised: BaseException) -> str:
+    error = _cause(raised)
     if isinstance(error, ValidationError):
         return f"its response is not valid: {validation_errors.describe(error)}"
     if isinstance(error, TimeoutError):

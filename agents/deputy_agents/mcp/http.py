@@ -8,7 +8,10 @@ from typing import Any
 
 import anyio
 import httpx2
+from anyio import to_thread
 from mcp.client.streamable_http import streamable_http_client
+
+from deputy_agents.web.connect import LimitedTransport, environment_proxy
 
 MAX_MESSAGE = 8 * 1024 * 1024
 """Maximum bytes per message."""
@@ -16,6 +19,8 @@ MAX_MESSAGE = 8 * 1024 * 1024
 _SESSION = "mcp-session-id"
 _TIMEOUT = httpx2.Timeout(30, read=300)
 """Seconds; an event stream may be silent for a long time."""
+_UNCOMPRESSED: Mapping[str, str] = {"Accept-Encoding": "identity"}
+"""Without compression, the size of a response is known while it is received."""
 _DELETE_TIMEOUT = 1.0
 """Seconds to delete the session on the MCP server."""
 _INTERNAL_ERROR = -32603
@@ -27,8 +32,11 @@ async def http_transport(
 ) -> AsyncGenerator[AbstractAsyncContextManager[tuple[Any, Any]]]:
     """The library's transport with Deputy's HTTP client. ``on_end`` is called if the MCP server has lost the session,
     for instance after a restart. On exit the session is deleted, which the library skips when it is cancelled."""
-    transport = _LimitedTransport(httpx2.AsyncHTTPTransport(), on_end)
-    async with httpx2.AsyncClient(headers=dict(headers), timeout=_TIMEOUT, transport=transport) as http:
+    connections = await to_thread.run_sync(LimitedTransport, environment_proxy(url))
+    transport = _LimitedResponses(connections, on_end)
+    async with httpx2.AsyncClient(
+        headers={**_UNCOMPRESSED, **headers}, timeout=_TIMEOUT, transport=transport, trust_env=False
+    ) as http:
         try:
             yield streamable_http_client(
                 url, http_client=http, terminate_on_close=False, max_sse_event_size=MAX_MESSAGE
@@ -39,7 +47,7 @@ async def http_transport(
                     await http.delete(url, headers=transport.session)
 
 
-class _LimitedTransport(httpx2.AsyncBaseTransport):
+class _LimitedResponses(httpx2.AsyncBaseTransport):
     """Limits the size of responses that are not event streams; the library limits events. An error response without a
     protocol error gets one with the HTTP status."""
 
@@ -56,6 +64,9 @@ class _LimitedTransport(httpx2.AsyncBaseTransport):
         if response.status_code == HTTPStatus.NOT_FOUND and _SESSION in request.headers:
             self.session = {}
             self._on_end("its session has expired")
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise httpx2.ReadError("the MCP server sent a compressed response, which was not requested")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _LimitedStream(response.stream)
         return await _protocol_error(response, request) if request.method == "POST" and response.is_error else response

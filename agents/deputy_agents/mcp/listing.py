@@ -6,7 +6,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
+
 from deputy_agents.mcp.catalog import McpCatalog, PromptInfo
+from deputy_agents.mcp.schema import ModelSchema, SchemaTooLarge, model_schema
 from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import clean, cut, visible
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_TOOLS = 128
+MAX_TOOLS = 512
 MAX_LISTED = 200
 MAX_DESCRIPTION = 2000
 MAX_SCHEMA = 32 * 1024
@@ -28,8 +31,6 @@ _INVALID_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 """Characters of tool names that MCP allows and model services reject."""
 _CALLABLE = re.compile(r"[\w:.-]{1,80}")
 """Names of prompts that work as slash commands."""
-_INVALID_AT_TOP_LEVEL = ("oneOf", "allOf", "anyOf")
-"""Keys that model services reject at the top level of a schema; the MCP server still applies them."""
 
 
 async def read_catalog(client: "Client", invalid: Iterable[str] = ()) -> McpCatalog:
@@ -39,12 +40,13 @@ async def read_catalog(client: "Client", invalid: Iterable[str] = ()) -> McpCata
     capabilities = client.server_capabilities
     resources = await _optional(capabilities.resources, client.list_resources, lambda page: page.resources)
     prompts = await _optional(capabilities.prompts, client.list_prompts, lambda page: page.prompts)
-    named, unusable = _named(tools)
+    named, unusable = await to_thread.run_sync(_named, tools)
     return McpCatalog(
-        named,
+        {name: spec for name, (spec, _) in named.items()},
         tuple(cut(visible(str(resource.uri)), 500) for resource in resources),
         tuple(_prompt(one) for one in prompts if _CALLABLE.fullmatch(one.name)),
         (*invalid, *unusable),
+        {name: schema for name, (_, schema) in named.items() if schema.names},
     )
 
 
@@ -82,20 +84,29 @@ async def _pages(send: Callable[..., Awaitable[Any]], items: Callable[[Any], lis
     return found[:limit]
 
 
-def _named(tools: "Iterable[Tool]") -> tuple[Mapping[str, ToolSpec], list[str]]:
-    """The tools by the names that agents use, and sentences about unusable ones."""
-    named: dict[str, ToolSpec] = {}
+def _named(tools: "Iterable[Tool]") -> tuple[Mapping[str, tuple[ToolSpec, ModelSchema]], list[str]]:
+    """The tools by the names that agents use, and sentences about unusable ones. Blocks."""
+    named: dict[str, tuple[ToolSpec, ModelSchema]] = {}
     problems: list[str] = []
     for tool in tools:
-        schema = {key: value for key, value in tool.input_schema.items() if key not in _INVALID_AT_TOP_LEVEL}
         name = _INVALID_IN_NAMES.sub("-", tool.name)
         if not name.strip("-") or len(name) > MAX_NAME:
             problems.append(ignored(tool.name, f"its name must have letters and at most {MAX_NAME} characters"))
-        elif len(json.dumps(schema)) > MAX_SCHEMA:
-            problems.append(ignored(tool.name, "its input schema is too long"))
+        elif (schema := _schema(tool.input_schema)) is None:
+            problems.append(ignored(tool.name, "its input schema is too long or nested too deeply"))
         elif name in named:
             problems.append(ignored(tool.name, "another tool has the same name"))
         else:
             description = cut(clean(tool.description or tool.name), MAX_DESCRIPTION)
-            named[name] = ToolSpec(tool.name, description, {**schema, "type": "object"})
+            named[name] = ToolSpec(tool.name, description, schema.schema), schema
     return named, problems
+
+
+def _schema(schema: Mapping[str, object]) -> ModelSchema | None:
+    try:
+        if len(json.dumps(schema)) > MAX_SCHEMA:
+            return None
+        adapted = model_schema(schema)
+        return adapted if len(json.dumps(adapted.schema)) <= MAX_SCHEMA else None
+    except (SchemaTooLarge, RecursionError):
+        return None

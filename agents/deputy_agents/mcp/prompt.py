@@ -45,7 +45,8 @@ class McpPrompt:
             result = await self.connection.get_prompt(self.info.name, values)
         except ToolError as error:
             raise InvalidRequest(f"/{self.name}: {error}", "prompt") from None
-        text = "\n\n".join(filter(None, (content_text(message.content, []) for message in result.messages)))
+        texts = [await content_text(message.content, []) for message in result.messages]
+        text = "\n\n".join(filter(None, texts))
         if not text.strip():
             raise InvalidRequest(f"/{self.name}: the MCP server returned no text.", "prompt")
         return cut(clean(self.connection.redacted(text)), MAX_PROMPT)

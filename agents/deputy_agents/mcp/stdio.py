@@ -28,9 +28,10 @@ _ENDED = (anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, an
 
 @asynccontextmanager
 async def stdio_transport(
-    command: Sequence[str], cwd: str, env: Mapping[str, str], on_end: Callable[[str], None]
+    command: Sequence[str], cwd: str, env: Mapping[str, str], on_end: Callable[[str], None], *, isolated: bool = True
 ) -> AsyncGenerator[Streams]:
-    """Runs ``command``. When its output ends, ``on_end`` is called with the reason or the last error output.
+    """Runs ``command``, ``isolated`` where the system can. When its output ends, ``on_end`` is called with the reason
+    or the last error output.
 
     Raises:
         ToolError: a program required for the guard is missing.
@@ -38,7 +39,13 @@ async def stdio_transport(
     """
     received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_send = anyio.create_memory_object_stream[SessionMessage](0)
-    async with received, incoming, outgoing, to_send, guarded_program(command, cwd, env) as program:
+    async with (
+        received,
+        incoming,
+        outgoing,
+        to_send,
+        guarded_program(command, cwd, env, isolated=isolated) as program,
+    ):
 
         async def read() -> None:
             async with received:  # closing it ends all waits, so the reason is reported first

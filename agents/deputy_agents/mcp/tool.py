@@ -1,21 +1,26 @@
 """Tools of MCP servers, named ``mcp__server__tool``; calls pass the same gate as those of every other tool."""
 
 import json
-from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from anyio import to_thread
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import TextPreview, ToolKind
+from deputy_agents.domain.event import ToolKind
 from deputy_agents.domain.message import Image
+from deputy_agents.domain.preview import TextPreview
 from deputy_agents.domain.rule import AccessRequest, Action
-from deputy_agents.files.image import read_image
+from deputy_agents.files.place import resolve
 from deputy_agents.mcp.connection import McpConnection
+from deputy_agents.permission.file_access import READ_FILE, read_access
 from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import clean, cut, truncate, visible
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.tool.image_process import decode_image
 
 if TYPE_CHECKING:
     from mcp_types import (
@@ -29,8 +34,6 @@ if TYPE_CHECKING:
 MAX_OUTPUT = 48 * 1024
 """Maximum bytes of text in a tool result."""
 MAX_IMAGES = 8
-MAX_IMAGE = 8 * 1024 * 1024
-"""Characters of an image's base64 data."""
 MAX_LISTED = 40
 """Resources listed in the description of the tool that reads them."""
 READ_RESOURCE = "read_resource"
@@ -75,14 +78,16 @@ class McpTool(_McpTool):
     def __init__(self, connection: McpConnection, name: str, original: ToolSpec) -> None:
         super().__init__(connection, name, original.description, original.input_schema)
         self._original_name = original.name
+        self._renamed = connection.catalog.renamed.get(name)
 
     def parse(self, input: Mapping[str, object]) -> Mapping[str, object]:
-        """Returns ``input`` unchanged: the MCP server validates it."""
-        return input
+        """Returns ``input`` with the MCP server's names of parameters. The MCP server validates it."""
+        return self._renamed.arguments(input) if self._renamed else input
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutput:
-        result = await self._connection.call_tool(self._original_name, args)
-        return await to_thread.run_sync(_output, self._connection, result)
+        async with context.cover():
+            result = await self._connection.call_tool(self._original_name, args, _agent_id(context), context.ask_input)
+        return await _output(self._connection, result)
 
 
 class McpResourceTool(_McpTool):
@@ -101,37 +106,66 @@ class McpResourceTool(_McpTool):
             raise ToolError("uri: pass the URI of a resource, and nothing else.")
         return input
 
+    async def prepare(self, args: Mapping[str, object], context: ToolContext) -> Prepared:
+        prepared = await super().prepare(args, context)
+        return replace(prepared, access=(*prepared.access, *await _file_access(str(args["uri"]), context)))
+
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutput:
-        result = await self._connection.read_resource(str(args["uri"]))
-        return await to_thread.run_sync(_resource_output, self._connection, result)
+        uri = str(args["uri"])
+        result = await self._connection.read_resource(uri, _agent_id(context), context.ask_input)
+        return await _resource_output(self._connection, result)
+
+
+async def _file_access(uri: str, context: ToolContext) -> tuple[AccessRequest, ...]:
+    """For a ``file:`` URI, what reading the file without the MCP server would require."""
+    from urllib.request import url2pathname  # late: it loads an HTTP client
+
+    try:
+        parsed = urlsplit(uri)
+        path = Path(url2pathname(parsed.path))
+    except ValueError:
+        return ()
+    if parsed.scheme.lower() != "file" or not path.is_absolute() or "\0" in str(path):
+        return ()
+    try:
+        place = await context.workspace.locate(str(path), context.cwd)
+    except ToolError:
+        place = await to_thread.run_sync(resolve, path)
+    return read_access(READ_FILE, place)
+
+
+def _agent_id(context: ToolContext) -> str:
+    return context.commands.agent_id if context.commands else ""
 
 
 def _short(value: object) -> str:
     return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 80)
 
 
-def _output(connection: McpConnection, result: "CallToolResult") -> ToolOutput:
+async def _output(connection: McpConnection, result: "CallToolResult") -> ToolOutput:
     images: list[Image] = []
-    texts = [content_text(block, images) for block in result.content]
+    texts = [await content_text(block, images) for block in result.content]
     if not result.content and result.structured_content is not None:
         texts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    return _bounded(connection, texts, images, is_error=result.is_error)
+    return await _bounded(connection, texts, images, is_error=result.is_error)
 
 
-def _resource_output(connection: McpConnection, result: "ReadResourceResult") -> ToolOutput:
+async def _resource_output(connection: McpConnection, result: "ReadResourceResult") -> ToolOutput:
     images: list[Image] = []
-    return _bounded(connection, [_resource_text(one, images) for one in result.contents], images)
+    return await _bounded(connection, [await _resource_text(one, images) for one in result.contents], images)
 
 
-def _bounded(
+async def _bounded(
     connection: McpConnection, texts: Iterable[str], images: Sequence[Image], *, is_error: bool = False
 ) -> ToolOutput:
-    text = connection.redacted(clean("\n".join(filter(None, texts))))
-    content, _ = truncate(text, MAX_OUTPUT, "ask the tool for less")
-    return ToolOutput(content or "(nothing)", is_error, tuple(images))
+    def bound() -> str:
+        text = connection.redacted(clean("\n".join(filter(None, texts))))
+        return truncate(text, MAX_OUTPUT, "ask the tool for less")[0]
+
+    return ToolOutput(await to_thread.run_sync(bound) or "(nothing)", is_error, tuple(images))
 
 
-def content_text(block: "ContentBlock", images: list[Image]) -> str:
+async def content_text(block: "ContentBlock", images: list[Image]) -> str:
     """A content block as text; images are added to ``images``."""
     from mcp_types import EmbeddedResource, ImageContent, ResourceLink, TextContent
 
@@ -139,33 +173,33 @@ def content_text(block: "ContentBlock", images: list[Image]) -> str:
         case TextContent(text=text):
             return text
         case ImageContent(data=data):
-            return _image_text(data, images)
+            return await _image_text(data, images)
         case EmbeddedResource(resource=resource):
-            return _resource_text(resource, images)
+            return await _resource_text(resource, images)
         case ResourceLink(uri=uri, name=name):
             return f"[{name}: {uri}]"
         case _:
             return f"[{block.type}: omitted]"
 
 
-def _resource_text(resource: "TextResourceContents | BlobResourceContents", images: list[Image]) -> str:
+async def _resource_text(resource: "TextResourceContents | BlobResourceContents", images: list[Image]) -> str:
     from mcp_types import TextResourceContents
 
     if isinstance(resource, TextResourceContents):
         return f"[{resource.uri}]\n{resource.text}"
     if (resource.mime_type or "").startswith("image/"):
-        return f"[{resource.uri}]\n{_image_text(resource.blob, images)}"
+        return f"[{resource.uri}]\n{await _image_text(resource.blob, images)}"
     return f"[{resource.uri}: not text, omitted]"
 
 
-def _image_text(data: str, images: list[Image]) -> str:
-    if len(images) >= MAX_IMAGES or len(data) > MAX_IMAGE:
-        return "[an image: omitted, there are too many or it is too large]"
+async def _image_text(data: str, images: list[Image]) -> str:
+    if len(images) >= MAX_IMAGES:
+        return f"[an image: omitted, because there are more than {MAX_IMAGES}]"
     try:
-        found = read_image(b64decode(data, validate=True))
-    except (ValueError, ToolError):
-        found = None
+        found = await decode_image(data)
+    except ToolError as error:
+        return f"[an image: omitted. {error}]"
     if found is None:
-        return "[an image that cannot be read: omitted]"
+        return "[an image: omitted, because it is not a PNG, JPEG, GIF or WebP image]"
     images.append(found.image)
     return f"[{found}]"

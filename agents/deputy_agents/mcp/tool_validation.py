@@ -1,4 +1,5 @@
-"""Removes invalid tools from tool lists: the client library rejects a whole list because of one invalid tool."""
+"""Removes from tool lists what would harm: invalid tools, because the client library rejects a whole list for one of
+them, and schemas of results, because the library would run the patterns in them, which need not end."""
 
 import re
 from collections.abc import AsyncGenerator, Callable
@@ -51,6 +52,7 @@ class _ValidTools(ObjectReceiveStream[Any]):
     def _is_valid(self, tool: object) -> bool:
         fields = cast("dict[str, object]", tool) if isinstance(tool, dict) else {}
         name, schema = fields.get("name"), fields.get("inputSchema")
+        fields.pop("outputSchema", None)
         if isinstance(schema, dict):
             # Some MCP servers omit the type, which is always "object".
             cast("dict[str, object]", schema).setdefault("type", "object")

@@ -1,4 +1,4 @@
-"""Files with prices and context windows of models. The built-in file is ``models.toml`` beside this module."""
+"""Files with the properties of models. The built-in file is ``models.toml`` beside this module."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # required by pydantic before Python 3.
 
 from deputy_agents import validation_errors
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.domain.model_card import DEFAULT_WINDOW, ModelCard, ModelCards, Price
+from deputy_agents.domain.model_card import DEFAULT_WINDOW, Effort, ModelCard, ModelCards, Price, ThinkingType
 
 _BUILT_IN_FILE = Path(__file__).with_name("models.toml")
 
@@ -35,7 +35,11 @@ class _LongPrice(_Price):
 
 @with_config(_STRICT)
 class _Card(TypedDict, total=False):
+    name: str
     window: _Count
+    max_output: _Count
+    efforts: tuple[Effort, ...]
+    thinking: tuple[ThinkingType, ...]
     price: _Price
     long_price: _LongPrice
 
@@ -55,13 +59,12 @@ def built_in() -> ModelCards:
 
 
 def read_with_defaults(path: Path) -> ModelCards:
-    """The cards of the user's file at ``path``, if it exists, followed by the built-in cards.
+    """The cards of the user's file at ``path``, if it exists, and the built-in cards.
 
     Raises:
         InvalidRequest: the file is invalid; the message names the place and the reason.
     """
-    own = read(path).cards if path.is_file() else ()
-    return ModelCards((*own, *built_in().cards))
+    return ModelCards(built_in().cards, read(path).cards if path.is_file() else ())
 
 
 def read(path: Path) -> ModelCards:
@@ -86,11 +89,16 @@ def _cards(tables: _Tables) -> ModelCards:
 
 def _card(table: _Card) -> ModelCard:
     price, long = table.get("price"), table.get("long_price")
+    efforts, thinking = table.get("efforts"), table.get("thinking")
     return ModelCard(
         window=table.get("window", DEFAULT_WINDOW),
         price=price and _price(price),
         long_above=long["above"] if long else 0,
         long_price=long and _price(long),
+        display_name=table.get("name", ""),
+        max_output=table.get("max_output"),
+        efforts=None if efforts is None else tuple(map(Effort, efforts)),
+        thinking=None if thinking is None else tuple(map(ThinkingType, thinking)),
     )
 
 

@@ -1,13 +1,13 @@
 """The key of a model service: from a command, the operating system's keyring, or the endpoint itself."""
 
 import importlib
-import subprocess
 from dataclasses import replace
 from typing import Protocol, cast
 
 import anyio
 import anyio.to_thread
 
+from deputy_agents.concurrency.owned_process import run_to_end
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
 from deputy_agents.model.endpoint import Endpoint
 from deputy_agents.model.endpoint_validation import validate_endpoint
@@ -27,7 +27,8 @@ class _Keyring(Protocol):
 
 
 async def resolve_credential(endpoint: Endpoint) -> Endpoint:
-    """Returns ``endpoint`` with its key. A key command or keyring in the settings precedes the environment.
+    """Returns ``endpoint`` with its key. A key command or keyring in the settings precedes the environment. A service
+    on this machine is used without a key if none is configured.
 
     Raises:
         ModelError: there is no key or the endpoint is invalid (``not_configured``), or the key contains characters that
@@ -39,8 +40,12 @@ async def resolve_credential(endpoint: Endpoint) -> Endpoint:
     elif endpoint.keyring:
         endpoint = replace(endpoint, key=await _key_from_keyring(), token=None)
     credential = endpoint.credential
+    if not credential and endpoint.signs:
+        return endpoint
     if not credential:
-        raise model_error(ModelErrorKind.NOT_CONFIGURED)
+        if endpoint.is_loopback:  # a server on this machine may need none
+            return endpoint
+        raise model_error(ModelErrorKind.NOT_CONFIGURED, f"{endpoint.shown_url} needs one")
     if not (credential.isascii() and credential.isprintable()):
         raise model_error(ModelErrorKind.AUTHENTICATION, "it contains characters that cannot be sent")
     return endpoint
@@ -50,14 +55,14 @@ async def _key_from_command(command: tuple[str, ...]) -> str:
     """The output of ``command``. Its standard error is discarded, because it may contain the key."""
     try:
         with anyio.fail_after(COMMAND_TIMEOUT):
-            ran = await anyio.run_process(command, check=False, stderr=subprocess.DEVNULL)
+            ran = await run_to_end(command)
     except TimeoutError:
         raise _no_key(f"the key command did not finish within {COMMAND_TIMEOUT:g} s", _TRY_COMMAND) from None
     except (OSError, ValueError) as error:
         raise _no_key(f"the key command cannot be started: {error}", _TRY_COMMAND) from None
-    if ran.returncode:
-        raise _no_key(f"the key command failed with exit code {ran.returncode}", _TRY_COMMAND)
-    key = ran.stdout.decode("utf-8", "replace").strip()
+    if ran.code:
+        raise _no_key(f"the key command failed with exit code {ran.code}", _TRY_COMMAND)
+    key = ran.output.decode("utf-8", "replace").strip()
     if not key:
         raise _no_key("the key command printed nothing", _TRY_COMMAND)
     return key

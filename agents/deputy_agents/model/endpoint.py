@@ -1,10 +1,12 @@
 """The address and credentials of a model service."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+from deputy_agents.domain.errors import ModelError, ModelErrorKind
+from deputy_agents.web.address import is_loopback
 
 _PUBLIC_URL = "https://api.anthropic.com"
 
@@ -13,6 +15,16 @@ _MIN_SECRET = 4
 texts."""
 
 _USER_INFO = re.compile(r"(?<=//)(?:[^/@:]*:)?([^/@]*)@")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """The user's settings for another provider than the first. ``options`` are its region and the like, by name."""
+
+    base_url: str | None = None
+    key_command: tuple[str, ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +38,14 @@ class ApiSettings:
     keyring: bool = False
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     proxy: str | None = field(default=None, repr=False)
-    connect_timeout: float = 10
+    connect_timeout: float = 5
     idle_timeout: float = 120
+    providers: tuple[tuple[str, ProviderSettings], ...] = ()
+    """Settings of other providers, by prefix."""
+
+    def of(self, prefix: str) -> ProviderSettings:
+        """What is set for another provider."""
+        return dict(self.providers).get(prefix, ProviderSettings())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +60,32 @@ class Endpoint:
     keyring: bool = False
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     proxy: str | None = field(default=None, repr=False)
-    connect_timeout: float = 10
+    connect_timeout: float = 5
     idle_timeout: float = 120
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """What the provider needs beside an address and a key, by name. Those whose name ends with ``_key`` or ``_token``
+    are secret."""
+    signs: bool = False
+    """The provider's own client finds the credentials and signs requests with them."""
+    names: tuple[tuple[str, str], ...] = ()
+    """What replaces words about Anthropic in the actions of errors."""
+    credential_errors: tuple[tuple[str, str, str], ...] = ()
+    """What errors of the provider's client mean: the beginning of the name of the exception's module, or a part of its
+    text; a sentence; and what to do."""
+
+    def option(self, name: str) -> str | None:
+        """The option with that name, if it is set."""
+        return dict(self.options).get(name)
+
+    def credential_error(self, error: Exception) -> ModelError | None:
+        """The error for credentials that the provider's client cannot find or renew; ``None`` for other exceptions."""
+        text, module = str(error), type(error).__module__
+        for sign, sentence, action in self.credential_errors:
+            if module.startswith(sign) or sign in text:
+                detail = self.safe(text).strip().removesuffix(".")
+                message = f"{sentence}: {detail[:300]}."
+                return ModelError(message, ModelErrorKind.NOT_CONFIGURED, action=action)
+        return None
 
     @property
     def credential(self) -> str | None:
@@ -52,18 +94,19 @@ class Endpoint:
     @property
     def has_key(self) -> bool:
         """There is a key or a configured source of one."""
-        return bool(self.credential or self.key_command or self.keyring)
+        return bool(self.credential or self.key_command or self.keyring or self.signs)
+
+    @property
+    def is_chosen(self) -> bool:
+        """The user has set the address of the service."""
+        return self.base_url != _PUBLIC_URL
 
     @property
     def is_loopback(self) -> bool:
         try:
-            host = urlsplit(self.base_url).hostname or ""
+            return is_loopback(urlsplit(self.base_url).hostname or "")
         except ValueError:
             return False
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return host == "localhost" or host.endswith(".localhost")
 
     @property
     def shown_url(self) -> str:
@@ -78,7 +121,9 @@ class Endpoint:
     def safe(self, text: str) -> str:
         """``text`` with all secrets masked."""
         passwords = (found[1] for url in (self.base_url, self.proxy or "") if (found := _USER_INFO.search(url)))
-        for secret in (self.key, self.token, self.proxy, *passwords, *(value for _, value in self.headers)):
+        options = (value for name, value in self.options if name.endswith(("_key", "_token")))
+        headers = (value for _, value in self.headers)
+        for secret in (self.key, self.token, self.proxy, *passwords, *headers, *options):
             if secret and len(secret) >= _MIN_SECRET:
                 text = text.replace(secret, "***")
         return text

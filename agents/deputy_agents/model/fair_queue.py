@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 import anyio
 
@@ -78,13 +79,19 @@ class FairQueue:
 
 
 class QueuedModel:
-    """A :class:`deputy_agents.ports.model.Model` whose requests wait in ``queue``."""
+    """A :class:`deputy_agents.ports.model.Model` whose requests wait in ``queue``. ``prefix`` is left out of the names
+    of models, because the service does not know it."""
 
-    def __init__(self, model: Model, queue: FairQueue) -> None:
+    def __init__(self, model: Model, queue: FairQueue, prefix: str = "") -> None:
         self._model = model
         self._queue = queue
+        self._prefix = prefix
+
+    async def prepare(self) -> None:
+        await self._model.prepare()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        request = replace(request, model=request.model.removeprefix(self._prefix))
         entry = self._queue.join(request)
         try:
             with anyio.move_on_after(REPORT_AFTER):

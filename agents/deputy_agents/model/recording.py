@@ -119,6 +119,9 @@ class _RecordedModel:
         self._model = model
         self._recorder = recorder
 
+    async def prepare(self) -> None:
+        await self._model.prepare()
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         line = self._recorder.begin(request)
         try:

@@ -5,6 +5,7 @@ incomplete stream.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,9 +14,14 @@ from typing import TypeAlias, cast
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Message, Reply, Source, StopReason, Text, Thinking, ToolUse, Usage
 from deputy_agents.ports.model import TextPart, ThinkingPart, UsageReported
-from deputy_agents.text import well_formed
+from deputy_agents.text import is_well_formed, well_formed
 
 Json: TypeAlias = Mapping[str, object]
+
+MAX_DEPTH = 100
+"""Maximum nesting of a tool's input. Encoders and clients have limits of about 255; no tool needs more than a few."""
+MAX_TOKENS = 2**53
+"""Maximum of a reported token count: larger numbers are not exact in all clients."""
 
 _EMPTY: Json = {}
 _TOOL_ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -55,10 +61,13 @@ class _OpenBlock:
     start: Json
     parts: list[str] = field(default_factory=list[str])
     signature: str = ""
+    is_well_formed: bool = True
+    """No part contains half of a surrogate pair, of which the other half may be in the next one."""
 
     @property
     def text(self) -> str:
-        return well_formed("".join(self.parts))
+        text = "".join(self.parts)
+        return text if self.is_well_formed else well_formed(text)
 
 
 class ReplyBuilder:
@@ -73,8 +82,17 @@ class ReplyBuilder:
 
     @property
     def complete(self) -> bool:
-        """The reply is complete; later events do not count."""
+        """The reply is complete: all of its content is sent before its stop reason. Later events do not count, and no
+        later failure takes the reply back."""
         return self._stopped
+
+    @property
+    def ended(self) -> bool:
+        """As :attr:`complete`: nothing that counts follows the stop reason."""
+        return self._stopped
+
+    def close(self) -> None:
+        """A stream that ends without a stop reason is incomplete, so nothing follows."""
 
     def add(self, event: Json) -> TextPart | ThinkingPart | UsageReported | None:
         """Adds one event; returns the part of the reply that it contains, if any."""
@@ -87,6 +105,7 @@ class ReplyBuilder:
                 return self._count(as_json(as_json(event.get("message")).get("usage")))
             case "message_delta":
                 self._stop_reason = as_text(as_json(event.get("delta")).get("stop_reason")) or self._stop_reason
+                self._stopped = self._stopped or bool(self._stop_reason)
                 return self._count(as_json(event.get("usage")))
             case "message_stop":
                 self._stopped = True
@@ -128,6 +147,7 @@ class ReplyBuilder:
         if not text:
             return None
         opened.parts.append(text)
+        opened.is_well_formed &= is_well_formed(text)
         match opened.kind:
             case "text":
                 return TextPart(well_formed(text))
@@ -139,9 +159,11 @@ class ReplyBuilder:
     def _count(self, usage: Json) -> UsageReported:
         """Counts are cumulative, so later ones replace earlier ones; a server may omit unchanged counts."""
         for wire_name, name in _COUNTERS.items():
-            if isinstance(count := usage.get(wire_name), int):
+            if (count := count_of(usage.get(wire_name))) is not None:
                 self._usage[name] = count
-        if isinstance(searches := as_json(usage.get("server_tool_use")).get("web_search_requests"), int):
+        if (long := count_of(as_json(usage.get("cache_creation")).get("ephemeral_1h_input_tokens"))) is not None:
+            self._usage["long_cache_write_tokens"] = long
+        if (searches := count_of(as_json(usage.get("server_tool_use")).get("web_search_requests"))) is not None:
             self._searches = searches
         return UsageReported(Usage(**self._usage))
 
@@ -167,36 +189,71 @@ class ReplyBuilder:
                 case "redacted_thinking":
                     content.append(Thinking("", redacted=as_text(opened.start.get("data"))))
                 case "tool_use":
-                    content.append(_tool_use(opened, ids))
+                    content.append(
+                        tool_use(
+                            as_text(opened.start.get("id")),
+                            as_text(opened.start.get("name")),
+                            "".join(opened.parts),
+                            ids,
+                            opened.start.get("input"),
+                        )
+                    )
                 case _:
                     pass
         return content
 
 
-def _tool_use(opened: _OpenBlock, ids: set[str]) -> ToolUse:
-    tool_id = as_text(opened.start.get("id"))
+def tool_use(tool_id: str, name: str, raw: str, ids: set[str], default: object = None) -> ToolUse:
+    """A tool call with the JSON text ``raw`` as its input, or ``default`` without one. ``ids`` are those of earlier
+    calls."""
     if not _TOOL_ID.fullmatch(tool_id) or tool_id in ids:
         # Some servers send invalid or duplicate ids, for which the API would reject every later request.
         tool_id = f"toolu_{new_id()}"
     ids.add(tool_id)
-    name = as_text(opened.start.get("name")) or "unnamed"
-    raw = "".join(opened.parts)
-    if not raw.strip():
-        return ToolUse(tool_id, name, dict(as_json(opened.start.get("input"))))
+    name = name or "unnamed"
     try:
-        return ToolUse(tool_id, name, _object(raw))
-    except (ValueError, RecursionError) as error:
+        return ToolUse(tool_id, name, _object(json.loads(raw) if raw.strip() else default or {}))
+    except RecursionError:
+        return ToolUse(tool_id, name, error=_TOO_DEEP)
+    except ValueError as error:
         return ToolUse(tool_id, name, error=str(error))
 
 
-def _object(raw: str) -> dict[str, object]:
-    value: object = json.loads(raw, parse_constant=_reject_constant)
+_TOO_DEEP = f"it is nested more than {MAX_DEPTH} levels deep"
+
+
+def _object(value: object) -> dict[str, object]:
+    """``value`` if it is an object that every later request, client and store can carry as JSON.
+
+    Raises:
+        ValueError: it is not; the text says why.
+    """
     if not isinstance(value, dict):
         raise ValueError(f"got {type(value).__name__}")
-    # Half a surrogate pair could not be encoded in any later request.
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [child for parent in level for child in _children(parent)]
+    if level:
+        raise ValueError(_TOO_DEEP)
+    # Half a surrogate pair could not be encoded.
     json.dumps(value, ensure_ascii=False).encode()
     return cast("dict[str, object]", value)
 
 
-def _reject_constant(name: str) -> object:
-    raise ValueError(f"{name} is not allowed in JSON")
+def _children(value: object) -> Iterator[object]:
+    match value:
+        case float() if not math.isfinite(value):
+            raise ValueError("a number is not finite or too large")
+        case dict():
+            yield from cast("Json", value).values()
+        case list():
+            yield from cast("list[object]", value)
+        case _:
+            pass
+
+
+def count_of(value: object) -> int | None:
+    """``value`` if it is a valid count."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MAX_TOKENS else None

@@ -1,14 +1,12 @@
-"""Converts a :class:`ModelRequest` to parameters of the Messages API.
-
-The conversion is a pure function of the request, including the order of keys. Later requests of a conversation start
-with the same bytes, which the provider's prompt cache requires.
-"""
+"""Parts of a :class:`ModelRequest` as parameters of the Messages API. They are pure functions of the request, including
+the order of keys."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from deputy_agents.domain.message import Block, Image, Message, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.domain.message import Block, Image, Text, Thinking, ToolResult, ToolUse
+from deputy_agents.domain.model_card import ThinkingType
 from deputy_agents.ports.model import ModelRequest
 
 Param: TypeAlias = dict[str, object]
@@ -18,66 +16,49 @@ _NAME_LENGTH = 128
 _WEB_SEARCH: Param = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
 """A tool that the service runs."""
 
-_CACHED: Param = {"type": "ephemeral"}
+CACHED: Param = {"type": "ephemeral"}
+CACHED_LONG: Param = {"type": "ephemeral", "ttl": "1h"}
+_THINKING: Mapping[ThinkingType, Param] = {
+    ThinkingType.ADAPTIVE: {"type": "adaptive", "display": "summarized"},
+    ThinkingType.BUDGET: {"type": "enabled", "display": "summarized"},
+    ThinkingType.BETWEEN_TOOLS: {"type": "between_tools"},
+    ThinkingType.DISABLED: {"type": "disabled"},
+}
+"""Most models leave out the text of their thinking unless they are asked for it."""
 _NO_OUTPUT = "(no output)"
 """Replaces an empty result: the API rejects an empty error result, and models misread empty results."""
 
 
-def to_params(request: ModelRequest) -> Param:
-    """The body of ``POST /v1/messages``, streaming.
-
-    The last tool, the system text and the last block of the last two user messages have cache breakpoints. Of the last
-    two, one reads what the previous request wrote and one writes for the next request.
-    """
+def head_params(request: ModelRequest) -> Param:
+    """The body of ``POST /v1/messages``, streaming, without its messages. The last tool and the system text have cache
+    breakpoints."""
     params: Param = {"model": request.model, "max_tokens": request.max_tokens, "stream": True}
     if request.temperature is not None:
         params["temperature"] = request.temperature
+    if (thinking := request.thinking) is not None:
+        budget: Param = {"budget_tokens": thinking.budget} if thinking.type is ThinkingType.BUDGET else {}
+        params["thinking"] = {**_THINKING[thinking.type], **budget}
+    if request.effort is not None:
+        params["output_config"] = {"effort": request.effort.value}
+    cached = CACHED_LONG if request.long_cache_of_head else CACHED
     if request.search:
         params["tools"] = [dict(_WEB_SEARCH)]
     elif tools := _tools(request):
-        tools[-1]["cache_control"] = _CACHED
+        tools[-1]["cache_control"] = cached
         params["tools"] = tools
     if request.system.strip():
-        params["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
-    turns = _turns(request.messages)
-    for _, blocks in [turn for turn in turns if turn[0] == "user"][-2:]:
-        blocks[-1]["cache_control"] = _CACHED
-    params["messages"] = [{"role": role, "content": blocks} for role, blocks in turns]
+        params["system"] = [{"type": "text", "text": request.system, "cache_control": cached}]
     return params
 
 
 def _tools(request: ModelRequest) -> list[Param]:
-    specs = sorted(request.tools, key=lambda spec: spec.name)
     return [
-        {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)} for spec in specs
+        {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
+        for spec in request.tools
     ]
 
 
-def _turns(messages: Sequence[Message]) -> list[tuple[str, list[Param]]]:
-    """Messages as the API requires them: roles alternate, none is empty, and tool results come first."""
-    turns: list[tuple[str, list[Param]]] = []
-    for message in messages:
-        blocks = [param for block in message.content for param in _block(block)]
-        if not blocks:
-            continue
-        if turns and turns[-1][0] == message.role:
-            turns[-1][1].extend(blocks)
-        else:
-            turns.append((message.role, blocks))
-    for _, blocks in turns:
-        blocks.sort(key=lambda block: block["type"] != "tool_result")
-    if turns and turns[-1][0] == "assistant":
-        _strip_end(turns[-1][1][-1])
-    return turns
-
-
-def _strip_end(block: Param) -> None:
-    """Removes trailing whitespace, which the API rejects in a reply that the model continues."""
-    if isinstance(text := block.get("text"), str):
-        block["text"] = text.rstrip()
-
-
-def _block(block: Block) -> Iterator[Param]:
+def block_params(block: Block) -> Iterator[Param]:
     """The block in the form of the API, or nothing if the API would reject it."""
     match block:
         case Text(text):

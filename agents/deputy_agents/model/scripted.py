@@ -35,6 +35,9 @@ class ScriptedModel:
         self.requests: list[ModelRequest] = []
         self._script = script
 
+    async def prepare(self) -> None:
+        """There is nothing to wait for."""
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         self.requests.append(request)
         await anyio.lowlevel.checkpoint()

@@ -1,32 +1,43 @@
-"""The open permission requests of a session.
+"""What a session asks the user: permission to run tool calls, and input."""
 
-The inbox belongs to the session, not to a client. Each request is sent to every client that can ask the user and is
-settled exactly once, by the first explicit answer. Any other response of a client (a closed prompt, null, an error,
-invalid data) only removes that client from the request; when no client remains, the request is settled without an
-answer and the call does not run.
-"""
-
-import asyncio
-import logging
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Self
 
-import anyio
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.domain.event import Option, PermissionRequest, PermissionRequested, PermissionResolved, ResolvedBy
+from deputy_agents.domain.event import (
+    AgentRef,
+    InputRequest,
+    InputRequested,
+    InputResolved,
+    Option,
+    OptionKind,
+    PermissionRequest,
+    PermissionRequested,
+    PermissionResolved,
+    ResolvedBy,
+)
+from deputy_agents.domain.preview import Preview
 from deputy_agents.domain.rule import DecisionKind
+from deputy_agents.domain.user_input import InputAction, Value
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.permission.decide import Decision
-from deputy_agents.ports.permission import Dismissed, PermissionAnswer, PermissionClient, Selected
+from deputy_agents.permission.input_values import validated
+from deputy_agents.permission.open_requests import OpenRequests, UserRequest
+from deputy_agents.ports.permission import (
+    Accepted,
+    Declined,
+    Dismissed,
+    InputAnswer,
+    PermissionAnswer,
+    PermissionClient,
+    Selected,
+)
 
-logger = logging.getLogger(__name__)
-
-MAX_SETTLED = 1000
-"""Settled requests that are remembered, to distinguish late answers from answers to unknown requests."""
+_EARLIER_IDS = {"allow_always": "allow_session", "reject_always": "reject_session"}
+"""Ids that options had before, which clients may still send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,74 +61,192 @@ class PermissionOutcome:
         return cls(ResolvedBy.RULE, allowed=decision.kind is DecisionKind.ALLOW, reason=decision.reason)
 
 
-@dataclass(slots=True)
-class _OpenRequest:
+@dataclass(frozen=True, slots=True)
+class InputOutcome:
+    """How an input request was settled. ``values`` are the user's, validated, if they were ``ACCEPTED``."""
+
+    by: ResolvedBy
+    action: InputAction = InputAction.CANCELLED
+    values: Mapping[str, Value] | None = None
+
+
+@dataclass(frozen=True)
+class _Permission(UserRequest[PermissionOutcome]):
     request: PermissionRequest
     run: int
-    decide_by_rules: "Callable[[], PermissionOutcome | None]"
-    future: "asyncio.Future[PermissionOutcome]"
-    shown_by: dict[PermissionClient, anyio.CancelScope] = field(
-        default_factory=dict[PermissionClient, anyio.CancelScope]
-    )
-    waits: int = 0
-    """Number of times that it started to wait for a client."""
-    dismissed: bool = False
-    """A client showed it and the user closed it without an answer."""
+    decide_by_rules: Callable[[], PermissionOutcome | None]
+    complete: Preview | None = None
+    only_edits: bool = False
+
+    @property
+    def request_id(self) -> str:
+        return self.request.request_id
+
+    @property
+    def agent(self) -> AgentRef:
+        return self.request.agent
+
+    def opened(self) -> PermissionRequested:
+        return PermissionRequested(self.request)
+
+    def settled(self, outcome: PermissionOutcome) -> PermissionResolved:
+        option_id = outcome.option.option_id if outcome.option else None
+        return PermissionResolved(self.request_id, outcome.by, option_id, outcome.reason or None)
+
+    def unanswered(self, by: ResolvedBy) -> PermissionOutcome:
+        return PermissionOutcome(by)
+
+    async def ask(self, client: PermissionClient) -> PermissionOutcome | Dismissed:
+        match await client.ask(self.request):
+            case Selected(option_id) as answer if option := self.option(option_id):
+                return self.chosen(option, answer)
+            case Dismissed() as answer:
+                return answer
+            case _:
+                return Dismissed()
+
+    def decided(self) -> PermissionOutcome | None:
+        return self.decide_by_rules()
+
+    def without_details(self) -> Self:
+        return replace(self, request=replace(self.request, preview=None, input={}, locations=()), complete=None)
+
+    def option(self, option_id: str) -> Option | None:
+        by_id = {option.option_id: option for option in self.request.options}
+        return by_id.get(option_id) or by_id.get(_EARLIER_IDS.get(option_id, ""))
+
+    def approved(self) -> PermissionOutcome:
+        """The outcome if the user approves it once."""
+        once = next(option for option in self.request.options if option.kind is OptionKind.ALLOW_ONCE)
+        return PermissionOutcome(ResolvedBy.USER, once)
+
+    @staticmethod
+    def chosen(option: Option, answer: Selected) -> PermissionOutcome:
+        return PermissionOutcome(ResolvedBy.USER, option, answer.feedback, answer.input)
 
 
-class Inbox:
-    """The open permission requests, oldest first. ``grace`` is how long a request waits for a client that can ask the
-    user, in seconds; 0 if clients cannot reconnect."""
+@dataclass(frozen=True)
+class _Input(UserRequest[InputOutcome]):
+    request: InputRequest
+    run: int
+
+    @property
+    def request_id(self) -> str:
+        return self.request.request_id
+
+    @property
+    def agent(self) -> AgentRef:
+        return self.request.agent
+
+    def opened(self) -> InputRequested:
+        return InputRequested(self.request)
+
+    def settled(self, outcome: InputOutcome) -> InputResolved:
+        return InputResolved(self.request_id, outcome.action, outcome.by)
+
+    def unanswered(self, by: ResolvedBy) -> InputOutcome:
+        return InputOutcome(by)
+
+    async def ask(self, client: PermissionClient) -> InputOutcome | Dismissed:
+        match await client.ask_input(self.request):
+            case Accepted() | Declined() as answer:
+                try:
+                    return self.outcome(answer)
+                except InvalidRequest:  # values that do not validate are no answer
+                    return Dismissed()
+            case Dismissed() as answer:
+                return answer
+
+    def outcome(self, answer: InputAnswer) -> InputOutcome:
+        """
+        Raises:
+            InvalidRequest: the values do not fit the fields.
+        """
+        match answer:
+            case Accepted(values):
+                accepted = validated(self.request.form.fields, values)
+                return InputOutcome(ResolvedBy.USER, InputAction.ACCEPTED, accepted)
+            case Declined():
+                return InputOutcome(ResolvedBy.USER, InputAction.DECLINED)
+            case Dismissed(by):
+                return InputOutcome(by)
+
+
+class Inbox(OpenRequests):
+    """The open permission requests and input requests of a session."""
 
     def __init__(self, log: EventLog, tasks: TaskGroup, grace: float = 0) -> None:
-        self._log = log
-        self._tasks = tasks
-        self.grace = grace
-        self._clients: list[PermissionClient] = []
-        self._open: dict[str, _OpenRequest] = {}
-        self._settled: OrderedDict[str, tuple[Option, ...]] = OrderedDict()
-        """The options of settled requests, to validate late answers."""
+        super().__init__(log, tasks, grace)
+        self._approved_edits: set[str] = set()
+        """The ids of agents all of whose edits the user has approved for this turn."""
 
     def permission_requests(self) -> Sequence[PermissionRequest]:
-        return [entry.request for entry in self._open.values()]
+        return [one.request for one in self.open(_Permission)]
+
+    def input_requests(self) -> Sequence[InputRequest]:
+        return [one.request for one in self.open(_Input)]
 
     def has(self, request_id: str) -> bool:
-        """Whether this request is open or was settled recently."""
-        return request_id in self._open or request_id in self._settled
+        """Whether this permission request is open or was settled recently."""
+        return self.known(_Permission, request_id) is not None
 
-    def attach(self, client: PermissionClient) -> None:
-        """Send all open and future requests to ``client``. Does nothing if it is attached already."""
-        if client in self._clients:
-            return
-        self._clients.append(client)
-        for entry in tuple(self._open.values()):
-            self._send(entry, client)
+    def has_input(self, request_id: str) -> bool:
+        """Whether this input request is open or was settled recently."""
+        return self.known(_Input, request_id) is not None
 
-    def detach(self, client: PermissionClient) -> None:
-        """Remove ``client``. Requests that no other client shows are settled as unreachable when the grace ends."""
-        if client not in self._clients:
-            return
-        self._clients.remove(client)
-        for entry in tuple(self._open.values()):
-            if (scope := entry.shown_by.pop(client, None)) is not None:
-                scope.cancel()
-                self._check_reachable(entry)
+    # -- permission ------------------------------------------------------------------------------------------------
 
     async def ask(
-        self, request: PermissionRequest, run: int, decide_by_rules: Callable[[], PermissionOutcome | None]
+        self,
+        request: PermissionRequest,
+        run: int,
+        decide_by_rules: Callable[[], PermissionOutcome | None],
+        complete: Preview | None = None,
+        *,
+        only_edits: bool = False,
     ) -> PermissionOutcome:
         """Wait for the answer, without a time limit. Cancelling the wait withdraws the request from all clients.
-        ``decide_by_rules`` is called when rules change and returns the outcome if they now decide the request."""
-        entry = _OpenRequest(request, run, decide_by_rules, asyncio.get_running_loop().create_future())
-        self._open[request.request_id] = entry
-        self._log.emit(PermissionRequested(request), request.agent.agent_id, run)
-        for client in self._clients:
-            self._send(entry, client)
-        self._check_reachable(entry)
-        try:
-            return await entry.future
-        finally:
-            self._settle(entry, PermissionOutcome(ResolvedBy.CANCELLED))
+        ``only_edits``: it is about usual files alone, so :meth:`approve_edits` can answer it.
+        ``decide_by_rules`` is called when rules change and returns the outcome if they now decide the request.
+        ``complete`` is its preview where that of ``request`` is shortened."""
+        asked = _Permission(request, run, decide_by_rules, complete, only_edits)
+        if only_edits and request.agent.agent_id in self._approved_edits:
+            return asked.approved()
+        return await self.wait(asked)
+
+    def approve_edits(self, request_id: str) -> Sequence[str]:
+        """Approve an open request about an edit, and every edit of the same agent until the turn ends, of files that
+        need no approval of their own kind. Returns the ids of the requests that this settles.
+
+        Raises:
+            InvalidRequest: no such request is open, or it is about more than the edit of a usual file.
+        """
+        known = self.known(_Permission, request_id)
+        if known is None or not known.only_edits:
+            reason = (
+                "does not exist" if known is None else "is about more than the edit of a usual file: answer it alone"
+            )
+            raise InvalidRequest(f"Permission request {request_id}: it {reason}.", "requestId")
+        own = [one for one in self.open(_Permission) if one.only_edits and one.agent.agent_id == known.agent.agent_id]
+        if request_id not in [one.request_id for one in own]:
+            return ()
+        self._approved_edits.add(known.agent.agent_id)
+        return [one.request_id for one in own if self.settle(one.request_id, one.approved())]
+
+    def end_turn(self) -> None:
+        """The turn has ended, and with it what :meth:`approve_edits` has approved."""
+        self._approved_edits.clear()
+
+    def complete_preview(self, request_id: str) -> Preview | None:
+        """The preview of an open request with complete texts; ``None`` if it has no preview.
+
+        Raises:
+            InvalidRequest: no such request is open.
+        """
+        for one in self.open(_Permission):
+            if one.request_id == request_id:
+                return one.complete or one.request.preview
+        raise InvalidRequest(f"No permission request {request_id} is open.", "requestId")
 
     def answer(self, request_id: str, answer: PermissionAnswer) -> bool:
         """Settle a request on behalf of any client; ``False`` if it was already settled.
@@ -125,9 +254,7 @@ class Inbox:
         Raises:
             InvalidRequest: the request or the option does not exist.
         """
-        outcome = self.outcome_of(request_id, answer)
-        entry = self._open.get(request_id)
-        return entry is not None and self._settle(entry, outcome)
+        return self.settle(request_id, self.outcome_of(request_id, answer))
 
     def outcome_of(self, request_id: str, answer: PermissionAnswer) -> PermissionOutcome:
         """The outcome that ``answer`` would have. Changes nothing.
@@ -135,98 +262,31 @@ class Inbox:
         Raises:
             InvalidRequest: the request or the option does not exist.
         """
-        entry = self._open.get(request_id)
-        options = entry.request.options if entry else self._settled.get(request_id)
-        if options is None:
+        if (known := self.known(_Permission, request_id)) is None:
             raise InvalidRequest(f"There is no permission request {request_id}.", "requestId")
-        match answer:
-            case Selected(option_id, feedback, input):
-                option = _option(options, option_id)
-                if option is None:
-                    known = ", ".join(option.option_id for option in options)
-                    raise InvalidRequest(
-                        f"Permission request {request_id} has no option {option_id!r}. Use one of: {known}.",
-                        "outcome.optionId",
-                    )
-                return PermissionOutcome(ResolvedBy.USER, option, feedback, input)
-            case Dismissed(by):
-                return PermissionOutcome(by)
+        if isinstance(answer, Dismissed):
+            return PermissionOutcome(answer.by)
+        if (option := known.option(answer.option_id)) is None:
+            names = ", ".join(option.option_id for option in known.request.options)
+            raise InvalidRequest(
+                f"Permission request {request_id} has no option {answer.option_id!r}. Use one of: {names}.",
+                "outcome.optionId",
+            )
+        return known.chosen(option, answer)
 
-    def recheck(self) -> None:
-        """Settle the requests that the rules decide after a change of the rules."""
-        for entry in tuple(self._open.values()):
-            if (outcome := entry.decide_by_rules()) is not None:
-                self._settle(entry, outcome)
+    # -- input -----------------------------------------------------------------------------------------------------
 
-    def _send(self, entry: _OpenRequest, client: PermissionClient) -> None:
-        scope = entry.shown_by[client] = anyio.CancelScope()
-        self._tasks.start_soon(self._ask_client, entry, client, scope)
+    async def ask_input(self, request: InputRequest, run: int) -> InputOutcome:
+        """Wait for the user's input, without a time limit. Cancelling the wait withdraws the request from all
+        clients."""
+        return await self.wait(_Input(request, run))
 
-    async def _ask_client(self, entry: _OpenRequest, client: PermissionClient, scope: anyio.CancelScope) -> None:
-        answer: PermissionAnswer = Dismissed()
-        with scope:
-            try:
-                answer = await client.ask(entry.request)
-            except (Exception, asyncio.CancelledError) as error:
-                if isinstance(error, asyncio.CancelledError) and not is_stray_cancel():
-                    raise
-                logger.exception("a client failed to ask permission request %s", entry.request.request_id)
-        if entry.shown_by.pop(client, None) is None or scope.cancelled_caught:
-            return
-        match answer:
-            case Selected(option_id, feedback, input) if option := _option(entry.request.options, option_id):
-                self._settle(entry, PermissionOutcome(ResolvedBy.USER, option, feedback, input))
-            case Dismissed(by=ResolvedBy.UNREACHABLE):
-                self._check_reachable(entry)
-            case _:
-                entry.dismissed = True
-                self._check_reachable(entry)
+    def answer_input(self, request_id: str, answer: InputAnswer) -> bool:
+        """Settle an input request on behalf of any client; ``False`` if it was already settled.
 
-    def _check_reachable(self, entry: _OpenRequest) -> None:
-        if entry.shown_by or entry.future.done():
-            return
-        if entry.dismissed:
-            self._settle(entry, PermissionOutcome(ResolvedBy.DISMISSED))
-        elif self.grace > 0:
-            entry.waits += 1
-            self._tasks.start_soon(self._wait_for_client, entry, entry.waits)
-        else:
-            self._settle(entry, PermissionOutcome(ResolvedBy.UNREACHABLE))
-
-    async def _wait_for_client(self, entry: _OpenRequest, wait: int) -> None:
-        with anyio.move_on_after(self.grace):
-            await asyncio.wait([entry.future])
-        if not entry.shown_by and entry.waits == wait:
-            self._settle(entry, PermissionOutcome(ResolvedBy.UNREACHABLE))
-
-    def _settle(self, entry: _OpenRequest, outcome: PermissionOutcome) -> bool:
-        """Settle a request unless it is settled; the other clients stop showing it."""
-        request_id = entry.request.request_id
-        if self._open.pop(request_id, None) is None:
-            return False
-        self._settled[request_id] = entry.request.options
-        if len(self._settled) > MAX_SETTLED:
-            self._settled.popitem(last=False)
-        for scope in entry.shown_by.values():
-            scope.cancel()
-        entry.shown_by.clear()
-        option_id = outcome.option.option_id if outcome.option else None
-        self._log.emit(
-            PermissionResolved(request_id, outcome.by, option_id, outcome.reason or None),
-            entry.request.agent.agent_id,
-            entry.run,
-        )
-        if not entry.future.done():
-            entry.future.set_result(outcome)
-        return True
-
-
-def _option(options: Sequence[Option], option_id: str) -> Option | None:
-    return next((option for option in options if option.option_id == option_id), None)
-
-
-def is_stray_cancel() -> bool:
-    """In a handler of ``CancelledError``: whether this task was not cancelled itself but only what it awaited (such as
-    the future of a client that disconnected). If re-raised, the error would silently end the surrounding tasks."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() == 0
+        Raises:
+            InvalidRequest: the request does not exist, or the values do not fit its fields.
+        """
+        if (known := self.known(_Input, request_id)) is None:
+            raise InvalidRequest(f"There is no input request {request_id}.", "requestId")
+        return self.settle(request_id, known.outcome(answer))

@@ -13,12 +13,16 @@ it covers every possible value; a deny or ask rule leads to a permission request
 """
 
 import re
+from collections.abc import Iterable
 from enum import Enum, auto
-from functools import lru_cache
 
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.rule import SESSION, AccessRequest, Action, DecisionKind, Rule, names_tool
+from deputy_agents.files.sensitive import names_part, protected_part
+from deputy_agents.patterns.glob import PATH, TEXT, Glob, compile_glob, split, wildcards
+from deputy_agents.patterns.linear import PatternError
+from deputy_agents.text import cut
 
 
 class Match(Enum):
@@ -30,16 +34,13 @@ class Match(Enum):
     YES = auto()
 
 
-_PATHS = frozenset({Action.READ, Action.READ_SECRET, Action.EDIT, Action.EDIT_PROTECTED, Action.OUTSIDE})
-_TOKEN = re.compile(
-    r"\\(?P<literal>.)|(?P<deep>(?<![^/])\*\*/)|(?P<any>\*\*)|(?P<star>\*)|(?P<one>\?)|(?P<plain>.)",
-    re.DOTALL,
+_PATHS = frozenset(
+    {Action.READ, Action.READ_SECRET, Action.EDIT, Action.EDIT_PROTECTED, Action.CONFIGURE, Action.OUTSIDE}
 )
-_IN_PATHS = {"deep": r"(?:.*/)?", "any": r".*", "star": r"[^/]*", "one": r"[^/]"}
-_IN_TEXT = {"deep": r".*/", "any": r".*", "star": r".*", "one": r"."}
 _RULE = re.compile(r"(?P<tool>\*|[\w.-]+\*?)(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _SPECIAL = re.compile(r"[\\*?]")
 _FURTHER_WORDS = " *"
+MAX_WILDCARDS_OF_A_FILE = 500
 
 
 def matches(rule: Rule, request: AccessRequest) -> Match:
@@ -47,16 +48,23 @@ def matches(rule: Rule, request: AccessRequest) -> Match:
     the subject are only known when the command runs, an allow rule does so only if its pattern is exactly that text."""
     if rule.tool != "*" and not names_tool(rule.tool, request.tool):
         return Match.NO
+    if rule.decision is DecisionKind.ALLOW and not _may_allow(rule, request):
+        return Match.NO
     in_paths = request.action in _PATHS
     if rule.pattern is None or rule.pattern == ("**" if in_paths else "*"):
         return Match.YES
-    pattern = _compiled(rule.pattern, in_paths)
-    as_written = any(pattern.fullmatch(name) for name in _subjects(rule, request))
-    if rule.decision is not DecisionKind.ALLOW and any(pattern.fullmatch(name) for name, _ in request.also):
+    try:
+        pattern = _compiled(rule.pattern, in_paths)
+    except PatternError:  # possible in settings of a client only: other rules are checked when they are read
+        return Match.NO if rule.decision is DecisionKind.ALLOW else Match.MAYBE
+    as_written = any(pattern.matches(name) for name in _subjects(rule, request))
+    if rule.decision is not DecisionKind.ALLOW and any(pattern.matches(name) for name, _ in request.also):
         return Match.YES
+    if rule.decision is not DecisionKind.ALLOW and not as_written and _is_mentioned(rule.pattern, request):
+        return Match.MAYBE
     if request.known is None:
         return Match.YES if as_written else Match.NO
-    stem, rest = _stem(rule.pattern)
+    stem, rest = split(rule.pattern, PATH)
     if rule.decision is DecisionKind.ALLOW:
         covers = not request.computed and bool(rest) and not rest.strip("*") and request.known.startswith(stem)
         return Match.YES if covers or (as_written and not rest) else Match.NO
@@ -64,6 +72,49 @@ def matches(rule: Rule, request: AccessRequest) -> Match:
         return Match.YES
     beginnings = (request.known, *(known for _, known in request.also if known is not None))
     return Match.MAYBE if any(stem.startswith(known) or known.startswith(stem) for known in beginnings) else Match.NO
+
+
+def can_allow(request: AccessRequest) -> bool:
+    """Whether a rule can allow ``request``."""
+    return request.action is not Action.CONFIGURE
+
+
+def _may_allow(rule: Rule, request: AccessRequest) -> bool:
+    """A rule allows changes of a protected file only if it names what is protected, such as ``.github/**``; a broad one
+    like ``src/**`` is about other files."""
+    if request.spelled and rule.pattern not in (None, "*"):
+        return split(rule.pattern or "", TEXT)[0].startswith(request.spelled)
+    if request.action is not Action.EDIT_PROTECTED:
+        return can_allow(request)
+    if rule.pattern is None:
+        return False
+    segments = _literal_segments(rule.pattern)
+    if None not in segments:
+        return True
+    part = protected_part(request.subject)
+    return part is not None and names_part(filter(None, segments), part)
+
+
+def _is_mentioned(pattern: str, request: AccessRequest) -> bool:
+    """Whether a command that ``pattern`` matches is between other words of a text that the request mentions."""
+    if not request.mentioned:
+        return False
+    try:
+        anywhere = _compiled(f"* {pattern.removesuffix(_FURTHER_WORDS)}{_FURTHER_WORDS}", in_paths=False)
+    except PatternError:
+        return True
+    return any(anywhere.matches(f" {text}") for text in request.mentioned)
+
+
+def _literal_segments(pattern: str) -> list[str | None]:
+    """The parts of a pattern for paths; ``None`` for one with a wildcard, except that ``*`` at its start is left out:
+    ``*.code-workspace`` names this ending."""
+    segments: list[str | None] = []
+    for part in pattern.split("/"):
+        stem, rest = split(part.removeprefix("*"), PATH)
+        segments += [None] if rest or part.startswith("*") else []
+        segments += [stem] if stem and not rest else []
+    return segments
 
 
 def _subjects(rule: Rule, request: AccessRequest) -> tuple[str, ...]:
@@ -93,7 +144,23 @@ def parse_rule(text: str, decision: DecisionKind, source: str = SESSION) -> Rule
         raise InvalidRequest(
             f"{text!r} is not a valid rule. Use tool or tool(pattern), such as edit_file(src/**).", "rules"
         )
+    try:
+        check_pattern(found["pattern"])
+    except PatternError as error:
+        raise InvalidRequest(f"The pattern of {cut(text, 100)!r} is not valid: {error}.", "rules") from None
     return Rule(new_id(), found["tool"], decision, found["pattern"], source)
+
+
+def check_pattern(pattern: str | None) -> None:
+    """Raises PatternError: a rule cannot have ``pattern``, because it exceeds a limit."""
+    if pattern is not None:
+        compile_glob(pattern, PATH)
+
+
+def check_size(rules: Iterable[Rule]) -> None:
+    """Raises PatternError: matching the patterns of all ``rules``, which are those of a file, would take long."""
+    if sum(wildcards(rule.pattern, PATH) for rule in rules if rule.pattern is not None) > MAX_WILDCARDS_OF_A_FILE:
+        raise PatternError(f"the patterns of all rules have more than {MAX_WILDCARDS_OF_A_FILE} wildcards")
 
 
 def lasting_rule(request: AccessRequest, decision: DecisionKind, source: str = SESSION) -> Rule:
@@ -105,29 +172,16 @@ def lasting_rule(request: AccessRequest, decision: DecisionKind, source: str = S
     pattern = escape_pattern(request.path or request.subject)
     if decision is DecisionKind.ALLOW:
         pattern = request.lasting or pattern
-    elif request.action is Action.EXECUTE:
+    elif request.action in (Action.EXECUTE, Action.READ_COMMAND):
         pattern += _FURTHER_WORDS
     return Rule(new_id(), request.tool, decision, pattern, source)
 
 
-def _stem(pattern: str) -> tuple[str, str]:
-    """The literal beginning of a pattern, and the rest from its first wildcard on."""
-    stem = ""
-    for token in _TOKEN.finditer(pattern):
-        if (char := token["literal"] or token["plain"]) is None:
-            return stem, pattern[token.start() :]
-        stem += char
-    return stem, ""
-
-
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str, in_paths: bool) -> re.Pattern[str]:
-    if not in_paths and pattern.endswith(_FURTHER_WORDS) and not pattern.endswith("\\" + _FURTHER_WORDS):
-        return re.compile(f"{_compiled(pattern.removesuffix(_FURTHER_WORDS), in_paths).pattern}(?: .*)?", re.DOTALL)
-    wild = _IN_PATHS if in_paths else _IN_TEXT
-
-    def translated(token: re.Match[str]) -> str:
-        kind = token.lastgroup or ""
-        return wild.get(kind) or re.escape(token["literal"] or token["plain"])
-
-    return re.compile(_TOKEN.sub(translated, pattern), re.DOTALL)
+def _compiled(pattern: str, in_paths: bool) -> Glob:
+    if in_paths:
+        return compile_glob(pattern, PATH)
+    words = pattern.removesuffix(_FURTHER_WORDS)
+    is_escaped = (len(words) - len(words.rstrip("\\"))) % 2 == 1
+    if words == pattern or is_escaped:
+        return compile_glob(pattern, TEXT)
+    return compile_glob(words, TEXT, "(?: .*)?")

@@ -8,11 +8,18 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """An open document. ``version`` is the editor's version number."""
+    """An open document. ``version`` is the editor's version number.
+
+    ``saved`` is the fingerprint (:func:`deputy_agents.files.encoding.fingerprint`) of the text that the document and
+    the file on disk last had in common, as far as the editor reports it; ``None`` if it does not. ``disk_changed`` is
+    set for unsaved changes of a file that has other changes on disk.
+    """
 
     path: Path
     text: str
     version: int | None
+    saved: str | None = None
+    disk_changed: bool = False
 
 
 class Buffers(Protocol):
@@ -24,6 +31,11 @@ class Buffers(Protocol):
         Raises:
             ToolError: the editor does not respond.
         """
+        ...
+
+    def reload(self, path: Path) -> None:
+        """Asks the editor to load an open document from disk again, where the file has changed. The document has no
+        unsaved changes. Returns at once."""
         ...
 
     def all(self) -> Sequence[Buffer]:

@@ -1,10 +1,11 @@
 """Language models."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from deputy_agents.domain.message import Message, Reply, Usage
+from deputy_agents.domain.model_card import Effort, ModelCard, ThinkingType
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +18,19 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Thinking:
+    """How the model thinks before it answers. ``budget`` is a number of tokens, with ``ThinkingType.BUDGET``."""
+
+    type: ThinkingType
+    budget: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request. ``session_id``, ``agent_id`` and ``depth`` identify the sender to a rate limiter or a recorder and
-    are not sent to the service. ``search`` allows the provider to search the web."""
+    are not sent to the service. ``search`` allows the provider to search the web. Without ``thinking`` and ``effort``
+    the defaults of the service apply. ``long_cache_of_head`` and ``long_cache_of_messages`` ask the prompt cache of
+    the provider to keep the prompt with the tools, and the messages, for an hour instead of some minutes."""
 
     model: str
     system: str
@@ -27,6 +38,10 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int = 8192
     temperature: float | None = None
+    thinking: Thinking | None = None
+    effort: Effort | None = None
+    long_cache_of_head: bool = False
+    long_cache_of_messages: bool = False
     search: bool = False
     session_id: str = ""
     agent_id: str = ""
@@ -81,6 +96,35 @@ class Model(Protocol):
 
         Cancelling the task that iterates closes the connection at once.
         """
+        ...
+
+    async def prepare(self) -> None:
+        """Does what the first request would have to wait for, as far as it needs neither the user nor a request to the
+        service. Never raises."""
+        ...
+
+
+class ModelClient(Model, Protocol):
+    """The adapter for one service: all its models share connections. Only ``model/providers.py`` makes it."""
+
+    async def list_models(self) -> Sequence[tuple[str, ModelCard]]:
+        """The names of the models that the service offers, in its order, with what it says about them.
+
+        Raises:
+            ModelError: the request failed, or the service has no such list (``not_found``).
+        """
+        ...
+
+    async def check(self) -> None:
+        """Does all that a request does before it is sent.
+
+        Raises:
+            ModelError: something is missing, such as a library, a key or a region.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Closes all connections; open requests fail."""
         ...
 
 

@@ -1,13 +1,14 @@
 """The session store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol, TypeAlias
 
 from deputy_agents.domain.event import Event
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.domain.message import Message
+from deputy_agents.domain.model_card import Effort, ThinkingMode
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import Rule
 
@@ -31,6 +32,10 @@ class SessionRecord:
     rules: tuple[Rule, ...] = ()
     """Rules added by the user's answers."""
     parent_session_id: str | None = None
+    effort: Effort | None = None
+    """The effort chosen for this session; ``None`` means that of the definition or the settings."""
+    thinking: ThinkingMode | None = None
+    """The mode chosen for this session; ``None`` means the mode from the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,90 @@ class HistoryRecord:
 
     agent_id: str
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRecord:
+    """What an agent's model receives of its history, so that the first request after a restart starts like the last one
+    before it. ``frame`` identifies the model, the prompt and the tools; ``summary`` replaces the messages before
+    ``start``; thinking before ``thinking_start`` is left out; ``withheld`` are blocks (message, block) that are
+    replaced."""
+
+    agent_id: str
+    frame: str
+    summary: str = ""
+    start: int = 0
+    thinking_start: int = 0
+    withheld: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPrompt:
+    """A prompt that waits for the running turn to end: as the model reads it, and as users see it."""
+
+    prompt_id: str
+    message: Message
+    shown: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsRecord:
+    """All queued prompts of a session, in order."""
+
+    prompts: tuple[PendingPrompt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotesRecord:
+    """All of the user's messages to an agent that its model has not received yet, in order."""
+
+    agent_id: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRecord:
+    """What the events up to ``seq`` amount to, so that a restart reads only later ones. ``version`` identifies the code
+    that made it. ``facts`` and ``index`` are dataclasses that the store encodes as JSON; ``index`` has only numbers and
+    ids. A store keeps the last one, or none."""
+
+    seq: int
+    version: str
+    facts: object
+    index: object
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    """A :class:`ViewRecord` as it was stored, in JSON."""
+
+    seq: int
+    version: str
+    facts: bytes
+    index: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What a session holds beside its events and histories: the last record of each kind, or of each agent."""
+
+    contexts: tuple[ContextRecord, ...] = ()
+    prompts: tuple[PendingPrompt, ...] = ()
+    notes: tuple[NotesRecord, ...] = ()
+    view: StoredView | None = None
+    """``None`` also if it does not fit the events."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEnds:
+    """What is known of a history without reading all of it: its number of messages, the first and the last one, and
+    those whose text contains the text that was searched for."""
+
+    count: int
+    first: Message
+    last: Message
+    matching: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +141,77 @@ class OutputRecord:
 
 @dataclass(frozen=True, slots=True)
 class ChangesDropped:
-    """These changes were not made or were reverted; the store deletes them."""
+    """These changes were not made; the store deletes them."""
 
     change_ids: tuple[str, ...]
 
 
-Record: TypeAlias = HistoryRecord | FileChange | ChangesDropped | OutputRecord
+@dataclass(frozen=True, slots=True)
+class CheckpointRecord:
+    """The state before a turn, or the one that a rewind leaves (``is_left``). ``agent_id`` is the primary agent, and
+    ``prompt`` what the user wrote. The store adds the rest: ``counts`` is the number of messages in the history of each
+    agent, ``context`` what the primary's model was sent, and ``last_change`` the number of the last change of a
+    file."""
+
+    checkpoint_id: str
+    turn_id: str
+    agent_id: str
+    time: float
+    title: str
+    prompt: Message | None
+    is_left: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    context: ContextRecord | None = None
+    last_change: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RewindRecord:
+    """The histories of agents get the messages that they had at the checkpoint ``target``: ``counts`` of them. What
+    they are now is kept with the checkpoint ``left``. ``agent_id`` is the primary agent, which gets ``context``."""
+
+    target: str
+    left: str
+    counts: Mapping[str, int]
+    agent_id: str
+    context: ContextRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRecord:
+    """What is unreviewed in a file, as JSON text, after all changes up to ``change_id``. Replaces the previous record
+    of the file; an empty ``change_id`` stands for that of the previous record."""
+
+    path: str
+    state: str
+    change_id: str = ""
+    texts: tuple[str, ...] = ()
+    """All text in ``state``. If it contains a secret, the state is not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReview:
+    """The latest records of all files, and the later changes, in order. ``withheld`` are the paths of files whose
+    record was not stored, because it contains a secret."""
+
+    records: tuple[ReviewRecord, ...] = ()
+    changes: tuple[FileChange, ...] = ()
+    withheld: tuple[str, ...] = ()
+
+
+Record: TypeAlias = (
+    HistoryRecord
+    | ContextRecord
+    | PromptsRecord
+    | NotesRecord
+    | ViewRecord
+    | FileChange
+    | ChangesDropped
+    | ReviewRecord
+    | OutputRecord
+    | CheckpointRecord
+    | RewindRecord
+)
 """Data stored beside the events, in the order of its arrival."""
 
 
@@ -118,8 +272,13 @@ class Store(Protocol):
         """
         ...
 
-    async def delete(self, session_id: str) -> None:
-        """Deletes a session and all its data, including its transcript documents."""
+    async def delete(self, session_id: str, purge_after: float = 0) -> None:
+        """Deletes a session and all its data, including its transcript documents. The session is gone when this
+        returns; its data is removed in the background, not before ``purge_after`` (seconds since the epoch)."""
+        ...
+
+    async def undelete(self, purge_after: float) -> None:
+        """Restores the deleted sessions whose data would be removed after that time."""
         ...
 
     async def append(self, session_id: str, events: Sequence[Event], records: Sequence[Record] = ()) -> None:
@@ -135,14 +294,46 @@ class Store(Protocol):
         newer version, has an :class:`~deputy_agents.domain.event.Unknown` body."""
         ...
 
-    async def history(self, session_id: str, agent_id: str) -> Sequence[Message]: ...
-
-    async def histories(self, session_id: str) -> Mapping[str, Sequence[Message]]:
-        """All non-empty histories by agent id."""
+    async def events_at(self, session_id: str, numbers: Sequence[int]) -> Sequence[Event]:
+        """The durable events with these ``seq``, in order. Those that are not there are left out."""
         ...
 
-    async def changes(self, session_id: str) -> Sequence[FileChange]:
-        """Agents' changes to files that were not reverted, in order; a store may keep only the latest."""
+    async def history(self, session_id: str, agent_id: str, limit: int | None = None) -> Sequence[Message]:
+        """The first ``limit`` messages of an agent's history."""
+        ...
+
+    async def history_ends(
+        self, session_id: str, agent_ids: Sequence[str], containing: str = ""
+    ) -> Mapping[str, HistoryEnds]:
+        """What is known of the non-empty histories of these agents without reading them. ``containing`` is searched for
+        in the texts of messages; an empty one finds nothing."""
+        ...
+
+    async def state(self, session_id: str) -> SessionState: ...
+
+    async def changes(self, session_id: str, since: str | None = None) -> Sequence[FileChange]:
+        """The changes of agents and of rewinds to files, in order: all, or those ``since`` a checkpoint. A store may
+        keep only the latest; of each file with older ones, the last of these is there too, as ``forgotten``."""
+        ...
+
+    async def checkpoints(self, session_id: str) -> Sequence[CheckpointRecord]:
+        """The checkpoints of a session, oldest first."""
+        ...
+
+    async def fork(
+        self, session_id: str, record: SessionRecord, ids: Mapping[str, str], checkpoint_id: str | None = None
+    ) -> None:
+        """Stores a new session, ``record``, that begins as a copy of another one at a checkpoint, or as that is now.
+        ``ids`` has the new id of each agent. Nobody owns it yet.
+
+        Raises:
+            InvalidRequest: there is no such checkpoint.
+            WrongState: this store does not fork.
+        """
+        ...
+
+    async def review(self, session_id: str) -> StoredReview:
+        """What agents changed in files and the user has not reviewed."""
         ...
 
     async def output(self, session_id: str, agent_id: str, tool_call_id: str) -> str | None:

@@ -1,7 +1,7 @@
 """One agent as the runtime holds it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -28,9 +28,25 @@ class Setup:
     context: Context
 
 
+AT_REST = Setup("", {}, Context())
+"""The setup of an agent that does not run: it gets its own again when it is resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every request of an agent starts with: its model, its system prompt and its tools. ``digest`` identifies
+    them after a restart; ``tokens`` is the size of the prompt and the tools. ``parts`` is empty after a restart."""
+
+    digest: str = ""
+    tokens: int = 0
+    parts: tuple[object, ...] = ()
+
+
 @dataclass(slots=True)
 class Agent:
-    """Identity, setup and history of one agent. ``history`` is what its model has been sent and has answered."""
+    """Identity, setup and history of one agent. ``history`` is what its model has been sent and has answered; as long
+    as ``recall`` is set, only what is new of it. A session keeps all agents that it ever had, so those that have ended
+    keep little."""
 
     info: AgentInfo
     definition: Definition
@@ -41,21 +57,37 @@ class Agent:
     history: list[Message] = field(default_factory=list[Message])
     context_window: ContextWindow = field(default_factory=ContextWindow)
     """Which part of the history the model is sent."""
-    frame: object = None
-    """Model, prompt and tools of the last request."""
+    frame: Frame = field(default_factory=Frame)
+    """Of the last request."""
     marks: ReadMarks = field(default_factory=ReadMarks)
     usage: Usage = field(default_factory=Usage)
+    last_usage: Usage | None = None
+    """Of the last reply."""
     tool_calls: int = 0
     """Of the last run."""
     replies: int = 0
     """Replies of its model in all runs."""
+    calls: int = 0
+    """Tool calls of its model in all runs."""
     call_ids: set[str] = field(default_factory=set[str])
-    result: str = ""
-    """The complete result of the last run."""
+    """Of the calls in the history."""
+    fallback: str | None = None
+    """The model that replaces its own until the end of the turn or run."""
+    result: str | None = ""
+    """The complete result of the last run; ``None`` if only the store has it."""
+    recall: Callable[[], Awaitable[None]] | None = None
+    """Reads the history from the store, if it is not in memory."""
+    notes: tuple[str, ...] = ()
+    """Messages of the user that its model had not received before a restart; its next run starts with them."""
 
     @property
     def id(self) -> str:
         return self.info.agent_id
+
+    @property
+    def model(self) -> str:
+        """The name of the model that it uses now."""
+        return self.fallback or self.info.model
 
     @property
     def is_child(self) -> bool:
@@ -84,6 +116,20 @@ class Agent:
     def writes(self) -> bool:
         """Whether its access lets it change things."""
         return self.info.access is not Access.READ_ONLY
+
+    def rest(self) -> None:
+        """Frees what only a run needs."""
+        self.setup = AT_REST
+        self.frame = replace(self.frame, parts=())
+
+    async def remember(self) -> None:
+        """Returns when the history is complete.
+
+        Raises:
+            StoreError: it cannot be read.
+        """
+        if self.recall is not None:
+            await self.recall()
 
     def title(self, text: str) -> str:
         """``text`` as users see it: the calls of a sub-agent start with its label."""

@@ -1,17 +1,27 @@
 """The wait before a model request is retried, and the status text that announces it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from deputy_agents.domain.errors import ModelErrorKind
 from deputy_agents.domain.settings import RetrySettings
 
 _DESCRIPTIONS = {
     ModelErrorKind.SERVER: "service failed",
+    ModelErrorKind.UNREACHABLE: "service unreachable",
     ModelErrorKind.CONNECTION: "service unreachable",
     ModelErrorKind.TIMEOUT: "no answer in time",
     ModelErrorKind.CUT_STREAM: "answer cut off",
 }
 """Descriptions of the failures whose kind is not readable as it is."""
+
+
+_MAX_ATTEMPTS: Mapping[str, int] = {ModelErrorKind.UNREACHABLE: 2}
+"""Attempts at a request that cannot be sent: the user must act, and each attempt may take the whole limit."""
+
+
+def max_attempts(kind: str, configured: int) -> int:
+    """How often a request is attempted that fails with an error of ``kind``."""
+    return min(configured, _MAX_ATTEMPTS.get(kind, configured))
 
 
 def delay(settings: RetrySettings, attempt: int, retry_after: float | None, random: Callable[[], float]) -> float:

@@ -9,7 +9,8 @@ operating system) delays only its own end.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
 
@@ -25,9 +26,11 @@ from deputy_agents.domain.outcome import Ending, Failed, FailureReason
 from deputy_agents.editor import mention, references
 from deputy_agents.editor.completion import Completions, complete
 from deputy_agents.guidance.items import SlashCommand
-from deputy_agents.permission.inbox import is_stray_cancel
-from deputy_agents.ports.store import HistoryRecord
+from deputy_agents.permission.open_requests import is_stray_cancel
+from deputy_agents.ports.store import HistoryRecord, NotesRecord
 from deputy_agents.run.agent import Agent
+from deputy_agents.run.answer_check import check_references
+from deputy_agents.run.conversation import Conversation
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.effect import (
     Abort,
@@ -58,19 +61,20 @@ from deputy_agents.run.effect import (
 from deputy_agents.run.gate import Gate
 from deputy_agents.run.host import AgentTree, Host, PrimaryTurns, emit
 from deputy_agents.run.model_requests import ModelRequests
+from deputy_agents.run.result import bounded_results
 from deputy_agents.run.slots import Slot
 from deputy_agents.run.state import (
     AwaitingApproval,
     AwaitingSubAgents,
     Cancelling,
     EffectId,
+    Note,
     Running,
     State,
     ToolExecuting,
 )
 from deputy_agents.run.tool_calls import ToolCalls
 from deputy_agents.run.transition import transition
-from deputy_agents.text import clean
 from deputy_agents.tool.base import Tool, ToolOutput
 from deputy_agents.tool.delegate import DelegationTool
 
@@ -102,7 +106,7 @@ class Driver:
         self._slot = slot
         self._deadline = deadline
         self._requests = ModelRequests(agent, host, tree, self._hold_slot)
-        self._calls = ToolCalls(agent, host, self._requests.search_web)
+        self._calls = ToolCalls(agent, host, self._requests.search_web, self._waits_for_user)
         self._gate = Gate(agent, host, self._calls)
         self._inputs: deque[Input] = deque()
         self._feeding = False
@@ -110,6 +114,11 @@ class Driver:
         """Scope and tool call, if any, of each effect under way."""
         self._ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self._ended.add_done_callback(lambda ended: ended.exception())  # an error may come when nothing waits for it
+
+    @property
+    def conversation(self) -> Conversation:
+        """What its model receives."""
+        return self._requests.conversation
 
     @property
     def ended(self) -> bool:
@@ -153,13 +162,18 @@ class Driver:
         finally:
             self._feeding = False
 
+    def take_notes(self) -> None:
+        """Passes the messages of the user that the model had not received before a restart to the next request."""
+        self.state = replace(self.state, notes=tuple(Note(text, shown=True) for text in self.agent.notes))
+        self.agent.notes = ()
+
     async def attachments(self, text: str) -> tuple[Block, ...]:
         """What ``text`` mentions, read as this agent may read it."""
         return await mention.attachments(text, self._calls.context(), self._calls.allows)
 
     async def complete(self, text: str, commands: Mapping[str, SlashCommand]) -> Completions:
         """How ``text``, the beginning of a prompt, can continue."""
-        return await complete(text, commands, self._calls.context())
+        return await complete(text, commands, self._calls.context(), self._tasks)
 
     def force(self) -> None:
         """Stops waiting for aborted effects that do not end: each counts as stopped."""
@@ -196,6 +210,7 @@ class Driver:
         if self._ended.done() or (effect is not None and self._open.pop(effect, None) is None):
             logger.warning("agent %s: %s of effect %s came late", self.agent.id, type(input).__name__, effect)
             return
+        notes = self.state.notes
         try:
             self.state, effects = transition(self.state, self.agent.context, input)
         except InvalidTransition as error:
@@ -203,6 +218,8 @@ class Driver:
                 raise
             logger.warning("agent %s: %s", self.agent.id, error)
             return
+        if (waiting := _of_user(self.state.notes)) != _of_user(notes):
+            self._host.log.add_record(NotesRecord(self.agent.id, waiting))
         for wanted in effects:
             self._perform(wanted)
         self._update_clock()
@@ -272,9 +289,10 @@ class Driver:
     def _update_clock(self) -> None:
         """Releases the slot while everything waits for others, and stops the deadline while it waits for the user."""
         phase = self.state.phase
-        progress = [call.progress for call in phase.calls] if isinstance(phase, ToolExecuting) else []
-        works = any(isinstance(step, Running) for step in progress)
-        asks = any(isinstance(step, AwaitingApproval) for step in progress)
+        calls = phase.calls if isinstance(phase, ToolExecuting) else ()
+        asking = self._calls.asking
+        works = any(isinstance(call.progress, Running) and call.use.id not in asking for call in calls)
+        asks = bool(asking) or any(isinstance(call.progress, AwaitingApproval) for call in calls)
         if self._slot is not None and (isinstance(phase, AwaitingSubAgents) or (asks and not works)):
             self._slot.release()
         if self._deadline is not None:
@@ -286,13 +304,18 @@ class Driver:
     # -- effects ---------------------------------------------------------------------------------------------------
 
     def _append(self, message: Message, shown: str) -> None:
+        message = bounded_results(message, self._requests.result_limit)
         message = message if message.id else replace(message, id=new_id())
         self.agent.history.append(message)
         self._host.log.add_record(HistoryRecord(self.agent.id, message))
         images = sum(isinstance(block, Image) for block in message.content)
         if shown.strip() or images:
             places = self._requests.take_references(message.id)
-            emit(self._host, self.agent, MessageAdded(message.id, message.role, clean(shown), places, images))
+            emit(
+                self._host,
+                self.agent,
+                MessageAdded(message.id, message.role, self._requests.take_cleaned(shown), places, images),
+            )
 
     async def _decide(self, effect: DecideCalls) -> Input:
         return CallsDecided(effect.id, await self._gate.decide(effect.calls))
@@ -302,14 +325,14 @@ class Driver:
 
     async def _run_tool(self, effect: RunTool) -> Input:
         await self._hold_slot()
-        tool, args = self._gate.take(effect.use)
-        output = await self._calls.run(effect.use, cast("Tool", tool), args)
-        return ToolCompleted(effect.id, output.content, output.is_error, output.images)
+        call = self._gate.take(effect.use)
+        output = await self._calls.run(effect.use, cast("Tool", call.tool), call.args, approved=call.approved)
+        return ToolCompleted(effect.id, output.content, output.is_error, output.images, output.reports)
 
     async def _start_children(self, effect: StartChildren) -> Input:
-        found, args = self._gate.take(effect.use)
-        tool = cast("DelegationTool", found)
-        specs = await self._calls.children(effect.use, tool, args)
+        call = self._gate.take(effect.use)
+        tool = cast("DelegationTool", call.tool)
+        specs = await self._calls.children(effect.use, tool, call.args)
         if isinstance(specs, ToolOutput):
             return ToolCompleted(effect.id, specs.content, is_error=True)
         try:
@@ -320,10 +343,18 @@ class Driver:
         return ChildrenStarted(effect.id, effect.use.id, ids, tool.style, tool.immediate(accepted))
 
     async def _check(self, effect: CheckAnswer) -> Input:
-        checked = await references.check(effect.text, self._host.workspace, self.agent.cwd)
+        checked = await check_references(effect.text, self.agent, self._host)
         if checked.locations:
             return AnswerChecked(effect.id)
         return AnswerChecked(effect.id, references.correction(checked), references.warning(checked))
+
+    @asynccontextmanager
+    async def _waits_for_user(self) -> AsyncGenerator[None]:
+        """Wraps a wait of a running call for the user, which starts when it is entered."""
+        self._update_clock()
+        yield
+        self._update_clock()
+        await self._hold_slot()
 
     async def _hold_slot(self) -> None:
         if self._slot is not None:
@@ -341,3 +372,8 @@ def _request_broken(effect: EffectId) -> Input:
 
 def _tool_broken(effect: EffectId) -> Input:
     return ToolCompleted(effect, "An internal error ended this tool. It may have taken effect in part.", is_error=True)
+
+
+def _of_user(notes: Sequence[Note]) -> tuple[str, ...]:
+    """The messages of the user among what waits for the model."""
+    return tuple(note.text for note in notes if note.shown)

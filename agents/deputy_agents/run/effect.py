@@ -96,12 +96,14 @@ class PermissionAnswered:
 
 @dataclass(frozen=True, slots=True)
 class ToolCompleted:
-    """A tool call ended, with or without an error. Also a delegation call that could not start its children."""
+    """A tool call ended, with or without an error. Also a delegation call that could not start its children.
+    ``reports`` names what its result reports: notices about that are dropped."""
 
     effect: EffectId
     content: str
     is_error: bool = False
     images: tuple[Image, ...] = ()
+    reports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +137,11 @@ class AnswerChecked:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """News that goes with the next message to the model: a background child ended, or the user reverted edits or
-    changed the workspace folders."""
+    """News that goes with the next message to the model: a background child or process ended, or the user reverted
+    edits or changed the workspace folders. ``about`` names the process."""
 
     text: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

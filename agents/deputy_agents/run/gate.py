@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import Batch, DiffPreview, Option, OptionKind, PermissionRequest, ResolvedBy
+from deputy_agents.domain.event import Batch, Option, OptionKind, PermissionRequest, ResolvedBy
+from deputy_agents.domain.file_change import Approval
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import ToolUse
-from deputy_agents.domain.rule import AccessRequest, DecisionKind, Rule
+from deputy_agents.domain.preview import DiffPreview
+from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule, RuleScope
 from deputy_agents.permission.decide import Decision, decide, decide_all
 from deputy_agents.permission.inbox import PermissionOutcome
-from deputy_agents.permission.rule_patterns import lasting_rule, rule_text
+from deputy_agents.permission.rule_patterns import can_allow, lasting_rule, rule_text
 from deputy_agents.run.agent import Agent, AnyTool
 from deputy_agents.run.effect import CallAllowed, CallDecision, CallDenied, CallNeedsApproval
 from deputy_agents.run.host import Host
@@ -28,13 +30,20 @@ logger = logging.getLogger(__name__)
 
 _NOT_ANSWERED = {
     ResolvedBy.DISMISSED: "Not run: the approval prompt was dismissed without an answer, which is not consent.",
-    ResolvedBy.UNREACHABLE: "Not run: this needs the user's approval, and no connected client can ask for it.",
+    ResolvedBy.UNREACHABLE: "Not run: this needs approval, and there is nobody to ask. The user's rules or permission "
+    "mode can allow it; in an editor or at a terminal, Deputy asks.",
     ResolvedBy.CANCELLED: "Not run: the permission request was withdrawn.",
     ResolvedBy.USER: "Denied by the user.",
 }
 _MAX_CHANGES = 8000
 """Characters of a changed input that the model reads."""
-_LASTING = (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS)
+_LASTING = (
+    (OptionKind.ALLOW_ALWAYS, RuleScope.SESSION, "Allow in this session"),
+    (OptionKind.ALLOW_ALWAYS, RuleScope.PROJECT, "Allow in this project"),
+    (OptionKind.ALLOW_ALWAYS, RuleScope.USER, "Always allow"),
+    (OptionKind.REJECT_ALWAYS, RuleScope.SESSION, "Deny in this session"),
+)
+"""The answers that add rules, in the order in which they are offered, with their names."""
 
 
 @dataclass(slots=True)
@@ -45,6 +54,16 @@ class _Pending:
     needs: tuple[AccessRequest, ...]
     asked: tuple[AccessRequest, ...]
     """The part of ``needs`` that the gate asks about: a lasting answer covers it and no more."""
+    complete: DiffPreview | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A call that was let through: its tool, the very input that was decided about, and what approved it."""
+
+    tool: AnyTool
+    args: Any
+    approved: Approval = Approval.NONE
 
 
 @dataclass(slots=True)
@@ -55,7 +74,7 @@ class Gate:
     host: Host
     calls: ToolCalls
     _pending: dict[str, _Pending] = field(default_factory=dict[str, _Pending])
-    _cleared: dict[str, tuple[AnyTool, Any]] = field(default_factory=dict[str, tuple[AnyTool, Any]])
+    _cleared: dict[str, Cleared] = field(default_factory=dict[str, Cleared])
 
     async def decide(self, uses: Sequence[ToolUse]) -> Mapping[str, CallDecision]:
         """A decision for every call, in order, before any of them runs. Each preview assumes those before it."""
@@ -70,11 +89,17 @@ class Gate:
         """Asks the user about a call for which :meth:`decide` returned ``CallNeedsApproval``, and waits for the
         answer."""
         pending = self._pending.pop(use.id)
-        outcome = await self.host.inbox.ask(pending.request, self.agent.run, lambda: self._decide_by_rule(pending))
+        outcome = await self.host.inbox.ask(
+            pending.request,
+            self.agent.run,
+            lambda: self._decide_by_rule(pending),
+            pending.complete,
+            only_edits=self._only_edits(pending),
+        )
         return await self._decision_of(use, pending, outcome)
 
-    def take(self, use: ToolUse) -> tuple[AnyTool, Any]:
-        """The tool of a call that was let through, with the very input that was decided about. Once for each call."""
+    def take(self, use: ToolUse) -> Cleared:
+        """A call that was let through. Once for each call."""
         return self._cleared.pop(use.id)
 
     # -- deciding --------------------------------------------------------------------------------------------------
@@ -93,9 +118,10 @@ class Gate:
         self.calls.announce(use, prepared, decision)
         if decision.kind is DecisionKind.DENY:
             return CallDenied(f"Denied: {decision.reason}")
-        if isinstance(preview := prepared.preview, DiffPreview):
-            proposed[Path(preview.path)] = preview.new_text
+        if (complete := prepared.complete) is not None and complete.new_text is not None:
+            proposed[Path(complete.path)] = complete.new_text
         if decision.kind is DecisionKind.ALLOW:
+            self._approve(use, Approval.RULE if decision.rule else Approval.MODE)
             return CallAllowed()
         self._pending[use.id] = self._request(use, prepared, decision)
         return CallNeedsApproval()
@@ -112,7 +138,7 @@ class Gate:
             raise ToolError(f"The input is not a valid JSON object ({use.error}). Send the complete call again.")
         args = tool.parse(use.input)
         prepared = await tool.prepare(args, self.calls.context(use.id, proposed))
-        self._cleared[use.id] = tool, args
+        self._cleared[use.id] = Cleared(tool, args)
         return prepared
 
     def _request(self, use: ToolUse, prepared: Prepared, decision: Decision) -> _Pending:
@@ -125,14 +151,14 @@ class Gate:
             tool_call_id=use.id,
             title=self.calls.title(use, prepared),
             tool=use.name,
-            kind=self._cleared[use.id][0].kind,
+            kind=self._cleared[use.id].tool.kind,
             input=use.input,
             locations=prepared.locations,
             options=_options(asked),
             preview=prepared.preview,
             reason=decision.reason,
         )
-        return _Pending(request, tuple(prepared.access), asked)
+        return _Pending(request, tuple(prepared.access), asked, prepared.complete)
 
     def _number_batch(self, ids: Sequence[str]) -> None:
         batch = new_id()
@@ -146,28 +172,42 @@ class Gate:
         """What the rules that are in force by now decide; ``None`` while they still ask."""
         return PermissionOutcome.by_rule(decide_all(self.host.policy(self.agent), pending.needs))
 
+    def _only_edits(self, pending: _Pending) -> bool:
+        """Whether it asks about edits of usual files alone, because of the mode and not of a rule."""
+        policy = self.host.policy(self.agent)
+        decisions = [decide(policy, need) for need in pending.asked]
+        edits = all(need.action is Action.EDIT for need in pending.asked)
+        return edits and bool(decisions) and all(decision.rule is None for decision in decisions)
+
     async def _decision_of(
         self, use: ToolUse, pending: _Pending, outcome: PermissionOutcome
     ) -> CallAllowed | CallDenied:
         option = outcome.option
         if outcome.allowed:
+            self._approve(use, Approval.RULE)
             return CallAllowed()
         if option is None:
             return CallDenied(f"Denied: {outcome.reason}" if outcome.reason else _NOT_ANSWERED[outcome.by])
         if not option.kind.allows:
-            self._remember(pending, option)
+            await self._remember(pending, option)
             comment = f" Their comment: {outcome.feedback}" if outcome.feedback else ""
             return CallDenied(f"Denied by the user.{comment}")
         notes = (Note(outcome.feedback, shown=True),) if outcome.feedback else ()
+        self._approve(use, Approval.USER)
         if outcome.input is None or outcome.input == use.input:
-            self._remember(pending, option)
+            await self._remember(pending, option)
             return CallAllowed(notes=notes)
         # A lasting answer is about the call that was asked about, and another one runs: it is not remembered.
         return await self._allow_edited(use, outcome.input, notes)
 
-    def _remember(self, pending: _Pending, option: Option) -> None:
-        if option.kind in _LASTING:
+    def _approve(self, use: ToolUse, approved: Approval) -> None:
+        self._cleared[use.id] = replace(self._cleared[use.id], approved=approved)
+
+    async def _remember(self, pending: _Pending, option: Option) -> None:
+        if option.scope is RuleScope.SESSION:
             self.host.remember(_rules(pending.asked, option.kind))
+        elif option.scope is not RuleScope.ONCE:
+            await self.host.save(_rules(pending.asked, option.kind), option.scope)
 
     async def _allow_edited(
         self, use: ToolUse, input: Mapping[str, object], notes: tuple[Note, ...]
@@ -181,6 +221,7 @@ class Gate:
         decision = decide_all(self.host.policy(self.agent), prepared.access)
         if decision.kind is DecisionKind.DENY:
             return CallDenied(f"Denied: {decision.reason}")
+        self._approve(use, Approval.USER)
         return CallAllowed(input, (Note(_changes(use, input)), *notes))
 
 
@@ -196,16 +237,20 @@ def _rules(needs: Sequence[AccessRequest], kind: OptionKind) -> tuple[Rule, ...]
     return tuple(lasting_rule(need, decision) for need in needs)
 
 
-def _rule_texts(needs: Sequence[AccessRequest], kind: OptionKind) -> str:
-    return ", ".join(visible(rule_text(rule)) for rule in _rules(needs, kind))
+def _rule_texts(needs: Sequence[AccessRequest], kind: OptionKind) -> tuple[str, ...]:
+    return tuple(visible(rule_text(rule)) for rule in _rules(needs, kind))
 
 
 def _options(needs: Sequence[AccessRequest]) -> tuple[Option, ...]:
-    """Approve or deny, once or for the session; a lasting option spells out the rules that it adds."""
-    names = {
-        OptionKind.ALLOW_ONCE: "Approve",
-        OptionKind.ALLOW_ALWAYS: f"Always allow: {_rule_texts(needs, OptionKind.ALLOW_ALWAYS)}",
-        OptionKind.REJECT_ONCE: "Deny",
-        OptionKind.REJECT_ALWAYS: f"Always deny: {_rule_texts(needs, OptionKind.REJECT_ALWAYS)}",
-    }
-    return tuple(Option(kind.value, name, kind) for kind, name in names.items())
+    """Approve or deny, once or lastingly; a lasting option spells out the rules that it adds, and where."""
+    lasting: list[Option] = []
+    for kind, scope, name in _LASTING:
+        rules = _rule_texts(needs, kind)
+        verb = "allow" if kind.allows else "reject"
+        lasting.append(Option(f"{verb}_{scope}", f"{name}: {', '.join(rules)}", kind, rules, scope))
+    return (
+        Option(OptionKind.ALLOW_ONCE.value, "Approve", OptionKind.ALLOW_ONCE),
+        *(option for option in lasting if option.kind.allows and all(map(can_allow, needs))),
+        Option(OptionKind.REJECT_ONCE.value, "Deny", OptionKind.REJECT_ONCE),
+        *(option for option in lasting if not option.kind.allows),
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.hook import Hook, When
 from deputy_agents.domain.message import ToolUse
 from deputy_agents.hooks.run import HookResult, run
@@ -35,6 +36,10 @@ class HookRunner:
         done = [await self._run(hook, use, {"result": result}) for hook in self._hooks(When.AFTER_TOOL, use.name)]
         return "".join(f"\n[The hook {one.name} failed{_reason(one)}]" for one in done if one.code != 0)
 
+    def run_after(self, tool: str) -> bool:
+        """Whether hooks run after calls of ``tool``."""
+        return bool(self._hooks(When.AFTER_TOOL, tool))
+
     async def turn_end(self, stop_reason: str, answer: str) -> Sequence[HookResult]:
         """The end-of-turn hooks that failed."""
         fields = {"stopReason": stop_reason, "answer": answer}
@@ -59,14 +64,18 @@ class HookRunner:
         }
         if use is not None:
             fields |= {"toolCallId": use.id, "tool": use.name, "input": dict(use.input)}
-        file = _file(agent.cwd, use)
-        return await run(hook, {**fields, **more}, agent.cwd, file, self._host.settings.shell.env)
+        file = await self._file(use)
+        return await run(hook, {**fields, **more}, agent.cwd, file, self._host.settings.shell)
 
-
-def _file(cwd: Path, use: ToolUse | None) -> Path | None:
-    """The file that a call is about, if its input has a path."""
-    path = use.input.get("path") if use else None
-    return cwd / path if isinstance(path, str) else None
+    async def _file(self, use: ToolUse | None) -> Path | None:
+        """The file that a call is about, if its input has a path."""
+        path = use.input.get("path") if use else None
+        if not isinstance(path, str) or "\0" in path:
+            return None
+        try:
+            return await self._host.workspace.spelled(path, self._agent.cwd)
+        except ToolError:
+            return self._agent.cwd / path
 
 
 def _reason(result: HookResult) -> str:

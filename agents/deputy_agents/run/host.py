@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Protocol
 
 from deputy_agents.domain.event import Body
+from deputy_agents.domain.file_change import Approval
 from deputy_agents.domain.hook import Hook
+from deputy_agents.domain.model_card import Effort, ThinkingMode
 from deputy_agents.domain.outcome import CancelReason, LimitReached
-from deputy_agents.domain.rule import Rule
+from deputy_agents.domain.rule import Rule, RuleScope
 from deputy_agents.domain.settings import Settings
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.files.workspace import Workspace
@@ -19,6 +21,7 @@ from deputy_agents.ports.editor import Editors
 from deputy_agents.ports.model import Model
 from deputy_agents.run.agent import Agent
 from deputy_agents.run.effect import FinishTurn
+from deputy_agents.run.rejected_options import RejectedOptions
 from deputy_agents.shell.background import BackgroundProcesses
 from deputy_agents.tool.base import SessionView
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
@@ -48,6 +51,21 @@ class Host(Protocol):
         """The hooks in force."""
         ...
 
+    @property
+    def chosen_effort(self) -> Effort | None:
+        """The effort that was chosen for the session."""
+        ...
+
+    @property
+    def thinking(self) -> ThinkingMode:
+        """When the models of the session think."""
+        ...
+
+    @property
+    def rejected_options(self) -> RejectedOptions:
+        """What models of the session have rejected."""
+        ...
+
     def model(self, agent: Agent) -> Model: ...
 
     def policy(self, agent: Agent) -> Policy:
@@ -58,14 +76,23 @@ class Host(Protocol):
         """Adds rules for the rest of the session."""
         ...
 
+    async def save(self, rules: Sequence[Rule], scope: RuleScope) -> None:
+        """Adds rules for the project or for every project of the user. Never raises."""
+        ...
+
     def session_view(self, agent: Agent) -> SessionView:
         """The session as the tools of ``agent`` may see it."""
         ...
 
     def changing(
-        self, agent: Agent, tool_use_id: str, path: Path, before: str | None, after: str
+        self, agent: Agent, tool_use_id: str, approved: Approval, path: Path, before: str | None, after: str
     ) -> AbstractAsyncContextManager[None]:
-        """Wraps a change of a file by a call of ``agent``. Both texts are kept, so that it can be reverted."""
+        """Wraps a change of a file by a call of ``agent``. Both texts are kept, so that it can be undone."""
+        ...
+
+    def covering(self, agent: Agent, tool_use_id: str, approved: Approval) -> AbstractAsyncContextManager[None]:
+        """Wraps a call of ``agent`` that may change files by other ways, such as a command. What it changes is recorded
+        when it ends."""
         ...
 
 
@@ -100,7 +127,7 @@ class PrimaryTurns(Protocol):
     async def cancel(self, reason: CancelReason, limit: LimitReached | None = None) -> bool: ...
 
     def task_ended(self) -> None:
-        """A background task of the primary has ended, and the primary has its notice."""
+        """A background task or process of the primary has ended, and the primary has its notice."""
         ...
 
 

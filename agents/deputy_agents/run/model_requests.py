@@ -3,23 +3,32 @@
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
-from deputy_agents.domain.errors import ModelError, ModelErrorKind, NotConfigured
-from deputy_agents.domain.event import Location, MessageDelta, StatusChanged, ThoughtDelta
-from deputy_agents.domain.message import Message, Reply, ToolUse, tool_uses
+from deputy_agents.concurrency.off_loop import off_loop
+from deputy_agents.domain.errors import ModelError, ModelErrorKind, NotConfigured, StoreError
+from deputy_agents.domain.event import Location, MessageAdded, MessageDelta, StatusChanged, ThoughtAdded, ThoughtDelta
+from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.message import Message, Reply, ToolUse, thought_of, tool_uses
 from deputy_agents.domain.outcome import AgentStatus
-from deputy_agents.editor import references
 from deputy_agents.ports.model import TextPart, ThinkingPart
 from deputy_agents.run import backoff
 from deputy_agents.run.agent import Agent
+from deputy_agents.run.answer_check import check_references
 from deputy_agents.run.conversation import Conversation
 from deputy_agents.run.effect import ModelFailed, ModelReplied, RequestModel, RetryDue, ScheduleRetry
 from deputy_agents.run.host import AgentTree, Host, emit
 from deputy_agents.run.state import EffectId
 from deputy_agents.run.stream import Stream
 from deputy_agents.text import clean
+
+FALLBACK_KINDS = (ModelErrorKind.OVERLOADED, ModelErrorKind.RATE_LIMITED, ModelErrorKind.SERVER)
+"""Failures for which the fallback model takes over."""
+FALLBACK_AFTER = 3
+"""The attempt after which it does, if the failure can be retried."""
+_FALLBACK_NOTICE = "{} does not answer ({}), so {} takes over until the end of this {}."
 
 
 class ModelRequests:
@@ -30,13 +39,15 @@ class ModelRequests:
         self._host = host
         self._tree = tree
         self._hold_slot = hold_slot
-        self._conversation = Conversation(agent, host)
+        self.conversation = Conversation(agent, host)
         self._stream = Stream()
         self._effect: EffectId | None = None
         """The last effect that belongs to the message in ``_stream``."""
         self._failing_since: float | None = None
         self._references: dict[str, tuple[Location, ...]] = {}
         """Places that a message refers to, by message id, until they are published."""
+        self._cleaned: tuple[str, str] = ("", "")
+        """The text of the last reply, and that text as clients see it."""
 
     async def send(self, effect: RequestModel) -> ModelReplied | ModelFailed:
         """Sends the history to the model and streams its reply."""
@@ -52,7 +63,10 @@ class ModelRequests:
         if self._tree.over_budget(self._agent):
             await anyio.sleep_forever()  # until the cancel that is on its way stops this effect
         try:
-            return await self._replied(effect, await self._conversation.ask(self._publish))
+            await self._agent.remember()
+            return await self._replied(effect, await self.conversation.ask(self._publish))
+        except StoreError as error:
+            return self._failed(effect, ModelError(str(error), ModelErrorKind.UNKNOWN, retryable=True))
         except ModelError as error:
             return self._failed(effect, error)
         except NotConfigured as error:
@@ -63,7 +77,7 @@ class ModelRequests:
         settings = self._host.settings.retry
         self._effect = effect.id  # what was shown of the message must survive a cancel during this wait
         seconds = backoff.delay(settings, effect.attempt, effect.retry_after, random.random)
-        attempts = self._agent.context.attempts
+        attempts = backoff.max_attempts(effect.kind, self._agent.context.attempts)
         detail = backoff.status_detail(ModelErrorKind(effect.kind), seconds, effect.attempt, attempts)
         emit(self._host, self._agent, StatusChanged(AgentStatus.RUNNING, detail=detail))
         await self._host.clock.sleep(seconds)
@@ -72,7 +86,12 @@ class ModelRequests:
 
     async def search_web(self, query: str) -> Reply:
         """Searches the web by the provider of the agent's model. Raises as :meth:`Conversation.search`."""
-        return await self._conversation.search(query)
+        return await self.conversation.search(query)
+
+    @property
+    def result_limit(self) -> int:
+        """The most bytes that the results of one reply may have together, so that the next request fits."""
+        return self.conversation.sizes().results
 
     def partial(self, effect: EffectId) -> Message | None:
         """What clients have seen of the reply to ``effect``, if that is the last request."""
@@ -81,7 +100,7 @@ class ModelRequests:
     def ended(self, effect: EffectId) -> None:
         """Counts what a request used that ended in any way, also by a cancel."""
         if effect == self._effect:
-            self._conversation.count_unfinished()
+            self.conversation.count_unfinished()
 
     def broken(self, effect: EffectId) -> ModelFailed:
         """The end of a request that an internal error broke."""
@@ -92,6 +111,11 @@ class ModelRequests:
         """The places that a reply refers to, once."""
         return self._references.pop(message_id, ())
 
+    def take_cleaned(self, text: str) -> str:
+        """``text`` as clients see it; for that of the last reply, without a wait."""
+        (reply, cleaned), self._cleaned = self._cleaned, ("", "")
+        return cleaned if text == reply else clean(text)
+
     def _publish(self, part: TextPart | ThinkingPart) -> None:
         match part:
             case TextPart(text):
@@ -101,10 +125,15 @@ class ModelRequests:
                 emit(self._host, self._agent, ThoughtDelta(self._stream.message_id, clean(text)))
 
     async def _replied(self, effect: RequestModel, reply: Reply) -> ModelReplied:
-        self._conversation.count(reply.usage)
+        self.conversation.count(reply.usage)
         message = replace(self._with_unique_ids(reply.message), id=self._stream.message_id)
+        if thought := thought_of(message):
+            shown = await off_loop(len(thought), partial(clean, thought))
+            emit(self._host, self._agent, ThoughtAdded(message.id, shown))
+        text = message.text
+        self._cleaned = text, await off_loop(len(text), partial(clean, text))
         if not tool_uses(message):
-            checked = await references.check(message.text, self._host.workspace, self._agent.cwd)
+            checked = await check_references(text, self._agent, self._host)
             if checked.locations:
                 self._references[message.id] = checked.locations
         return ModelReplied(effect.id, replace(reply, message=message))
@@ -118,11 +147,14 @@ class ModelRequests:
                 while not name or name in self._agent.call_ids:
                     copy += 1
                     name = f"{block.id}-{copy}"
+                self._agent.calls += 1
                 self._agent.call_ids.add(name)
                 content[index] = replace(block, id=name)
         return replace(message, content=tuple(content))
 
     def _failed(self, effect: RequestModel, error: ModelError) -> ModelFailed:
+        if self._falls_back(effect, error):
+            return ModelFailed(effect.id, error.kind.value, str(error), retryable=True, retry_after=0)
         settings = self._host.settings.retry
         now = self._host.clock.monotonic()
         self._failing_since = now if self._failing_since is None else self._failing_since
@@ -132,3 +164,19 @@ class ModelRequests:
         return ModelFailed(
             effect.id, error.kind.value, str(error), retryable, error.retry_after, error.action, self._stream.partial()
         )
+
+    def _falls_back(self, effect: RequestModel, error: ModelError) -> bool:
+        """Switches to the fallback model of the settings if the agent's own stays overloaded, and notifies the user.
+        Returns whether it did."""
+        agent, settings = self._agent, self._host.settings
+        fallback, attempts = settings.fallback_model, backoff.max_attempts(error.kind.value, agent.context.attempts)
+        if not fallback or fallback == agent.model or error.kind not in FALLBACK_KINDS or effect.attempt >= attempts:
+            return False
+        long_wait = error.retry_after is not None and error.retry_after > settings.retry.retry_after_cap
+        if error.retryable and not long_wait and effect.attempt < FALLBACK_AFTER:
+            return False
+        rest = "run" if agent.is_child else "turn"
+        text = _FALLBACK_NOTICE.format(agent.model, str(error).rstrip("."), fallback, rest)
+        agent.fallback = fallback
+        emit(self._host, agent, MessageAdded(new_id(), "assistant", clean(text)))
+        return True

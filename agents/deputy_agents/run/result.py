@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from deputy_agents.definition.template import fill
 from deputy_agents.domain.event import CallStatus
-from deputy_agents.domain.message import ToolResult
+from deputy_agents.domain.message import Message, ToolResult
 from deputy_agents.domain.outcome import Cancelled, Completed, Ending, Failed, FailureReason, Outcome, cancel_sentence
 from deputy_agents.domain.result_style import Template
 from deputy_agents.run.state import Children, Done
@@ -61,6 +61,27 @@ def fair_length(sizes: Sequence[int], limit: int) -> int:
             return share
         left -= size
     return max(sizes, default=0)
+
+
+READ_ON = (
+    "The results of one reply share a limit. Read the rest in parts, for instance with offset, and in fewer calls."
+)
+_CUT_NOTE = "\n[cut at {} of {} bytes]"
+
+
+def bounded_results(message: Message, limit: int) -> Message:
+    """``message`` with tool results of together at most about ``limit`` bytes. Beyond it, the longest are cut to the
+    same length, and the last of those says how to read on."""
+    sizes = {at: utf8_size(block.content) for at, block in enumerate(message.content) if isinstance(block, ToolResult)}
+    length = fair_length(list(sizes.values()), max(0, limit - len(sizes) * len(_CUT_NOTE)))
+    longer = [at for at, size in sizes.items() if size > length]
+    content = list(message.content)
+    for at in longer:
+        result, note = content[at], _CUT_NOTE.format(length, sizes[at])
+        assert isinstance(result, ToolResult)
+        note = f"{note} {READ_ON}" if at == longer[-1] else note
+        content[at] = replace(result, content=cut_bytes(result.content, length, note))
+    return replace(message, content=tuple(content)) if longer else message
 
 
 def _entry(outcome: Outcome, length: int) -> dict[str, object]:

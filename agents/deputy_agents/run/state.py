@@ -161,10 +161,12 @@ TERMINAL = (Completed, Failed, Cancelled)
 @dataclass(frozen=True, slots=True)
 class Note:
     """Text for the next message to the model, beside tool results: a message of the user (``shown``: it appears in the
-    transcript), the end of a background child, or a change that the user made to a call."""
+    transcript), the end of a background child or process (``about`` names the process), or a change that the user made
+    to a call."""
 
     text: str
     shown: bool = False
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

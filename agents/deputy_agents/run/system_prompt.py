@@ -19,7 +19,8 @@ def system_prompt(
     is_child: bool,
 ) -> str:
     """Returns Markdown."""
-    lines = [definition.prompt, "", "# Where you work", f"- Current folder: {cwd}"]
+    lines = [definition.prompt, "", "# Where you work"]
+    lines.append(f"- Current folder: {cwd}" if roots or additional else _NO_FOLDER)
     lines += [f"- Workspace root: {root}" for root in roots]
     lines += [f"- Additional folder{'' if root.writable else ' (read-only)'}: {root.path}" for root in additional]
     if is_child:
@@ -27,6 +28,10 @@ def system_prompt(
     return "\n".join(lines)
 
 
+_NO_FOLDER = (
+    "- The user has opened no folder: there are no files to read or change, and no commands to run. If the task needs "
+    "them, ask the user to open a folder and to start a new session."
+)
 _ACCESS = {
     Access.READ_ONLY: "- You can search and read, but change nothing.",
     Access.DEFAULT: "- You can search, read, and propose edits. The user approves or denies each edit.",

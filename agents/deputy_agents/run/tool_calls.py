@@ -1,32 +1,41 @@
 """The tool calls of one agent: runs them, and publishes what clients see of each."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from deputy_agents.concurrency.off_loop import off_loop
 from deputy_agents.domain.errors import DeputyError
 from deputy_agents.domain.event import (
     Activity,
     CallStatus,
+    InputRequest,
     Location,
     ToolCallStarted,
     ToolCallUpdated,
     ToolKind,
     ToolOutputDelta,
 )
+from deputy_agents.domain.file_change import Approval
+from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Reply, ToolUse
 from deputy_agents.domain.rule import AccessRequest, DecisionKind
+from deputy_agents.domain.user_input import InputForm
 from deputy_agents.permission.decide import Decision, decide
+from deputy_agents.permission.inbox import InputOutcome
 from deputy_agents.ports.store import OutputRecord
 from deputy_agents.run.agent import Agent
 from deputy_agents.run.effect import ReportCall
 from deputy_agents.run.hook_runner import HookRunner
 from deputy_agents.run.host import Host, emit
 from deputy_agents.text import clean, cut, visible
+from deputy_agents.tool.ask import ASK_USER
 from deputy_agents.tool.base import CommandContext, Prepared, Tool, ToolContext, ToolOutput
 from deputy_agents.tool.delegate import DelegationTool, SpawnSpec
+from deputy_agents.tool.hook_change import adopt_hook_change
 
 _CLOSED = (CallStatus.COMPLETED, CallStatus.FAILED, CallStatus.CANCELLED)
 _OUTPUT_TAIL = 8000
@@ -51,53 +60,73 @@ class _Call:
 
 @dataclass(slots=True)
 class ToolCalls:
-    """Runs calls that the gate has let through. ``search`` is the web search of the agent's provider."""
+    """Runs calls that the gate has let through. ``search`` is the web search of the agent's provider;
+    ``waits_for_user`` wraps the waits of running calls for the user."""
 
     agent: Agent
     host: Host
     search: Callable[[str], Awaitable[Reply]]
+    waits_for_user: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    asking: set[str] = field(default_factory=set[str])
+    """Running calls that wait for the user."""
     _announced: set[str] = field(default_factory=set[str])
     _open: dict[str, _Call] = field(default_factory=dict[str, _Call])
 
-    def context(self, call_id: str = "", proposed: Mapping[Path, str] | None = None) -> ToolContext:
-        """What a tool may use in the call ``call_id``. ``proposed`` has texts that earlier calls of the reply
-        propose."""
+    def context(
+        self, call_id: str = "", proposed: Mapping[Path, str] | None = None, approved: Approval = Approval.NONE
+    ) -> ToolContext:
+        """What a tool may use in the call ``call_id``, which ``approved`` has approved. ``proposed`` has texts that
+        earlier calls of the reply propose."""
         agent, host = self.agent, self.host
         return ToolContext(
             workspace=host.workspace,
             cwd=agent.cwd,
+            session_folder=_primary(agent).cwd,
             label=agent.info.label,
             marks=agent.marks,
             session=host.session_view(agent),
             proposed=dict(proposed or {}),
-            record_change=partial(host.changing, agent, call_id),
+            record_change=partial(host.changing, agent, call_id, approved),
             search_web=self.search,
             may_read=self.allows,
-            commands=CommandContext(agent.id, host.settings.shell, host.background_processes, not agent.is_child),
+            commands=CommandContext(
+                agent.id,
+                host.settings.shell,
+                host.background_processes,
+                all_agents=not agent.is_child,
+                reading=host.settings.permissions.reading_commands,
+            ),
             editors=host.editors,
             show_output=partial(self._show, call_id),
+            approved=approved is Approval.USER,
+            cover=partial(host.covering, agent, call_id, approved),
+            ask_input=partial(self._ask_input, call_id),
         )
 
     def allows(self, request: AccessRequest) -> bool:
         """Whether the agent may do this without asking."""
         return decide(self.host.policy(self.agent), request).kind is DecisionKind.ALLOW
 
-    async def run(self, use: ToolUse, tool: Tool, args: Any) -> ToolOutput:
-        """Runs a call with the hooks around it. Errors of the tool become its output."""
+    async def run(self, use: ToolUse, tool: Tool, args: Any, *, approved: Approval) -> ToolOutput:
+        """Runs a call, which ``approved`` has approved, with the hooks around it. Errors of the tool become its
+        output."""
         hooks = HookRunner(self.agent, self.host)
         if (reason := await hooks.before(use)) is not None:
             return ToolOutput(reason, is_error=True)
         call = self._call(use.id)
         try:
-            output = await tool.run(args, self.context(use.id))
+            output = await tool.run(args, self.context(use.id, approved=approved))
         except DeputyError as error:
             output = ToolOutput(str(error), is_error=True)
         else:
             call.output = ""  # all of it is in the result
         if output.full is not None:
             call.truncated = True
-            self.host.log.add_record(OutputRecord(self.agent.id, use.id, clean(output.full)))
+            full = await off_loop(len(output.full), partial(clean, output.full))
+            self.host.log.add_record(OutputRecord(self.agent.id, use.id, full))
         remarks = await hooks.after(use, output)
+        if output.written is not None and hooks.run_after(use.name):
+            remarks += await adopt_hook_change(output.written, self.context(use.id, approved=approved))
         if output.locations is not None:
             call.locations = output.locations
         if output.shown is not None:
@@ -112,6 +141,18 @@ class ToolCalls:
             return tool.children(args, self.context(use.id))
         except DeputyError as error:
             return ToolOutput(str(error), is_error=True)
+
+    async def _ask_input(self, call_id: str, form: InputForm) -> InputOutcome:
+        """Asks the user for input that a running call needs."""
+        agent = self.agent
+        title = agent.title(f"{form.server or ASK_USER}({visible(form.about)})")
+        request = InputRequest(new_id(), agent.ref, title, form, call_id)
+        self.asking.add(call_id)
+        async with self.waits_for_user():
+            try:
+                return await self.host.inbox.ask_input(request, agent.run)
+            finally:
+                self.asking.discard(call_id)
 
     def output_so_far(self, call_id: str) -> str:
         """The tail of what a call that is stopped has shown of its output."""
@@ -163,6 +204,10 @@ class ToolCalls:
 
     def _call(self, call_id: str) -> _Call:
         return self._open.setdefault(call_id, _Call())
+
+
+def _primary(agent: Agent) -> Agent:
+    return agent if agent.parent is None else _primary(agent.parent)
 
 
 def _target(input: Mapping[str, object]) -> str:

@@ -18,6 +18,7 @@ from deputy_agents.ports.buffers import Buffers
 from deputy_agents.ports.store import SessionRecord
 from deputy_agents.session.assembly import assemble
 from deputy_agents.session.builder import TOOL_NAMES
+from deputy_agents.session.clients import ClientSettings
 from deputy_agents.session.restore import Past
 from deputy_agents.session.services import Services
 from deputy_agents.session.session import Session
@@ -42,32 +43,33 @@ class LiveSessions:
 
     async def open(
         self,
+        client: ClientSettings,
         record: SessionRecord,
         roots: Sequence[Path],
         buffers: Buffers | None,
         past: Past | None = None,
         definition: str = PRIMARY,
     ) -> Session:
-        """Opens a session that this process owns.
+        """Opens a session that this process owns, for ``client``.
 
         Raises:
             WrongState: the process is shutting down.
         """
-        settings = self._services.settings
+        settings = client.current
         workspace = await Workspace.open(roots, buffers, settings.roots if settings.trusted else ())
-        catalogue = self._catalogue(workspace.roots)
-        library = Library(workspace.roots, trusted=settings.trusted, home=self._home)
+        catalogue = self._catalogue(client, workspace.roots)
+        library = Library(workspace.roots, trusted=settings.trusted, home=self._home, answered=self._services.answered)
         await catalogue.refresh()
         await library.visit(Path(record.cwd))
-        return await self.tasks.start(self._own, record, workspace, catalogue, library, past, definition)
+        return await self.tasks.start(self._own, client, record, workspace, catalogue, library, past, definition)
 
-    async def primary_definition(self, name: str, roots: Sequence[Path]) -> Definition:
-        """The definition ``name`` for the primary of a session with these roots.
+    async def primary_definition(self, client: ClientSettings, name: str, roots: Sequence[Path]) -> Definition:
+        """The definition ``name`` for the primary of a session of ``client`` with these roots.
 
         Raises:
             InvalidRequest: there is none, or it is for sub-agents alone.
         """
-        catalogue = self._catalogue(roots)
+        catalogue = self._catalogue(client, roots)
         await catalogue.refresh()
         usable = {one.name: one for one in catalogue.definitions.values() if one.mode is not Mode.SUBAGENT}
         if (definition := usable.get(name)) is None:
@@ -91,11 +93,12 @@ class LiveSessions:
                 closing.start_soon(session.close)
         self.by_id.clear()
 
-    def _catalogue(self, roots: Sequence[Path]) -> Catalogue:
-        return Catalogue(roots, trusted=self._services.settings.trusted, known_tools=TOOL_NAMES, home=self._home)
+    def _catalogue(self, client: ClientSettings, roots: Sequence[Path]) -> Catalogue:
+        return Catalogue(roots, trusted=client.current.trusted, known_tools=TOOL_NAMES, home=self._home)
 
     async def _own(
         self,
+        client: ClientSettings,
         record: SessionRecord,
         workspace: Workspace,
         catalogue: Catalogue,
@@ -116,7 +119,9 @@ class LiveSessions:
             async with anyio.create_task_group() as tasks:
                 # A cancel from outside must not stop agents half-way: leaving the runtime ends them in order.
                 tasks.cancel_scope.shield = True
-                session = assemble(self._services, record, workspace, catalogue, library, tasks, past, definition)
+                session = assemble(
+                    self._services, client, record, workspace, catalogue, library, tasks, past, definition
+                )
                 self.by_id[record.session_id] = session
                 await tasks.start(session.serve)
                 ready = True

@@ -1,22 +1,16 @@
 """One MCP server of a session: its state, and the permission request for starting it."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 
-from deputy_agents.domain.event import (
-    Batch,
-    CommandPreview,
-    Option,
-    OptionKind,
-    PermissionRequest,
-    Preview,
-    TextPreview,
-    ToolKind,
-)
+from deputy_agents.domain.event import Batch, Option, OptionKind, PermissionRequest, ToolKind
 from deputy_agents.domain.ids import new_id
+from deputy_agents.domain.preview import CommandPreview, Preview, TextPreview
+from deputy_agents.domain.rule import AccessRequest, Action, RuleScope
 from deputy_agents.files.paths import short_path
 from deputy_agents.guidance.mcp_entry import EDITOR, SETTINGS, McpServerEntry
 from deputy_agents.mcp.catalog import McpCatalog, McpServerState
@@ -33,6 +27,12 @@ _OPTIONS = {
     OptionKind.ALLOW_ONCE: "Start it this time",
     OptionKind.REJECT_ONCE: "Not this time",
     OptionKind.REJECT_ALWAYS: "Never start it in this folder",
+}
+_SCOPES = {
+    OptionKind.ALLOW_ALWAYS: RuleScope.PROJECT,
+    OptionKind.ALLOW_ONCE: RuleScope.ONCE,
+    OptionKind.REJECT_ONCE: RuleScope.ONCE,
+    OptionKind.REJECT_ALWAYS: RuleScope.PROJECT,
 }
 _PLACES = {SETTINGS: "your settings", EDITOR: "your editor"}
 
@@ -84,6 +84,38 @@ class McpServer:
             yield from (f"MCP server {self.entry.name}: {reason}." for reason in self.connection.catalog.ignored)
 
 
+def access_request(entry: McpServerEntry, folder: Path) -> AccessRequest:
+    """What rules decide about: the environment variables or headers, which a rule must spell out, and the command line
+    or URL. Files of ``folder`` are named by their paths, because a rule may apply to many folders. Blocks."""
+    spelled = "".join(f"{one} " for one in entry.assignments)
+    line = entry.line
+    if not entry.url:
+        command = _in_folder(entry.command, folder) if "/" in entry.command else entry.command
+        line = entry.line_of(command, [_in_folder(one, folder) for one in entry.args])
+    subject = f"{spelled}{line}"
+    at = line.find("${") if entry.variables else -1
+    return AccessRequest(
+        TOOL,
+        Action.CONNECT,
+        subject,
+        known=None if at < 0 else subject[: len(spelled) + at],
+        computed=at >= 0,
+        also=((entry.line, None), (line, None)),
+        spelled=spelled,
+    )
+
+
+def _in_folder(word: str, folder: Path) -> str:
+    """The path of a file of ``folder`` that ``word`` names, or else ``word``."""
+    if not word or word.startswith(("-", "${")) or Path(word).is_absolute():
+        return word
+    path = os.path.normpath(folder / word)
+    try:
+        return path if os.path.lexists(path) else word
+    except ValueError:  # it contains a zero byte
+        return word
+
+
 def permission_request(entry: McpServerEntry, primary: Agent, folder: Path, reason: str) -> PermissionRequest:
     """Asks the user to let a server start in ``folder``. ``reason`` is that of the rule that asks, if one does."""
     return PermissionRequest(
@@ -94,9 +126,9 @@ def permission_request(entry: McpServerEntry, primary: Agent, folder: Path, reas
         title=primary.title(f"{TOOL}({cut(visible(entry.name), _MAX_TITLE)})"),
         tool=TOOL,
         kind=ToolKind.FETCH if entry.url else ToolKind.EXECUTE,
-        input={"server": entry.name, "starts": entry.line, "named_in": entry.source.place},
+        input={"server": entry.name, "starts": entry.full_line, "named_in": entry.source.place},
         locations=(),
-        options=tuple(Option(kind.value, name, kind) for kind, name in _OPTIONS.items()),
+        options=tuple(Option(kind.value, name, kind, scope=_SCOPES[kind]) for kind, name in _OPTIONS.items()),
         preview=_preview(entry, folder),
         reason=_reason(entry, folder, reason),
     )
@@ -104,9 +136,7 @@ def permission_request(entry: McpServerEntry, primary: Agent, folder: Path, reas
 
 def _preview(entry: McpServerEntry, folder: Path) -> Preview:
     """All that is started or sent, as written: nobody can approve what is not shown."""
-    values = entry.headers if entry.url else entry.env
-    given = "".join(f"\n{name}={value}" for name, value in values.items())
-    text = "\n".join(map(visible, f"{entry.line}{given}".split("\n")))
+    text = "\n".join(map(visible, (entry.shown_line, *entry.assignments)))
     return TextPreview(text) if entry.url else CommandPreview(text, str(folder))
 
 

@@ -19,6 +19,7 @@ from deputy_agents.definition.catalogue import Catalogue
 from deputy_agents.definition.definition import Definition
 from deputy_agents.domain.event import (
     CallStatus,
+    InputRequest,
     OptionKind,
     PermissionRequest,
     SessionChanged,
@@ -26,8 +27,10 @@ from deputy_agents.domain.event import (
     ToolCallUpdated,
 )
 from deputy_agents.domain.event import ResolvedBy as By
+from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.problem import Problem
-from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind
+from deputy_agents.domain.rule import AccessRequest, DecisionKind
+from deputy_agents.domain.user_input import InputForm
 from deputy_agents.guidance.library import Library
 from deputy_agents.guidance.mcp_config import read_mcp_servers
 from deputy_agents.guidance.mcp_entry import SETTINGS, McpServerEntry, McpServerSource
@@ -38,10 +41,16 @@ from deputy_agents.mcp.connection import McpConnection
 from deputy_agents.mcp.prompt import McpPrompt
 from deputy_agents.mcp.tool import McpResourceTool, McpTool
 from deputy_agents.permission.decide import Decision, decide
-from deputy_agents.permission.inbox import PermissionOutcome
+from deputy_agents.permission.inbox import InputOutcome, PermissionOutcome
 from deputy_agents.run.agent import Agent
 from deputy_agents.run.host import Host, emit
-from deputy_agents.session.mcp_server_status import TOOL, McpServer, McpServerStatus, permission_request
+from deputy_agents.session.mcp_server_status import (
+    TOOL,
+    McpServer,
+    McpServerStatus,
+    access_request,
+    permission_request,
+)
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import Tool
 
@@ -55,7 +64,7 @@ SILENCE = 1.0
 _NOT_STARTED = {
     By.USER: "you denied it this time",
     By.DISMISSED: "the approval prompt was dismissed without an answer, which is not consent",
-    By.UNREACHABLE: "it needs approval, and no connected client can ask for it",
+    By.UNREACHABLE: "it needs approval, and there is nobody to ask",
     By.CANCELLED: "the permission request was withdrawn",
 }
 
@@ -214,12 +223,14 @@ class McpServers:
 
     # -- permission ------------------------------------------------------------------------------------------------
 
-    def _decision(self, server: McpServer, primary: Agent) -> Decision:
-        request = AccessRequest(TOOL, Action.CONNECT, server.entry.line)
-        return decide(self._host.policy(primary), request)
+    def _decision(self, access: AccessRequest, primary: Agent) -> Decision:
+        return decide(self._host.policy(primary), access)
+
+    async def _access(self, server: McpServer) -> AccessRequest:
+        return await to_thread.run_sync(access_request, server.entry, self._folder, abandon_on_cancel=True)
 
     async def _decide(self, server: McpServer, primary: Agent) -> None:
-        decision = self._decision(server, primary)
+        decision = self._decision(await self._access(server), primary)
         allowed: bool | None = decision.kind is DecisionKind.ALLOW
         if decision.kind is DecisionKind.ASK:
             stored = partial(self._approvals.get, self._folder, server.entry)
@@ -229,13 +240,14 @@ class McpServers:
         if server.state is not McpServerState.NEW:
             return  # a concurrent call has decided meanwhile
         if allowed:
-            self._run(server)
+            self._run(server, primary)
         elif allowed is not None:
             denied = decision.kind is DecisionKind.DENY
             server.reject(decision.reason if denied else "you chose never to start it", by_user=not denied)
 
     async def _ask(self, server: McpServer, primary: Agent) -> None:
-        decision = self._decision(server, primary)
+        access = await self._access(server)
+        decision = self._decision(access, primary)
         reason = decision.reason if decision.rule else ""
         request = permission_request(server.entry, primary, self._folder, reason)
         call_id = request.tool_call_id
@@ -243,9 +255,9 @@ class McpServers:
         emit(self._host, primary, started)
         with server.scope:
             outcome = await self._host.inbox.ask(
-                request, primary.run, lambda: PermissionOutcome.by_rule(self._decision(server, primary))
+                request, primary.run, lambda: PermissionOutcome.by_rule(self._decision(access, primary))
             )
-            await self._settle(server, request, outcome)
+            await self._settle(server, primary, request, outcome)
         if server.connection is not None:
             emit(self._host, primary, ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
             await server.connection.start_finished.wait()
@@ -253,7 +265,9 @@ class McpServers:
         done = CallStatus.COMPLETED if status.state is McpServerState.READY else CallStatus.FAILED
         emit(self._host, primary, ToolCallUpdated(call_id, done, status.summary()))
 
-    async def _settle(self, server: McpServer, request: PermissionRequest, outcome: PermissionOutcome) -> None:
+    async def _settle(
+        self, server: McpServer, primary: Agent, request: PermissionRequest, outcome: PermissionOutcome
+    ) -> None:
         option = outcome.option
         if outcome.input is not None and outcome.input != request.input:
             why = "the answer cannot change what is started; change it where the server is configured"
@@ -262,7 +276,7 @@ class McpServers:
         if option is not None and option.kind in (OptionKind.ALLOW_ALWAYS, OptionKind.REJECT_ALWAYS):
             await self._keep_answer(server.entry, option.kind.allows)
         if outcome.allowed or (option is not None and option.kind.allows):
-            self._run(server)
+            self._run(server, primary)
         else:
             server.reject(outcome.reason or _NOT_STARTED[outcome.by], by_user=True)
 
@@ -274,11 +288,22 @@ class McpServers:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def _run(self, server: McpServer) -> None:
+    def _run(self, server: McpServer, primary: Agent) -> None:
         server.state = McpServerState.STARTING
         server.decided.set()
-        server.connection = McpConnection(server.entry, str(self._folder), partial(self._connection_changed, server))
+        server.connection = McpConnection(
+            server.entry,
+            str(self._folder),
+            partial(self._connection_changed, server),
+            isolated=self._host.settings.shell.isolated,
+            ask=partial(self._ask_for_input, primary),
+        )
         self._tasks.start_soon(self._keep_running, server, server.connection.run)
+
+    async def _ask_for_input(self, primary: Agent, form: InputForm) -> InputOutcome:
+        """Asks the user what an MCP server needs for requests of several agents, or of the user."""
+        title = primary.title(f"{form.server}({visible(form.about)})")
+        return await self._host.inbox.ask_input(InputRequest(new_id(), primary.ref, title, form), primary.run)
 
     async def _keep_running(self, server: McpServer, run: Callable[[], Awaitable[None]]) -> None:
         with server.scope:

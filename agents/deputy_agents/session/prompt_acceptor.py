@@ -11,9 +11,12 @@ from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.domain.turn import Origin, Turn
 from deputy_agents.guidance.commands import fill_in, parse_call
 from deputy_agents.guidance.library import Library
+from deputy_agents.project.briefing import Briefing
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.host import Host, emit
+from deputy_agents.session.builtin_commands import BuiltinCommands
 from deputy_agents.session.mcp_servers import McpServers
+from deputy_agents.session.prompt_images import with_usable_images, without_images
 from deputy_agents.session.turn_scheduler import TurnScheduler
 
 READING_GRACE = 5
@@ -24,8 +27,16 @@ class PromptAcceptor:
     """Turns what users write to ``primary`` into prompts for its ``turns``."""
 
     def __init__(
-        self, host: Host, primary: Driver, turns: TurnScheduler, mcp_servers: McpServers, library: Library
+        self,
+        host: Host,
+        primary: Driver,
+        turns: TurnScheduler,
+        mcp_servers: McpServers,
+        library: Library,
+        briefing: Briefing,
+        builtin: BuiltinCommands,
     ) -> None:
+        self.builtin = builtin
         self.order = anyio.Lock()
         """Held while a prompt is prepared, and by whatever must not overtake one."""
         self.cancels = 0
@@ -35,6 +46,7 @@ class PromptAcceptor:
         self._turns = turns
         self._mcp_servers = mcp_servers
         self._library = library
+        self._briefing = briefing
         self._preparing: dict[anyio.CancelScope, anyio.Event] = {}
         """Prompts that are not accepted yet, each with an event that is set when it is."""
         self._waiting_for = ""
@@ -65,17 +77,26 @@ class PromptAcceptor:
         shown = text_of(blocks)
         check_length(shown, "prompt")
         self._turns.check((*blocks, *attached))
-        stop, accepted = anyio.CancelScope(), anyio.Event()
+        if not attached and (work := self.builtin.work(shown)) is not None:
+            async with self.order:  # prompts before it come first
+                pass
+            stopped = since is not None and since != self.cancels
+            return self._turns.accept(blocks, shown, origin, queue=queue, cancelled=stopped, work=work)
+        written, stop, accepted = tuple(blocks), anyio.CancelScope(), anyio.Event()
         if since is not None and since != self.cancels:
             stop.cancel()
         self._preparing[stop] = accepted
         try:
             try:
                 with stop:
-                    blocks = await self._prepare(blocks)
+                    blocks, attached, shown = await self._prepare(blocks, attached, shown)
             except anyio.get_cancelled_exc_class():
                 stop.cancel()  # the caller learns it from the end of the turn
-            return self._turns.accept((*blocks, *attached), shown, origin, queue=queue, cancelled=stop.cancel_called)
+            if stop.cancel_called:
+                blocks, attached = without_images(blocks), without_images(attached)
+            blocks = (*blocks, *attached)
+            stopped = stop.cancel_called
+            return self._turns.accept(blocks, shown, origin, queue=queue, cancelled=stopped, written=written)
         finally:
             del self._preparing[stop]
             accepted.set()
@@ -87,7 +108,10 @@ class PromptAcceptor:
             stop.cancel()
             await accepted.wait()
 
-    async def _prepare(self, blocks: Sequence[Block]) -> Sequence[Block]:
+    async def _prepare(
+        self, blocks: Sequence[Block], attached: Sequence[Block], shown: str
+    ) -> tuple[Sequence[Block], Sequence[Block], str]:
+        """The blocks for the model, what is attached, and what the user sees."""
         async with self.order:
             try:
                 await self._mcp_servers.start(self._primary.agent, self._publish_wait)
@@ -95,9 +119,13 @@ class PromptAcceptor:
                 self._publish_wait("")
             if (expanded := await self._expanded(text_of(blocks))) is not None:
                 blocks = (Text(expanded), *(block for block in blocks if not isinstance(block, Text)))
+            text = text_of(blocks)
+            usable, left_out = await with_usable_images((*blocks, *attached))
+            blocks, attached = usable[: len(blocks)], usable[len(blocks) :]
             with anyio.move_on_after(READING_GRACE):
-                return (*blocks, *await self._primary.attachments(text_of(blocks)))
-        return blocks
+                blocks = (*blocks, *await self._primary.attachments(text))
+            attached = (*attached, *await self._briefing.for_prompt())
+        return blocks, attached, "\n".join(filter(None, (shown, *left_out)))
 
     async def _expanded(self, text: str) -> str | None:
         """The prompt of the slash command that ``text`` calls; ``None`` when it calls none.

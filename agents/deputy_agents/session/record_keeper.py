@@ -76,3 +76,8 @@ class RecordKeeper:
         return (
             f"{self._log.store_error} Agents keep running; the session is held in memory until it can be stored again."
         )
+
+    @property
+    def outage(self) -> str:
+        """Identifies the last time that the store began to fail: the user is notified once each time."""
+        return f"{self.record.session_id} {self._log.outages}"

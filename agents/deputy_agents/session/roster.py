@@ -23,6 +23,9 @@ class Roster:
     def add(self, agent: Agent) -> None:
         self._agents[agent.id] = agent
 
+    def get(self, agent_id: str) -> Agent | None:
+        return self._agents.get(agent_id)
+
     def agent(self, agent_id: str) -> Agent:
         """
         Raises:
@@ -42,4 +45,4 @@ class Roster:
         """What all agents have used together: tokens, tool calls and model replies."""
         agents = self._agents.values()
         usage = sum((agent.usage for agent in agents), Usage())
-        return usage, sum(len(agent.call_ids) for agent in agents), sum(agent.replies for agent in agents)
+        return usage, sum(agent.calls for agent in agents), sum(agent.replies for agent in agents)

@@ -1,26 +1,28 @@
 """What all sessions of a process share."""
 
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 from deputy_agents.domain.metrics import Metrics
-from deputy_agents.domain.settings import Settings
+from deputy_agents.guidance.answered_rules import AnsweredRules
 from deputy_agents.mcp.approvals import Approvals
 from deputy_agents.ports.clock import Clock
-from deputy_agents.ports.model import ModelFactory
 from deputy_agents.ports.store import Store
 from deputy_agents.run.slots import Slots
+from deputy_agents.session.change_tracker import ChangeTracker
+from deputy_agents.snapshots.roots import SnapshotRoots
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Services:
-    """``settings`` is replaced when they change, so read it at the moment of use. ``grace`` is how long, in seconds, a
-    permission request waits for a client that can ask the user; 0 where clients cannot reconnect."""
+    """None of it depends on the settings of a client: those are in :class:`SessionSettings`."""
 
-    settings: Settings
     store: Store
-    models: ModelFactory
     clock: Clock
-    grace: float
     slots: Slots
     metrics: Metrics
     approvals: Approvals = field(default_factory=Approvals)
+    answered: AnsweredRules = field(default_factory=AnsweredRules)
+    snapshots: SnapshotRoots = field(default_factory=lambda: SnapshotRoots(None))
+    ledgers: WeakSet[ChangeTracker] = field(default_factory=WeakSet[ChangeTracker])
+    """The changes of all sessions, to know whose lines an agent changes."""

@@ -5,7 +5,8 @@ methods from tasks, not from event loop callbacks: they start tasks of their own
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -16,7 +17,9 @@ from deputy_agents.domain.event import AgentStarted, PermissionRequest, QueuedPr
 from deputy_agents.domain.outcome import AgentStatus, CancelReason
 from deputy_agents.domain.problem import Problem
 from deputy_agents.editor.completion import Completions
+from deputy_agents.events.entries import TranscriptPage, read_entries, read_page
 from deputy_agents.events.event_log import EventLog
+from deputy_agents.events.transcript_index import EntryRef
 from deputy_agents.events.view import AgentNode, Entry, View
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.permission.inbox import Inbox
@@ -24,63 +27,73 @@ from deputy_agents.ports.store import SessionRecord
 from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import Notice
 from deputy_agents.run.host import emit
-from deputy_agents.session.change_tracker import ChangeTracker, Reverted
+from deputy_agents.session.clients import SessionSettings
 from deputy_agents.session.customizations import Customizations
 from deputy_agents.session.host import SessionHost
 from deputy_agents.session.mcp_servers import McpServers
+from deputy_agents.session.model_choice import ModelChoice
 from deputy_agents.session.permissions import SessionPermissions
 from deputy_agents.session.prompt_acceptor import PromptAcceptor
 from deputy_agents.session.record_keeper import RecordKeeper
+from deputy_agents.session.review import Reverted, Review
+from deputy_agents.session.rewind import Rewind
 from deputy_agents.session.roster import Roster
 from deputy_agents.session.supervisor import Supervisor
 from deputy_agents.session.turn_scheduler import TurnScheduler
 from deputy_agents.shell.background import BackgroundProcesses
-from deputy_agents.text import clean, visible
+from deputy_agents.text import visible
 
-MAX_NAME = 200
-"""Characters of a model's name."""
+PREPARE_AFTER = 0.05
+"""Seconds after which an open session prepares its model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a session is made of, in the order of construction; ``session.assembly`` makes it."""
 
+    settings: SessionSettings
     keeper: RecordKeeper
     permissions: SessionPermissions
-    changes: ChangeTracker
+    review: Review
     roster: Roster
     host: SessionHost
     mcp_servers: McpServers
     customizations: Customizations
     supervisor: Supervisor
+    model_choice: ModelChoice
     primary: Driver
     turns: TurnScheduler
     prompts: PromptAcceptor
     tasks: TaskGroup
+    rewind: Rewind
     is_new: bool
 
 
 class Session:
     """One conversation with its agents, events and permission requests. :class:`Runtime` makes it.
 
-    Its parts are public where front ends need them: ``prompts`` (accept a prompt), ``turns`` (the running turn and the
-    prompt queue), ``inbox`` (permission requests: attach a client, answer), ``permissions`` (mode and rules), ``log``
-    (events: subscribe, flush), ``keeper`` (the stored record), ``roster`` (all agents), ``supervisor`` (their drivers),
-    ``mcp_servers`` and ``background_processes``.
+    Its parts are public where front ends need them: ``settings`` (those it runs with, and their client), ``prompts``
+    (accept a prompt), ``turns`` (the running turn and the prompt queue), ``inbox`` (permission requests: attach a
+    client, answer), ``review`` (unreviewed changes), ``rewind`` (checkpoints, and going back to one), ``permissions``
+    (mode and rules), ``model_choice`` (model, effort, thinking), ``log`` (events: subscribe, flush), ``keeper`` (the
+    stored record), ``roster`` (all agents), ``supervisor`` (their drivers), ``mcp_servers`` and
+    ``background_processes``.
     """
 
     def __init__(self, parts: Parts) -> None:
+        self.settings = parts.settings
         self.keeper = parts.keeper
         self.permissions = parts.permissions
         self.mcp_servers = parts.mcp_servers
         self.customizations = parts.customizations
         self.turns = parts.turns
         self.host = parts.host
-        self._changes = parts.changes
+        self.review = parts.review
         self.roster = parts.roster
         self.supervisor = parts.supervisor
-        self._primary = parts.primary
+        self.model_choice = parts.model_choice
         self.prompts = parts.prompts
+        self.rewind = parts.rewind
         self._tasks = parts.tasks
         self._is_new = parts.is_new
 
@@ -124,29 +137,27 @@ class Session:
         return self.customizations.problems
 
     @property
-    def busy(self) -> bool:
-        """Whether a turn runs."""
-        return self.turns.running is not None
+    def works(self) -> bool:
+        """Whether a turn, its hooks or a background task run, or a prompt is being prepared."""
+        turn = self.turns.running is not None or self.turns.running_hooks or self.prompts.preparing
+        return turn or bool(self.supervisor.below(self.primary_id))
 
     @property
     def idle(self) -> bool:
         """Whether nothing runs here and no client is subscribed."""
-        works = self.busy or self.prompts.preparing or self.supervisor.below(self.primary_id)
-        return not works and not self.log.has_subscribers
+        return not self.works and not self.log.has_subscribers
 
     def agents(self) -> Sequence[AgentNode]:
         """All agents that the session ever had, ordered by start, then id."""
         return self.roster.nodes(self.view)
 
-    def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]:
-        """The entries of one agent numbered above ``after``, and the number of the last published event.
+    async def transcript(
+        self, agent_id: str, after: int = 0, before: int | None = None, limit: int | None = None
+    ) -> TranscriptPage:
+        return await read_page(self.view, self.log.read_at, agent_id, after, before, limit)
 
-        Raises:
-            UnknownAgent: the session has no such agent.
-        """
-        if agent_id not in self.view.agents:
-            raise UnknownAgent(f"This session has no agent {agent_id}.")
-        return self.view.transcript(agent_id, after, limit), self.log.last_seq
+    async def entries(self, refs: Sequence[EntryRef]) -> Sequence[Entry]:
+        return await read_entries(self.view, self.log.read_at, refs)
 
     def permission_requests(self) -> Sequence[PermissionRequest]:
         """The open permission requests, oldest first."""
@@ -166,12 +177,12 @@ class Session:
 
     async def complete(self, text: str) -> Completions:
         """How ``text``, the beginning of a prompt, can continue."""
-        return await self._primary.complete(text, self.customizations.slash_commands)
+        return await self.supervisor.primary.complete(text, self.customizations.slash_commands)
 
     async def start_mcp_servers(self) -> None:
         """Asks the user about MCP servers that nothing has decided about, and returns when those that may run do, or do
         not within a bounded time. Without it a prompt does not wait for such answers."""
-        await self.mcp_servers.equip(self._primary.agent)
+        await self.mcp_servers.equip(self.supervisor.primary.agent)
 
     def set_model(self, name: str) -> None:
         """Changes the primary's model, from its next request on.
@@ -179,13 +190,7 @@ class Session:
         Raises:
             InvalidRequest: the name is blank or too long.
         """
-        check_length(name, "model", MAX_NAME)
-        name = clean(name).strip()
-        if not name:
-            raise InvalidRequest("model: a name is needed.", "model")
-        agent = self._primary.agent
-        agent.info = replace(agent.info, model=name)
-        self.keeper.change(replace(self.record, model=name))
+        self.model_choice.change(name)
 
     def set_roots(self, roots: Sequence[Path]) -> None:
         """Replaces the workspace folders, the first of ``roots`` the main one (absolute, symlinks resolved). It applies
@@ -194,7 +199,7 @@ class Session:
         self.workspace.roots = tuple(roots)
         self.customizations.set_roots(roots)
         names = ", ".join(visible(str(root)) for root in roots)
-        self._primary.feed(Notice(f"The user has changed the workspace folders. They are now: {names}"))
+        self.supervisor.primary.feed(Notice(f"The user has changed the workspace folders. They are now: {names}"))
 
     # -- steering and ending ---------------------------------------------------------------------------------------
 
@@ -213,9 +218,7 @@ class Session:
 
     async def cancel(self, reason: CancelReason = CancelReason.USER) -> bool:
         """Ends the turn, all agents, background processes and queued prompts; returns when everything has stopped."""
-        works = any(process.code is None for process in self.background_processes.list())
-        works |= self.turns.running_hooks or self.prompts.preparing
-        cancelled = self.busy or works or bool(self.supervisor.below(self.primary_id))
+        cancelled = self.works or any(process.code is None for process in self.background_processes.list())
         await self._cancel(reason)
         await self.log.flush()
         return cancelled
@@ -246,24 +249,23 @@ class Session:
         agent_ids = [agent_id, *(self.view.descendants(agent_id) if include_children else ())]
         if any(nodes[one].status in (AgentStatus.RUNNING, AgentStatus.PENDING) for one in agent_ids):
             raise WrongState("The agent is running. Stop it, or wait until it ends, before you revert its edits.")
-        label = nodes[agent_id].info.label
-        reverted = await self._changes.revert(agent_ids, f"{label}: edits reverted")
-        if reverted.files:
-            names = ", ".join(visible(path) for path in reverted.files)
-            self._primary.feed(Notice(f"The user has reverted the edits that [{label}] made to: {names}"))
-        return reverted
+        return await self.review.revert(agent_ids, nodes[agent_id].info.label)
 
     # -- lifecycle, for the runtime --------------------------------------------------------------------------------
 
     async def serve(self, *, task_status: TaskStatus[None]) -> None:
         """Runs until it is cancelled; ready when the session can accept a prompt."""
         self._tasks.start_soon(self.log.run)
-        self._tasks.start_soon(self._primary.run)
+        self._tasks.start_soon(self.supervisor.primary.run)
         if self._is_new:
-            agent = self._primary.agent
+            agent = self.supervisor.primary.agent
             emit(self.host, agent, AgentStarted(agent.info, AgentStatus.IDLE))
         await self.log.flush()
         task_status.started()
+        # The first prompt must not wait for the model's libraries; the client that opens the session comes first.
+        await anyio.sleep(PREPARE_AFTER)
+        with suppress(Exception):  # the first request fails in the same way, and says why
+            await self.host.model(self.supervisor.primary.agent).prepare()
         await anyio.sleep_forever()
 
     async def close(self) -> None:
@@ -274,6 +276,7 @@ class Session:
                 await self._cancel(CancelReason.SHUTDOWN)
                 await self.log.flush()
                 await self.log.retry_now()
+                await self.log.save_view()
                 await self.keeper.save()
         finally:
             self._tasks.cancel_scope.cancel()
@@ -288,7 +291,7 @@ class Session:
         with self.turns.without_wakes():
             await self.prompts.cancel()
             for prompt in self.turns.queued():
-                self.turns.withdraw(prompt.prompt_id)
+                self.turns.withdraw(prompt.prompt_id, keep_stored=reason is CancelReason.SHUTDOWN)
             await self.turns.cancel(reason)
             below = CancelReason.PARENT if reason is CancelReason.USER else reason
             await self.supervisor.cancel_below(self.primary_id, below)

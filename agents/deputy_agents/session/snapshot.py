@@ -1,12 +1,13 @@
 """A read-only session as the store has it, where another process owns it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from deputy_agents.domain.errors import UnknownAgent
-from deputy_agents.domain.event import PermissionRequest, QueuedPrompt
+from deputy_agents.domain.event import Event, PermissionRequest, QueuedPrompt
+from deputy_agents.events.entries import TranscriptPage, read_entries, read_page
+from deputy_agents.events.transcript_index import EntryRef
 from deputy_agents.events.view import AgentNode, Entry, View
-from deputy_agents.ports.store import SessionRecord
+from deputy_agents.ports.store import SessionRecord, Store
 
 
 class Reading(Protocol):
@@ -23,7 +24,25 @@ class Reading(Protocol):
 
     def agents(self) -> Sequence[AgentNode]: ...
 
-    def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]: ...
+    async def transcript(
+        self, agent_id: str, after: int = 0, before: int | None = None, limit: int | None = None
+    ) -> TranscriptPage:
+        """The entries of an agent numbered above ``after`` and below ``before``: at most ``limit``, the last ones if
+        ``before`` is given, else the first.
+
+        Raises:
+            UnknownAgent: the session has no such agent.
+            StoreError: the store cannot be read.
+        """
+        ...
+
+    async def entries(self, refs: Sequence[EntryRef]) -> Sequence[Entry]:
+        """Entries that the view refers to, except those that cannot be read.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        ...
 
     def permission_requests(self) -> Sequence[PermissionRequest]: ...
 
@@ -33,9 +52,10 @@ class Reading(Protocol):
 class Snapshot:
     """Implements :class:`Reading`. It does not change: events of the other process do not arrive here."""
 
-    def __init__(self, record: SessionRecord, view: View) -> None:
+    def __init__(self, record: SessionRecord, view: View, store: Store) -> None:
         self.record = record
         self.view = view
+        self._store = store
 
     @property
     def id(self) -> str:
@@ -48,14 +68,16 @@ class Snapshot:
     def agents(self) -> Sequence[AgentNode]:
         return self.view.tree()
 
-    def transcript(self, agent_id: str, after: int = 0, limit: int | None = None) -> tuple[Sequence[Entry], int]:
-        """
-        Raises:
-            UnknownAgent: the session has no such agent.
-        """
-        if agent_id not in self.view.agents:
-            raise UnknownAgent(f"This session has no agent {agent_id}.")
-        return self.view.transcript(agent_id, after, limit), self.view.last_seq
+    async def transcript(
+        self, agent_id: str, after: int = 0, before: int | None = None, limit: int | None = None
+    ) -> TranscriptPage:
+        return await read_page(self.view, self._read_events, agent_id, after, before, limit)
+
+    async def entries(self, refs: Sequence[EntryRef]) -> Sequence[Entry]:
+        return await read_entries(self.view, self._read_events, refs)
+
+    async def _read_events(self, numbers: Sequence[int]) -> Mapping[int, Event]:
+        return {event.seq or 0: event for event in await self._store.events_at(self.id, numbers)}
 
     def permission_requests(self) -> Sequence[PermissionRequest]:
         """None: only the other process can ask and be answered."""

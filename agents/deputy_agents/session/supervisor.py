@@ -7,16 +7,14 @@ run: its slot, its deadline and the duty to report its one result.
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from deputy_agents.domain.errors import Overloaded, ToolError, WrongState
+from deputy_agents.domain.errors import Overloaded, StoreError, ToolError, WrongState
 from deputy_agents.domain.event import AgentFinished, AgentStarted, Location, StatusChanged
-from deputy_agents.domain.message import Message, Text
 from deputy_agents.domain.metrics import Metrics
 from deputy_agents.domain.outcome import (
     AgentStatus,
@@ -29,20 +27,24 @@ from deputy_agents.domain.outcome import (
     Outcome,
 )
 from deputy_agents.domain.settings import Budget
-from deputy_agents.editor import references
 from deputy_agents.events.view import AgentNode
+from deputy_agents.ports.store import SessionRecord
 from deputy_agents.run.agent import Agent
+from deputy_agents.run.answer_check import check_references
 from deputy_agents.run.deadline import Deadline
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import Notice, Steered, SubAgentResult, UserCancel, UserPrompt
+from deputy_agents.run.effect import Notice, Steered, SubAgentResult, UserCancel
 from deputy_agents.run.host import Host, emit
 from deputy_agents.run.result import background_text, bounded_ending, result_texts
 from deputy_agents.run.slots import Slot, Slots
 from deputy_agents.run.state import Idle
 from deputy_agents.session.builder import Builder
+from deputy_agents.session.child_run import ChildRun
+from deputy_agents.session.histories import Histories
 from deputy_agents.session.mcp_servers import McpServers
 from deputy_agents.session.restore import Past
 from deputy_agents.session.roster import Roster
+from deputy_agents.shell.background import EndedBy
 from deputy_agents.tool.delegate import Accepted, SpawnSpec
 
 logger = logging.getLogger(__name__)
@@ -57,29 +59,6 @@ CANCELS_PER_STEP = 32
 """Agents that are cancelled before the event loop runs other tasks."""
 
 
-@dataclass(slots=True)
-class _Child:
-    """One run of one sub-agent. Without a slot it found no room in the queue, and only reports so."""
-
-    agent: Agent
-    driver: Driver
-    slot: Slot | None
-    deadline: Deadline
-    late: CancelReason
-    """What it means when the deadline passes."""
-    spec: SpawnSpec
-    parent: Driver
-    call_accepted: anyio.Event
-    """Set when the whole call is accepted: before, the parent does not wait for this run."""
-    accepted_at: float
-    queue_position: int | None
-    """As it was last announced."""
-    rejection: str = ""
-    """Why it found no room in the queue."""
-    done: anyio.Event = field(default_factory=anyio.Event)
-    cancelling: bool = False
-
-
 class Supervisor:
     """Implements :class:`deputy_agents.run.host.AgentTree`. All sessions of the process share ``slots`` and
     ``metrics``."""
@@ -90,6 +69,7 @@ class Supervisor:
         builder: Builder,
         roster: Roster,
         mcp_servers: McpServers,
+        histories: Histories,
         slots: Slots,
         metrics: Metrics,
         tasks: TaskGroup,
@@ -98,19 +78,27 @@ class Supervisor:
         self._builder = builder
         self._roster = roster
         self._mcp_servers = mcp_servers
+        self._histories = histories
         self._slots = slots
         self._metrics = metrics
         self._tasks = tasks
-        self.running: dict[str, _Child] = {}
+        self.running: dict[str, ChildRun] = {}
         """Running and queued sub-agents."""
         self.drivers: dict[str, Driver] = {}
-        """The driver of the last run of every agent."""
+        """The drivers of the primary and of running and queued sub-agents."""
         self._announcing = False
         mcp_servers.on_change(self.renew_primary)
 
-    def build_primary(self, cwd: Path, model: str, definition: str) -> Driver:
+    @property
+    def primary(self) -> Driver:
+        return self.drivers[self._roster.primary_id]
+
+    def build_primary(self, cwd: Path, record: SessionRecord, definition: str) -> Driver:
         """The session's own agent, built by the same code as its sub-agents."""
-        return self._add(self._builder.primary(self._roster.primary_id, cwd, model, definition))
+        agent = self._builder.primary(cwd, record, definition)
+        self._roster.add(agent)
+        driver = self.drivers[agent.id] = Driver(agent, self._host, self, self._tasks)
+        return driver
 
     def renew_primary(self) -> None:
         """Applies changed definitions, settings and MCP servers from the primary's next request on."""
@@ -119,18 +107,18 @@ class Supervisor:
     def restore(self, past: Past) -> None:
         """Adds the agents of a stored session with all that they know. None of them runs."""
         for node in sorted(past.view.tree(), key=lambda node: node.info.depth):
-            driver = self.drivers.get(node.info.agent_id) or self._restored(node)
-            if driver is not None:
-                self._builder.remember(driver.agent, node, past)
+            if agent := self._roster.get(node.info.agent_id) or self._restored(node):
+                self._builder.remember(agent, node, past)
+                count = None if agent.is_child else past.primary_messages
+                self._histories.leave_in_store(agent, past.contexts.get(agent.id), count)
+        self.drivers[self._roster.primary_id].take_notes()
 
-    def _restored(self, node: AgentNode) -> Driver | None:
-        parent = self.drivers.get(node.info.parent_id or "")
-        return self._add(self._builder.restored(node.info, parent.agent)) if parent is not None else None
-
-    def _add(self, agent: Agent, slot: Slot | None = None, deadline: Deadline | None = None) -> Driver:
+    def _restored(self, node: AgentNode) -> Agent | None:
+        if (parent := self._roster.get(node.info.parent_id or "")) is None:
+            return None
+        agent = self._builder.restored(node.info, parent)
         self._roster.add(agent)
-        driver = self.drivers[agent.id] = Driver(agent, self._host, self, self._tasks, slot, deadline)
-        return driver
+        return agent
 
     # -- spawning --------------------------------------------------------------------------------------------------
 
@@ -150,7 +138,9 @@ class Supervisor:
             for spec in specs:
                 await _yield_to_loop(agents)
                 agents.append(self._agent(parent, tool_use_id, spec))
-            accepted = await self._accept(self.drivers[parent.id], tool_use_id, agents, specs)
+            if (driver := self.drivers.get(parent.id)) is None:
+                raise ToolError("this agent has ended.")
+            accepted = await self._accept(driver, tool_use_id, agents, specs)
         except (ToolError, Overloaded) as error:
             raise ToolError(f"No sub-agent was started: {error}") from None
         if not accepted:
@@ -180,18 +170,18 @@ class Supervisor:
         """The agent to run: a new one, or the one to resume, which is unchanged until its run is launched."""
         if spec.resume is None:
             return self._builder.child(parent, tool_use_id, spec)
-        driver = self.drivers.get(spec.resume)
-        if driver is None or driver.agent.parent is not parent:
+        agent = self._roster.get(spec.resume)
+        if agent is None or agent.parent is not parent:
             raise ToolError(f"there is no task {spec.resume} to resume here; list_agents names those that exist.")
         if spec.resume in self.running:
             raise ToolError(f"the task {spec.resume} is still running; wait for the notice that it has ended.")
-        if driver.agent.definition.name != spec.definition:
-            raise ToolError(f"the task {spec.resume} is a {driver.agent.definition.name}, not a {spec.definition}.")
-        return driver.agent
+        if agent.definition.name != spec.definition:
+            raise ToolError(f"the task {spec.resume} is a {agent.definition.name}, not a {spec.definition}.")
+        return agent
 
     def _reserve(
         self, agent: Agent, parent: Driver, spec: SpawnSpec, call_accepted: anyio.Event, *, must_fit: bool
-    ) -> _Child:
+    ) -> ChildRun:
         slot: Slot | None = None
         rejection = ""
         try:
@@ -213,12 +203,13 @@ class Supervisor:
         driver = Driver(agent, self._host, self, self._tasks, slot, deadline)
         now = self._host.clock.monotonic()
         position = self._slots.queued if slot is not None and slot.queued else None
-        return _Child(agent, driver, slot, deadline, late, spec, parent, call_accepted, now, position, rejection)
+        return ChildRun(agent, driver, slot, deadline, late, spec, parent, call_accepted, now, position, rejection)
 
-    def _launch(self, child: _Child, tool_use_id: str) -> Accepted:
+    def _launch(self, child: ChildRun, tool_use_id: str) -> Accepted:
         agent = child.agent
         if child.spec.resume is not None:
             self._builder.continue_run(agent, tool_use_id, child.spec)
+            child.driver.take_notes()
         self._roster.add(agent)
         self.drivers[agent.id] = child.driver
         self.running[agent.id] = child
@@ -230,7 +221,7 @@ class Supervisor:
         self._tasks.start_soon(self._run, child)
         return Accepted(agent.id, child.queue_position)
 
-    async def _run(self, child: _Child) -> None:
+    async def _run(self, child: ChildRun) -> None:
         agent = child.agent
         try:
             # The slot is free before the end is published: clients never see more agents run than there are slots.
@@ -240,31 +231,36 @@ class Supervisor:
                 else:
                     ending = await self._work(child, child.slot)
                 await self.cancel_below(agent.id)
-                await self._host.background_processes.stop_all(agent.id)
+                await self._host.background_processes.stop_all(agent.id, EndedBy.RUN_END)
                 outcome = await self._report(child, ending)
         finally:
-            del self.running[agent.id]
+            del self.running[agent.id], self.drivers[agent.id]
+            agent.rest()
             child.done.set()
         await child.call_accepted.wait()
         if child.spec.background:
             child.parent.feed(Notice(background_text(outcome)))
-            if child.parent.turns is not None and self._tree_limit() is None:
+            if child.parent.turns is not None:
                 child.parent.turns.task_ended()
         else:
             child.parent.feed(SubAgentResult(outcome))
+        await self._histories.release(agent)
 
-    async def _work(self, child: _Child, slot: Slot) -> Ending:
+    async def _work(self, child: ChildRun, slot: Slot) -> Ending:
         if not slot.queued:
             # No slot may become free for a later one of the call only because this one was fast.
             await child.call_accepted.wait()
-        text = child.spec.first_message
         ending: Ending | None = None
         async with anyio.create_task_group() as watching:
             watching.start_soon(self._watch_deadline, child)
             with anyio.move_on_after(self._host.settings.limits.cancel_grace):  # a slow disk does not keep it from work
                 await self._builder.add_instructions(child.agent)
-            first = UserPrompt(Message("user", (Text(text),)), text)
-            ending = await child.driver.run(first, lambda: self._equip(child.agent))
+            first = self._builder.first_prompt(child.agent, child.spec.first_message)
+            try:
+                await child.agent.remember()
+                ending = await child.driver.run(first, lambda: self._equip(child.agent))
+            except StoreError as error:
+                ending = Failed(FailureReason.RUNTIME_ERROR, str(error))
             watching.cancel_scope.cancel()
         if slot.queued:
             slot.close()  # it ended before it had a slot, and must not get one now
@@ -279,7 +275,7 @@ class Supervisor:
             await self._mcp_servers.equip(self._roster.primary, agent.definition.name)
             self._builder.renew(agent)
 
-    async def _report(self, child: _Child, ending: Ending) -> Outcome:
+    async def _report(self, child: ChildRun, ending: Ending) -> Outcome:
         """Emits the one result of the run, and returns what the parent receives."""
         agent = child.agent
         places = await self._references(agent, ending)
@@ -308,7 +304,7 @@ class Supervisor:
         if isinstance(ending, Completed):
             with anyio.move_on_after(self._host.settings.limits.cancel_grace):
                 try:
-                    return (await references.check(ending.result, self._host.workspace, agent.cwd)).locations
+                    return (await check_references(ending.result, agent, self._host)).locations
                 except Exception:
                     logger.exception("the references of agent %s cannot be checked", agent.id)
         return ()
@@ -355,8 +351,8 @@ class Supervisor:
             WrongState: it has ended or is idle.
         """
         agent = self._roster.agent(agent_id)
-        driver = self.drivers[agent_id]
-        if driver.state.ended or isinstance(driver.state.phase, Idle):
+        driver = self.drivers.get(agent_id)
+        if driver is None or driver.state.ended or isinstance(driver.state.phase, Idle):
             raise WrongState(f"Agent {agent.info.label!r} is not running, so it cannot receive messages.")
         driver.feed(Steered(text))
 
@@ -367,17 +363,17 @@ class Supervisor:
     def over_budget(self, agent: Agent) -> bool:
         """Whether the budget of ``agent`` or of the session is used up. If so, what it bounds starts to end."""
         budget = self._host.settings.budgets.agent
-        if over := budget.exceeded(agent.usage, len(agent.call_ids), agent.replies):
+        if over := budget.exceeded(agent.usage, agent.calls, agent.replies):
             limit = LimitReached(f"its budget of {over.description} is used up", f"budgets.agent.{over.setting}")
             self.end_at_limit(agent, limit)
-        elif over := self._tree_limit():
+        elif over := self.tree_limit():
             limit = LimitReached(
                 f"the session's budget of {over.description} is used up", f"budgets.tree.{over.setting}"
             )
             self.end_at_limit(self._roster.primary, limit)
         return over is not None
 
-    def _tree_limit(self) -> LimitReached | None:
+    def tree_limit(self) -> LimitReached | None:
         """The limit that all agents together have reached, if any."""
         tree = self._host.settings.budgets.tree
         return None if tree == Budget() else tree.exceeded(*self._roster.spent())
@@ -435,7 +431,7 @@ class Supervisor:
         """Ends every child of ``agent_id``; returns when they have stopped."""
         await self._cancel_all(self.below(agent_id), reason)
 
-    async def _watch_deadline(self, child: _Child) -> None:
+    async def _watch_deadline(self, child: ChildRun) -> None:
         await child.deadline.passed()
         time = f"{child.deadline.seconds:g} s"
         limit = LimitReached(f"it ran past its time limit of {time}")

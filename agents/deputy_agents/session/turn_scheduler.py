@@ -1,30 +1,52 @@
 """The turns of a session: the running one, the prompts queued behind it, and how each ends."""
 
+import logging
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import anyio
 from anyio.abc import TaskGroup
 
-from deputy_agents.domain.errors import InvalidRequest, Overloaded, WrongState
-from deputy_agents.domain.event import PromptQueue, QueuedPrompt, StatusChanged, TurnError, TurnFinished, TurnStarted
+from deputy_agents.domain.errors import DeputyError, InvalidRequest, ModelError, Overloaded, WrongState
+from deputy_agents.domain.event import (
+    MessageAdded,
+    PromptQueue,
+    QueuedPrompt,
+    StatusChanged,
+    TurnError,
+    TurnFinished,
+    TurnStarted,
+)
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Block, Image, Message, Text, Usage, text_of
 from deputy_agents.domain.outcome import AgentStatus, CancelReason, LimitReached
-from deputy_agents.domain.turn import Origin, Turn, TurnResult
+from deputy_agents.domain.turn import Origin, Turn, TurnResult, Work
+from deputy_agents.ports.store import PendingPrompt, PromptsRecord
 from deputy_agents.run.driver import Driver
-from deputy_agents.run.effect import FinishTurn, UserCancel, UserPrompt
+from deputy_agents.run.effect import FinishTurn, ModelFailed, UserCancel, UserPrompt
 from deputy_agents.run.hook_runner import SEND_BACK, HookRunner
 from deputy_agents.run.host import Host, emit
 from deputy_agents.run.state import Cancelling
+from deputy_agents.session.checkpoints import Checkpoints
 from deputy_agents.session.mcp_servers import McpServers
 from deputy_agents.session.record_keeper import RecordKeeper
 from deputy_agents.session.supervisor import Supervisor
-from deputy_agents.text import cut, visible
+from deputy_agents.text import clean, cut, visible
+
+logger = logging.getLogger(__name__)
 
 MAX_HOOK_OUTPUT = 300
 """Characters of a failed hook's output that the user sees."""
+
+
+@dataclass(slots=True)
+class _Working:
+    """A running turn that is not for the model. ``missed_wake``: a background task or process has ended meanwhile."""
+
+    scope: anyio.CancelScope
+    missed_wake: bool = False
 
 
 class TurnScheduler:
@@ -37,27 +59,50 @@ class TurnScheduler:
         supervisor: Supervisor,
         keeper: RecordKeeper,
         mcp_servers: McpServers,
+        checkpoints: Checkpoints,
         tasks: TaskGroup,
     ) -> None:
         self.running: Turn | None = None
         self.closed = False
         """No more prompts are accepted."""
+        self.holds_queue = False
+        """Queued prompts stay queued when a turn ends."""
         self._host = host
         self._primary = primary
         self._supervisor = supervisor
         self._keeper = keeper
         self._mcp_servers = mcp_servers
+        self._checkpoints = checkpoints
         self._tasks = tasks
         self._queue: deque[Turn] = deque()
         self._end_hooks: dict[str, tuple[Turn, anyio.CancelScope]] = {}
         """Turns whose end hooks run, by id."""
         self._wakes = True
+        self._working: _Working | None = None
         primary.turns = self
 
     @property
     def running_hooks(self) -> bool:
         """Whether hooks at the end of a turn run."""
         return bool(self._end_hooks)
+
+    def restore(self, prompts: Sequence[PendingPrompt]) -> None:
+        """Queues the prompts that were queued before a restart. They wait for the end of the user's next prompt."""
+        for prompt in prompts:
+            origin: Origin = "command" if prompt.origin == "command" else "user"
+            self._queue.append(Turn(prompt.prompt_id, prompt.message.content, origin, prompt.shown))
+
+    @property
+    def queue_notice(self) -> str | None:
+        """What the user should know about prompts that are queued although no turn runs."""
+        if not self._queue or self.running is not None:
+            return None
+        many = len(self._queue) > 1
+        prompts, are, they = ("prompts", "are", "they") if many else ("prompt", "is", "it")
+        return (
+            f"{len(self._queue)} {prompts} from before the restart {are} still queued. After your next prompt, {they} "
+            f"will run, unless you remove {'them' if many else 'it'}."
+        )
 
     def queued(self) -> tuple[QueuedPrompt, ...]:
         """The prompts that wait for the running turn to end, in order."""
@@ -83,10 +128,13 @@ class TurnScheduler:
         *,
         queue: bool = False,
         cancelled: bool = False,
+        written: Sequence[Block] = (),
+        work: Work | None = None,
     ) -> Turn:
-        """Accepts a prompt as the model reads it; ``shown`` is what users see of it. While a turn runs, it is queued if
-        ``queue`` is set, or if the end of a background task started that turn. A turn that the user has ``cancelled``
-        before ends before the model is asked.
+        """Accepts a prompt as the model reads it; ``shown`` is what users see of it, and ``written`` what the user
+        wrote. With ``work``, the turn does that, and the model does not get the prompt. While a turn runs, it is queued
+        if ``queue`` is set, or if the end of a background task started that turn. A turn that the user has
+        ``cancelled`` before ends before the model is asked.
 
         Raises:
             InvalidRequest: it is empty.
@@ -94,7 +142,8 @@ class TurnScheduler:
             Overloaded: the queue is full.
         """
         kept = self.check(blocks)
-        turn = Turn(new_id(), kept, origin, text_of(kept) if shown is None else shown, cancelled)
+        text = text_of(kept) if shown is None else shown
+        turn = Turn(new_id(), kept, origin, text, tuple(written), cancelled, work)
         if cancelled and (self.closed or self.running is not None):
             turn.finish(TurnResult("cancelled", Usage()))
         elif self.closed:
@@ -112,24 +161,28 @@ class TurnScheduler:
             self._publish_queue()
         return turn
 
-    def withdraw(self, turn_id: str) -> bool:
-        """Removes a queued prompt, which ends as cancelled. ``False`` when it is not queued."""
+    def withdraw(self, turn_id: str, *, keep_stored: bool = False) -> bool:
+        """Removes a queued prompt, which ends as cancelled. ``False`` when it is not queued. With ``keep_stored``, it
+        is queued again after a restart."""
         turn = next((turn for turn in self._queue if turn.turn_id == turn_id), None)
         if turn is None:
             return False
         self._queue.remove(turn)
-        self._publish_queue()
+        if not keep_stored:
+            self._publish_queue()
         turn.finish(TurnResult("cancelled", Usage()))
         return True
 
     def task_ended(self) -> None:
-        """Starts a turn for the notice of a background task, if the settings ask for that."""
-        if self._wakes and self._host.settings.agents.wake_on_task_end:
+        """Starts a turn for the notice of a background task or process, if the settings ask for that and the budget
+        allows it."""
+        wakes = self._wakes and self._host.settings.agents.wake_on_task_end
+        if wakes and self._supervisor.tree_limit() is None:
             self._wake()
 
     @contextmanager
     def without_wakes(self) -> Generator[None]:
-        """While everything is being cancelled, the end of a background task starts no turn."""
+        """While everything is being cancelled, the end of a background task or process starts no turn."""
         self._wakes = False
         try:
             yield
@@ -143,9 +196,12 @@ class TurnScheduler:
         turn = self.running
         if turn is None:
             return had_hooks
-        if limit and not isinstance(self._primary.state.phase, Cancelling):
+        if self._working is not None:
+            self._working.scope.cancel()
+        elif limit and not isinstance(self._primary.state.phase, Cancelling):
             emit(self._host, self._primary.agent, StatusChanged(AgentStatus.RUNNING, detail=f"stopped: {limit}"))
-        self._primary.feed(UserCancel(reason, limit))
+        if self._working is None:
+            self._primary.feed(UserCancel(reason, limit))
         with anyio.move_on_after(self._host.settings.limits.cancel_grace):
             await turn.result()
         if self.running is turn:
@@ -164,8 +220,9 @@ class TurnScheduler:
         emit(self._host, agent, TurnFinished(turn.turn_id, finish.stop_reason, error, finish.interrupted, *limit))
         emit(self._host, agent, StatusChanged(AgentStatus.IDLE))
         self.running = None
+        self._host.inbox.end_turn()
         self._tasks.start_soon(self._complete, turn, TurnResult(finish.stop_reason, turn.used(agent.usage), error))
-        if self._queue:
+        if self._queue and not self.holds_queue:
             following = self._queue.popleft()
             self._publish_queue()
             self._begin(following)
@@ -187,18 +244,53 @@ class TurnScheduler:
         agent = self._primary.agent
         self.running = turn
         turn.usage_before = agent.usage
+        if turn.work is not None:
+            self._working = _Working(anyio.CancelScope())
+            emit(self._host, agent, StatusChanged(AgentStatus.RUNNING))
+            emit(self._host, agent, TurnStarted(turn.turn_id, turn.origin))
+            self._tasks.start_soon(self._run_work, turn, turn.work, self._working)
+            return
         self._keeper.touch(title=turn.text)
+        agent.fallback = None
         self._supervisor.renew_primary()
         if (seconds := self._host.settings.budgets.tree.seconds) is not None:
             self._tasks.start_soon(self._limit_time, turn, seconds)
+        self._checkpoints.begin(turn, idle=not self._supervisor.below(agent.id))
         emit(self._host, agent, StatusChanged(AgentStatus.RUNNING))
         emit(self._host, agent, TurnStarted(turn.turn_id, turn.origin))
         if not turn.cancelled:
             self._mcp_servers.ask(agent)
         self._primary.feed(UserPrompt(Message("user", turn.blocks), turn.text))
 
+    async def _run_work(self, turn: Turn, work: Work, working: "_Working") -> None:
+        """Runs a turn that is not for the model."""
+        agent, finish, answer = self._primary.agent, FinishTurn("end_turn"), ""
+        emit(self._host, agent, MessageAdded(new_id(), "user", turn.text))
+        with working.scope:
+            if turn.cancelled:
+                working.scope.cancel()
+            try:
+                answer = await work()
+            except ModelError as error:
+                failed = ModelFailed(0, error.kind.value, str(error), error.retryable, action=error.action)
+                finish = FinishTurn("error", failed)
+            except DeputyError as error:
+                answer = str(error)
+            except Exception:
+                logger.exception("the command %s failed with an internal error", cut(turn.text, 20))
+                answer = "An internal error ended this command."
+        if answer:
+            emit(self._host, agent, MessageAdded(new_id(), "assistant", clean(answer)))
+        self._working = None
+        if self.running is turn:
+            self.finished(FinishTurn("cancelled") if working.scope.cancelled_caught else finish)
+            if working.missed_wake:
+                self.task_ended()
+
     def _wake(self, text: str = "") -> Turn | None:
         """Starts a turn that no user asked for, unless one runs or the session is closed."""
+        if self._working is not None:
+            self._working.missed_wake = True
         if self.running is not None or self.closed:
             return None
         turn = Turn(new_id(), (Text(text),) if text else (), "task_end", text)
@@ -216,7 +308,8 @@ class TurnScheduler:
         """Publishes everything of a turn and runs its end hooks before those who wait for it continue."""
         try:
             await self._host.log.flush()
-            if result.stop_reason != "cancelled":
+            await self._checkpoints.coverage.turn_ends()
+            if result.stop_reason != "cancelled" and turn.work is None:
                 with anyio.CancelScope() as scope:
                     self._end_hooks[turn.turn_id] = turn, scope
                     await self._run_end_hooks(turn, result)
@@ -247,4 +340,11 @@ class TurnScheduler:
         return bool(running)
 
     def _publish_queue(self) -> None:
+        """Stores the queue, in the same commit as what is emitted next, and publishes it."""
+        pending = (
+            PendingPrompt(turn.turn_id, Message("user", turn.blocks), turn.text, turn.origin)
+            for turn in self._queue
+            if turn.work is None
+        )
+        self._host.log.add_record(PromptsRecord(tuple(pending)))
         self._host.log.emit(PromptQueue(self.queued()))

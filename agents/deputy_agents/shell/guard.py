@@ -1,15 +1,20 @@
+# ruff: noqa: PTH100, PTH120, PTH123, PTH208
+# pathlib would double the start-up time of the guard
 """Runs one command and ends every process that it has started: when it ends, when the owner requests it, and when the
 owner dies.
 
-A standalone script, run as ``python -I -S guard.py GRACE CONTROL COMMAND...``. CONTROL is the number of a file
-descriptor, the reading end of a pipe; closing the pipe is the request to end, and the death of the owner closes it too.
-The output of the guard is that of the command. On its error output, the guard writes one line (see :func:`_report`). If
-CONTROL is the input (0), the command has no input and its errors go to its output; otherwise the command has the input,
-and its errors precede the report.
+A script with an interpreter of its own, run as ``python -I -S guard.py GRACE CONTROL MODE OPTIONS... -- COMMAND...``.
+It loads little, because it starts for every command. CONTROL is the number of a file descriptor, the reading end of a
+pipe; closing the pipe is the request to end, and the death of the owner closes it too. The output of the guard is that
+of the command. On its error output, the guard writes one line (see :func:`_report`). If CONTROL is the input (0), the
+command has no input and its errors go to its output; otherwise the command has the input, and its errors precede the
+report.
 
-On Linux the guard is the reaper of all processes that its command starts: a process that forks away, starts its own
-session or is disowned becomes a child of the guard, and no child is left when the guard ends. On other systems only the
-process group of the command is ended, because nothing better is available.
+With the MODE ``isolated`` or ``sandboxed``, the command has its own namespaces (see ``isolation.py``). The guard is the
+first process in them, and the kernel ends all others with it; a parent, which no process inside can see, only waits for
+it. With the MODE ``plain``, the guard is on Linux the reaper of all processes that its command starts: a process that
+forks away, starts its own session or is disowned becomes a child of the guard, and no child is left when the guard
+ends. On other systems only the process group of the command is ended, because nothing better is available.
 """
 
 import os
@@ -18,29 +23,89 @@ import signal
 import sys
 import time
 
+PLAIN, ISOLATED, SANDBOXED = "plain", "isolated", "sandboxed"
+NOT_ISOLATED = 126
+"""Exit code if the namespaces could not be made; the output has the reason."""
+
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
 _KILL_TIMEOUT = 3.0
 """Seconds that killed processes get to disappear."""
+_ENDING_TIMEOUT = 0.25
+"""Seconds that processes get to end by themselves when their command has ended, before they count as left behind."""
 _POLL_INTERVAL = 0.01
+_EXITING = 0x4
+"""Flag of a process that has begun to end, in ``/proc/<pid>/stat``."""
+_KILLED = 0x100
+"""Bit of pending signals in ``/proc/<pid>/status``: the kernel sets it for every signal that ends a process."""
 _LINUX = sys.platform == "linux"
+_TO_END = (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if os.name == "posix" else ()))
+_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def main(arguments: list[str]) -> None:
     """Run the command; returns when none of its processes is left."""
-    grace, control, command = float(arguments[0]), int(arguments[1]), arguments[2:]
-    report, wakeup = os.dup(2), _wake_on_signals()
+    separator = arguments.index("--")
+    grace, control, mode, *options = arguments[:separator]
+    report = os.dup(2)
+    if mode != PLAIN:
+        _isolate(int(control), report, options if mode == SANDBOXED else None)
+    _supervise(arguments[separator + 1 :], float(grace), int(control), report)
+
+
+def _supervise(command: list[str], grace: float, control: int, report: int) -> None:
+    wakeup = _wake_on_signals()
     if _LINUX:
         _prctl(_SET_CHILD_SUBREAPER)
     child = _start(command, control)
     _release_streams(control)
     code = _wait(child, wakeup, control)
-    left = 0 if code is None else len(_running(child))
+    left = 0 if code is None else _left_running(child, control)
     if not _all_gone(child):
         ended = _end_all(child, grace)
         code = ended if code is None else code
     survivors = 0 if _all_gone(child) else max(1, len(_running(child)))
     _report(report, -signal.SIGKILL if code is None else code, left, survivors)
+
+
+def _isolate(control: int, report: int, sandbox: list[str] | None) -> None:
+    """Go on as the first process of new namespaces, while this process waits for it. ``sandbox`` is the working
+    directory, and kinds of mounts with their paths."""
+    sys.path.append(_PACKAGES)
+    from deputy_agents.shell import isolation
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, (*_TO_END, signal.SIGCHLD))
+    try:
+        isolation.unshare(sandbox=sandbox is not None)
+        alive, of_parent = os.pipe()
+        if (first := os.fork()) != 0:
+            os.close(alive)
+            _release_streams(control)
+            os.close(report)
+            _wait_for_first(first)
+        os.close(of_parent)
+        _prctl(_SET_PDEATHSIG, signal.SIGKILL)
+        if select.select([alive], [], [], 0)[0]:
+            os._exit(1)  # the parent has died before it could take this process along
+        os.close(alive)
+        if sandbox is None:
+            isolation.enter()
+        else:
+            isolation.enter_sandbox(list(zip(sandbox[1::2], sandbox[2::2], strict=True)), sandbox[0])
+    except OSError as error:
+        os.write(1 if control == 0 else 2, f"The command could not be isolated: {error.strerror}\n".encode())
+        _report(report, NOT_ISOLATED, 0, 0)
+        os._exit(1)
+
+
+def _wait_for_first(first: int) -> None:
+    """Exit when the first process of the namespaces has ended; signals to end are for that one."""
+    while True:
+        number = signal.sigwait((*_TO_END, signal.SIGCHLD))
+        if number != signal.SIGCHLD:
+            _send(first, number)
+        elif _reap(first) is not None:
+            os._exit(0)
 
 
 def _report(to: int, code: int, left: int, survivors: int) -> None:
@@ -58,8 +123,9 @@ def _wake_on_signals() -> int:
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (*_TO_END, signal.SIGCHLD):
         signal.signal(number, _ignore)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_TO_END, signal.SIGCHLD))
     return reading
 
 
@@ -80,7 +146,7 @@ def _start(command: list[str], control: int) -> int:
             if os.getppid() != guard:
                 os._exit(127)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        for number in (*_TO_END, signal.SIGCHLD, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         if control == 0:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -147,6 +213,31 @@ def _all_gone(child: int) -> bool:
     return False
 
 
+def _left_running(child: int, control: int) -> int:
+    """The number of processes that keep running without the command. One that has been killed, or that reads or writes
+    a pipe of the command and notices its end, is given the time to disappear."""
+    poll = select.poll()
+    poll.register(control, select.POLLIN | select.POLLHUP)
+    deadline = time.monotonic() + _ENDING_TIMEOUT
+    while not _all_gone(child) and time.monotonic() < deadline and not poll.poll(_POLL_INTERVAL * 1000):
+        _reap(child)
+    return sum(not _is_ending(pid) for pid in _running(child))
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether the kernel is about to end the process, which takes a while on a busy machine."""
+    if not _LINUX:
+        return False
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            flags = int(file.read().rsplit(b")", 1)[1].split()[6])
+        with open(f"/proc/{pid}/status", "rb") as file:
+            pending = next(int(line.split()[1], 16) for line in file if line.startswith(b"SigPnd:"))
+    except OSError:
+        return True
+    return bool(flags & _EXITING or pending & _KILLED)
+
+
 def _end_all(child: int, grace: float) -> int | None:
     """Terminate all processes, and kill those that have not ended after ``grace`` seconds. Returns the exit code of
     ``child``."""
@@ -191,7 +282,7 @@ def _running(child: int) -> list[int]:
 
 def _below(guard: int) -> list[int]:
     children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - see _parent
+    for entry in os.listdir("/proc"):
         if entry.isdigit() and (parent := _parent(entry)) is not None:
             children.setdefault(parent, []).append(int(entry))
     found = [guard]
@@ -203,7 +294,7 @@ def _below(guard: int) -> list[int]:
 def _parent(pid: str) -> int | None:
     """The parent of a process; ``None`` if the process has ended."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib would double the start-up time of the guard
+        with open(f"/proc/{pid}/stat", "rb") as file:
             state, parent = file.read().rsplit(b")", 1)[1].split()[:2]
     except (OSError, IndexError, ValueError):
         return None

@@ -2,13 +2,11 @@
 
 import os
 import re
-import shutil
 import subprocess
-import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from signal import SIGKILL
 from typing import Final
@@ -17,10 +15,12 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
-from deputy_agents.domain.errors import ToolError
+from deputy_agents.concurrency.owned_process import kill, release, start_process
+from deputy_agents.concurrency.uninterrupted import uninterrupted
 from deputy_agents.domain.ids import new_id
-from deputy_agents.shell.environment import MARK, environment
-from deputy_agents.shell.sandbox import sandboxed
+from deputy_agents.shell.confinement import Start, guard_command, plan_command, plan_program
+from deputy_agents.shell.environment import environment
+from deputy_agents.shell.orphans import end_orphans
 
 GRACE: Final = 0.5
 """Seconds between the request to end and the kill."""
@@ -33,22 +33,23 @@ _ERRORS_KEPT: Final = 4096
 
 _END_TIMEOUT: Final = 5.0
 """Seconds that a guard gets to end all processes before it is considered lost and killed."""
-_SET_DUMPABLE: Final = 4
 _REPORT: Final = re.compile(rb"\n-?\d+ \d+ \d+\n\Z")
-_GUARD: Final = Path(__file__).with_name("guard.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A command to run. ``text`` is a line of bash, ``cwd`` the working directory as the guard opens it, and
     ``shown_cwd`` its path. ``variables`` are names of environment variables that are passed on. ``writable`` are the
-    folders that a sandboxed command may write (``None``: no sandbox)."""
+    folders that a sandboxed command may write (``None``: no sandbox). ``isolated`` keeps other processes out of reach
+    where the system can. ``added`` are further environment variables with their values."""
 
     text: str
     cwd: str
     shown_cwd: str
     variables: tuple[str, ...] = ()
     writable: tuple[Path, ...] | None = None
+    isolated: bool = True
+    added: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,8 @@ class GuardedProcess:
     """A running command, created by :func:`guarded_command`, or by :func:`guarded_program` with the descriptor of its
     control pipe, whose closing ends the program."""
 
-    def __init__(self, process: Process, mark: str, control: int | None = None) -> None:
+    def __init__(self, process: Process, control: int | None = None) -> None:
         self._process = process
-        self._mark = mark
         self._control = control
         self._errors = bytearray()
         self.ended: ExitStatus | None = None
@@ -100,12 +100,16 @@ class GuardedProcess:
             self.ended, report = _parse_report(bytes(self._errors))
             del self._errors[-report:]
             await self._process.wait()
-            if self.ended.survivors or not report:
-                await to_thread.run_sync(_kill_marked, self._mark)
+            if not report:
+                await end_orphans()
         return self.ended
 
     async def end(self) -> ExitStatus:
-        """End the command and every process that it started, by force if necessary, within a bounded time."""
+        """End the command and every process that it started, by force if necessary, within a bounded time. A
+        cancellation takes effect afterwards."""
+        return await uninterrupted(self._end)
+
+    async def _end(self) -> ExitStatus:
         assert self._process.stdin is not None
         with suppress(OSError, anyio.BrokenResourceError):
             await self._process.stdin.aclose()
@@ -116,9 +120,9 @@ class GuardedProcess:
             self._control = None
         with anyio.move_on_after(_END_TIMEOUT):
             return await self.wait()
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        await to_thread.run_sync(_kill_marked, self._mark)
+        kill(self._process)
+        await self._process.wait()
+        await end_orphans()
         return self.ended or ExitStatus(-SIGKILL)
 
 
@@ -129,17 +133,23 @@ async def guarded_command(launch: Launch) -> AsyncGenerator[GuardedProcess]:
     Raises:
         ToolError: this machine does not meet the requirements.
     """
-    mark = new_id()
-    command = await to_thread.run_sync(_command, launch)
-    env = environment(launch.variables, launch.shown_cwd, mark)
-    process = await _start(0, command, launch.cwd, env)
-    async with _ending(GuardedProcess(process, mark), process) as running:
+    start = await to_thread.run_sync(
+        partial(plan_command, launch.text, launch.shown_cwd, launch.writable, isolated=launch.isolated)
+    )
+    env = environment(launch.variables, launch.shown_cwd, new_id()) | dict(launch.added)
+    process = await _start(0, start, launch.cwd, env)
+    async with _ending(GuardedProcess(process), process) as running:
         yield running
 
 
 @asynccontextmanager
 async def guarded_program(
-    command: Sequence[str], cwd: str, env: Mapping[str, str], variables: Sequence[str] = ()
+    command: Sequence[str],
+    cwd: str,
+    env: Mapping[str, str],
+    variables: Sequence[str] = (),
+    *,
+    isolated: bool = True,
 ) -> AsyncGenerator[GuardedProcess]:
     """Run a program that communicates over its input and output while the context is open. Its environment is that of
     commands plus the named ``variables`` and ``env``. The caller must keep a task in :meth:`GuardedProcess.wait`, which
@@ -148,26 +158,24 @@ async def guarded_program(
     Raises:
         ToolError: this machine does not meet the requirements.
     """
-    _hide_memory()
-    if os.name != "posix":
-        raise ToolError("Running programs needs Linux or macOS. On Windows, run Deputy in WSL.")
-    mark = new_id()
+    start = await to_thread.run_sync(partial(plan_program, command, isolated=isolated))
+    variables_of_program = environment(variables, cwd, new_id()) | dict(env)
     reading, writing = os.pipe()
     try:
-        process = await _start(reading, command, cwd, environment(variables, cwd, mark) | dict(env))
+        process = await _start(reading, start, cwd, variables_of_program)
     except BaseException:
         os.close(writing)
         raise
     finally:
         os.close(reading)
-    async with _ending(GuardedProcess(process, mark, writing), process) as running:
+    async with _ending(GuardedProcess(process, writing), process) as running:
         yield running
 
 
-async def _start(control: int, command: Sequence[str], cwd: str, env: Mapping[str, str]) -> Process:
+async def _start(control: int, start: Start, cwd: str, env: Mapping[str, str]) -> Process:
     """Start a guard with its command; ``control`` is the reading end of its control pipe."""
-    return await anyio.open_process(
-        [sys.executable, "-I", "-S", str(_GUARD), str(GRACE), str(control), *command],
+    return await start_process(
+        guard_command(start, GRACE, control),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -180,33 +188,12 @@ async def _start(control: int, command: Sequence[str], cwd: str, env: Mapping[st
 
 @asynccontextmanager
 async def _ending(running: GuardedProcess, process: Process) -> AsyncGenerator[GuardedProcess]:
+    # Between the start of the process and this `try` there is no wait, so no cancellation either.
     try:
         yield running
     finally:
-        with anyio.CancelScope(shield=True):
-            await running.end()
-            await process.aclose()
-
-
-def _command(launch: Launch) -> Sequence[str]:
-    _hide_memory()
-    if os.name != "posix":
-        raise ToolError("The shell tool needs Linux or macOS. On Windows, run Deputy in WSL.")
-    bash = shutil.which("bash")
-    if bash is None:
-        raise ToolError("The shell tool needs bash, which is not on the PATH of Deputy's server.")
-    command = [bash, "--noprofile", "--norc", "-c", launch.text]
-    return command if launch.writable is None else sandboxed(command, launch.writable, launch.shown_cwd)
-
-
-@cache
-def _hide_memory() -> None:
-    """Prevent other processes of the same user, and so every command, from reading the memory of this process and its
-    initial environment, because both contain keys."""
-    if sys.platform == "linux":
-        import ctypes  # needed on Linux only
-
-        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+        await running.end()
+        await uninterrupted(partial(release, process))
 
 
 def _parse_report(errors: bytes) -> tuple[ExitStatus, int]:
@@ -216,12 +203,3 @@ def _parse_report(errors: bytes) -> tuple[ExitStatus, int]:
     if report is None:
         return ExitStatus(-SIGKILL), 0
     return ExitStatus(*map(int, report[0].split())), len(report[0])
-
-
-def _kill_marked(mark: str) -> None:
-    """Kill the processes that escaped the guard, as far as the environment of processes is readable."""
-    variable = f"{MARK}={mark}".encode()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if variable in (process / "environ").read_bytes().split(b"\0"):
-                os.kill(int(process.name), SIGKILL)

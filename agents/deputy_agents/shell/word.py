@@ -10,12 +10,16 @@ from typing import Final
 class Word:
     """``text`` is the value; parts that are only known when the command runs are as written. ``fixed`` is the known
     beginning, which is the complete value if neither flag is set. ``globs``: file names or a home folder may be
-    inserted. ``computed``: the word contains a variable, a substitution or braces."""
+    inserted. ``computed``: the word contains a variable, a substitution or braces. ``pattern``: the value as a pattern
+    for file names, in which quoted characters have a backslash; empty if it is not known. ``source``: a word whose
+    value is not known, as written."""
 
     text: str
     fixed: str
     globs: bool = False
     computed: bool = False
+    pattern: str = ""
+    source: str = ""
 
     @property
     def plain(self) -> bool:
@@ -24,20 +28,30 @@ class Word:
 
     @property
     def shown(self) -> str:
-        """The word as in subjects of rules: quoted only if it would not be one word otherwise."""
+        """The word as in subjects of rules: quoted only if bash would read it differently otherwise."""
+        if self.source:
+            return self.source
+        return shlex.quote(self.text) if self.plain and _EXPANDED.search(self.text) else self.loose
+
+    @property
+    def loose(self) -> str:
+        """The word, quoted only if it would not be one word otherwise."""
         if self.computed or (self.text and not _NEEDS_QUOTES.search(self.text)):
             return self.text
         return shlex.quote(self.text)
 
 
+_SPECIAL_IN_PATTERNS: Final = re.compile(r"[\\*?\[\]!^:.=-]")
 _NEEDS_QUOTES: Final = re.compile(r"""[\s;&|<>()`"'\\$]""")
+_EXPANDED: Final = re.compile(r"[*?]|\[.+\]|\{.*(?:,|\.\.).*\}|^~")
+"""What bash would expand without quotes: names of files, braces, the home folder."""
 _TOKEN: Final = re.compile(
     r"""\\\n (?P<continued>)
     | \\ (?P<escaped>.)
     | ' (?P<raw>[^']*) '
     | " (?P<quoted>(?:\\.|[^"\\$`])*) "
     | (?P<globbing>[*?\[])
-    | (?P<braces>\{\})
+    | (?P<braces>\{\}(?!.*\}))
     | (?P<dynamic>[$`{"])
     | (?P<plain>[^\s;&|<>()'\\])""",
     re.VERBOSE | re.DOTALL,
@@ -47,7 +61,7 @@ _IN_QUOTES: Final = re.compile(r'\\([$`"\\])|\\\n', re.DOTALL)
 
 def read_word(source: str) -> Word | None:
     """Parse ``source`` as one word; ``None`` if that is not possible."""
-    value, fixed, at = "", None, 0
+    value, pattern, fixed, at = "", "", None, 0
     if source.startswith("~"):
         fixed = ""
     while at < len(source):
@@ -55,12 +69,18 @@ def read_word(source: str) -> Word | None:
         if token is None:
             return None
         if token["dynamic"]:
-            return Word(value + source[at:], value if fixed is None else fixed, globs=True, computed=True)
+            known = value if fixed is None else fixed
+            return Word(value + source[at:], known, globs=True, computed=True, source=source)
         if token["globbing"] and fixed is None:
             fixed = value
-        value += _value(token)
+        part = _value(token)
+        value += part
+        unquoted = token["globbing"] is not None or token["plain"] is not None
+        pattern += part if unquoted else _SPECIAL_IN_PATTERNS.sub(r"\\\g<0>", part)
         at = token.end()
-    return Word(value, value) if fixed is None else Word(value, fixed, globs=True)
+    if fixed is None:
+        return Word(value, value)
+    return Word(value, fixed, globs=True, pattern=pattern, source=source if source != value else "")
 
 
 def _value(token: re.Match[str]) -> str:

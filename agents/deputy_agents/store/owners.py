@@ -29,27 +29,17 @@ class Owners:
     def __init__(self, folder: Path) -> None:
         self.name = new_id()
         self._folder = folder
-        folder.mkdir(mode=0o700, exist_ok=True)
-        self._lock = self._lock_of(self.name)
-        self._lock.acquire(timeout=0)
+        self._lock = self._acquire()
 
     def alive(self, name: str) -> bool:
         """Whether the process called ``name`` is running."""
-        if name == self.name:
-            return True
-        # The name comes from a file and becomes part of a path.
-        if Path(name).name != name or not self._path(name).exists():
-            return False
-        lock = self._lock_of(name)
-        for delay in _RETRY_DELAYS:
-            time.sleep(delay)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                continue
-            lock.release()
-            return False
-        return True
+        return name == self.name or is_running(self._folder, name)
+
+    def restore(self) -> None:
+        """Acquires the lock of this process again if its file was deleted or moved."""
+        if not self._path(self.name).exists():
+            self._lock.release()
+            self._lock = self._acquire()
 
     def sweep(self, keep: set[str]) -> None:
         """Removes the lock files of owners that ended long ago, except those in ``keep``."""
@@ -64,9 +54,38 @@ class Owners:
         with suppress(OSError):
             self._path(self.name).unlink(missing_ok=True)
 
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.lock"
+    def _acquire(self) -> FileLock:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = _lock_of(self._folder, self.name)
+        lock.acquire(timeout=0)
+        return lock
 
-    def _lock_of(self, name: str) -> FileLock:
-        # Acquired in one thread and released in another.
-        return FileLock(self._path(name), mode=0o600, thread_local=False)
+    def _path(self, name: str) -> Path:
+        return _path(self._folder, name)
+
+
+def is_running(folder: Path, name: str) -> bool:
+    """Whether the process that is called ``name``, with its lock in ``folder``, is running. Blocks for up to a tenth of
+    a second."""
+    # The name comes from a file and becomes part of a path.
+    if Path(name).name != name or not _path(folder, name).exists():
+        return False
+    lock = _lock_of(folder, name)
+    for delay in _RETRY_DELAYS:
+        time.sleep(delay)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        lock.release()
+        return False
+    return True
+
+
+def _path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.lock"
+
+
+def _lock_of(folder: Path, name: str) -> FileLock:
+    # Acquired in one thread and released in another.
+    return FileLock(_path(folder, name), mode=0o600, thread_local=False)

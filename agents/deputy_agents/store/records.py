@@ -1,20 +1,32 @@
-"""Rows beside the events: messages of model histories, changes of files, and full tool outputs.
+"""Rows beside the events: messages of model histories, states of agents, saved views and full tool outputs."""
 
-Texts of files are stored unchanged, because a revert restores them exactly. If a text contains a secret, neither text
-of the change is stored, only its path and metadata.
-"""
-
+import logging
 import sqlite3
 import zlib
-from collections.abc import Sequence
 
 from deputy_agents.domain.file_change import FileChange
-from deputy_agents.ports.store import ChangesDropped, HistoryRecord, OutputRecord, Record
-from deputy_agents.store import codec
+from deputy_agents.ports.store import (
+    ChangesDropped,
+    CheckpointRecord,
+    ContextRecord,
+    HistoryRecord,
+    NotesRecord,
+    OutputRecord,
+    PromptsRecord,
+    Record,
+    ReviewRecord,
+    RewindRecord,
+    SessionState,
+    StoredView,
+    ViewRecord,
+)
+from deputy_agents.store import changes, codec
+from deputy_agents.store.bulk import compressed, decompressed, delete_oldest, packed
+from deputy_agents.store.checkpoints import rewind_histories, write_checkpoint
 from deputy_agents.store.codec import Redact
 
-MAX_CHANGES = 64 * 1024 * 1024
-"""Maximum compressed bytes of changes per session; the oldest are deleted first."""
+logger = logging.getLogger(__name__)
+
 MAX_OUTPUTS = 64 * 1024 * 1024
 """Maximum compressed bytes of full outputs per session; the oldest are deleted first."""
 
@@ -28,78 +40,68 @@ def write_record(connection: sqlite3.Connection, key: int, record: Record, redac
                 "WHERE session = ?1 AND agent_id = ?2"
             )
             connection.execute(sql, (key, agent_id, codec.encode_message(message, redact)))
+        case ContextRecord(agent_id):
+            sql = "UPDATE agents SET context = ? WHERE session = ? AND agent_id = ?"
+            connection.execute(sql, (codec.encode_context(record, redact), key, agent_id))
+        case PromptsRecord(prompts):
+            connection.execute(
+                "UPDATE sessions SET prompts = ? WHERE id = ?", (codec.encode_prompts(prompts, redact), key)
+            )
+        case NotesRecord(agent_id, notes):
+            sql = "UPDATE agents SET notes = ? WHERE session = ? AND agent_id = ?"
+            connection.execute(sql, (codec.encode_notes(notes, redact), key, agent_id))
+        case ViewRecord(seq, version):
+            values = (key, seq, version, *map(packed, codec.encode_view(record, redact)))
+            sql = "INSERT OR REPLACE INTO views (session, seq, version, facts, transcripts) VALUES (?, ?, ?, ?, ?)"
+            connection.execute(sql, values)
         case FileChange():
-            _write_change(connection, key, record, redact)
+            changes.write_change(connection, key, record, redact)
         case ChangesDropped(change_ids):
             sql = "DELETE FROM changes WHERE session = ? AND change_id = ?"
             connection.executemany(sql, ((key, change_id) for change_id in change_ids))
+        case CheckpointRecord():
+            write_checkpoint(connection, key, record, redact)
+        case RewindRecord():
+            rewind_histories(connection, key, record, redact)
+        case ReviewRecord():
+            changes.write_review(connection, key, record, redact)
         case OutputRecord(agent_id, tool_call_id, text):
-            compressed = _compressed(str(redact(text)))
+            packed_text = compressed(str(redact(text)))
             sql = (
                 "INSERT OR REPLACE INTO outputs (session, agent_id, tool_call_id, size, output) VALUES (?, ?, ?, ?, ?)"
             )
-            connection.execute(sql, (key, agent_id, tool_call_id, len(compressed), compressed))
-            _delete_oldest(connection, key, "outputs", MAX_OUTPUTS)
+            connection.execute(sql, (key, agent_id, tool_call_id, len(packed_text), packed_text))
+            delete_oldest(connection, key, "outputs", MAX_OUTPUTS)
 
 
-def read_changes(connection: sqlite3.Connection, key: int) -> list[FileChange]:
-    sql = (
-        "SELECT change_id, agent_id, run, tool_call_id, path, before, after, time, withheld FROM changes "
-        "WHERE session = ? ORDER BY number"
+def read_state(connection: sqlite3.Connection, key: int) -> SessionState:
+    (prompts,) = connection.execute("SELECT prompts FROM sessions WHERE id = ?", (key,)).fetchone()
+    sql = "SELECT agent_id, context, notes FROM agents WHERE session = ? AND (context IS NOT NULL OR notes IS NOT NULL)"
+    rows = connection.execute(sql, (key,)).fetchall()
+    contexts = (codec.decode_context(context) for _, context, _ in rows if context is not None)
+    notes = (NotesRecord(agent_id, codec.decode_notes(stored)) for agent_id, _, stored in rows if stored is not None)
+    return SessionState(
+        tuple(filter(None, contexts)),
+        codec.decode_prompts(prompts) if prompts is not None else (),
+        tuple(record for record in notes if record.notes),
+        _read_view(connection, key),
     )
-    return [
-        FileChange(
-            change_id,
-            agent_id,
-            run,
-            call_id,
-            path,
-            before and _decompressed(before),
-            _decompressed(after),
-            time,
-            bool(withheld),
-        )
-        for change_id, agent_id, run, call_id, path, before, after, time, withheld in connection.execute(sql, (key,))
-    ]
+
+
+def _read_view(connection: sqlite3.Connection, key: int) -> StoredView | None:
+    sql = (
+        "SELECT seq, version, facts, transcripts FROM views WHERE session = ?1 "
+        "AND seq <= (SELECT MAX(seq) FROM events WHERE session = ?1)"
+    )
+    row = connection.execute(sql, (key,)).fetchone()
+    try:
+        return row and StoredView(row[0], str(row[1]), zlib.decompress(row[2]), zlib.decompress(row[3]))
+    except (zlib.error, TypeError):
+        logger.warning("a saved view is damaged")
+        return None
 
 
 def read_output(connection: sqlite3.Connection, key: int, agent_id: str, tool_call_id: str) -> str | None:
     sql = "SELECT output FROM outputs WHERE session = ? AND agent_id = ? AND tool_call_id = ?"
     row = connection.execute(sql, (key, agent_id, tool_call_id)).fetchone()
-    return None if row is None else _decompressed(row[0])
-
-
-def _write_change(connection: sqlite3.Connection, key: int, change: FileChange, redact: Redact) -> None:
-    texts: Sequence[str | None] = (change.before, change.after)
-    withheld = any(text is not None and redact(text) != text for text in texts)
-    before, after = ("", "") if withheld else texts
-    compressed = (None if before is None else _compressed(before), _compressed(after or ""))
-    size = sum(len(text) for text in compressed if text is not None)
-    head = (change.change_id, change.agent_id, change.run, change.tool_call_id, change.path, change.time)
-    connection.execute(
-        "INSERT OR REPLACE INTO changes "
-        "(session, change_id, agent_id, run, tool_call_id, path, time, size, withheld, before, after) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (key, *head, size, withheld, *compressed),
-    )
-    _delete_oldest(connection, key, "changes", MAX_CHANGES)
-
-
-def _delete_oldest(connection: sqlite3.Connection, key: int, table: str, limit: int) -> None:
-    """Deletes the oldest rows of a session beyond ``limit`` bytes; the newest row always stays."""
-    sql = f"SELECT number, size FROM {table} WHERE session = ? ORDER BY number DESC"  # noqa: S608 - table names are constants
-    total = 0
-    for index, (number, size) in enumerate(connection.execute(sql, (key,))):
-        total += size
-        if index and total > limit:
-            connection.execute(f"DELETE FROM {table} WHERE session = ? AND number <= ?", (key, number))  # noqa: S608
-            return
-
-
-def _compressed(text: str) -> bytes:
-    # Half a surrogate pair must survive the round trip.
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
-
-
-def _decompressed(data: bytes) -> str:
-    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+    return None if row is None else decompressed(row[0])

@@ -87,6 +87,63 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE UNIQUE INDEX outputs_by_call ON outputs (session, agent_id, tool_call_id);
     """,
+    # 3: a deleted session has the time from which its rows may be removed, and a session its queued prompts; an agent
+    # has what its model receives of its history, and messages that it has not received. What the events of a session
+    # amount to is saved from time to time.
+    """
+    ALTER TABLE agents ADD COLUMN context TEXT;
+    ALTER TABLE agents ADD COLUMN notes TEXT;
+    ALTER TABLE sessions ADD COLUMN prompts TEXT;
+    ALTER TABLE sessions ADD COLUMN purge_after REAL NOT NULL DEFAULT 0;
+    CREATE INDEX deleted_sessions ON sessions (purge_after) WHERE purge_after > 0;
+    CREATE TABLE views (
+        session INTEGER PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        version TEXT NOT NULL,
+        facts BLOB NOT NULL,
+        transcripts BLOB NOT NULL
+    );
+    """,
+    # 4: checkpoints.
+    """
+    CREATE TABLE checkpoints (
+        number INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        checkpoint_id TEXT NOT NULL,
+        turn_id TEXT NOT NULL,
+        agent_id TEXT NOT NULL,
+        time REAL NOT NULL,
+        title TEXT NOT NULL,
+        prompt TEXT,
+        is_left INTEGER NOT NULL,
+        counts TEXT NOT NULL,
+        context TEXT,
+        last_change INTEGER NOT NULL
+    );
+    CREATE UNIQUE INDEX checkpoints_by_id ON checkpoints (session, checkpoint_id);
+    """,
+    # 5: a change has its turn, what approved it, and the form of the file; what is unreviewed in a file is stored after
+    # a review.
+    """
+    ALTER TABLE changes ADD COLUMN turn_id TEXT NOT NULL DEFAULT '';
+    ALTER TABLE changes ADD COLUMN approved TEXT NOT NULL DEFAULT 'none';
+    ALTER TABLE changes ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE changes ADD COLUMN before_form TEXT;
+    ALTER TABLE changes ADD COLUMN after_form TEXT;
+    CREATE TABLE reviews (
+        session INTEGER NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        path TEXT NOT NULL,
+        last_change INTEGER NOT NULL,
+        withheld INTEGER NOT NULL,
+        state BLOB NOT NULL,
+        PRIMARY KEY (session, path)
+    );
+    """,
+    # 6: a session has the effort and the thinking that were chosen for it.
+    """
+    ALTER TABLE sessions ADD COLUMN effort TEXT;
+    ALTER TABLE sessions ADD COLUMN thinking TEXT;
+    """,
 )
 VERSION = len(MIGRATIONS)
 
@@ -99,25 +156,31 @@ def migrate(connection: sqlite3.Connection) -> None:
         StoreError: the file has a newer version or belongs to another program. It is not changed.
         sqlite3.Error: the file cannot be read or written.
     """
-    version = _version(connection)
+    version = read_version(connection)
     if version == VERSION:
         return
     if version == 0:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in MIGRATIONS[_version(connection) :]:
+        for step in MIGRATIONS[read_version(connection) :]:
             for statement in filter(str.strip, step.split(";")):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk ends the transaction
+            connection.execute("ROLLBACK")
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def read_version(connection: sqlite3.Connection) -> int:
+    """The version of the file; 0 for an empty one.
+
+    Raises:
+        StoreError: the file has a newer version or belongs to another program.
+    """
     # A single statement reads a consistent state while other processes write.
     version, owner, tables = connection.execute(
         "SELECT user_version, application_id, (SELECT COUNT(*) FROM sqlite_master) "

@@ -6,14 +6,18 @@ when the thread is idle or the log reaches its maximum size.
 
 import asyncio
 import logging
+import math
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from deputy_agents.domain.errors import DeputyError, StoreError
+from deputy_agents.store.cleanup import clean_up
+from deputy_agents.store.database_file import DatabaseFile, error_code, store_error
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +32,14 @@ JOB_TIMEOUT = 60.0
 """Seconds after which a job fails; longer than SQLite waits for locks."""
 IDLE_DELAY = 1.0
 """Seconds without jobs after which the thread cleans up the file."""
-LOG_PAGES = 2000
-"""Maximum size of SQLite's log in pages of 4 KiB; a commit beyond it copies the log to the file."""
-_FREE_PAGES = 512
-"""Pages freed per step of the cleanup."""
+_STEP_INTERVAL = 0.002
+"""Seconds between steps of the cleanup in which other processes can write."""
+_FINISH_TIMEOUT = 2.0
+"""Seconds that the cleanup may take when the store is closed."""
+MOVED = (
+    "The session file was deleted, moved or replaced while Deputy was running. Open sessions continue in a new file, "
+    "and nothing that happened in them is lost."
+)
 
 
 @dataclass(slots=True)
@@ -44,10 +52,13 @@ class _Task(Generic[T]):
 
 
 class Writer:
-    """Owns the write connection. ``connect`` creates it in the writer thread, in autocommit mode."""
+    """Owns the write connection to ``file``. ``recover`` replaces a connection whose file is no longer at its path."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._connect = connect
+    def __init__(self, file: DatabaseFile, recover: Callable[[sqlite3.Connection], sqlite3.Connection]) -> None:
+        self._file = file
+        self._recover = recover
+        self._connection: sqlite3.Connection | None = None
+        """Used only in the thread."""
         self._queue: queue.Queue[_Task[object] | None] = queue.Queue(MAX_QUEUED)
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -87,31 +98,56 @@ class Writer:
     # -- in the thread -----------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        connection: sqlite3.Connection | None = None
-        clean = True
-        while (tasks := self._next_tasks(connection, clean)) is not None:
-            if not tasks and connection is not None:
-                clean = _clean_up(connection)
-                continue
-            try:
-                connection = connection or self._connect()
-                _commit(connection, tasks)
-            except Exception as error:
-                if not isinstance(error, sqlite3.Error | DeputyError | OSError):
-                    logger.exception("the store writer failed")
+        cleanup_at = math.inf
+        while (tasks := self._next_tasks(cleanup_at)) is not None:
+            if tasks:
+                self._perform(tasks)
                 for task in tasks:
-                    task.error = error
-            clean = False
-            _complete(tasks)
-        if connection is not None:
-            _clean_up(connection)
-            connection.close()
+                    task.error = task.error and store_error(task.error, self._file.path)
+                _complete(tasks)
+                cleanup_at = min(cleanup_at, time.monotonic() + IDLE_DELAY)
+            if self._connection is not None and time.monotonic() >= cleanup_at:
+                cleanup_at = math.inf if clean_up(self._connection) else time.monotonic() + _STEP_INTERVAL
+        if self._connection is not None:
+            _finish(self._connection)
+            self._connection.close()
 
-    def _next_tasks(self, connection: sqlite3.Connection | None, clean: bool) -> list[_Task[object]] | None:
-        """Waits for queued tasks; returns none after :data:`IDLE_DELAY` if the file is not ``clean``, and ``None`` at
-        the end."""
+    def _perform(self, tasks: list[_Task[object]]) -> None:
+        """Runs ``tasks`` in one transaction. If a full disk prevents it, the log is emptied first, which makes room."""
         try:
-            first = self._queue.get(timeout=None if clean or connection is None else IDLE_DELAY)
+            connection = self._connected()
+            try:
+                _commit(connection, tasks)
+            except sqlite3.Error as error:
+                if error_code(error) != sqlite3.SQLITE_FULL:
+                    raise
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                _commit(connection, tasks)
+            self._file.remember_log()
+        except Exception as error:
+            if not isinstance(error, sqlite3.Error | DeputyError | OSError | UnicodeDecodeError):
+                logger.exception("the store writer failed")
+            for task in tasks:
+                task.error = error
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection to the file that is at the path now.
+
+        Raises:
+            StoreError: it is another file, to which the open sessions have been copied.
+        """
+        if self._connection is None:
+            self._connection = self._file.connect()
+        elif self._file.changed:
+            self._connection = self._recover(self._connection)
+            raise StoreError(MOVED)
+        return self._connection
+
+    def _next_tasks(self, cleanup_at: float) -> list[_Task[object]] | None:
+        """Waits for queued tasks; returns none at ``cleanup_at`` on the monotonic clock, and ``None`` at the end."""
+        timeout = None if cleanup_at == math.inf else max(0.0, cleanup_at - time.monotonic())
+        try:
+            first = self._queue.get(timeout=timeout)
         except queue.Empty:
             return []
         tasks: list[_Task[object]] = []
@@ -124,6 +160,13 @@ class Writer:
             if first is None and len(tasks) < MAX_GROUP:
                 self._queue.put(None)  # end after these tasks
         return tasks or None
+
+
+def _finish(connection: sqlite3.Connection) -> None:
+    """Cleans up for a limited time; the next process continues."""
+    until = time.monotonic() + _FINISH_TIMEOUT
+    while time.monotonic() < until and not clean_up(connection):
+        pass
 
 
 def _commit(connection: sqlite3.Connection, tasks: list[_Task[object]]) -> None:
@@ -165,45 +208,8 @@ def _set_results(tasks: list[_Task[object]]) -> None:
         if task.error is None:
             task.future.set_result(task.result)
         else:
-            task.future.set_exception(store_error(task.error))
-
-
-def _clean_up(connection: sqlite3.Connection) -> bool:
-    """Frees unused pages and copies the log to the file, which shrinks. Returns whether no free page is left."""
-    try:
-        # A script runs every step of the statement; each step frees one page.
-        connection.executescript(f"PRAGMA incremental_vacuum({_FREE_PAGES})")
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        return connection.execute("PRAGMA freelist_count").fetchone()[0] == 0
-    except sqlite3.Error as error:
-        logger.warning("the store cleanup failed: %s", error)
-        return True
+            task.future.set_exception(task.error)
 
 
 _ERRORS_OF_ONE_JOB = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
 """SQLite's errors for values that it rejects: the file is intact, and other jobs continue."""
-
-_MESSAGES: dict[int, str] = {
-    sqlite3.SQLITE_FULL: "The disk is full.",
-    sqlite3.SQLITE_READONLY: "The session file or its folder is not writable.",
-    sqlite3.SQLITE_PERM: "The session file or its folder is not writable.",
-    sqlite3.SQLITE_CANTOPEN: "The session file cannot be opened.",
-    sqlite3.SQLITE_BUSY: "The session file is locked by another program.",
-    sqlite3.SQLITE_LOCKED: "The session file is locked by another program.",
-    sqlite3.SQLITE_CORRUPT: "The session file is damaged. Move it away to start with a new one.",
-    sqlite3.SQLITE_NOTADB: "The session file is not a database. Move it away to start with a new one.",
-    sqlite3.SQLITE_IOERR: "The session file cannot be read or written.",
-}
-
-
-def store_error(error: Exception) -> Exception:
-    """Converts errors of SQLite and the file system to StoreError; returns other errors unchanged."""
-    match error:
-        case sqlite3.Error():
-            code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            logger.warning("SQLite: %s", error)
-            return StoreError(_MESSAGES.get(code, "The session file cannot be used. See the log for details."))
-        case OSError():
-            return StoreError(f"The session file cannot be used: {error.strerror or error}.")
-        case _:
-            return error

@@ -92,7 +92,8 @@ class GetAgent(ArgsTool[GetAgentArgs]):
         node = next((node for node in await context.session.nodes() if node.info.agent_id == args.agent_id), None)
         if node is None:
             raise ToolError(f"There is no agent {args.agent_id} in this session; list_agents lists all agents.")
-        text = context.session.messages_of(args.agent_id) if args.messages else context.session.result_of(args.agent_id)
+        read = context.session.messages_of if args.messages else context.session.result_of
+        text = await read(args.agent_id)
         page = text[args.offset : args.offset + args.limit]
         end = args.offset + len(page)
         result = {**_summary(node), "messages" if args.messages else "result": page}

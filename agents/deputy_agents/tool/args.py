@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import ToolKind
-from deputy_agents.files.workspace import Place
+from deputy_agents.files.place import Place
 from deputy_agents.ports.model import ToolSpec
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import ToolContext
@@ -48,7 +48,7 @@ class PathArgs(Args):
             ToolError: it leads to another place than at the time of :meth:`locate`.
         """
         now = await context.workspace.locate(self.path, context.cwd)
-        if self._place and (now.path, now.secret) != (self._place.path, self._place.secret):
+        if self._place and now.leads_elsewhere_than(self._place):
             raise ToolError(f"{visible(self.path)} leads to another file than when the call was checked. Try again.")
         return now
 

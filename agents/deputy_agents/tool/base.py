@@ -5,19 +5,24 @@ the call would do: its title, locations, preview, and the access that the gate m
 call and checks again whatever may have changed in between.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from deputy_agents.concurrency.off_loop import off_loop
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import Location, PlanEntry, Preview, ToolKind
+from deputy_agents.domain.event import Location, PlanEntry, ResolvedBy, ToolKind
 from deputy_agents.domain.message import Image, Reply
+from deputy_agents.domain.preview import DiffPreview, Preview
 from deputy_agents.domain.rule import AccessRequest
 from deputy_agents.domain.settings import ShellSettings
+from deputy_agents.domain.user_input import InputForm
 from deputy_agents.events.view import AgentNode
-from deputy_agents.files.workspace import PathKind, Place, Workspace, digest
+from deputy_agents.files.place import PathKind, Place
+from deputy_agents.files.workspace import Workspace, digest
+from deputy_agents.permission.inbox import InputOutcome
 from deputy_agents.ports.editor import Editors
 from deputy_agents.ports.model import ToolSpec
 from deputy_agents.shell.background import BackgroundProcesses
@@ -33,10 +38,15 @@ class ReadMarks:
     on_disk: set[Path] = field(default_factory=set[Path])
     """The paths that existed on disk when they were read, and were not just open in an editor."""
 
-    def record(self, place: Place, text: str) -> None:
-        self.seen[place.path] = digest(text)
+    async def record(self, place: Place, text: str) -> None:
+        self.seen[place.path] = await off_loop(len(text), lambda: digest(text))
         if place.kind is PathKind.FILE:
             self.on_disk.add(place.path)
+
+    def keep(self, paths: Collection[Path]) -> None:
+        """Forgets all files but ``paths``: the agent no longer has their text."""
+        self.seen = {path: text for path, text in self.seen.items() if path in paths}
+        self.on_disk &= set(paths)
 
     def is_deleted(self, place: Place) -> bool:
         """Whether the file was deleted or moved since it was read, even if it is still open in an editor."""
@@ -50,15 +60,19 @@ class SessionView(Protocol):
         """All agents in their current state, ordered by start."""
         ...
 
-    def result_of(self, agent_id: str) -> str:
-        """The full result of an agent's last run; empty if there is none."""
+    async def result_of(self, agent_id: str) -> str:
+        """The full result of an agent's last run; empty if there is none.
+
+        Raises:
+            ToolError: it cannot be read.
+        """
         ...
 
-    def messages_of(self, agent_id: str) -> str:
+    async def messages_of(self, agent_id: str) -> str:
         """The messages of an agent, as Markdown.
 
         Raises:
-            ToolError: the agent is not a descendant of the calling agent.
+            ToolError: the agent is not a descendant of the calling agent, or they cannot be read.
         """
         ...
 
@@ -71,6 +85,10 @@ async def _no_web_search(_: str) -> Reply:
     raise ToolError("Web search is not available.")
 
 
+async def _nobody_to_ask(_: InputForm) -> InputOutcome:
+    return InputOutcome(ResolvedBy.UNREACHABLE)
+
+
 @dataclass(frozen=True, slots=True)
 class CommandContext:
     """What an agent needs to run commands."""
@@ -80,6 +98,8 @@ class CommandContext:
     background_processes: BackgroundProcesses
     all_agents: bool = False
     """Whether the agent may also see and stop the background processes of other agents."""
+    reading: bool = False
+    """Whether commands that are known to only read need no approval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +128,42 @@ class ToolContext:
     """The connected editors, as a source of code intelligence."""
     show_output: Callable[[str], None] = lambda _: None
     """Shows the user further output of the call while it runs."""
+    approved: bool = False
+    """Whether the user was asked about this call and approved it. Otherwise rules or the mode allowed it."""
+    cover: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Wraps what may change files by other ways than ``record_change``, such as a command."""
+    ask_input: Callable[[InputForm], Awaitable[InputOutcome]] = _nobody_to_ask
+    """Asks the user for input, without a time limit."""
+    session_folder: Path | None = None
+    """The folder of the session, which is that of the primary agent; ``None``: ``cwd``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a call would do. ``target`` is the text in the parentheses of the title ``tool(target)``."""
+    """What a call would do. ``target`` is the text in the parentheses of the title ``tool(target)``. ``complete`` is a
+    preview of an edit with the complete texts, however large they are."""
 
     target: str
     access: Sequence[AccessRequest]
     locations: tuple[Location, ...] = ()
     preview: Preview | None = None
+    complete: DiffPreview | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that a call has changed to ``text``. ``writes`` counts the changes of the file by this process."""
+
+    place: Place
+    text: str
+    writes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
     """The result of a call. The model reads ``content``, whose size is already bounded. If they differ from it,
-    ``shown`` is what the user sees instead, and ``full`` is what is stored for reading the complete output."""
+    ``shown`` is what the user sees instead, and ``full`` is what is stored for reading the complete output. ``written``
+    is the file that an edit has changed, and ``reports`` are the background processes whose end it reports."""
 
     content: str
     is_error: bool = False
@@ -131,6 +171,8 @@ class ToolOutput:
     locations: tuple[Location, ...] | None = None
     shown: str | None = None
     full: str | None = None
+    written: Written | None = None
+    reports: tuple[str, ...] = ()
 
 
 class Tool(Protocol):

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
-from deputy_agents.files.workspace import PathKind, Place
+from deputy_agents.files.place import PathKind, Place
+from deputy_agents.permission.file_access import READ_FILE, folder_access, read_access
 from deputy_agents.ports.editor import Ability, Diagnostic, Spot, Symbol
 from deputy_agents.text import clean, cut, cut_bytes, lines_without_ends, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 from deputy_agents.tool.feedback import describe
-from deputy_agents.tool.read import folder_request, read_request
 
 REQUIRED_ABILITIES: Final[Mapping[str, Ability]] = {"diagnostics": Ability.DIAGNOSTICS, "lookup": Ability.NAVIGATION}
 """The editor ability that each tool requires."""
@@ -127,8 +127,8 @@ class Lookup(ArgsTool[LookupArgs]):
 
 
 def _prepared(tool: str, place: Place, target: str) -> Prepared:
-    request = folder_request(tool, place) if place.kind is PathKind.FOLDER else read_request(tool, place)
-    return Prepared(target, [request], (Location(str(place.path)),))
+    access = folder_access(tool, place) if place.kind is PathKind.FOLDER else read_access(tool, place)
+    return Prepared(target, access, (Location(str(place.path)),))
 
 
 async def _spot(args: LookupArgs, place: Place, context: ToolContext) -> Spot:
@@ -164,13 +164,16 @@ async def _locations_output(found: Sequence[Location], context: ToolContext) -> 
 
 
 async def _symbols_output(found: Sequence[Symbol], context: ToolContext) -> ToolOutput:
-    names = _names(await _readable((Path(one.location.path) for one in found), None, context), context)
+    paths = list(dict.fromkeys(Path(one.location.path) for one in found))
+    names = _names(await _readable(paths, None, context), context)
+    closed = await _unreadable((path for path in paths if path not in names), context)
     lines = [
         f"{names.get(path) or visible(str(path))}:{one.location.start}: {_symbol_text(one)}"
         for one in found
-        if (path := Path(one.location.path))
+        if (path := Path(one.location.path)) not in closed
     ]
-    return ToolOutput(_listing(lines, MAX_SYMBOLS, "symbols") or _NONE_FOUND)
+    note = f"\n[left out: {len(closed)} files that need approval to read]" if closed else ""
+    return ToolOutput((_listing(lines, MAX_SYMBOLS, "symbols") or _NONE_FOUND) + note)
 
 
 def _outline(found: Sequence[Symbol], symbol: str) -> ToolOutput:
@@ -194,8 +197,18 @@ async def _readable(paths: Iterable[Path], below: Place | None, context: ToolCon
             continue
         in_scope = below is None or place.path == below.path or below.path in place.path.parents
         requested = below is not None and place.path == below.path
-        if in_scope and (requested or context.may_read(read_request("read_file", place))):
+        if in_scope and (requested or all(map(context.may_read, read_access(READ_FILE, place)))):
             found[path] = place
+    return found
+
+
+async def _unreadable(paths: Iterable[Path], context: ToolContext) -> set[Path]:
+    """Those of ``paths`` in the roots, none of which the agent may read without asking. Others belong to libraries."""
+    found: set[Path] = set()
+    for path in paths:
+        with suppress(ToolError):
+            await context.workspace.locate(str(path), context.cwd)
+            found.add(path)
     return found
 
 

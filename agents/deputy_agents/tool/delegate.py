@@ -25,26 +25,26 @@ from deputy_agents.definition.typed import first_message, label_source
 from deputy_agents.domain.access import Access
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import ToolKind
+from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.result_style import ResultStyle, Template
 from deputy_agents.domain.rule import AccessRequest, Action
-from deputy_agents.files.workspace import PathKind
+from deputy_agents.files.place import PathKind
 from deputy_agents.ports.model import ToolSpec
-from deputy_agents.text import make_label
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext
 from deputy_agents.tool.registry import READ_ONLY
-from deputy_agents.tool.typed import TIMEOUT, TypedArgs, parse_typed, spec_of
+from deputy_agents.tool.spawn_options import SpawnOptions, with_models
+from deputy_agents.tool.typed import TypedArgs, parse_typed, spec_of
 
 GENERAL = "general"
 DELEGATION_TOOLS = ("spawn_agent", "spawn_agents", "task")
 """Typed definitions are delegation tools too, under their own names."""
 
-SESSION_TOOLS = ("list_agents", "get_agent", "todo")
+SESSION_TOOLS = ("list_agents", "get_agent", "todo", "ask_user")
 _HARMLESS = READ_ONLY | {*SESSION_TOOLS, "submit_result", "submit_error"}
 
 Mode = Literal["read_only", "default"]
 NonBlank = Annotated[str, Field(min_length=1, pattern=r"\S")]
-Timeout = Annotated[float | None, Field(gt=0, description=TIMEOUT)]
 ModeField = Annotated[
     Mode, Field(description="read_only: search and read only. default: also propose edits, which the user approves.")
 ]
@@ -53,8 +53,9 @@ ModeField = Annotated[
 @dataclass(frozen=True, slots=True)
 class SpawnSpec:
     """One child that a delegation tool requests. ``task`` and ``context`` form its first message. ``timeout`` is in
-    seconds of running time; ``None`` uses the limit of its definition or of the settings. ``resume`` is the id of a
-    child that has ended, of which this is a further run. The parent does not wait for ``background`` children."""
+    seconds of running time; ``None`` uses the limit of its definition or of the settings. ``model`` (a name, or a word
+    for one) and ``effort`` replace those of its definition. ``resume`` is the id of a child that has ended, of which
+    this is a further run. The parent does not wait for ``background`` children."""
 
     task: str
     label: str
@@ -66,6 +67,8 @@ class SpawnSpec:
     references: bool = False
     background: bool = False
     resume: str | None = None
+    model: str | None = None
+    effort: Effort | None = None
 
     @property
     def first_message(self) -> str:
@@ -138,7 +141,7 @@ def spawn_request(tool: str, definition: str, access: Access) -> AccessRequest:
 # -- spawn_agent ---------------------------------------------------------------------------------------------------
 
 
-class SpawnAgentArgs(Args):
+class SpawnAgentArgs(SpawnOptions):
     instructions: Annotated[
         NonBlank, Field(description="The complete task. The sub-agent does not see this conversation.")
     ]
@@ -149,7 +152,6 @@ class SpawnAgentArgs(Args):
     require_file_references: Annotated[
         bool, Field(description="The answer must cite code as path:start-end; an answer that does not is sent back.")
     ] = False
-    timeout: Timeout = None
 
 
 class SpawnAgent(_WaitsForChildren, ArgsTool[SpawnAgentArgs]):
@@ -157,7 +159,7 @@ class SpawnAgent(_WaitsForChildren, ArgsTool[SpawnAgentArgs]):
 
     style: ResultStyle = "bare"
 
-    def __init__(self) -> None:
+    def __init__(self, models: Sequence[str] = ()) -> None:
         super().__init__(
             "spawn_agent",
             ToolKind.THINK,
@@ -166,22 +168,25 @@ class SpawnAgent(_WaitsForChildren, ArgsTool[SpawnAgentArgs]):
             "for searching and reading that would fill this conversation. Several calls in one response run in "
             "parallel if they are read_only.",
         )
+        self._spec = with_models(self._spec, models)
 
     async def prepare(self, args: SpawnAgentArgs, context: ToolContext) -> Prepared:
         del context
-        return Prepared(make_label(args.instructions), (spawn_request(self.name, GENERAL, Access(args.mode)),))
+        return Prepared(args.label(args.instructions), (spawn_request(self.name, GENERAL, Access(args.mode)),))
 
     def children(self, args: SpawnAgentArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
             SpawnSpec(
                 task=args.instructions,
-                label=make_label(args.instructions),
+                label=args.label(args.instructions),
                 definition=GENERAL,
                 access=Access(args.mode),
                 cwd=context.cwd,
                 context=args.context or None,
                 timeout=args.timeout,
                 references=args.require_file_references,
+                model=args.model or None,
+                effort=args.chosen_effort,
             ),
         )
 
@@ -189,13 +194,12 @@ class SpawnAgent(_WaitsForChildren, ArgsTool[SpawnAgentArgs]):
 # -- spawn_agents --------------------------------------------------------------------------------------------------
 
 
-class TaskArgs(Args):
+class TaskArgs(SpawnOptions):
     task: Annotated[NonBlank, Field(description="Complete, self-contained task description for the sub-agent.")]
     cwd: Annotated[str, Field(description="Folder to work in (default: yours).")] = ""
     mode: ModeField = "read_only"
     subagent_type: Annotated[str, Field(description="Name of the definition to use.")] = GENERAL
     context: Annotated[str, Field(description="What the sub-agent needs to know in addition to its task.")] = ""
-    timeout: Timeout = None
 
 
 class SpawnAgentsArgs(Args):
@@ -215,7 +219,7 @@ class SpawnAgents(_WaitsForChildren, ArgsTool[SpawnAgentsArgs]):
 
     style: ResultStyle = "aggregate"
 
-    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, definitions: Mapping[str, Definition], models: Sequence[str] = ()) -> None:
         self._definitions = definitions
         super().__init__(
             "spawn_agents",
@@ -225,10 +229,11 @@ class SpawnAgents(_WaitsForChildren, ArgsTool[SpawnAgentsArgs]):
             "perspectives on one question, to explore unfamiliar parts of a code base, or to divide and conquer. The "
             "result is JSON with the outcome of every task; one failure does not fail the others.",
         )
+        self._spec = with_models(self._spec, models)
 
     async def prepare(self, args: SpawnAgentsArgs, context: ToolContext) -> Prepared:
         await args.locate_folders(context)
-        target = f"{len(args.tasks)} tasks" if len(args.tasks) > 1 else make_label(args.tasks[0].task)
+        target = f"{len(args.tasks)} tasks" if len(args.tasks) > 1 else args.tasks[0].label(args.tasks[0].task)
         access = dict.fromkeys(
             spawn_request(
                 self.name,
@@ -244,12 +249,14 @@ class SpawnAgents(_WaitsForChildren, ArgsTool[SpawnAgentsArgs]):
         return tuple(
             SpawnSpec(
                 task=task.task,
-                label=make_label(task.task),
+                label=task.label(task.task),
                 definition=task.subagent_type,
                 access=Access(task.mode),
                 cwd=cwd,
                 context=task.context or None,
                 timeout=task.timeout,
+                model=task.model or None,
+                effort=task.chosen_effort,
             )
             for task, cwd in args.tasks_with_folders()
         )
@@ -272,13 +279,12 @@ async def _child_folder(path: str, context: ToolContext) -> Path:
 # -- task ----------------------------------------------------------------------------------------------------------
 
 
-class BackgroundArgs(Args):
+class BackgroundArgs(SpawnOptions):
     description: Annotated[NonBlank, Field(description="Name of the task for the user, in three to six words.")]
     prompt: Annotated[NonBlank, Field(description="The complete task. The sub-agent does not see this conversation.")]
     subagent_type: Annotated[str, Field(description="Name of the definition to use.")]
     task_id: Annotated[str, Field(description="Continue the ended task with this id; it keeps its conversation.")] = ""
     context: Annotated[str, Field(description="What the sub-agent needs to know in addition to its task.")] = ""
-    timeout: Timeout = None
 
 
 class Task(ArgsTool[BackgroundArgs]):
@@ -286,7 +292,7 @@ class Task(ArgsTool[BackgroundArgs]):
 
     style: ResultStyle = "bare"
 
-    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, definitions: Mapping[str, Definition], models: Sequence[str] = ()) -> None:
         self._definitions = definitions
         super().__init__(
             "task",
@@ -296,17 +302,18 @@ class Task(ArgsTool[BackgroundArgs]):
             "other work. When the sub-agent ends, you get a message with its task_id, status and summary. Do not poll "
             "its state.",
         )
+        self._spec = with_models(self._spec, models)
 
     async def prepare(self, args: BackgroundArgs, context: ToolContext) -> Prepared:
         del context
         access = child_access(self._definitions.get(args.subagent_type), Access.DEFAULT)
-        return Prepared(make_label(args.description), (spawn_request(self.name, args.subagent_type, access),))
+        return Prepared(args.label(args.description), (spawn_request(self.name, args.subagent_type, access),))
 
     def children(self, args: BackgroundArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
             SpawnSpec(
                 task=args.prompt,
-                label=make_label(args.description),
+                label=args.label(args.description),
                 definition=args.subagent_type,
                 access=Access.DEFAULT,
                 cwd=context.cwd,
@@ -314,6 +321,8 @@ class Task(ArgsTool[BackgroundArgs]):
                 timeout=args.timeout,
                 background=True,
                 resume=args.task_id or None,
+                model=args.model or None,
+                effort=args.chosen_effort,
             ),
         )
 
@@ -339,9 +348,9 @@ class TypedAgentTool(_WaitsForChildren):
 
     kind = ToolKind.THINK
 
-    def __init__(self, definition: Definition) -> None:
+    def __init__(self, definition: Definition, models: Sequence[str] = ()) -> None:
         self.definition = definition
-        self.spec = spec_of(definition)
+        self.spec = with_models(spec_of(definition), models)
         self.style: ResultStyle = Template(definition.result_format) if definition.result_format else "bare"
         self._access = child_access(definition, Access.DEFAULT)
 
@@ -351,25 +360,29 @@ class TypedAgentTool(_WaitsForChildren):
     async def prepare(self, args: TypedArgs, context: ToolContext) -> Prepared:
         del context
         name = self.definition.name
-        return Prepared(
-            make_label(label_source(self.definition, args.fields)), (spawn_request(name, name, self._access),)
-        )
+        return Prepared(self._label(args), (spawn_request(name, name, self._access),))
 
     def children(self, args: TypedArgs, context: ToolContext) -> tuple[SpawnSpec, ...]:
         return (
             SpawnSpec(
                 task=first_message(self.definition, args.fields),
-                label=make_label(label_source(self.definition, args.fields)),
+                label=self._label(args),
                 definition=self.definition.name,
                 access=self._access,
                 cwd=context.cwd,
-                timeout=args.timeout,
+                timeout=args.options.timeout,
+                model=args.options.model or None,
+                effort=args.options.chosen_effort,
             ),
         )
 
+    def _label(self, args: TypedArgs) -> str:
+        return args.options.label(label_source(self.definition, args.fields))
 
-def delegation_tools(definitions: Mapping[str, Definition]) -> dict[str, DelegationTool]:
-    """All delegation tools by name: the general ones, then one for each of ``definitions`` with an input schema."""
-    general: tuple[DelegationTool, ...] = (SpawnAgent(), SpawnAgents(definitions), Task(definitions))
-    typed = (TypedAgentTool(definition) for definition in definitions.values() if definition.input_schema is not None)
+
+def delegation_tools(definitions: Mapping[str, Definition], models: Sequence[str] = ()) -> dict[str, DelegationTool]:
+    """All delegation tools by name: the general ones, then one for each of ``definitions`` with an input schema.
+    ``models`` are the models that an agent may choose by name."""
+    general = (SpawnAgent(models), SpawnAgents(definitions, models), Task(definitions, models))
+    typed = (TypedAgentTool(one, models) for one in definitions.values() if one.input_schema is not None)
     return {tool.spec.name: tool for tool in (*general, *typed)}

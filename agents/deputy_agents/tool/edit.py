@@ -7,24 +7,31 @@ again from the text at that time.
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Annotated, TypeVar
 
 from anyio import to_thread
 from pydantic import Field
 
+from deputy_agents.concurrency.off_loop import off_loop
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import DiffPreview, Location, ToolKind
-from deputy_agents.domain.rule import AccessRequest, Action
+from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.domain.preview import DiffPreview
 from deputy_agents.files.encoding import check_new
-from deputy_agents.files.workspace import Place, digest
+from deputy_agents.files.line_diff import Replaced, diff_hunks
+from deputy_agents.files.place import Place
+from deputy_agents.files.workspace import digest
+from deputy_agents.permission.file_access import write_access
 from deputy_agents.text import cut, lines_without_ends, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
-from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput, Written
 from deputy_agents.tool.feedback import after_edit, before_edit
 
+MAX_PREVIEW = 2**18
+"""Characters of both texts of a change that a permission request contains completely. Of larger ones it contains the
+hunks: the request is sent to each client and stored."""
 _MAX_SPANS = 20
 _MAX_HINT_LINES = 3000
 
@@ -60,6 +67,8 @@ class Change:
     text: str
     old: tuple[Span, ...]
     new: tuple[Span, ...]
+    regions: tuple[Replaced, ...] | None = None
+    """Lines that contain all changes, where that is known to be less than the whole text."""
 
 
 class _EditTool(ArgsTool[E]):
@@ -80,13 +89,9 @@ class _EditTool(ArgsTool[E]):
         before = context.proposed.get(place.path, current)
         change = await to_thread.run_sync(self._change, args, before, shown)
         await context.workspace.check_write(place, change.text)
-        action = Action.EDIT_PROTECTED if place.protected else Action.EDIT
-        return Prepared(
-            shown,
-            [AccessRequest(self.name, action, place.subject, place.whole)],
-            _locations(place, change.old),
-            DiffPreview(str(place.path), before if before is None else well_formed(before), well_formed(change.text)),
-        )
+        preview, complete = await to_thread.run_sync(_previews, place, before, change)
+        access = write_access(self.name, place)
+        return Prepared(shown, access, _locations(place, change.old), preview, complete)
 
     async def run(self, args: E, context: ToolContext) -> ToolOutput:
         place = await args.relocate(context)
@@ -96,12 +101,13 @@ class _EditTool(ArgsTool[E]):
         label = f"{context.label}: {self.name}({shown})"
         problems = await before_edit(place, context)
         async with context.record_change(place.path, current, change.text):
-            await context.workspace.write(place, change.text, expected=current, label=label)
-        context.marks.record(place, change.text)
+            writes = await context.workspace.write(place, change.text, expected=current, label=label)
+        await context.marks.record(place, change.text)
+        written = Written(place, change.text, writes)
         verb = "Changed" if current is not None else "Created"
         new_problems = await after_edit(place, context, problems)
         text = f"{verb} {shown}: {_spans_text(change.new)}.{new_problems}"
-        return ToolOutput(text, locations=_locations(place, change.new))
+        return ToolOutput(text, locations=_locations(place, change.new), written=written)
 
     def _change(self, args: E, text: str | None, shown: str) -> Change:
         try:
@@ -180,7 +186,8 @@ async def _current_text(place: Place, context: ToolContext, shown: str) -> str |
     mark = context.marks.seen.get(place.path)
     if mark is None:
         raise ToolError(f"{shown} has not been read yet. Use read_file first.")
-    if mark != digest(file.text):
+    text = file.text
+    if mark != await off_loop(len(text), lambda: digest(text)):
         raise ToolError(f"{shown} has changed since you read it. Read it again.")
     return file.text
 
@@ -206,7 +213,37 @@ def _replaced(text: str, spans: Sequence[Span], new: str) -> Change:
         length += len(new)
         done = end
     after = "".join([*pieces, text[done:]])
-    return Change(after, _lines(text, spans), _lines(after, ends))
+    return Change(after, _lines(text, spans), _lines(after, ends), _regions(text, spans, after, ends))
+
+
+def _regions(old: str, old_spans: Sequence[Span], new: str, new_spans: Sequence[Span]) -> tuple[Replaced, ...]:
+    """The lines that contain the character ranges, which are in order."""
+    regions: list[Replaced] = []
+    for before, after in zip(_line_ranges(old, old_spans), _line_ranges(new, new_spans), strict=True):
+        region = Replaced(*before, *after)
+        if regions and before[0] < regions[-1].old_end:
+            region = replace(regions.pop(), old_end=before[1], new_end=after[1])
+        regions.append(region)
+    return tuple(regions)
+
+
+def _line_ranges(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    """The lines that contain character ranges, counted from 0, ends excluded."""
+    number = at = 0
+    for start, end in spans:
+        number += text.count("\n", at, start)
+        yield number, number + text.count("\n", start, end) + 1
+        at = start
+
+
+def _previews(place: Place, before: str | None, change: Change) -> tuple[DiffPreview, DiffPreview]:
+    """What permission requests show of a change, and all of it."""
+    old, new = None if before is None else well_formed(before), well_formed(change.text)
+    complete = DiffPreview(str(place.path), old, new)
+    if len(old or "") + len(new) <= MAX_PREVIEW:
+        return complete, complete
+    hunks, truncated = diff_hunks(old or "", new, change.regions)
+    return DiffPreview(complete.path, None, None, hunks, truncated), complete
 
 
 def _lines(text: str, spans: Sequence[Span]) -> tuple[Span, ...]:

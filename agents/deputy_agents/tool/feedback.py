@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.files.workspace import Place
+from deputy_agents.files.place import Place
 from deputy_agents.ports.editor import Ability, Diagnostic, Severity
 from deputy_agents.text import cut, visible
 from deputy_agents.tool.base import ToolContext

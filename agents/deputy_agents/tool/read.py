@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from anyio import to_thread
 from pydantic import Field
 
+from deputy_agents.concurrency.off_loop import off_loop
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
-from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.disk import Entry, TooLarge
 from deputy_agents.files.encoding import is_exact
-from deputy_agents.files.image import MAX_BYTES, SUFFIXES, ImageFile, read_image
-from deputy_agents.files.workspace import PathKind, Place
-from deputy_agents.text import cut, lines_without_ends, visible, well_formed
+from deputy_agents.files.image import MAX_FILE, SUFFIXES, ImageFile
+from deputy_agents.files.place import PathKind, Place
+from deputy_agents.permission.file_access import folder_access, read_access
+from deputy_agents.text import lines_without_ends, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.tool.image_process import read_image
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
@@ -51,7 +52,7 @@ class ReadFile(ArgsTool[ReadFileArgs]):
         if not await context.workspace.has(place):
             raise ToolError(f"There is no file {shown}.")
         location = Location(str(place.path), args.offset if args.offset > 1 else None)
-        return Prepared(shown, [read_request(self.name, place)], (location,))
+        return Prepared(shown, read_access(self.name, place), (location,))
 
     async def run(self, args: ReadFileArgs, context: ToolContext) -> ToolOutput:
         place = await args.located(context)
@@ -64,9 +65,12 @@ class ReadFile(ArgsTool[ReadFileArgs]):
             return await self._part(args, context, place, shown)
         if file is None:
             raise ToolError(f"There is no file {shown}.")
-        content, last = _page(lines_without_ends(well_formed(file.text)), args, shown)
-        context.marks.record(place, file.text)
-        note = "" if is_exact(file.text) else "[not UTF-8: invalid bytes are shown as \ufffd]\n"
+        text = file.text
+        content, last = await off_loop(len(text), lambda: _page(lines_without_ends(well_formed(text)), args, shown))
+        await context.marks.record(place, text)
+        note = "" if is_exact(text) else "[not UTF-8: invalid bytes are shown as \ufffd]\n"
+        if file.disk_changed:
+            note += "[these are unsaved changes in the editor; the file on disk has other changes]\n"
         return ToolOutput(note + content, locations=_read_lines(place, args, last))
 
     async def _part(self, args: ReadFileArgs, context: ToolContext, place: Place, shown: str) -> ToolOutput:
@@ -95,24 +99,14 @@ class ListDir(ArgsTool[ListDirArgs]):
 
     async def prepare(self, args: ListDirArgs, context: ToolContext) -> Prepared:
         place = await args.locate(context)
-        request = folder_request(self.name, place)
-        return Prepared(context.workspace.shown(place, context.cwd), [request], (Location(str(place.path)),))
+        access = folder_access(self.name, place)
+        return Prepared(context.workspace.shown(place, context.cwd), access, (Location(str(place.path)),))
 
     async def run(self, args: ListDirArgs, context: ToolContext) -> ToolOutput:
         place = await args.relocate(context)
         if place.kind is PathKind.FILE:
             raise ToolError(f"{context.workspace.shown(place, context.cwd)} is a file; use read_file.")
         return ToolOutput(_listing(await context.workspace.entries(place)))
-
-
-def read_request(tool: str, place: Place) -> AccessRequest:
-    """The access request for reading the file at ``place``."""
-    return AccessRequest(tool, Action.READ_SECRET if place.secret else Action.READ, place.subject, place.whole)
-
-
-def folder_request(tool: str, place: Place) -> AccessRequest:
-    """The access request for reading names or lines below the folder at ``place``."""
-    return AccessRequest(tool, Action.READ, place.subject, place.whole)
 
 
 def _page(lines: Sequence[str], args: ReadFileArgs, shown: str) -> tuple[str, int | None]:
@@ -150,8 +144,7 @@ async def _image(place: Place, context: ToolContext) -> ImageFile | None:
     if place.path.suffix.lower() not in SUFFIXES or place.kind is not PathKind.FILE:
         return None
     try:
-        data = await context.workspace.read_bytes(place, MAX_BYTES)
-        return await to_thread.run_sync(read_image, data)
+        return await read_image(await context.workspace.read_bytes(place, MAX_FILE))
     except ToolError as error:
         raise ToolError(f"{context.workspace.shown(place, context.cwd)}: {error}") from None
 
@@ -163,7 +156,7 @@ def _cut_line(line: str) -> str:
 def _listing(entries: Sequence[Entry]) -> str:
     if not entries:
         return "[empty folder]"
-    names = [cut(visible(entry.name), 255) + entry.mark for entry in entries[:MAX_ENTRIES]]
+    names = [visible(entry.name) + entry.mark for entry in entries[:MAX_ENTRIES]]
     if len(entries) > MAX_ENTRIES:
         names.append(f"[{MAX_ENTRIES} of {len(entries)} names; use glob to find the rest]")
     return "\n".join(names)

@@ -6,21 +6,26 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import cache
 from importlib import metadata
+from io import BytesIO
 from pathlib import Path
 
 import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
+from anyio.lowlevel import checkpoint
 
+from deputy_agents.concurrency.owned_process import owned_process
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
 
 TIMEOUT = 30.0
 """Limit of one search in seconds; the results found until then are returned."""
+
+MAX_LISTING = 64 * 2**20
 
 NAMES = re.compile(rb"([^\0]+)\0")
 """Records of ``--files``: a path."""
@@ -29,6 +34,8 @@ LINES = re.compile(rb'(?:[^\0]*\(found "\\0" byte around offset \d+\)\n)?([^\0]+
 """Records of a search: path, line number, text. A note about a binary file may precede a record."""
 
 _MAX_RECORD = 64 * 1024
+_RECORDS_AT_ONCE = 100
+"""Records that are passed on before other tasks run."""
 _COMMON = (
     "--no-config",
     "--no-messages",
@@ -75,6 +82,33 @@ async def search(
     return False
 
 
+async def list_files(cwd: str) -> bytes:
+    """The paths of the files below ``cwd`` in no particular order, each followed by a null byte: those that are found
+    within the timeout, and at most :data:`MAX_LISTING` bytes.
+
+    Raises:
+        ToolError: ripgrep is missing.
+    """
+    command = [await to_thread.run_sync(binary), *_COMMON, "--sort=none", "--files"]
+    listing = BytesIO()
+    with anyio.move_on_after(TIMEOUT):
+        async with _running(command, cwd, None) as process:
+            assert process.stdout is not None
+            async for chunk in process.stdout:
+                listing.write(chunk)
+                if listing.tell() > MAX_LISTING:
+                    break
+    return listing.getvalue()
+
+
+def listed_paths(listing: bytes) -> Iterator[str]:
+    """The paths in a listing, relative and with slashes, one after the other: other threads run in between."""
+    at = 0
+    while (end := listing.find(b"\0", at)) >= 0:
+        yield os.fsdecode(listing[at:end]).removeprefix("./").replace(os.sep, "/")
+        at = end + 1
+
+
 @cache
 def binary() -> str:
     """The path of ripgrep: that of the Python environment, else the one on the PATH.
@@ -95,23 +129,14 @@ def binary() -> str:
     raise ToolError("ripgrep (rg) is missing. Install the package ripgrep next to Deputy.")
 
 
-@asynccontextmanager
-async def _running(command: Sequence[str], cwd: str, source: bytes | int | None) -> AsyncGenerator[Process]:
-    process = await anyio.open_process(
+def _running(command: Sequence[str], cwd: str, source: bytes | int | None) -> AbstractAsyncContextManager[Process]:
+    return owned_process(
         command,
         stdin=subprocess.PIPE if isinstance(source, bytes) else subprocess.DEVNULL if source is None else source,
         cwd=cwd,
         # Only the variables that locate the user's global ignore file.
         env={name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ},
     )
-    try:
-        yield process
-    finally:
-        with anyio.CancelScope(shield=True):
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-            await process.aclose()
 
 
 async def _feed(process: Process, source: bytes | int | None) -> None:
@@ -128,10 +153,14 @@ async def _read_records(
     async for chunk in stream:
         rest += chunk
         end = 0
-        for found in record.finditer(rest):
+        count = 0
+        while (found := record.match(rest, end)) is not None:
             end = found.end()
             if not take(found):
                 return False
+            count += 1
+            if count % _RECORDS_AT_ONCE == 0:
+                await checkpoint()
         rest = rest[end:]
         if len(rest) > _MAX_RECORD:
             return False

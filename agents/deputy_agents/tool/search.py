@@ -4,21 +4,21 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location, ToolKind
-from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.files.disk import TooLarge
-from deputy_agents.files.workspace import PathKind, Place, is_secret
+from deputy_agents.files.place import PathKind, Place
+from deputy_agents.files.spelling import unescaped
+from deputy_agents.permission.file_access import READ_FILE, folder_access, read_access
 from deputy_agents.text import cut, visible, well_formed
 from deputy_agents.tool.args import ArgsTool, PathArgs
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
-from deputy_agents.tool.match import matcher, name_glob
-from deputy_agents.tool.read import folder_request, read_request
+from deputy_agents.tool.match import matcher, name_globs
 from deputy_agents.tool.ripgrep import LINES, NAMES, search
 
 MAX_FILES = 500
@@ -44,7 +44,8 @@ class GlobArgs(PathArgs):
         Field(
             min_length=1,
             max_length=1000,
-            description="Glob such as src/**/*.py. Without a slash it matches at any depth.",
+            description="Glob such as src/**/*.py. Without a slash it matches at any depth. "
+            "[ab] is one of these characters, and also matches a name with these brackets.",
         ),
     ]
     path: Annotated[str, Field(description="Folder to search.")] = "."
@@ -76,13 +77,13 @@ class Glob(ArgsTool[GlobArgs]):
         await _check_exists(place, context)
         if place.kind is not PathKind.FOLDER:
             raise ToolError(f"path: {context.workspace.shown(place, context.cwd)} is not a folder.")
-        request = folder_request(self.name, place)
-        return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
+        access = folder_access(self.name, place)
+        return Prepared(_target(args.pattern, place, context), access, (Location(str(place.path)),))
 
     async def run(self, args: GlobArgs, context: ToolContext) -> ToolOutput:
         place = await args.relocate(context)
         results = _Results(MAX_FILES)
-        included = _path_filter(args.pattern, place, context)
+        included = _path_filter(unescaped(args.pattern), place, context)
 
         def take(record: re.Match[bytes]) -> bool:
             path = _path(record[1])
@@ -110,8 +111,9 @@ class Grep(ArgsTool[GrepArgs]):
     async def prepare(self, args: GrepArgs, context: ToolContext) -> Prepared:
         place = await args.locate(context)
         await _check_exists(place, context)
-        request = read_request(self.name, place) if place.kind is PathKind.FILE else folder_request(self.name, place)
-        return Prepared(_target(args.pattern, place, context), [request], (Location(str(place.path)),))
+        access = folder_access if place.kind is PathKind.FOLDER else read_access
+        location = Location(str(place.path))
+        return Prepared(_target(args.pattern, place, context), access(self.name, place), (location,))
 
     async def run(self, args: GrepArgs, context: ToolContext) -> ToolOutput:
         place = await args.relocate(context)
@@ -127,9 +129,10 @@ class Grep(ArgsTool[GrepArgs]):
         )
 
     async def _search_folder(self, args: GrepArgs, place: Place, context: ToolContext, results: "_Results") -> bool:
-        included = _path_filter(args.glob or "**", place, context)
-        names = name_glob(args.glob)
-        options = [*_GREP, f"--type-add=deputy:{names}", "--type=deputy"] if names else _GREP
+        glob = unescaped(args.glob)
+        included = _path_filter(glob or "**", place, context)
+        names = name_globs(glob)
+        options = [*_GREP, *(f"--type-add=deputy:{name}" for name in names), *(["--type=deputy"] if names else [])]
 
         unsaved = await context.workspace.unsaved(place)
         for path in filter(included, unsaved):
@@ -216,16 +219,13 @@ def _path_filter(glob: str, place: Place, context: ToolContext) -> Callable[[str
         )
     matched = matcher(glob.replace(f"{place.path}/", "/", 1) if glob.startswith(f"{place.path}/") else glob)
 
-    def included(path: str) -> bool:
-        below = str(PurePosixPath(*place.parts, path))
-        whole = place.whole and f"{place.whole}/{path}"
-        return (
-            matched(path)
-            and not is_secret(below)
-            and context.may_read(AccessRequest("read_file", Action.READ, below, whole))
-        )
+    return lambda path: matched(path) and is_readable(path, place, context)
 
-    return included
+
+def is_readable(path: str, place: Place, context: ToolContext) -> bool:
+    """Whether searches show the file at ``path`` below ``place``."""
+    file = place.below(path)
+    return not file.secret and all(map(context.may_read, read_access(READ_FILE, file)))
 
 
 def _absolute_glob_note(glob: str) -> str:

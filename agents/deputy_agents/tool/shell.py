@@ -3,9 +3,10 @@
 import codecs
 import json
 import math
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from signal import Signals
 from typing import Annotated
 
 import anyio
@@ -13,12 +14,15 @@ from anyio import to_thread
 from anyio.abc import ByteReceiveStream
 from pydantic import Field, PrivateAttr, field_validator
 
+from deputy_agents.concurrency.off_loop import off_loop
 from deputy_agents.domain.errors import InvalidRequest, OutsideRoots, ToolError
-from deputy_agents.domain.event import CommandPreview, Location, ToolKind
+from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.domain.preview import CommandPreview
 from deputy_agents.domain.rule import AccessRequest, Action
-from deputy_agents.files.workspace import PathKind, Place
+from deputy_agents.files.place import PathKind, Place, leads_to_own_configuration
+from deputy_agents.permission.file_access import read_access, write_access
 from deputy_agents.shell.access import TOOL, RedirectTarget, required_access
-from deputy_agents.shell.background import BackgroundProcess
+from deputy_agents.shell.background import process_state, signal_name
 from deputy_agents.shell.output import BoundedOutput
 from deputy_agents.shell.process import ExitStatus, Launch, guarded_command
 from deputy_agents.text import clean, cut, visible
@@ -50,9 +54,14 @@ class ShellArgs(Args):
         Field(gt=0, le=MAX_TIMEOUT, description="Seconds until the command is ended. Default: 120, or a user setting."),
     ] = None
     background: Annotated[
-        bool, Field(description="Run in the background, for servers and watchers. See the tool process.")
+        bool,
+        Field(
+            description="Run in the background, for servers and watchers. You get a message when it ends. See the tool "
+            "process."
+        ),
     ] = False
     _folder: PathArgs | None = PrivateAttr(default=None)
+    _unasked: Mapping[str, str] = PrivateAttr(default_factory=dict[str, str])
 
     @field_validator("command")
     @classmethod
@@ -70,6 +79,15 @@ class ShellArgs(Args):
         """``cwd`` as a path input; always the same object, which stores the resolved place."""
         self._folder = self._folder or PathArgs(path=self.cwd)
         return self._folder
+
+    @property
+    def unasked(self) -> Mapping[str, str]:
+        """Variables for the command if it runs without being asked about."""
+        return self._unasked
+
+    @unasked.setter
+    def unasked(self, variables: Mapping[str, str]) -> None:
+        self._unasked = variables
 
 
 class Shell(ArgsTool[ShellArgs]):
@@ -89,11 +107,23 @@ class Shell(ArgsTool[ShellArgs]):
         place = await args.folder.locate(context)
         if place.kind is not PathKind.FOLDER:
             raise ToolError(f"cwd: {context.workspace.shown(place, context.cwd)} is not a folder.")
-        required = await to_thread.run_sync(required_access, args.command, place.path)
+        passed = context.commands.settings.env if context.commands else ()
+        find_access = partial(
+            required_access,
+            args.command,
+            place.path,
+            context.session_folder or context.cwd,
+            context.workspace.roots,
+            passed,
+            reading=context.commands is not None and context.commands.reading,
+        )
+        required = await to_thread.run_sync(find_access)
+        args.unasked = required.variables
         files = [await _redirect_access(target, place.path, context) for target in required.targets]
+        folders = [await _folder_access(folder, context) for folder in required.folders]
         return Prepared(
             cut(visible(args.command.strip()), _MAX_TITLE),
-            [*required.access, *(request for request, _ in files)],
+            [*required.access, *(request for request, _ in files), *folders],
             tuple(location for _, location in files if location is not None),
             CommandPreview("\n".join(map(visible, args.command.split("\n"))), str(place.path)),
         )
@@ -102,12 +132,15 @@ class Shell(ArgsTool[ShellArgs]):
         commands = _commands(context)
         place = await args.folder.relocate(context)
         async with context.workspace.working_directory(place) as cwd:
-            launch = _launch(args.command, cwd, place, context, commands)
+            launch = _launch(args, cwd, place, context, commands)
             if args.background:
-                started = await commands.background_processes.start(commands.agent_id, launch, args.timeout)
-                how = "use the tool process to read its output or to stop it"
+                started = await commands.background_processes.start(
+                    commands.agent_id, launch, args.timeout, context.cover
+                )
+                how = "use the tool process to read its output or to stop it. You will get a message when it ends"
                 return ToolOutput(f"Running in the background as {started.process_id}; {how}.")
-            return await _run(launch, args.timeout or commands.settings.timeout, context.show_output)
+            async with context.cover():
+                return await _run(launch, args.timeout or commands.settings.timeout, context.show_output)
 
 
 class ProcessArgs(Args):
@@ -136,18 +169,20 @@ class ProcessTool(ArgsTool[ProcessArgs]):
         processes = commands.background_processes
         visible_processes = processes.list(None if commands.all_agents else commands.agent_id)
         if args.process_id is None:
-            states = [_state(process) for process in visible_processes]
-            return ToolOutput(json.dumps({"processes": states}, ensure_ascii=False))
+            states = [process_state(process) for process in visible_processes]
+            ended = tuple(process.process_id for process in visible_processes if process.code is not None)
+            return ToolOutput(json.dumps({"processes": states}, ensure_ascii=False), reports=ended)
         if args.process_id not in [process.process_id for process in visible_processes]:
             raise ToolError(f"You have no background process {args.process_id}. Omit process_id to list all.")
         try:
             if args.stop:
-                await processes.stop(args.process_id)
+                await processes.stop(args.process_id, commands.agent_id)
             output = processes.output(args.process_id, FOR_MODEL)
             process = processes.get(args.process_id)
         except InvalidRequest as error:
             raise ToolError(str(error)) from None
-        return ToolOutput(json.dumps(_state(process) | {"output": output}, ensure_ascii=False))
+        ended = (process.process_id,) if process.code is not None else ()
+        return ToolOutput(json.dumps(process_state(process) | {"output": output}, ensure_ascii=False), reports=ended)
 
 
 def _commands(context: ToolContext) -> CommandContext:
@@ -156,10 +191,11 @@ def _commands(context: ToolContext) -> CommandContext:
     return context.commands
 
 
-def _launch(text: str, cwd: str, place: Place, context: ToolContext, commands: CommandContext) -> Launch:
+def _launch(args: ShellArgs, cwd: str, place: Place, context: ToolContext, commands: CommandContext) -> Launch:
     settings = commands.settings
     writable = context.workspace.roots if settings.sandbox else None
-    return Launch(text, cwd, str(place.path), settings.env, writable)
+    launch = Launch(args.command, cwd, str(place.path), settings.env, writable, settings.isolated)
+    return launch if context.approved else replace(launch, added=args.unasked)
 
 
 async def _redirect_access(
@@ -170,14 +206,21 @@ async def _redirect_access(
     if target.path is None:
         return AccessRequest(tool, Action.OUTSIDE, target.shown, known="", computed=True), None
     try:
-        place = await context.workspace.locate(target.path, cwd)
+        place = await context.workspace.locate(target.path, cwd, exact=True)
     except OutsideRoots:
-        return AccessRequest(tool, Action.OUTSIDE, str(cwd / target.path)), None
-    if target.writes:
-        action = Action.EDIT_PROTECTED if place.protected else Action.EDIT
-    else:
-        action = Action.READ_SECRET if place.secret else Action.READ
-    return AccessRequest(tool, action, place.subject, place.whole), Location(str(place.path))
+        own = target.writes and await to_thread.run_sync(leads_to_own_configuration, cwd / target.path)
+        return AccessRequest(tool, Action.CONFIGURE if own else Action.OUTSIDE, str(cwd / target.path)), None
+    (request,) = (write_access if target.writes else read_access)(tool, place)
+    return request, Location(str(place.path))
+
+
+async def _folder_access(folder: str, context: ToolContext) -> AccessRequest:
+    """The access that reading every file below ``folder`` requires: which files those are is only known when the
+    command runs, so each rule that may apply to one of them asks."""
+    place = await context.workspace.locate(folder, context.cwd, exact=True)
+    subject, whole = (f"{name}/" if name not in ("", ".") else "" for name in (place.subject, str(place.path)))
+    also = ((f"{whole}**", whole),)
+    return AccessRequest("read_file", Action.READ, f"{subject}**", known=subject, also=also)
 
 
 async def _run(launch: Launch, timeout: float, show: Callable[[str], None]) -> ToolOutput:
@@ -200,7 +243,8 @@ async def _run(launch: Launch, timeout: float, show: Callable[[str], None]) -> T
     if ended.survivors:
         notes.append(f"{_processes(ended.survivors)} could not be ended")
     end = "".join(f"\n[{note}]" for note in notes if note)
-    content, shown, full = (f"{output.text(half)}{end}".strip() for half in (FOR_MODEL, FOR_USER, STORED))
+    content, shown = (f"{output.text(half)}{end}".strip() for half in (FOR_MODEL, FOR_USER))
+    full = f"{await off_loop(output.size, output.text)}{end}".strip()
     return ToolOutput(
         content or "(no output)",
         is_error=timed_out or ended.code != 0,
@@ -236,13 +280,8 @@ async def _show_live(stream: ByteReceiveStream, show: Callable[[str], None]) -> 
 def _exit_note(code: int) -> str:
     if code >= 0:
         return f"exit code {code}" if code else ""
-    return f"ended by signal {Signals(-code).name if -code in list(Signals) else -code}"
+    return f"ended by signal {signal_name(-code)}"
 
 
 def _processes(count: int) -> str:
     return "1 process" if count == 1 else f"{count} processes"
-
-
-def _state(process: BackgroundProcess) -> dict[str, object]:
-    state: dict[str, object] = {"process_id": process.process_id, "command": process.text, "cwd": process.cwd}
-    return state | ({"status": "running"} if process.code is None else {"status": "exited", "exit_code": process.code})

@@ -3,15 +3,16 @@
 from typing import Annotated
 
 from anyio import to_thread
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import ToolKind
-from deputy_agents.domain.rule import AccessRequest, Action
+from deputy_agents.files.place import Place
 from deputy_agents.guidance.items import Skill
 from deputy_agents.guidance.library import Library
-from deputy_agents.guidance.skills import list_files, read_file
-from deputy_agents.text import cut, truncate
+from deputy_agents.guidance.skills import FILE, list_files, locate_file
+from deputy_agents.permission.file_access import read_access
+from deputy_agents.text import cut, truncate, visible, well_formed
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
 
@@ -21,6 +22,19 @@ MAX_OUTPUT = 64 * 1024
 class SkillArgs(Args):
     name: Annotated[str, Field(min_length=1, description="Name of the skill.")]
     file: Annotated[str | None, Field(description="A file of the skill, as named in its text.")] = None
+    _place: Place | None = PrivateAttr(default=None)
+
+    async def locate(self, skill: Skill, context: ToolContext) -> Place:
+        """The place of the file. It is resolved once, so that the call reads what the gate decided about.
+
+        Raises:
+            ToolError: it leads out of the folder of the skill.
+        """
+        if self._place is None:
+            main_root = next(iter(context.workspace.roots), None)
+            name = FILE if self.file is None else self.file
+            self._place = await to_thread.run_sync(locate_file, skill, name, main_root)
+        return self._place
 
 
 class UseSkill(ArgsTool[SkillArgs]):
@@ -39,18 +53,20 @@ class UseSkill(ArgsTool[SkillArgs]):
         return skill
 
     async def prepare(self, args: SkillArgs, context: ToolContext) -> Prepared:
-        del context
-        name = self._skill(args.name).name
-        target = f"{name}/{args.file}" if args.file else name
-        return Prepared(target, (AccessRequest(self.name, Action.SESSION, name),))
+        skill = self._skill(args.name)
+        place = await args.locate(skill, context)
+        target = f"{skill.name}/{visible(args.file)}" if args.file else skill.name
+        return Prepared(target, read_access(self.name, place))
 
     async def run(self, args: SkillArgs, context: ToolContext) -> ToolOutput:
-        del context
         skill = self._skill(args.name)
         if args.file is not None:
-            text = await to_thread.run_sync(read_file, skill, args.file, abandon_on_cancel=True)
+            file = await context.workspace.read(await args.locate(skill, context))
+            if file is None:
+                raise ToolError(f"The skill {skill.name} has no file {visible(args.file)}.")
+            text = well_formed(file.text)
         else:
             files = await to_thread.run_sync(list_files, skill, abandon_on_cancel=True)
-            listing = f"\nFiles (read one with `file`): {', '.join(files)}" if files else ""
-            text = f"Folder: {skill.folder}{listing}\n\n{skill.body}"
+            listing = f"\nFiles (read one with `file`): {', '.join(map(visible, files))}" if files else ""
+            text = f"Folder: {visible(skill.folder)}{listing}\n\n{skill.body}"
         return ToolOutput(truncate(text, MAX_OUTPUT, "the text is longer than the limit")[0])

@@ -5,28 +5,29 @@ Each site needs approval once, and so does the search. The content of a page is 
 
 from typing import Annotated
 
-from anyio import to_thread
 from pydantic import Field
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import TextPreview, ToolKind
+from deputy_agents.domain.event import ToolKind
 from deputy_agents.domain.message import Text
+from deputy_agents.domain.preview import TextPreview
 from deputy_agents.domain.rule import AccessRequest, Action
-from deputy_agents.files.image import read_image
 from deputy_agents.text import clean, cut, visible
 from deputy_agents.tool.args import Args, ArgsTool
 from deputy_agents.tool.base import Prepared, ToolContext, ToolOutput
+from deputy_agents.tool.image_process import read_image
+from deputy_agents.tool.page_process import page_text
 from deputy_agents.web.address import parse_url
-from deputy_agents.web.fetch import FetchedPage, Fetcher, OtherSite
-from deputy_agents.web.page import text_of
+from deputy_agents.web.fetch import MAX_URL, FetchedPage, Fetcher, OtherSite
 
 _MAX_SOURCES = 30
+_MAX_TITLE = 200
 MAX_CHARS = 40_000
 """Characters of a page in one result."""
 
 
 class WebFetchArgs(Args):
-    url: Annotated[str, Field(max_length=4000, description="Full URL, with https://.")]
+    url: Annotated[str, Field(max_length=MAX_URL, description="Full URL, with https://.")]
     offset: Annotated[int, Field(ge=0, description="First character to return, to continue reading.")] = 0
 
 
@@ -46,18 +47,19 @@ class WebFetch(ArgsTool[WebFetchArgs]):
     async def prepare(self, args: WebFetchArgs, context: ToolContext) -> Prepared:
         address = parse_url(args.url)
         request = AccessRequest(self.name, Action.FETCH, address.site)
-        return Prepared(cut(visible(args.url), 200), [request], preview=TextPreview(f"GET {address.url}"))
+        return Prepared(address.shown(_MAX_TITLE), [request], preview=TextPreview(f"GET {address.shown(MAX_URL)}"))
 
     async def run(self, args: WebFetchArgs, context: ToolContext) -> ToolOutput:
         fetched = await self._fetcher.get(args.url)
         if isinstance(fetched, OtherSite):
             return ToolOutput(
-                f"The page redirects to another site: {visible(fetched.url)}\nCall web_fetch with that URL."
+                f"The page redirects to another site: {parse_url(fetched.url).shown(MAX_URL)}\n"
+                "Call web_fetch with that URL."
             )
-        image = await to_thread.run_sync(read_image, fetched.data) if fetched.complete else None
+        image = await read_image(fetched.data) if fetched.complete else None
         if image is not None:
             return ToolOutput(f"{visible(fetched.url)}: {image}", images=(image.image,))
-        text = await to_thread.run_sync(text_of, fetched.data, fetched.content_type)
+        text = await page_text(fetched.data, fetched.content_type)
         return ToolOutput(_excerpt(text, args.offset, fetched))
 
 

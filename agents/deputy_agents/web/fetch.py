@@ -9,6 +9,7 @@ from urllib.parse import urljoin
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import checkpoint
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.text import cut, visible
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 TIMEOUT = 30.0
 """Limit for one page in seconds, including redirects."""
 
-CONNECT_TIMEOUT = 10.0
 MAX_BYTES = 5 * 1024 * 1024
 """Limit of a page in bytes, uncompressed."""
 
@@ -28,7 +28,15 @@ MAX_REDIRECTS = 5
 MAX_ADDRESSES = 3
 """Number of addresses of a host that are tried."""
 
-_HEADERS = {"User-Agent": "Deputy (web_fetch)", "Accept": "text/markdown, text/html, text/*;q=0.9, */*;q=0.5"}
+MAX_URL = 4000
+"""Characters of the URL of a redirect."""
+
+_ENCODINGS = ("gzip", "deflate")
+_HEADERS = {
+    "User-Agent": "Deputy (web_fetch)",
+    "Accept": "text/markdown, text/html, text/*;q=0.9, */*;q=0.5",
+    "Accept-Encoding": ", ".join(_ENCODINGS),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,7 @@ class Fetcher:
         try:
             async with self._send(target) as response:
                 if response.is_redirect:
-                    return OtherSite(urljoin(target.url, response.headers["location"]))
+                    return OtherSite(_location(target, response))
                 return await _read(target, response)
         except httpx2.TimeoutException:
             raise TimeoutError from None
@@ -90,64 +98,85 @@ class Fetcher:
 
     @asynccontextmanager
     async def _send(self, target: WebAddress) -> "AsyncGenerator[httpx2.Response]":
-        addresses = await resolve_addresses(target, self.resolve, private=self.allow_private())
         proxy = _proxy(target)
         async with await to_thread.run_sync(_client, proxy) as client:
-            # A proxy resolves the name itself, and may resolve names that this machine cannot.
-            candidates = [None] if proxy else addresses[:MAX_ADDRESSES]
-            response = await _first_response(client, target, candidates)
+            response = await self._first_response(client, target, has_proxy=proxy is not None)
             try:
                 yield response
             finally:
                 await response.aclose()
 
+    async def _first_response(
+        self, client: "httpx2.AsyncClient", target: WebAddress, *, has_proxy: bool
+    ) -> "httpx2.Response":
+        """The response of the first address that can be reached. The limit of a connection includes the lookup of the
+        name and all addresses."""
+        from deputy_agents.web.connect import CONNECT_LIMIT, Unreachable
 
-async def _first_response(
-    client: "httpx2.AsyncClient", target: WebAddress, addresses: Sequence[str | None]
-) -> "httpx2.Response":
-    """The response of the first address that can be reached."""
-    import httpx2
+        deadline = anyio.current_time() + CONNECT_LIMIT
+        addresses: Sequence[str] = ()
+        failure = "the name was not found"
+        with anyio.move_on_at(deadline) as lookup:
+            addresses = await resolve_addresses(target, self.resolve, private=self.allow_private())
+        if lookup.cancelled_caught:
+            failure = f"the name was not found within {CONNECT_LIMIT:g} s"
+        # A proxy resolves the name itself, and may resolve names that this machine cannot.
+        candidates = [None] if has_proxy else addresses[:MAX_ADDRESSES]
+        for index, address in enumerate(candidates):
+            seconds = max(0.1, deadline - anyio.current_time()) / (len(candidates) - index)
+            try:
+                return await client.send(_request(client, target, address, seconds), stream=True)
+            except Unreachable as error:
+                failure = f"could not connect to {target.scheme}://{target.authority}: {error.cause}"
+        raise OSError(failure)
 
-    failure: Exception = OSError("the name was not found")
-    for address in addresses:
-        try:
-            return await client.send(_request(client, target, address), stream=True)
-        except httpx2.ConnectError as error:
-            failure = error
-    raise failure
+
+def _location(target: WebAddress, response: "httpx2.Response") -> str:
+    """Where a redirect leads. Raises ToolError."""
+    location = response.headers.get("location", "")
+    try:
+        url = urljoin(target.url, location) if location else ""
+    except ValueError:
+        url = ""
+    if not url or len(url) > MAX_URL:
+        raise ToolError(f"{target.site} redirects ({response.status_code}) without a usable address.")
+    return url
 
 
-def _request(client: "httpx2.AsyncClient", target: WebAddress, address: str | None) -> "httpx2.Request":
+def _request(client: "httpx2.AsyncClient", target: WebAddress, address: str | None, seconds: float) -> "httpx2.Request":
     """A request for ``target`` to the checked ``address``. The host name is in the request, and the certificate must
     match it."""
     import httpx2
 
-    url = httpx2.URL(target.url)
-    if address is None:
-        return client.build_request("GET", url)
-    headers = {"Host": url.netloc.decode()}
-    pinned = url.copy_with(host=address)
-    return client.build_request("GET", pinned, headers=headers, extensions={"sni_hostname": target.host})
+    from deputy_agents.web.connect import SECONDS
+
+    url = httpx2.URL(target.url).copy_with(host=address or target.host)
+    headers = {"Host": target.authority}
+    return client.build_request("GET", url, headers=headers, extensions={"sni_hostname": target.host, SECONDS: seconds})
 
 
 async def _read(target: WebAddress, response: "httpx2.Response") -> FetchedPage:
     status = response.status_code
     if status >= HTTPStatus.BAD_REQUEST:
         raise ToolError(f"{target.site} returned {status} {visible(response.reason_phrase)}".rstrip() + ".")
+    encodings = [name.strip().lower() for name in response.headers.get_list("content-encoding", split_commas=True)]
+    if len(encodings) > 1 or any(name not in (*_ENCODINGS, "identity") for name in encodings):
+        raise ToolError(f"{target.site} sent the page in an encoding that was not requested.")
     data = bytearray()
     async for piece in response.aiter_bytes():
         data += piece
         if len(data) > MAX_BYTES:
             break
+        await checkpoint()  # many small pieces can arrive at once
     content_type = response.headers.get("content-type", "")
     return FetchedPage(target.url, bytes(data[:MAX_BYTES]), content_type, complete=len(data) <= MAX_BYTES)
 
 
 def _proxy(target: WebAddress) -> str | None:
-    """The proxy from the environment for ``target``; ``None`` for a direct connection."""
-    from urllib.request import getproxies, proxy_bypass
+    """The proxy of the environment for ``target``; ``None`` for a direct connection."""
+    from deputy_agents.web.connect import environment_proxy
 
-    return None if proxy_bypass(target.host) else getproxies().get(target.scheme) or getproxies().get("all")
+    return environment_proxy(f"{target.scheme}://{target.authority}")
 
 
 def _client(proxy: str | None) -> "httpx2.AsyncClient":
@@ -155,8 +184,10 @@ def _client(proxy: str | None) -> "httpx2.AsyncClient":
     certificates of the system."""
     import httpx2
 
-    timeout = httpx2.Timeout(TIMEOUT, connect=CONNECT_TIMEOUT)
-    return httpx2.AsyncClient(proxy=proxy, trust_env=False, timeout=timeout, headers=_HEADERS)
+    from deputy_agents.web.connect import LimitedTransport
+
+    transport = LimitedTransport(proxy)
+    return httpx2.AsyncClient(transport=transport, trust_env=False, timeout=httpx2.Timeout(TIMEOUT), headers=_HEADERS)
 
 
 def _reason(error: Exception) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from deputy_agents.domain.message import ToolUse
+from deputy_agents.model.offline.edit_request import EditRequest
 from deputy_agents.model.offline.replace import edit_instructions
 from deputy_agents.model.offline.search import (
     DEFINITIONS,
@@ -12,23 +13,25 @@ from deputy_agents.model.offline.search import (
     LAYOUT,
     TESTS_AND_DOCS,
     USAGES,
+    is_noise,
     search_instructions,
 )
 from deputy_agents.model.offline.turn import Call, Move, Turn, use
-from deputy_agents.model.offline.words import Replacement, keywords
+from deputy_agents.model.offline.words import asks_for_a_change, keywords
 
+_EDITS = '`replace "old text" with "new text"`, `rename NAME to NAME` and `set NAME to VALUE`, each also with `in PATH`'
+_FOR_MORE = "set ANTHROPIC_API_KEY, or the setting `model`"
 INTRODUCTION = (
     "I am Deputy's offline model: I follow fixed rules and do not understand language. Ask where or how something is "
-    "done in this workspace, and several sub-agents search for the words of your question; or ask me to "
-    '`replace "old text" with "new text" in path`. For real answers, set ANTHROPIC_API_KEY or the setting `model`.'
+    "done in this workspace, and several sub-agents search for the words of your question; or ask me to make an exact "
+    f"edit: {_EDITS}. For real answers, {_FOR_MORE}."
 )
+NEEDS_LANGUAGE_MODEL = (
+    f"This request needs a language model. Offline, I search, and make exact edits: {_EDITS}. For more, {_FOR_MORE}."
+)
+"""The answer to every request for a change that is not an exact edit."""
 
-_REFERENCE = re.compile(r"`[^`\s:]+:\d+(?:-\d+)?`")
-_NEEDS_LANGUAGE_MODEL = re.compile(
-    r"\W*(please\s+|can you\s+|could you\s+)*(add|build|create|delete|fix|implement|improve|make|move|optimi[sz]e|"
-    r"refactor|remove|run|update|write)\b",
-    re.IGNORECASE,
-)
+_REFERENCE = re.compile(r"`(?P<path>[^`\s:]+):\d+(?:-\d+)?`")
 _OVERVIEW = re.compile(
     r"\b(architecture|overview|structure|layout|organi[sz]ed|project|repo(sitory)?)\b", re.IGNORECASE
 )
@@ -37,7 +40,7 @@ _MAX_BULLETS = 6
 _MAX_LINES = 12
 
 
-def delegation_step(turn: Turn, wanted: Replacement | None) -> Move:
+def delegation_step(turn: Turn, wanted: EditRequest | None) -> Move:
     """Starts sub-agents in the first round, and answers from their results in the second."""
     if turn.rounds == 0:
         children = (_editor(wanted),) if wanted else _searchers(turn.task)
@@ -49,7 +52,7 @@ def delegation_step(turn: Turn, wanted: Replacement | None) -> Move:
     return Move(_found(turn.task, results))
 
 
-def _editor(wanted: Replacement) -> ToolUse:
+def _editor(wanted: EditRequest) -> ToolUse:
     return use("spawn_agent", instructions=edit_instructions(wanted), mode="default")
 
 
@@ -81,8 +84,8 @@ def _found(request: str, results: Sequence[Call]) -> str:
     words = ", ".join(f"`{word}`" for word in keywords(request))
     action = f"searched for {words}" if words else "looked around the workspace"
     opening = f"I am rule-based (the offline model) and {action}; I do not understand what I found."
-    if _NEEDS_LANGUAGE_MODEL.match(request):
-        opening += " I can only search and replace text: this request needs a language model."
+    if asks_for_a_change(request):
+        opening = f"{NEEDS_LANGUAGE_MODEL}\n\n{opening}"
     sections = [_section(call) for call in results]
     return "\n\n".join([opening, *sections, *_advice(results)])
 
@@ -100,6 +103,6 @@ def _section(call: Call) -> str:
 
 
 def _advice(results: Sequence[Call]) -> list[str]:
-    cited = (_REFERENCE.search(call.result) for call in results if not call.is_error)
-    best = next(filter(None, cited), None)
+    cited = (match for call in results if not call.is_error for match in _REFERENCE.finditer(call.result))
+    best = next((match for match in cited if not is_noise(match["path"])), None)
     return [f"Start with {best[0]}."] if best else []

@@ -3,13 +3,15 @@
 from collections.abc import AsyncGenerator, Iterator
 
 import anyio
+from anyio import to_thread
 
 from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text
 from deputy_agents.model.offline.delegation import INTRODUCTION, delegation_step
-from deputy_agents.model.offline.replace import replace_step
+from deputy_agents.model.offline.edit_request import edit_request
+from deputy_agents.model.offline.replace import replace_step, without_instructions
 from deputy_agents.model.offline.search import search_step
 from deputy_agents.model.offline.turn import Move, Turn, read_turn
-from deputy_agents.model.offline.words import is_greeting, replacement
+from deputy_agents.model.offline.words import is_greeting
 from deputy_agents.ports.model import ModelEvent, ModelRequest, TextPart
 
 OFFLINE = "offline"
@@ -31,8 +33,11 @@ class OfflineModel:
         self._think = think
         self._pace = pace
 
+    async def prepare(self) -> None:
+        """There is nothing to wait for."""
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        move = _next_move(read_turn(request))
+        move = await to_thread.run_sync(_next_move, read_turn(request))  # it may parse long files
         await anyio.sleep(self._think)
         for part in _parts(move.text):
             yield TextPart(part)
@@ -44,7 +49,7 @@ class OfflineModel:
 def _next_move(turn: Turn) -> Move:
     if turn.rounds >= _MAX_ROUNDS:
         return Move("I stop here: I have no rule for these tool results.")
-    wanted = replacement(turn.task)
+    wanted = edit_request(without_instructions(turn.task))
     if is_greeting(turn.task):
         return Move(INTRODUCTION)
     if "spawn_agent" in turn.tools:

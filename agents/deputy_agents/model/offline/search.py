@@ -7,7 +7,7 @@ from itertools import dropwhile, islice, takewhile
 
 from deputy_agents.domain.message import ToolUse
 from deputy_agents.model.offline.turn import Call, Hit, Move, Turn, hits_of, names_of, numbered_lines, use
-from deputy_agents.model.offline.words import escaped, keywords, loosened, quoted
+from deputy_agents.model.offline.words import escaped, is_path, keywords, loosened, quoted, search_names
 
 RULE_BASED = "rule-based search, no language model"
 
@@ -27,9 +27,13 @@ _ASIDE = re.compile(
 )
 _README = re.compile(r"(^|/)readme[^/]*$", re.IGNORECASE)
 _STARTS = re.compile(
-    r"\s*((pub |async |export )*(def|fn|func|int) main\b|if __name__ *==|public static void main\b|.*createServer\()"
+    r"\s*+((pub |async |export )*(def|fn|func|int) main\b|if __name__ *==|public static void main\b|.*createServer\()"
 )
-_NOISE = re.compile(r"\.(lock|svg|map|snap|csv|min\.\w+)$|(^|/)(dist|build|vendor|node_modules)/|-lock\.json$")
+_NOISE = re.compile(
+    r"(^|/)(licen[cs]e|copying|notice|authors)[^/]*$|\.(lock|svg|map|snap|csv|min\.\w+)$"
+    r"|(^|/)(dist|build|vendor|node_modules)/|-lock\.json$",
+    re.IGNORECASE,
+)
 
 _MAX_READS = 3
 _MAX_CITED = 8
@@ -87,6 +91,11 @@ def _entry_points(_words: Sequence[str]) -> Iterable[ToolUse]:
     yield use("grep", pattern=_ENTRY)
 
 
+def is_noise(path: str) -> bool:
+    """Whether the file ``path`` seldom answers a question: a licence, or generated."""
+    return _NOISE.search(path) is not None
+
+
 def _in_code(hit: Hit) -> bool:
     return _ASIDE.search(hit.path) is None
 
@@ -130,7 +139,7 @@ def search_step(turn: Turn) -> Move:
     kind, words = _parse_task(turn.task)
     hits = _ranked(turn, kind, words)
     if turn.rounds == 0:
-        steps = _available(turn, kind.first(words))
+        steps = _available(turn, _first(kind, words))
     elif turn.rounds == 1 and not hits and kind is not LAYOUT:
         steps = _available(turn, _wider(words))
     elif not turn.made("read_file"):
@@ -140,6 +149,20 @@ def search_step(turn: Turn) -> Move:
     if steps:
         return Move(_announcement(steps, words), steps)
     return Move(_answer(turn, kind, words, hits))
+
+
+def _first(kind: SearchKind, words: Sequence[str]) -> Iterable[ToolUse]:
+    """The first tool calls. A path among the words limits the search for others, and is read if there are none."""
+    names, paths = search_names(words), [word for word in words if is_path(word)]
+    if len(paths) != 1 or kind not in {DEFINITIONS, USAGES, _GENERAL}:
+        yield from kind.first(names)
+    elif len(words) > 1:
+        for step in kind.first(names):
+            yield use(step.name, **step.input, path=paths[0])
+    elif kind is USAGES:
+        yield from kind.first(names)
+    else:
+        yield use("grep", pattern=rf"(?i){_DEFINES}", path=paths[0])
 
 
 def _parse_task(task: str) -> tuple[SearchKind, tuple[str, ...]]:
@@ -173,7 +196,7 @@ def _wider(words: Sequence[str]) -> Iterable[ToolUse]:
 
 def _reads(turn: Turn, hits: Sequence[Hit]) -> Iterable[ToolUse]:
     best: dict[str, Hit] = {}
-    for hit in hits:
+    for hit in [hit for hit in hits if not is_noise(hit.path)] or hits:
         best.setdefault(hit.path, hit)
     for hit in islice(best.values(), _MAX_READS):
         yield use("read_file", path=hit.path, offset=max(1, hit.line - _BEFORE), limit=_WINDOW)
@@ -195,8 +218,7 @@ def _ranked(turn: Turn, kind: SearchKind, words: Sequence[str]) -> list[Hit]:
         here = sum(re.search(rf"\b{re.escape(word)}\b", hit.text, re.IGNORECASE) is not None for word in words)
         aside = not (_in_code(hit) or _in_readme(hit))
         depth = hit.path.count("/")
-        noise = _NOISE.search(hit.path) is not None
-        return noise, not kind.fits(hit), aside, -here, -len(words_in[hit.path]), depth
+        return is_noise(hit.path), not kind.fits(hit), aside, -here, -len(words_in[hit.path]), depth
 
     return sorted(hits, key=rank)
 
@@ -226,39 +248,37 @@ def _answer(turn: Turn, kind: SearchKind, words: Sequence[str], hits: Sequence[H
 
 
 def _cited(turn: Turn, hits: Sequence[Hit]) -> list[str]:
-    by_line = {(hit.path, hit.line): hit for hit in hits}
     lines: list[str] = []
-    covered: set[tuple[str, int]] = set()
+    covered: set[Hit] = set()
     for call in turn.made("read_file"):
         path, text = call.text("path"), numbered_lines(call)
-        if not text:
+        hit = next((hit for hit in hits if hit.path == path and hit.line in text), None)
+        hit = hit or next((Hit(path, number, line) for number, line in text.items() if line.strip()), None)
+        if hit is None:
             continue
-        start, end = min(text), max(text)
-        inside = [by_line[path, line] for line in text if (path, line) in by_line]
-        covered.update((hit.path, hit.line) for hit in inside)
-        quote = inside[0].text if inside else next(filter(str.strip, text.values()), "")
-        headed = bool(inside) and quote.startswith("#") and _README.search(path) is not None
-        prose = _below(text, inside[0].line) if headed else ""
-        lines.append(_bullet(f"{path}:{start}-{end}", quote) + prose)
-    rest = [hit for hit in hits if (hit.path, hit.line) not in covered]
-    lines += [_bullet(f"{hit.path}:{hit.line}", hit.text) for hit in rest[: _MAX_CITED - len(lines)]]
-    return lines
+        covered.add(hit)
+        headed = hit.text.startswith("#") and _README.search(path) is not None
+        end, prose = _below(text, hit.line) if headed else (hit.line, "")
+        lines.append(_bullet(hit, end) + prose)
+    rest = [hit for hit in hits if hit not in covered]
+    return lines + [_bullet(hit, hit.line) for hit in rest[: _MAX_CITED - len(lines)]]
 
 
-def _below(text: Mapping[int, str], heading: int) -> str:
-    """The first paragraph below a heading: in a README, the description of the project."""
-    after = [text[line].strip() for line in sorted(text) if line > heading]
-    paragraph = " ".join(takewhile(bool, dropwhile(lambda line: not line, after)))
-    prose = _cut(paragraph, _PROSE_LENGTH)
-    return f" — {prose}" if prose[:1].isalnum() else ""
+def _below(text: Mapping[int, str], heading: int) -> tuple[int, str]:
+    """The first paragraph below a heading, and its last line: in a README, the description of the project."""
+    after = dropwhile(lambda number: not text[number].strip(), (number for number in sorted(text) if number > heading))
+    paragraph = list(takewhile(lambda number: text[number].strip(), after))
+    prose = _cut(" ".join(text[number].strip() for number in paragraph), _PROSE_LENGTH)
+    return (paragraph[-1], f" — {prose}") if prose[:1].isalnum() else (heading, "")
 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most].rstrip() + "…"
 
 
-def _bullet(reference: str, quote: str) -> str:
-    quote = _cut(quote.strip().replace("`", "'"), _QUOTE_LENGTH)
+def _bullet(hit: Hit, end: int) -> str:
+    quote = _cut(hit.text.strip().replace("`", "'"), _QUOTE_LENGTH)
+    reference = f"{hit.path}:{hit.line}" + (f"-{end}" if end > hit.line else "")
     return f"- `{reference}` — `{quote}`" if quote else f"- `{reference}`"
 
 

@@ -1,8 +1,7 @@
-"""Rules for the words of a request: its keywords, and whether it asks for a replacement."""
+"""Rules for the words of a request: its keywords, and whether it asks for more than a search."""
 
-import json
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 _COMMON = """
 a about above add after again all also an and any anyone are around as ask at be because been before being best
@@ -23,8 +22,15 @@ _QUOTED = re.compile(r"\"([^\"\n]{2,80})\"|`([^`\n]{2,80})`|“([^”\n]{2,80})�
 _WORD = re.compile(r"[^\W\d][\w]*(?:[.\-/][\w]+)*")
 _CODE_LIKE = re.compile(r"_|\d|[./]|[a-z][A-Z]")
 _MAX_WORDS = 4
-_MAX_LINE = 400
 _ENDING = 3
+_ASKS_FOR_A_CHANGE = re.compile(
+    r"\W*((please|can|could|would|will|you|i|we|want|need|like|to|let'?s|just|now)\W+)*"
+    r"(add|adapt|adjust|build|change|clean|commit|convert|create|decrease|delete|deploy|document|edit|extract|fix|format|"
+    r"generate|implement|improve|increase|inline|insert|install|make|merge|migrate|move|optimi[sz]e|port|publish|raise|"
+    r"refactor|reduce|remove|rename|reorder|replace|rewrite|run|set|simplify|sort|split|substitute|swap|test|translate|"
+    r"turn|undo|update|upgrade|use|write)\b",
+    re.IGNORECASE,
+)
 _GREETING = re.compile(
     r"\W*(hi|hello|hey|hallo|good (morning|afternoon|evening|day)|thanks?( you)?( very much)?|bye|help|test|ping)"
     r"\b[\w ]{0,20}\W*",
@@ -35,6 +41,11 @@ _GREETING = re.compile(
 def is_greeting(task: str) -> bool:
     """Whether ``task`` is empty or only a greeting, thanks or a request for help."""
     return not task.strip() or _GREETING.fullmatch(task.strip()) is not None
+
+
+def asks_for_a_change(task: str) -> bool:
+    """Whether ``task`` asks to change or to run something."""
+    return _ASKS_FOR_A_CHANGE.match(task) is not None
 
 
 def keywords(task: str) -> tuple[str, ...]:
@@ -73,85 +84,27 @@ def escaped(text: str) -> str:
     return re.sub(r"([\\.+*?()|\[\]{}^$#&\-~])", r"\\\1", text)
 
 
-# -- replacements --------------------------------------------------------------------------------------------------
+# -- paths and names -----------------------------------------------------------------------------------------------
+
+_FILES = """
+adoc bash cfg conf cpp cs css el go gradle hpp html ini ipynb java js json jsx kt lock lua md mjs php py pyi rb rs rst
+scss sh sql svg swift toml ts tsx txt vim xml yaml yml zsh
+"""
+_SUFFIXES = frozenset(_FILES.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """Replace ``old`` with ``new`` in ``path`` (relative, or ``None`` for everywhere). With ``whole_words``, longer
-    names that contain ``old`` stay unchanged."""
-
-    old: str
-    new: str
-    path: str | None = None
-    whole_words: bool = False
-
-    def __str__(self) -> str:
-        """A sentence that :func:`replacement` parses."""
-        verb, joint = ("Rename", "to") if self.whole_words else ("Replace", "with")
-        where = f" in {json.dumps(self.path, ensure_ascii=False)}" if self.path else ""
-        old, new = (json.dumps(text, ensure_ascii=False) for text in (self.old, self.new))
-        return f"{verb} {old} {joint} {new}{where}"
+def is_path(word: str) -> bool:
+    """Whether ``word`` is written like the path of a file, and not like a name with dots."""
+    return "/" in word or word.rpartition(".")[2].casefold() in _SUFFIXES
 
 
-_TEXT = r"\"(?:[^\"\\]|\\.)*\"|'[^'\n]*'|`[^`\n]*`|“[^”]*”|‘[^’]*’|«[^»]*»"
-_POLITE = (
-    r"\s*(?:(?:please|hey|ok(?:ay)?|now|then|could|can|would|will|you|i|we|want|need|like|to|let'?s|go|ahead|and)"
-    r"[\s,]+)*"
-)
-_FILLER = (
-    r"(?:(?:all|every|each|any|occurrences?|instances?|uses?|usages?|of|the|a|name|word|text|string|term|phrase|identifier|"
-    r"function|class|method|variable|constant|module|parameter|field)\s+)*"
-)
-_WHERE = (
-    r"(?:\s+(?:everywhere|throughout.*|across.*|(?:in|inside|within|under)\s+"
-    r"(?:(?:the\s+)?(?:file|folder|directory)\s+)?(?P<path>{text}|\S+?)(?:\s+(?:file|folder|directory))?"
-    r"|in\s+(?:all|every|the|this|my)\b.*))?\s*(?:please)?\s*[.!?]?\s*"
-).replace("{text}", _TEXT)
+def search_names(words: Sequence[str]) -> tuple[str, ...]:
+    """What to search for: the words that are no paths, and the last part of names with dots. Without any, the names of
+    the files."""
+    names = [part for word in words if not is_path(word) for part in (word, *_last_part(word))]
+    return tuple(dict.fromkeys(names)) or tuple(word.rpartition("/")[2].partition(".")[0] or word for word in words)
 
 
-def _form(verbs: str, first: str, joint: str, second: str, plain: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"{_POLITE}(?P<verb>{verbs})\s+{_FILLER}(?P<{first}>{_TEXT}|{plain})\s+(?:{joint})\s+{_FILLER}"
-        rf"(?P<{second}>{_TEXT}|{plain}){_WHERE}",
-        re.IGNORECASE,
-    )
-
-
-_FORMS = (
-    _form("replace", "old", "with|by", "new", r"\S.*?"),
-    _form("rename", "old", "to|into|as", "new", r"\S+?"),
-    _form("change|turn", "old", "to|into", "new", r"\S+?"),
-    _form("substitute|use", "new", "for|instead of|in place of", "old", r"\S+?"),
-)
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_NO_PATH = frozenset({"all", "every", "the", "this", "my", "each", "any"})
-
-
-def replacement(task: str) -> Replacement | None:
-    """The replacement that ``task`` asks for, or ``None``."""
-    line = task.strip().partition("\n")[0][:_MAX_LINE]
-    for form in _FORMS:
-        if (match := form.fullmatch(line)) is None:
-            continue
-        old, new = _unquoted(match["old"]), _unquoted(match["new"])
-        raw_path = match["path"]
-        if raw_path is not None and raw_path.casefold() in _NO_PATH:
-            continue
-        if not old or old == new:
-            return None
-        path = None if raw_path is None else _unquoted(raw_path)
-        rename = match["verb"].casefold() == "rename" and _IDENTIFIER.fullmatch(old) is not None
-        return Replacement(old, new, path, whole_words=rename)
-    return None
-
-
-def _unquoted(text: str) -> str:
-    if text[:1] == '"' and text[-1:] == '"' and len(text) > 1:
-        try:
-            return str(json.loads(text))
-        except ValueError:
-            return text[1:-1]
-    if len(text) > 1 and (text[0], text[-1]) in {("'", "'"), ("`", "`"), ("“", "”"), ("‘", "’"), ("«", "»")}:
-        return text[1:-1]
-    return text
+def _last_part(word: str) -> tuple[str, ...]:
+    last = word.rpartition(".")[2]
+    return (last,) if _WORD.fullmatch(word) and "." in word and len(last) > 2 else ()

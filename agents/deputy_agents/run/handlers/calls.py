@@ -130,6 +130,8 @@ def apply_decision(draft: Draft, call: Call, decision: CallDecision) -> Call:
 
 
 def apply_result(draft: Draft, call: Call, input: ToolCompleted) -> Call:
+    if input.reports:
+        draft.update(notes=tuple(note for note in draft.state.notes if note.about not in input.reports))
     result = ToolResult(call.use.id, input.content, input.is_error, input.images)
     return finish_call(draft, call, Done(result, CallStatus.FAILED if input.is_error else CallStatus.COMPLETED))
 

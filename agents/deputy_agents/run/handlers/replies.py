@@ -5,6 +5,7 @@ from dataclasses import replace
 from deputy_agents.domain.event import CallStatus
 from deputy_agents.domain.message import Message, StopReason, Text, ToolResult, ToolUse, tool_uses
 from deputy_agents.domain.outcome import Completed, Failed, FailureReason
+from deputy_agents.run.backoff import max_attempts
 from deputy_agents.run.effect import (
     AnswerChecked,
     AppendMessage,
@@ -36,6 +37,9 @@ from deputy_agents.run.state import Checking, Context, Idle, LlmRequesting, Note
 MAX_CORRECTIONS = 2
 """How often a child's answer is sent back for correction."""
 
+CONTINUE = "Continue."
+"""The message after a reply that the service has paused."""
+
 _TURN_STOP_REASONS = {
     StopReason.MAX_TOKENS: "max_tokens",
     StopReason.CONTEXT_WINDOW: "max_tokens",
@@ -64,7 +68,7 @@ def start_run(draft: Draft, _: Idle, input: UserPrompt) -> Phase:
 
 
 def add_notice(draft: Draft, phase: Phase, input: Notice) -> Phase:
-    draft.update(notes=(*draft.state.notes, Note(input.text)))
+    draft.update(notes=(*draft.state.notes, Note(input.text, about=input.about)))
     return phase
 
 
@@ -85,6 +89,9 @@ def model_replied(draft: Draft, phase: LlmRequesting, input: ModelReplied) -> Ph
         draft.add(AppendMessage(message, message.text))
     if uses := tool_uses(message):
         return _reported(draft, uses) or decide_calls(draft, uses)
+    if reply.stop_reason is StopReason.PAUSE_TURN and not draft.state.notes and message.content:
+        # Services reject a request that ends with a message of the model.
+        draft.add(AppendMessage(Message("user", (Text(CONTINUE),))))
     if reply.stop_reason is StopReason.PAUSE_TURN or draft.must_continue:
         return next_request(draft)
     return _stop(draft, reply.stop_reason)
@@ -92,7 +99,7 @@ def model_replied(draft: Draft, phase: LlmRequesting, input: ModelReplied) -> Ph
 
 def model_failed(draft: Draft, phase: LlmRequesting, input: ModelFailed) -> Phase:
     require_outstanding(input.effect, phase.effect)
-    if input.retryable and phase.attempt < draft.context.attempts:
+    if input.retryable and phase.attempt < max_attempts(input.kind, draft.context.attempts):
         effect = draft.new_id()
         attempt = phase.attempt + 1
         draft.add(ScheduleRetry(effect, attempt, input.retry_after, input.kind, input.message))
