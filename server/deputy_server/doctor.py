@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,25 +14,29 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from deputy_agents.concurrency.owned_process import run_to_end
 from deputy_agents.domain.errors import DeputyError, InvalidRequest, ModelError
 from deputy_agents.domain.message import Message, Text
-from deputy_agents.domain.problem import Problem
 from deputy_agents.files.paths import home_folder
-from deputy_agents.guidance.workspace_settings import WorkspaceSettings, read_workspace_settings
 from deputy_agents.model import card_file
 from deputy_agents.model.credential import resolve_credential
 from deputy_agents.model.endpoint import endpoint_of
 from deputy_agents.model.factory import Models, choose_model
 from deputy_agents.model.offline.model import OFFLINE
+from deputy_agents.model.providers import PROVIDERS, provider_of
+from deputy_agents.model.service import with_names
 from deputy_agents.ports.model import ModelRequest
 from deputy_agents.tool import ripgrep
 from deputy_agents.validation_errors import InvalidJson, describe_os_error, parse_json
 from deputy_protocol.errors import InvalidParams
-from deputy_protocol.settings import Settings
+from deputy_protocol.settings import Isolation, Settings
 from deputy_protocol.validate import parse
+from deputy_server import doctor_commands
 from deputy_server.convert.settings import api_settings_from_wire
+from deputy_server.doctor_store import check_store
 from deputy_server.icons import DONE, FAILED
-from deputy_server.storage import state_folder
+from deputy_server.setting_names import unknown_in_file
+from deputy_server.settings_files import Scope, UserDefaults, file_problems
 
 _START_TIMEOUT = 30.0
 _MODEL_TIMEOUT = 60.0
@@ -64,12 +67,17 @@ def read_settings(path: Path | None) -> Settings:
     """Read settings from a JSON file in the format that editors send.
 
     Raises:
-        InvalidRequest: the file cannot be read, or a setting is invalid.
+        InvalidRequest: the file cannot be read, a setting is invalid, or a name is none of a setting.
     """
     if path is None:
         return Settings()
     try:
-        return parse(Settings, parse_json(path.read_text("utf-8")))
+        text = path.read_text("utf-8")
+        values = parse_json(text)
+        settings = parse(Settings, values)
+        if unknown := unknown_in_file(str(path), text, values):
+            raise InvalidRequest("\n".join(unknown))
+        return settings
     except (InvalidParams, InvalidJson) as error:
         raise InvalidRequest(f"{path}: {error}") from None
     except UnicodeDecodeError:
@@ -80,7 +88,11 @@ def read_settings(path: Path | None) -> Settings:
 
 async def run_checks(context: CheckContext) -> list[CheckResult]:
     """Run all checks. Earlier results explain later ones."""
-    return [await check(context) for check in CHECKS]
+    results: list[CheckResult] = []
+    for check in CHECKS:
+        found = await check(context)
+        results += [found] if isinstance(found, CheckResult) else found
+    return results
 
 
 def report(settings: Path | None, *, online: bool, as_json: bool) -> tuple[bool, str]:
@@ -89,7 +101,8 @@ def report(settings: Path | None, *, online: bool, as_json: bool) -> tuple[bool,
     Raises:
         InvalidRequest: the settings file cannot be used.
     """
-    results = asyncio.run(run_checks(CheckContext(os.environ, read_settings(settings), online)))
+    applied = UserDefaults().below(read_settings(settings))
+    results = asyncio.run(run_checks(CheckContext(os.environ, applied, online)))
     ok = all(result.ok for result in results)
     if as_json:
         return ok, json.dumps({"ok": ok, "checks": [asdict(result) for result in results]}, indent=2)
@@ -123,13 +136,13 @@ async def check_server(_: CheckContext) -> CheckResult:
     action = "Run `deputy serve --stdio` in a terminal to see the error, or reinstall Deputy."
     try:
         with anyio.fail_after(_START_TIMEOUT), tempfile.TemporaryDirectory() as folder:
-            ran = await anyio.run_process(command, input=messages, check=False, stderr=subprocess.DEVNULL, cwd=folder)
+            ran = await run_to_end(command, send=messages, cwd=folder)
     except TimeoutError:
         return CheckResult("server", False, f"The server did not respond within {_START_TIMEOUT:g} s.", action)
     except OSError as error:
         return CheckResult("server", False, f"The server cannot be started: {error}.", action)
-    if ran.returncode or b'"serverInfo"' not in ran.stdout:
-        message = f"The server exited with code {ran.returncode} and did not respond."
+    if ran.code or b'"serverInfo"' not in ran.output:
+        message = f"The server exited with code {ran.code} and did not respond."
         return CheckResult("server", False, message, action)
     return CheckResult("server", True, "The server starts, responds and shuts down.")
 
@@ -143,36 +156,54 @@ async def _check_search(_: CheckContext) -> CheckResult:
     action = "Install the Python package `ripgrep` next to Deputy, or `rg` on your PATH."
     try:
         program = await anyio.to_thread.run_sync(ripgrep.binary)
-        ran = await anyio.run_process([program, "--version"], check=True)
-    except (DeputyError, OSError, subprocess.CalledProcessError) as error:
+        ran = await run_to_end([program, "--version"])
+    except (DeputyError, OSError) as error:
         return CheckResult("search", False, f"ripgrep does not run: {error}", action)
-    return CheckResult("search", True, f"{ran.stdout.decode().splitlines()[0]} at {program}.")
+    if ran.code:
+        return CheckResult("search", False, f"ripgrep does not run: exit code {ran.code}", action)
+    return CheckResult("search", True, f"{ran.output.decode().splitlines()[0]} at {program}.")
 
 
 async def _check_model(context: CheckContext) -> CheckResult:
     api = api_settings_from_wire(context.settings)
     choice = choose_model(context.settings.model, context.environ, api)
+    endpoint = endpoint_of(context.environ, api)
     if choice.name == OFFLINE:
-        hint = (
-            "" if choice.notice is None else "Set ANTHROPIC_API_KEY, or the setting `model`, to use a language model."
-        )
-        return CheckResult("model", True, "Using the built-in offline model, which follows fixed rules.", hint)
+        message = "Using the built-in offline model, which follows fixed rules."
+        if choice.notice is None:
+            return CheckResult("model", True, message)
+        if endpoint.is_chosen:
+            message += f" No key is set for {endpoint.shown_url}."
+        hint = "Set ANTHROPIC_API_KEY, or the setting `model`, to use a language model."
+        return CheckResult("model", True, message, hint)
+    provider, _ = provider_of(choice.name)
+    endpoint = provider.endpoint(context.environ, api)
+    models = Models(context.environ)
     try:
-        endpoint = await resolve_credential(endpoint_of(context.environ, api))
+        endpoint = await resolve_credential(endpoint)
+        if provider is not PROVIDERS[0]:
+            await models.client(provider, api).check()
     except ModelError as error:
-        return CheckResult("model", False, str(error), error.action)
+        return CheckResult("model", False, str(error), with_names(error, endpoint).action)
+    finally:
+        await models.aclose()
     if context.online:
         return await _check_online(context, choice.name)
-    message = f"{choice.name} at {endpoint.shown_url}, with a key. Use --online to send a test request."
-    return CheckResult("model", True, message)
+    key = "with a key" if endpoint.credential else "without a key"
+    if endpoint.signs and not endpoint.credential:
+        key = "with the credentials of your login there"
+    facts = "".join(f", {name} {value}" for name, value in endpoint.options if not name.endswith(("_key", "_token")))
+    message = f"{choice.name} of {provider.name} at {endpoint.shown_url}{facts}, {key}. "
+    return CheckResult("model", True, message + "Use --online to send a test request.")
 
 
 async def _check_online(context: CheckContext, name: str) -> CheckResult:
-    models = Models(context.environ, api_settings_from_wire(context.settings))
+    models = Models(context.environ)
+    model = models.of(api_settings_from_wire(context.settings))
     request = ModelRequest(name, "", (Message("user", (Text("Say hello."),)),), max_tokens=16)
     try:
         with anyio.fail_after(_MODEL_TIMEOUT):
-            async with aclosing(models(name).stream(request)) as events:
+            async with aclosing(model(name).stream(request)) as events:
                 async for _ in events:
                     pass
     except ModelError as error:
@@ -202,33 +233,32 @@ async def _check_settings_files(_: CheckContext) -> CheckResult:
     """The settings files in the home folder and in this folder. If one is invalid, everything needs approval."""
     problems = await anyio.to_thread.run_sync(_settings_problems)
     if problems:
-        return CheckResult("files", False, "; ".join(map(str, problems)), "Correct the file.")
+        return CheckResult("files", False, "; ".join(problems), "Correct the file.")
     return CheckResult("files", True, "The settings files in this folder and in your home folder are valid.")
 
 
-def _settings_problems() -> list[Problem]:
-    home = home_folder()
-    own = WorkspaceSettings() if home is None else read_workspace_settings(home, from_home=True)
-    return list(dict.fromkeys((own + read_workspace_settings(Path.cwd().resolve())).problems))
+def _settings_problems() -> list[str]:
+    scopes = Scope if home_folder() is not None else [Scope.PROJECT]
+    return list(dict.fromkeys(problem for scope in scopes for problem in file_problems(scope)))
 
 
-async def _check_store(context: CheckContext) -> CheckResult:
-    folder = state_folder(context.environ)
-    try:
-        await anyio.to_thread.run_sync(_write_test_file, folder)
-    except OSError as error:
-        action = "Make the folder writable, or set DEPUTY_STATE to another folder."
-        return CheckResult("store", False, f"Cannot write to {folder}: {error.strerror or error}.", action)
-    return CheckResult("store", True, f"Sessions are stored in {folder}.")
+async def _check_store(context: CheckContext) -> list[CheckResult]:
+    message, findings = await anyio.to_thread.run_sync(check_store, context.environ)
+    results = [CheckResult("store", not one.serious, one.message, one.action) for one in findings]
+    return [CheckResult("store", True, message), *results] if message else results
 
 
-def _write_test_file(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(b"deputy")
+async def _check_commands(context: CheckContext) -> CheckResult:
+    found = await doctor_commands.check_isolation(wanted=context.settings.shell.isolation is Isolation.AUTO)
+    return CheckResult("commands", found.ok, found.message, found.action)
 
 
-CHECKS: tuple[Callable[[CheckContext], Awaitable[CheckResult]], ...] = (
+async def _check_sandbox(context: CheckContext) -> CheckResult:
+    found = await doctor_commands.check_sandbox(wanted=context.settings.shell.sandbox)
+    return CheckResult("sandbox", found.ok, found.message, found.action)
+
+
+CHECKS: tuple[Callable[[CheckContext], Awaitable[CheckResult | list[CheckResult]]], ...] = (
     _check_python,
     check_server,
     _check_search,
@@ -236,4 +266,6 @@ CHECKS: tuple[Callable[[CheckContext], Awaitable[CheckResult]], ...] = (
     _check_prices,
     _check_settings_files,
     _check_store,
+    _check_commands,
+    _check_sandbox,
 )

@@ -1,18 +1,21 @@
 """The preview of a permission request as lines of plain text. Invisible characters are escaped, so that users see
 exactly what they approve."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import unified_diff
 from itertools import islice
 
-from deputy_agents.domain.event import CommandPreview, DiffPreview, Preview, TextPreview
+from deputy_agents.domain.preview import CommandPreview, DiffHunk, DiffPreview, Preview, TextPreview
 from deputy_agents.text import lines_with_ends, visible
+from deputy_protocol import permission
 
 
 def preview_lines(preview: Preview | None, *, context: int = 1) -> Sequence[str]:
     """A diff with ``context`` lines around each change, the full command, or the text."""
     match preview:
-        case DiffPreview(old_text=old_text, new_text=new_text):
+        case DiffPreview(_, old_text, new_text, hunks, truncated):
+            if new_text is None:
+                return list(hunk_lines(hunks, truncated=truncated))
             return list(_diff(old_text or "", new_text, context))
         case CommandPreview(command, cwd):
             # The full command, which is already escaped: users must not approve text that they cannot see.
@@ -22,6 +25,15 @@ def preview_lines(preview: Preview | None, *, context: int = 1) -> Sequence[str]
             return [visible(line) for line in text.split("\n")]
         case None:
             return []
+
+
+def hunk_lines(hunks: Iterable[DiffHunk | permission.DiffHunk], *, truncated: bool) -> Iterator[str]:
+    """A unified diff of a large file. ``truncated``: it is not all of the change."""
+    for hunk in hunks:
+        yield f"@@ -{hunk.old_start},{hunk.old_count} +{hunk.new_start},{hunk.new_count} @@"
+        yield from map(visible, hunk.lines)
+    if truncated:
+        yield "\\ The change is too large to be shown completely."
 
 
 def _diff(old: str, new: str, context: int) -> Iterator[str]:

@@ -43,8 +43,8 @@ class FrontEnd(Protocol):
         """Return when the client has received the session's events."""
         ...
 
-    def notice(self, text: str) -> None:
-        """Show ``text`` to the user."""
+    def notice(self, text: str, occasion: str = "") -> None:
+        """Show ``text`` to the user, once for each ``occasion``."""
         ...
 
 
@@ -94,7 +94,7 @@ class IncomingPrompt:
             with anyio.CancelScope(shield=True):
                 await self._front_end.flush()
             if self._session.keeper.store_problem:
-                self._front_end.notice(self._session.keeper.store_problem)
+                self._front_end.notice(self._session.keeper.store_problem, self._session.keeper.outage)
 
     async def _outcome(self, turn: Turn) -> TurnResult:
         try:
@@ -120,8 +120,10 @@ async def refresh(session: Session, before: Callable[[], Awaitable[None]]) -> No
 
 
 async def cancel_turn(session: Session, turn: Turn, reason: CancelReason = CancelReason.USER) -> None:
-    """End ``turn`` and no other: remove it from the queue, or stop it when it runs."""
-    if turn.outcome is None and not session.turns.withdraw(turn.turn_id):
+    """End ``turn`` and no other: remove it from the queue, or stop it when it runs. A queued prompt survives a
+    shutdown: nobody wanted it to be lost."""
+    keep_stored = reason is CancelReason.SHUTDOWN
+    if turn.outcome is None and not session.turns.withdraw(turn.turn_id, keep_stored=keep_stored):
         await session.turns.cancel(reason)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from deputy_agents.collector import collector_paused
 from deputy_agents.domain.errors import InvalidRequest
+from deputy_server.at_terminal import explain
 from deputy_server.serve_options import Address, ServeOptions, Transport
 
 
@@ -21,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(str(error))
     if problem := options.problem():
         parser.error(problem)
+    if options.address is None:
+        explain("serve", "any-editor")
     with collector_paused():  # a collection would take a fifth of the startup time
         import anyio
 

@@ -41,7 +41,7 @@ class Address:
             raise InvalidRequest(
                 f"--{transport}: port {text} is not valid. Use PORT or HOST:PORT, with port 0 for any free port."
             )
-        if not _is_loopback(host):
+        if not is_loopback(host):
             raise InvalidRequest(
                 f"--{transport}: {host} is not this machine. Use 127.0.0.1, and a tunnel to connect from elsewhere."
             )
@@ -79,7 +79,8 @@ class ServeOptions:
         return None
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is that of this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

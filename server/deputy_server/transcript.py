@@ -5,16 +5,19 @@ to their own documents. Open permission requests come last, so that no text of a
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from deputy_agents.domain.event import Location, MessageAdded, PermissionRequest, ToolKind
-from deputy_agents.events.view import AgentNode, ChildBlock, Entry, EntryBody, ToolCall
+from deputy_agents.domain.event import Location, MessageAdded, PermissionRequest, ThoughtAdded, ToolKind
+from deputy_agents.events.transcript_index import EntryRef
+from deputy_agents.events.view import AgentNode, ChildBlock, EntryBody, ToolCall
 from deputy_agents.session.snapshot import Reading
 from deputy_agents.text import visible
 from deputy_server.convert.uris import uri_of
+from deputy_server.edit_diff import edit_diff
 from deputy_server.icons import ASKING, ICONS
 from deputy_server.preview import preview_lines
 
@@ -23,6 +26,9 @@ DocumentOf: TypeAlias = Callable[[AgentNode], str]
 Redact: TypeAlias = Callable[[str], str]
 
 WAITING = "## Waiting for you"
+
+RENDERED_AT_ONCE = 100
+"""Entries that are rendered before the event loop runs other tasks."""
 
 _MARKUP = re.compile(r"[\[\]\\`<]")
 _LINK_MARKUP = re.compile(r"\](?=[(\[:])|[\\`<]")
@@ -37,6 +43,16 @@ def heading(request: PermissionRequest) -> str:
     return f"### {inline_text(request.title)} ({request.request_id[-6:]})"
 
 
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """An entry as text. ``call_id`` is that of a tool call; ``child`` the sub-agent that the text shows."""
+
+    updated: int
+    text: str
+    call_id: str | None = None
+    child: AgentNode | None = None
+
+
 class Transcript:
     """The document of one agent of ``reading``, with secrets removed. Rendered entries are cached: most of a long
     transcript does not change."""
@@ -46,20 +62,23 @@ class Transcript:
         self._agent_id = agent_id
         self._document_of = document_of
         self._redact = redact
-        self._rendered: dict[int, tuple[EntryBody, str]] = {}
+        self._rendered: dict[int, _Rendered] = {}
 
-    def text(self, draft: str = "") -> str:
-        """The current document. ``draft`` is the text of an incomplete message."""
+    async def text(self, draft: str = "") -> str:
+        """The current document. ``draft`` is the text of an incomplete message.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        refs, _ = self._reading.view.transcripts.page(self._agent_id)
+        await self._render([ref for ref in refs if not self._is_rendered(ref)])
         nodes = {node.info.agent_id: node for node in self._reading.agents()}
         node = nodes[self._agent_id]
-        entries, _ = self._reading.transcript(self._agent_id)
+        entries = [self._current(ref.seq, nodes) for ref in refs if ref.seq in self._rendered]
         # A call that started a sub-agent is shown by the line of the sub-agent.
-        starts = {entry.body.node.info.tool_call_id for entry in entries if isinstance(entry.body, ChildBlock)}
-        parts = [self._redact(self._head(node, nodes))] + [
-            self._entry(entry, node)
-            for entry in entries
-            if not (isinstance(entry.body, ToolCall) and entry.body.started.tool_call_id in starts)
-        ]
+        starts = {entry.child.info.tool_call_id for entry in entries if entry.child is not None}
+        parts = [self._redact(self._head(node, nodes))]
+        parts += [entry.text for entry in entries if entry.call_id is None or entry.call_id not in starts]
         if draft:
             message = _with_closed_fence(self._redact(draft))
             parts.append(f"**{_speaker(node, 'assistant')}** {ICONS['running']}\n\n{message}\n")
@@ -67,6 +86,27 @@ class Transcript:
             parts.append(f"{WAITING}\n\n{_HOW_TO_ANSWER}\n")
             parts += [self._redact(_permission_request(request)) for request in requests]
         return _joined(parts)
+
+    def _is_rendered(self, ref: EntryRef) -> bool:
+        known = self._rendered.get(ref.seq)
+        return known is not None and known.updated == ref.updated
+
+    async def _render(self, refs: Sequence[EntryRef]) -> None:
+        """Renders entries that are new or have changed, in steps between which other tasks run."""
+        updated = dict(refs)
+        for start in range(0, len(refs), RENDERED_AT_ONCE):
+            for entry in await self._reading.entries(refs[start : start + RENDERED_AT_ONCE]):
+                call_id = entry.body.started.tool_call_id if isinstance(entry.body, ToolCall) else None
+                child = entry.body.node if isinstance(entry.body, ChildBlock) else None
+                text = self._entry(entry.body)
+                self._rendered[entry.seq] = _Rendered(updated[entry.seq], text, call_id, child)
+
+    def _current(self, seq: int, nodes: dict[str, AgentNode]) -> _Rendered:
+        """A rendered entry, with a sub-agent as it is now."""
+        known = self._rendered[seq]
+        if known.child is not None and (child := nodes[known.child.info.agent_id]) != known.child:
+            known = self._rendered[seq] = replace(known, text=self._entry(ChildBlock(child)), child=child)
+        return known
 
     def _concerns(self, request: PermissionRequest) -> bool:
         """Whether this agent, or an agent below it, has made the request."""
@@ -79,20 +119,19 @@ class Transcript:
             waiting = f" · {counts.awaiting_permission} waiting for you" if counts.awaiting_permission else ""
             title = inline_text(self._reading.record.title) or "Deputy"
             return (
-                f"# {title}\n\n{_state(node)} · {visible(node.info.model)}\n\n"
+                f"# {title}\n\n{_state(node)} · {_model(node)}\n\n"
                 f"Agents: 1 primary, {counts.running} running, {counts.finished} finished{waiting}\n"
             )
         parent = nodes[node.info.parent_id]
+        model = "" if _model(parent) == _model(node) else f" · {_model(node)}"
         title = self._reading.record.title if parent.info.parent_id is None else parent.info.label
         parent_link = link(title or "Deputy", self._document_of(parent))
-        return f"# {inline_text(node.info.label)}\n\n{_state(node)} · {_figures(node)} · started by {parent_link}\n"
+        return (
+            f"# {inline_text(node.info.label)}\n\n{_state(node)}{model} · {_figures(node)} · started by {parent_link}\n"
+        )
 
-    def _entry(self, entry: Entry, node: AgentNode) -> str:
-        body, text = self._rendered.get(entry.seq, (None, ""))
-        if body != entry.body:
-            text = self._redact("".join(self._lines(entry.body, node)))
-            self._rendered[entry.seq] = entry.body, text
-        return text
+    def _entry(self, body: EntryBody) -> str:
+        return self._redact("".join(self._lines(body, self._reading.view.agents[self._agent_id])))
 
     def _lines(self, body: EntryBody, node: AgentNode) -> Iterator[str]:
         match body:
@@ -100,6 +139,8 @@ class Transcript:
                 yield f"**{_speaker(node, role)}**\n\n{_with_closed_fence(text) or f'[images: {body.pictures}]'}\n"
                 if references:
                     yield f"\nReferences: {', '.join(map(self._reference, references))}\n"
+            case ThoughtAdded(text=text):
+                yield f"{folded_thought(text)}\n"
             case ToolCall() as call:
                 yield from _call(call)
             case ChildBlock(child):
@@ -124,6 +165,12 @@ def _joined(parts: list[str]) -> str:
     return text
 
 
+def folded_thought(text: str) -> str:
+    """What a model thought, as a folded quotation."""
+    quoted = "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
+    return f"<details><summary>Thinking</summary>\n\n{quoted}\n\n</details>"
+
+
 def _with_closed_fence(text: str) -> str:
     """``text`` with an end for a code block that it leaves open, which would contain everything that follows."""
     fence = ""
@@ -142,13 +189,17 @@ def _speaker(node: AgentNode, role: str) -> str:
 
 
 def _state(node: AgentNode) -> str:
-    if node.open_permission_requests:
+    if node.open_requests:
         return f"{ASKING} waiting for you"
     state = f"{ICONS[node.status]} {node.status}"
     if node.queue_position is not None:
         return f"{state}, position {node.queue_position} in the queue"
     reason = (node.failure_reason or "").replace("_", " ") or node.detail
     return f"{state}: {inline_text(reason)}" if reason else state
+
+
+def _model(node: AgentNode) -> str:
+    return " · ".join(map(visible, filter(None, (node.info.model, node.info.effort))))
 
 
 def _figures(node: AgentNode) -> str:
@@ -163,6 +214,8 @@ def _call(call: ToolCall) -> Iterator[str]:
     status = call.update.status if call.update else call.started.status
     yield f"- {ICONS[status]} {code(visible(call.started.title))} {status}\n"
     output = (call.update.content or "") if call.update else ""
+    if diff := edit_diff(call):
+        yield f"\n{fenced(diff, 'diff')}\n"
     # The output of commands and the reasons of failures are worth showing; text that was read is in the file.
     if output and (call.started.kind is ToolKind.EXECUTE or status == "failed"):
         lines = output.splitlines()

@@ -11,7 +11,7 @@ from acp import schema
 from anyio import to_thread
 from pydantic import BaseModel
 
-from deputy_agents.domain.errors import InvalidRequest, UnknownSession
+from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownSession
 from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.session import Session
 from deputy_protocol.base import rfc3339
@@ -23,7 +23,7 @@ from deputy_server.acp.mcp_servers import named_servers
 from deputy_server.acp.open_session import OpenSession
 from deputy_server.acp.prompt import read_prompt
 from deputy_server.acp.session_state import turn_usage
-from deputy_server.app import App
+from deputy_server.app import App, AppClient
 from deputy_server.prompting import IncomingPrompt
 from deputy_server.rpc.endpoint import Endpoint, RequestHandler, Response
 from deputy_server.rpc.json import JsonObject
@@ -37,8 +37,11 @@ PAGE = 50
 class Agent:
     """Deputy for one client. ``definition`` names the definition of the primary agents of new sessions."""
 
-    def __init__(self, app: App, endpoint: Endpoint, client: Client, definition: str | None = None) -> None:
+    def __init__(
+        self, app: App, setup: AppClient, endpoint: Endpoint, client: Client, definition: str | None = None
+    ) -> None:
         self._app = app
+        self._setup = setup
         self._endpoint = endpoint
         self._client = client
         self._definition = definition
@@ -67,7 +70,9 @@ class Agent:
     async def new_session(self, params: schema.NewSessionRequest) -> Response[JsonObject]:
         folder, roots = await _cwd_and_roots(params.cwd, params.additional_directories)
         files = EditorFiles(self._endpoint, self._client)
-        session = await self._app.runtime.new_session(cwd=folder, roots=roots, buffers=files, agent=self._definition)
+        session = await self._app.runtime.new_session(
+            self._setup.settings, cwd=folder, roots=roots, buffers=files, agent=self._definition
+        )
         files.session_id = session.id
         session.mcp_servers.of_editor = named_servers(params.mcp_servers)
         opened = self._open_session(session, replay=False)
@@ -90,11 +95,15 @@ class Agent:
         cwd = None if params.cwd is None else str(await anyio.Path(params.cwd).resolve())
         query = SessionQuery(cwd=cwd, archived=False, cursor=params.cursor, limit=PAGE)
         page = await self._app.runtime.sessions(query)
+        problem = self._app.store_notice
+        if problem and not page.records:
+            raise StoreError(problem)  # the protocol has no other way to say so, and an empty list would be wrong
         sessions = [
             {"sessionId": r.session_id, "cwd": r.cwd, "title": r.title or None, "updatedAt": rfc3339(r.updated_at)}
             for r in page.records
         ]
-        return {"sessions": sessions, "nextCursor": page.cursor}
+        meta: JsonObject = {"_meta": {"deputy": {"problem": problem}}} if problem else {}
+        return {"sessions": sessions, "nextCursor": page.cursor, **meta}
 
     async def close_session(self, params: schema.CloseSessionRequest) -> JsonObject:
         opened = self._opened(params.session_id)
@@ -159,9 +168,8 @@ class Agent:
         files.session_id = session_id
         record = await self._app.runtime.record(session_id)
         inside = any(Path(record.cwd).is_relative_to(root) for root in roots)
-        session = await self._app.runtime.load(
-            session_id, roots=roots if inside else (Path(record.cwd), *roots[1:]), buffers=files
-        )
+        roots = roots if inside else (Path(record.cwd), *roots[1:])
+        session = await self._app.runtime.load(self._setup.settings, session_id, roots=roots, buffers=files)
         session.mcp_servers.of_editor = named_servers(params.mcp_servers or ())
         return self._open_session(session, replay=replay)
 
@@ -169,7 +177,7 @@ class Agent:
         if (before := self._open.pop(session.id, None)) is not None:
             before.close()
         opened = self._open[session.id] = OpenSession(
-            session, self._endpoint, self._client, self._app.models, self._shown_notices, replay=replay
+            session, self._endpoint, self._client, self._setup.models, self._shown_notices, replay=replay
         )
         self._endpoint.tasks.start_soon(opened.run)
         return opened
@@ -178,7 +186,8 @@ class Agent:
         """Send what must not precede the response that opens the session."""
         opened.send_state()
         opened.notices.show_once(self._app.store_notice, severity="warning")
-        opened.notices.show_once(self._app.notice, severity="info")
+        opened.notices.show_once(self._setup.notice, severity="info")
+        opened.notices.show_once(opened.session.turns.queue_notice, severity="info")
         opened.report_problems()
 
     def _opened(self, session_id: str) -> OpenSession:

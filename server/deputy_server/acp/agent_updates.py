@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from deputy_agents.domain.event import (
     CallStatus,
-    CommandPreview,
-    DiffPreview,
     Event,
     Location,
     MessageAdded,
@@ -18,15 +16,18 @@ from deputy_agents.domain.event import (
     PermissionRequest,
     PlanChanged,
     PlanEntry,
-    TextPreview,
+    ThoughtAdded,
     ThoughtDelta,
     ToolCallStarted,
     ToolCallUpdated,
     ToolKind,
     ToolOutputDelta,
 )
+from deputy_agents.domain.preview import CommandPreview, DiffPreview, TextPreview
 from deputy_agents.events.subscription import LIVE_OUTPUT
 from deputy_agents.text import visible
+from deputy_server.consent import rule_lines
+from deputy_server.preview import preview_lines
 from deputy_server.rpc.json import JsonObject
 
 _STATUS: dict[CallStatus, str] = {
@@ -65,7 +66,12 @@ class AgentUpdates:
                 self._sent[message_id] = self._sent.get(message_id, "") + text
                 yield chunk("agent_message_chunk", text, message_id)
             case ThoughtDelta(message_id, text):
-                yield chunk("agent_thought_chunk", text, f"{message_id}/thought")
+                self._sent[_thought(message_id)] = self._sent.get(_thought(message_id), "") + text
+                yield chunk("agent_thought_chunk", text, _thought(message_id))
+            case ThoughtAdded(message_id, text):
+                sent = self._sent.pop(_thought(message_id), "")
+                if not sent:  # an earlier turn, or a client that missed the deltas
+                    yield chunk("agent_thought_chunk", text, _thought(message_id))
             case MessageAdded(message_id, "assistant", text):
                 yield from self._complete(message_id, text)
             case PlanChanged(entries):
@@ -96,7 +102,7 @@ class AgentUpdates:
             "title": self.title(request.title, named=True),
             "kind": request.kind.value,
             "status": "pending",
-            "content": _preview(request),
+            "content": [*_preview(request), *_long_options(request)],
             "locations": _locations(request.locations),
             "rawInput": dict(request.input),
         }
@@ -145,6 +151,11 @@ class AgentUpdates:
             content=shown,
             locations=None if body.locations is None else _locations(body.locations),
         )
+
+
+def _thought(message_id: str) -> str:
+    """The message id of what the model thought before a message."""
+    return f"{message_id}/thought"
 
 
 def is_over(status: CallStatus) -> bool:
@@ -215,11 +226,19 @@ def _locations(places: Sequence[Location]) -> list[JsonObject]:
     return [{"path": at.path} if at.start is None else {"path": at.path, "line": at.start} for at in places]
 
 
+def _long_options(request: PermissionRequest) -> list[JsonObject]:
+    """What lasting options add, if it does not fit on their buttons."""
+    lines = rule_lines(request)
+    return [content(fenced("\n".join(lines)))] if lines else []
+
+
 def _preview(request: PermissionRequest) -> list[JsonObject]:
     """The full preview of a call: users must not approve anything that they cannot see."""
     match request.preview:
-        case DiffPreview(path, old, new):
+        case DiffPreview(path, old, str(new)):
             return [_diff(path, old, new)]
+        case DiffPreview() as preview:
+            shown = [content(fenced("\n".join(preview_lines(preview))))]
         case CommandPreview(command, cwd):
             shown = [content(f"{fenced(command)}\nin `{visible(cwd)}`")]
         case TextPreview(text):

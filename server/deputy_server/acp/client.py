@@ -13,6 +13,10 @@ class Client:
     """It shows sub-agents as sessions."""
     notices: bool = False
     """It shows messages to the user outside the conversation."""
+    fills_forms: bool = False
+    """It shows forms to the user."""
+    opens_urls: bool = False
+    """It shows URLs to the user and opens them."""
     reads_files: bool = False
     """It returns files as the editor has them, with unsaved changes."""
     writes_files: bool = False
@@ -24,6 +28,8 @@ def read_client(params: object) -> Client:
     return Client(
         subagents=is_object(dig(capabilities, "subagents")),
         notices=is_object(dig(capabilities, "session", "notices")),
+        fills_forms=is_object(dig(capabilities, "elicitation", "form")),
+        opens_urls=is_object(dig(capabilities, "elicitation", "url")),
         reads_files=dig(capabilities, "fs", "readTextFile") is True,
         writes_files=dig(capabilities, "fs", "writeTextFile") is True,
     )

@@ -55,6 +55,9 @@ class EditorFiles:
         writes = self._client.writes_files and saved != "" and "\r" not in saved
         return None if _plain(text) == _plain(saved) and not writes else Buffer(path, text, None)
 
+    def reload(self, path: Path) -> None:
+        """Nothing: the protocol has no such request, and editors load changed files by themselves."""
+
     def all(self) -> Sequence[Buffer]:
         """Nothing: the protocol does not list open files."""
         return ()

@@ -21,10 +21,10 @@ class Notices:
         self._delayed = False
         """The running turn has shown a delay."""
 
-    def show_once(self, text: str | None, *, severity: str) -> None:
-        """Show ``text``, once per client."""
-        if text and text not in self._shown:
-            self._shown.add(text)
+    def show_once(self, text: str | None, *, severity: str, occasion: str = "") -> None:
+        """Show ``text``, once per client for each ``occasion``."""
+        if text and (key := occasion + text) not in self._shown:
+            self._shown.add(key)
             if self._supported:
                 self._send(text, severity)
             else:

@@ -2,7 +2,9 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 import anyio
 
@@ -11,6 +13,7 @@ from deputy_agents.domain.event import (
     AgentFinished,
     DefinitionsChanged,
     Event,
+    InputRequest,
     PermissionRequest,
     ResolvedBy,
     SessionChanged,
@@ -18,20 +21,27 @@ from deputy_agents.domain.event import (
     TurnFinished,
 )
 from deputy_agents.domain.outcome import CancelReason
-from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
+from deputy_agents.domain.user_input import InputField
+from deputy_agents.ports.permission import Dismissed, InputAnswer, PermissionAnswer, Selected
 from deputy_agents.session.session import Session
 from deputy_protocol.base import to_wire
-from deputy_protocol.errors import ErrorCode
 from deputy_server.acp.client import Client
+from deputy_server.acp.elicitation import choice_answer, choice_options, elicitation_answer, elicitation_params
 from deputy_server.acp.notices import Notices
 from deputy_server.acp.session_state import SessionState, UsageTotals
 from deputy_server.acp.session_updates import SessionUpdates
+from deputy_server.consent import button
 from deputy_server.convert.agent import agent_ref_to_wire
+from deputy_server.convert.permission import dismissed_by
 from deputy_server.rpc.endpoint import Endpoint, OutgoingRequest
 from deputy_server.rpc.errors import ClientError, ConnectionLost
 from deputy_server.rpc.json import JsonObject, dig
 
 log = logging.getLogger(__name__)
+
+PERMISSION = "session/request_permission"
+
+A = TypeVar("A")
 
 WITHDRAW_GRACE = 1
 """Seconds that the end of an agent waits for the client to close withdrawn permission requests."""
@@ -55,6 +65,7 @@ class OpenSession:
         self.state = SessionState(session, models)
         self.notices = Notices(client, shown_notices, self._notify)
         self._endpoint = endpoint
+        self._client = client
         last = session.log.last_seq
         self._usage = UsageTotals(session, known=not replay)
         self._updates = SessionUpdates(
@@ -67,7 +78,7 @@ class OpenSession:
         self._advanced = Signal()
         self._closed = False
         self._requests: defaultdict[str, set[OutgoingRequest]] = defaultdict(set)
-        """By agent id, the permission requests that the client has not answered, withdrawn or not."""
+        """By agent id, the requests to the user that the client has not answered, withdrawn or not."""
 
     async def run(self) -> None:
         """Send events until the session ends or is closed. A client that does not read delays only this: later events
@@ -97,19 +108,37 @@ class OpenSession:
     # -- the permission client -------------------------------------------------------------------------------------
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
+        params = partial(self._permission_params, request)
+        return await self._answered(request, PERMISSION, params, partial(_answer, request))
+
+    async def ask_input(self, request: InputRequest) -> InputAnswer:
+        shows = self._client.fills_forms if request.form.url is None else self._client.opens_urls
+        if shows:
+            params = partial(elicitation_params, self._updates.session_of(request.agent.agent_id), request)
+            return await self._answered(request, "elicitation/create", params, elicitation_answer)
+        if (choice := request.form.single_choice) is None:
+            return Dismissed(ResolvedBy.UNREACHABLE)
+        params = partial(self._choice_params, request, choice)
+        return await self._answered(request, PERMISSION, params, partial(choice_answer, choice))
+
+    async def _answered(
+        self,
+        request: PermissionRequest | InputRequest,
+        method: str,
+        params: Callable[[], JsonObject],
+        read: Callable[[object], A],
+    ) -> A | Dismissed:
+        """The user's answer to a request of the agent, or that there is none because the client failed."""
         await self.session.log.flush()
-        await self.flush()  # the tool call must reach the client before its permission request
+        await self.flush()  # the tool call must reach the client before its request
         open_requests = self._requests[request.agent.agent_id]
         outgoing: OutgoingRequest | None = None
         try:
-            outgoing = self._endpoint.start_request("session/request_permission", self._permission_params(request))
+            outgoing = self._endpoint.start_request(method, params())
             open_requests.add(outgoing)
-            return _answer(request, await self._endpoint.wait_response(outgoing, timeout=None))
-        except ClientError as error:
-            unsupported = error.code == ErrorCode.METHOD_NOT_FOUND.value
-            return Dismissed(ResolvedBy.UNREACHABLE) if unsupported else Dismissed()
-        except ConnectionLost:
-            return Dismissed(ResolvedBy.UNREACHABLE)
+            return read(await self._endpoint.wait_response(outgoing, timeout=None))
+        except (ClientError, ConnectionLost) as failure:
+            return dismissed_by(failure)
         finally:
             if outgoing is not None and outgoing.closed.is_set():
                 open_requests.discard(outgoing)
@@ -135,8 +164,8 @@ class OpenSession:
         while self._sent_seq < seq and not self._closed:
             await self._advanced.wait()
 
-    def notice(self, text: str) -> None:
-        self.notices.show_once(text, severity="warning")
+    def notice(self, text: str, occasion: str = "") -> None:
+        self.notices.show_once(text, severity="warning", occasion=occasion)
 
     # -- updates ---------------------------------------------------------------------------------------------------
 
@@ -169,9 +198,16 @@ class OpenSession:
         return {
             "sessionId": session_id,
             "toolCall": call,
-            "options": [{"optionId": o.option_id, "name": o.name, "kind": o.kind.value} for o in request.options],
+            "options": [{"optionId": o.option_id, "name": button(o), "kind": o.kind.value} for o in request.options],
             "_meta": {"deputy": {"agent": agent, "reason": request.reason}},
         }
+
+    def _choice_params(self, request: InputRequest, choice: InputField) -> JsonObject:
+        agent = to_wire(agent_ref_to_wire(request.agent))
+        call = {"toolCallId": request.tool_call_id or request.request_id, "title": request.form.message}
+        meta = {"deputy": {"agent": agent, "reason": None}}
+        session_id = self._updates.session_of(request.agent.agent_id)
+        return {"sessionId": session_id, "toolCall": call, "options": choice_options(choice), "_meta": meta}
 
     async def _requests_closed(self, agent_id: str) -> None:
         """Wait until the client has closed an agent's permission requests, so that the agent's end comes after them."""

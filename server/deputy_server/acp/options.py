@@ -1,12 +1,16 @@
-"""The options of a session: permission mode and model."""
+"""The options of a session: permission mode, model and effort."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.session.session import Session
 from deputy_server.rpc.json import JsonObject
 
+_DEFAULT: Final = "default"
+"""The effort from the agent definition or the settings."""
 _MODES: Mapping[PermissionMode, tuple[str, str]] = {
     PermissionMode.PLAN: ("Plan", "Reads and plans. Changes nothing."),
     PermissionMode.DEFAULT: ("Ask", "Asks before it changes files or runs commands."),
@@ -29,17 +33,23 @@ def modes(session: Session) -> JsonObject:
 
 
 def config_options(session: Session, models: Iterable[str]) -> list[JsonObject]:
-    """Modes and models, for clients with configuration options; ``models`` are offered in addition to the current
-    one."""
+    """Modes, models and the efforts of the model, for clients with configuration options; ``models`` are offered in
+    addition to the current one."""
     model = session.record.model
     offered = [{"value": name, "name": name} for name in dict.fromkeys((model, *models))]
     available = [
         {"value": mode.value, "name": name, "description": description} for mode, (name, description) in _MODES.items()
     ]
-    return [
+    options = [
         _select("mode", "Permissions", session.permissions.mode.value, available),
         _select("model", "Model", model, offered),
     ]
+    efforts = session.host.settings.cards.card(model).efforts
+    if efforts:
+        levels = [{"value": _DEFAULT, "name": "Default"}, *({"value": one, "name": one.title()} for one in efforts)]
+        current = session.record.effort or _DEFAULT
+        options.append(_select("effort", "Effort", current, levels, category="thought_level"))
+    return options
 
 
 def choose(session: Session, option: str, value: object) -> None:
@@ -67,15 +77,32 @@ def set_mode(session: Session, value: str) -> None:
     session.permissions.mode = PermissionMode(value)
 
 
-def _select(option: str, name: str, current: str, options: list[dict[str, str]]) -> JsonObject:
+def set_effort(session: Session, value: str) -> None:
+    """Set the effort.
+
+    Raises:
+        InvalidRequest: unknown level.
+    """
+    if value != _DEFAULT and value not in set(Effort):
+        raise InvalidRequest(f"Unknown effort {value!r}. Use one of: {', '.join((_DEFAULT, *Effort))}.", "value")
+    session.model_choice.change(effort=_DEFAULT if value == _DEFAULT else Effort(value))
+
+
+def _select(
+    option: str, name: str, current: str, options: list[dict[str, str]], category: str | None = None
+) -> JsonObject:
     return {
         "id": option,
         "name": name,
-        "category": option,
+        "category": category or option,
         "type": "select",
         "currentValue": current,
         "options": options,
     }
 
 
-_SETTERS: Mapping[str, Callable[[Session, str], None]] = {"mode": set_mode, "model": Session.set_model}
+_SETTERS: Mapping[str, Callable[[Session, str], None]] = {
+    "mode": set_mode,
+    "model": Session.set_model,
+    "effort": set_effort,
+}

@@ -15,7 +15,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from deputy_protocol.errors import ErrorCode
+from deputy_protocol.version import VERSION
 from deputy_server.acp.client import Client, read_client
+from deputy_server.at_terminal import explain
 from deputy_server.lazy_app import LazyApp
 from deputy_server.rpc.endpoint import Dialect, Endpoint, RequestHandler, unknown_method
 from deputy_server.rpc.errors import RpcError, to_rpc_error
@@ -34,7 +36,6 @@ from deputy_server.rpc.open_requests import RequestId
 from deputy_server.rpc.stdio import open_stdio
 from deputy_server.rpc.writer import OutputQueue
 from deputy_server.serve_options import ServeOptions
-from deputy_server.version import VERSION
 
 if TYPE_CHECKING:
     from deputy_protocol.settings import Settings
@@ -114,9 +115,7 @@ class AcpService:
         app = await self._lazy_app.get()
         from deputy_server.acp.agent import Agent  # already imported by the LazyApp, in its thread
 
-        if self._options.settings is not None:
-            app.configure(self._options.settings)
-        self._agent = Agent(app, self.endpoint, client, self._options.definition)
+        self._agent = Agent(app, app.connect(self._options.settings), self.endpoint, client, self._options.definition)
         self._loaded.set()
 
     async def _run_when_loaded(self, method: str, params: object) -> object:
@@ -136,6 +135,7 @@ class AcpService:
 
 def main(options: AcpOptions | None = None) -> int:
     """Run ``deputy acp``; return the exit code of the process."""
+    explain("acp", "acp")
     return anyio.run(serve, options or AcpOptions())
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from deputy_agents.domain.event import Event, UsageChanged
 from deputy_agents.domain.message import Usage
+from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.guidance.items import SlashCommand
 from deputy_agents.session.session import Session
@@ -17,6 +18,7 @@ class _State:
     title: str
     mode: PermissionMode
     model: str
+    effort: Effort | None
     commands: tuple[SlashCommand, ...] = ()
 
 
@@ -26,7 +28,7 @@ class SessionState:
     def __init__(self, session: Session, models: Sequence[str]) -> None:
         self._session = session
         self._models = models
-        self._sent = _State(session.record.title, session.permissions.mode, session.record.model)
+        self._sent = _State(session.record.title, session.permissions.mode, session.record.model, session.record.effort)
 
     def initial(self) -> JsonObject:
         """The state in the response that opens the session."""
@@ -42,13 +44,14 @@ class SessionState:
             session.record.title,
             session.permissions.mode,
             session.record.model,
+            session.record.effort,
             tuple(session.customizations.slash_commands.values()),
         )
         if now.title != before.title:
             yield {"sessionUpdate": "session_info_update", "title": now.title}
         if now.mode is not before.mode:
             yield {"sessionUpdate": "current_mode_update", "currentModeId": now.mode.value}
-        if (now.mode, now.model) != (before.mode, before.model):
+        if (now.mode, now.model, now.effort) != (before.mode, before.model, before.effort):
             yield {"sessionUpdate": "config_option_update", "configOptions": self.config_options()}
         if now.commands != before.commands:
             yield {"sessionUpdate": "available_commands_update", "availableCommands": list(map(_command, now.commands))}
@@ -66,15 +69,11 @@ class UsageTotals:
         """Add ``event``, and return the update that it causes, if any."""
         if not isinstance(event.body, UsageChanged) or event.agent_id is None:
             return None
-        now, before = event.body.usage, self._totals.get(event.agent_id, Usage())
-        self._totals[event.agent_id] = now
-        if event.agent_id != self._session.primary_id or not _tokens(now):
+        self._totals[event.agent_id] = event.body.usage
+        context = event.body.context
+        if event.agent_id != self._session.primary_id or context is None:
             return None
-        update: JsonObject = {
-            "sessionUpdate": "usage_update",
-            "used": max(0, _tokens(now) - _tokens(before)),
-            "size": self._session.host.settings.cards.card(self._session.record.model).window,
-        }
+        update: JsonObject = {"sessionUpdate": "usage_update", "used": context.used, "size": context.window}
         costs = [usage.cost for usage in self._totals.values() if usage.cost is not None]
         return update | {"cost": {"amount": sum(costs), "currency": "USD"}} if costs else update
 

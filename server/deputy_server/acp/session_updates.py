@@ -29,6 +29,7 @@ class SessionUpdates:
         self._primary_id = primary_id
         self._replay_to = replay_to
         self._primary = AgentUpdates(primary_id)
+        self._has_sub_agent_sessions = subagents
         self._sub_agents: _SubAgents = SubAgentSessions(session_id) if subagents else SubAgentBlocks(session_id)
 
     def add_known(self, nodes: Iterable[AgentNode]) -> None:
@@ -51,6 +52,11 @@ class SessionUpdates:
             if isinstance(body, ToolCallUpdated) and (blocks := self._sub_agents.content_of_call(body.tool_call_id)):
                 update |= {"content": blocks}
             yield self._session_id, update
+
+    def session_of(self, agent_id: str) -> str:
+        """The session in which what an agent asks is shown."""
+        own = self._has_sub_agent_sessions and agent_id != self._primary_id
+        return agent_id if own else self._session_id
 
     def requested_call(self, request: PermissionRequest) -> tuple[str, JsonObject]:
         """The session in which a permission request is shown, and its tool call."""

@@ -8,6 +8,8 @@ from deputy_agents.domain.event import (
     AgentInfo,
     AgentStarted,
     Event,
+    InputRequested,
+    InputResolved,
     MessageAdded,
     PermissionRequest,
     PermissionRequested,
@@ -29,7 +31,7 @@ class _SubAgent:
     parent_session: str
     """The id of the session in which the sub-agent is announced."""
     updates: AgentUpdates
-    permission_requests: set[str] = field(default_factory=set[str])
+    open_requests: set[str] = field(default_factory=set[str])
 
 
 class SubAgentSessions:
@@ -75,13 +77,15 @@ class SubAgentSessions:
     def _announcement(self, body: AgentStarted) -> tuple[str, JsonObject]:
         """The sub-agent in its parent's session, before any update of its own."""
         info = body.info
+        effort = {} if info.effort is None else {"effort": info.effort.value}
+        about = {"definition": info.definition, "model": info.model, **effort}
         update: JsonObject = {
             "sessionUpdate": "subagent_update",
             "sessionId": info.agent_id,
             "title": info.label,
             "description": info.definition,
             "capabilities": _CANCELLABLE,
-            "_meta": {"deputy": {"definition": info.definition, "model": info.model, "toolCallId": info.tool_call_id}},
+            "_meta": {"deputy": {**about, "toolCallId": info.tool_call_id}},
         }
         # The protocol has no state for a queued agent: it is neither running nor idle.
         state = {"state": {"state": "running"}} if body.status is AgentStatus.RUNNING else {}
@@ -99,14 +103,14 @@ class SubAgentSessions:
     def _state_change(self, sub_agent: _SubAgent, event: Event) -> JsonObject | None:
         """The state that the parent's session shows, if ``event`` changes it."""
         match event.body:
-            case StatusChanged(status=AgentStatus.RUNNING) if not sub_agent.permission_requests:
+            case StatusChanged(status=AgentStatus.RUNNING) if not sub_agent.open_requests:
                 return {"state": {"state": "running"}}
-            case PermissionRequested(request):
-                sub_agent.permission_requests.add(request.request_id)
+            case PermissionRequested(request) | InputRequested(request):
+                sub_agent.open_requests.add(request.request_id)
                 return {"state": {"state": "requires_action"}}
-            case PermissionResolved(request_id=request_id):
-                sub_agent.permission_requests.discard(request_id)
-                return None if sub_agent.permission_requests else {"state": {"state": "running"}}
+            case PermissionResolved(request_id=request_id) | InputResolved(request_id=request_id):
+                sub_agent.open_requests.discard(request_id)
+                return None if sub_agent.open_requests else {"state": {"state": "running"}}
             case AgentFinished() as body:
                 # An agent that has ended cannot be cancelled, but its parent may resume it.
                 return {"state": _idle_state(body), "capabilities": {}}

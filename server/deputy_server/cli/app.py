@@ -1,21 +1,35 @@
 """The command ``deputy`` and its subcommands."""
 
+from inspect import getdoc
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from deputy_protocol.version import VERSION
 from deputy_server.cli.acp import acp
 from deputy_server.cli.agents import agents
+from deputy_server.cli.config import config
+from deputy_server.cli.init import completion, init
 from deputy_server.cli.mcp import mcp
+from deputy_server.cli.models import models
+from deputy_server.cli.permissions import permissions
+from deputy_server.cli.review import sessions  # with the commands that are added there
 from deputy_server.cli.run import run_prompt
-from deputy_server.cli.sessions import sessions
-from deputy_server.version import VERSION
+
+_ORDER = (
+    *("demo", "run", "init", "config", "permissions", "agents", "models", "mcp"),
+    *("sessions", "doctor", "completion", "serve", "acp"),
+)
 
 
 class _Deputy(TyperGroup):
     """Rewrites the library's error messages in plain English, and rejects a current folder that no longer exists."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The commands in the order in which a new user needs them."""
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
 
     def invoke(self, ctx: Any) -> object:  # the library does not export the type of a context
         try:
@@ -133,8 +147,26 @@ def demo(
     raise typer.Exit(run(DemoOptions(prompt=prompt, model=model, approve=yes, ask=not no_input), Path.cwd()))
 
 
+def _with_lines_of_examples(group: typer.Typer) -> None:
+    """Give each example of the help texts a line. In docstrings they are one paragraph: Examples: `a` · `b`."""
+    for command in group.registered_commands:
+        if command.callback is not None:
+            text, _, examples = (getdoc(command.callback) or "").partition("\n\nExamples: ")
+            shown = (" ".join(one.strip("` \n").split()) for one in examples.split(" ·"))
+            command.help = "\n".join([text, "\n\b", "Examples:", *(f"  {one}" for one in shown)])
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _with_lines_of_examples(inner.typer_instance)
+
+
 app.command("run")(run_prompt)
+app.command("models")(models)
 app.command("acp")(acp)
+app.command("init")(init)
 app.add_typer(sessions)
+app.add_typer(config)
+app.add_typer(permissions)
 app.add_typer(agents)
 app.add_typer(mcp)
+app.command("completion")(completion)
+_with_lines_of_examples(app)

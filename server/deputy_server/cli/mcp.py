@@ -23,7 +23,7 @@ _LABELS = {
     "source": "defined in",
     "variables": "reads variables",
     "agents": "for agents",
-    **{kind: kind for kind in ("problem", "tools", "resources", "prompts")},
+    **{kind: kind for kind in ("environment", "headers", "problem", "tools", "resources", "prompts")},
 }
 _ANSWERS = {True: "approved", False: "refused", None: "will ask"}
 _APPROVAL_LABELS = {"refused": "denied", "will ask": "needs approval", "switched off": "disabled"}
@@ -66,6 +66,8 @@ def _row(entry: "McpServerEntry", answer: bool | None, *, start: bool) -> Row:
     own = answer is None and entry.source.trusted
     approval = "switched off" if entry.disabled else "your own" if own else _ANSWERS[answer]
     row: Row = {"name": entry.name, "starts": entry.line, "source": entry.source.place}
+    if entry.assignments:
+        row["headers" if entry.url else "environment"] = list(entry.assignments)
     if entry.variables:
         row["variables"] = list(entry.variables)
     if entry.source.definition:
@@ -103,8 +105,10 @@ def approve(name: Name, settings: SettingsFile = None, as_json: AsJson = False) 
     """
     entries = _set_approval(name, settings, True, as_json=as_json)
     if not as_json:
+        from deputy_agents.text import visible
+
         for entry in entries:
-            typer.echo(f"Approved {name} for this folder: {entry.line}")
+            typer.echo(f"Approved {name} for this folder: {visible(entry.full_line)}")
 
 
 @mcp.command()
@@ -144,7 +148,8 @@ def _lines(row: Row) -> list[str]:
     for kind, label in _LABELS.items():
         value = row.get(kind)
         if value:
-            lines.append(f"    {label}: {', '.join(map(str, value)) if isinstance(value, list) else value}")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            lines.append(f"    {label}: {visible(text)}")
     return lines
 
 
@@ -195,7 +200,11 @@ def _folder() -> Path:
 
 
 def _approvals() -> "Approvals":
-    from deputy_agents.mcp.approvals import Approvals
-    from deputy_server.storage import APPROVALS, state_folder
+    from deputy_agents.domain.errors import StoreError
+    from deputy_server.storage import open_approvals
 
-    return Approvals(state_folder(os.environ) / APPROVALS)
+    try:
+        return open_approvals(os.environ)
+    except StoreError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(1) from None

@@ -25,7 +25,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-sessions = typer.Typer(name="sessions", help="List, show, export and delete stored sessions.", no_args_is_help=True)
+sessions = typer.Typer(name="sessions", help="List, show, review, rewind and delete sessions.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -37,12 +37,21 @@ def _complete_id(incomplete: str) -> list[tuple[str, str]]:
     async def read(store: Store) -> tuple[SessionRecord, ...]:
         return (await store.sessions(SessionQuery())).records
 
-    return [(r.session_id, r.title) for r in _with_store(read) if r.session_id.startswith(incomplete)]
+    from deputy_server.storage import short_id
+
+    ids = (
+        (shown, record.title)
+        for record in _with_store(read)
+        for shown in (short_id(record.session_id), record.session_id)
+    )
+    return [(shown, title) for shown, title in ids if shown.startswith(incomplete)]
 
 
 SessionId = Annotated[
     str,
-    typer.Argument(help="Id of the session, or the beginning of it.", autocompletion=_complete_id, show_default=False),
+    typer.Argument(
+        help="Id of the session, or the beginning or end of it.", autocompletion=_complete_id, show_default=False
+    ),
 ]
 
 
@@ -55,11 +64,14 @@ def list_sessions(
 ) -> None:
     """List the sessions of this folder, newest first.
 
+    Each line starts with the end of an id, which other commands accept. --json has complete ids.
+
     Examples: `deputy sessions list` · `deputy sessions list --all --json`
     """
     from deputy_agents.ports.store import SessionQuery, SessionRecord, Store
     from deputy_protocol.base import to_wire
     from deputy_server.convert.session import session_to_wire
+    from deputy_server.storage import short_id
     from deputy_server.terminal.draw import one_line
 
     cwd = None if everywhere else str(Path.cwd().resolve())
@@ -73,7 +85,7 @@ def list_sessions(
         return
     for record in found:
         when = session_to_wire(record).updated_at[:16].replace("T", " ")
-        parts = ["  " if record.parent_session_id else "", record.session_id, when, one_line(record.title)]
+        parts = ["  " if record.parent_session_id else "", short_id(record.session_id), when, one_line(record.title)]
         parts += ["(archived)"] if record.archived else []
         parts += [record.cwd] if everywhere else []
         typer.echo("  ".join(filter(None, parts)))
@@ -85,7 +97,7 @@ def list_sessions(
 def show(session_id: SessionId, as_json: AsJson = False) -> None:
     """Print a session as Markdown.
 
-    Examples: `deputy sessions show 0192f1c2` · `deputy sessions show 0192f1c2 --json | jq .session.title`
+    Examples: `deputy sessions show 7d2f91ab04e3` · `deputy sessions show 7d2f91ab04e3 --json | jq .session.title`
     """
     typer.echo(_exported(session_id, Format.JSON if as_json else Format.MARKDOWN), nl=False)
 
@@ -102,7 +114,7 @@ def export(
 ) -> None:
     """Export a session with the transcripts of all its agents.
 
-    Examples: `deputy sessions export 0192f1c2 -o session.md` · `deputy sessions export 0192f1c2 --format json`
+    Examples: `deputy sessions export 7d2f91ab04e3 -o session.md` · `deputy sessions export 7d2f91ab04e3 --format json`
     """
     text = _exported(session_id, kind)
     if output is None:
@@ -123,7 +135,7 @@ def delete(
 ) -> None:
     """Delete a session and all its data. This cannot be undone.
 
-    Examples: `deputy sessions delete 0192f1c2` · `deputy sessions delete 0192f1c2 --yes --json`
+    Examples: `deputy sessions delete 7d2f91ab04e3` · `deputy sessions delete 7d2f91ab04e3 --yes --json`
     """
     from deputy_agents.ports.store import Claim, Store
     from deputy_server.terminal.draw import one_line
@@ -148,23 +160,21 @@ def delete(
 
 def _exported(session_id: str, kind: Format) -> str:
     from deputy_agents.ports.store import Store
-    from deputy_agents.session import restore
     from deputy_agents.session.snapshot import Snapshot
+    from deputy_agents.session.stored_sessions import past_of
     from deputy_protocol.session import ExportFormat
     from deputy_server.export import export_text
 
     async def read(store: Store) -> str:
         full_id = await _full_id(store, session_id)
-        past = restore.fold(full_id, await store.events(full_id), await store.histories(full_id))
-        return await anyio.to_thread.run_sync(
-            export_text, Snapshot(await store.get(full_id), past.view), ExportFormat(kind.value)
-        )
+        view = (await past_of(store, full_id)).view
+        return await export_text(Snapshot(await store.get(full_id), view, store), ExportFormat(kind.value))
 
     return _with_store(read)
 
 
-async def _full_id(store: "Store", prefix: str) -> str:
-    """The id of the one session whose id starts with ``prefix``.
+async def _full_id(store: "Store", part: str) -> str:
+    """The id of the one session whose id begins or ends with ``part``.
 
     Raises:
         UnknownSession: no session or several sessions match.
@@ -172,7 +182,7 @@ async def _full_id(store: "Store", prefix: str) -> str:
     from deputy_agents.ports.store import SessionQuery
     from deputy_server.storage import resolve_id
 
-    return resolve_id((await store.sessions(SessionQuery())).records, prefix)
+    return resolve_id((await store.sessions(SessionQuery())).records, part)
 
 
 def _with_store(use: "Callable[[Store], Awaitable[T]]") -> T:
@@ -198,10 +208,9 @@ async def _open_store() -> "AsyncGenerator[Store]":
     Raises:
         StoreError: the store cannot be used.
     """
-    from deputy_agents.store.sqlite import SqliteStore
-    from deputy_server.storage import state_folder
+    from deputy_server.storage import open_store
 
-    store = await anyio.to_thread.run_sync(SqliteStore.open, state_folder(os.environ))
+    store = await anyio.to_thread.run_sync(open_store, os.environ)
     try:
         yield store
     finally:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from deputy_agents.domain import event as ev
 from deputy_agents.domain.message import Usage
 from deputy_agents.events import view
-from deputy_agents.session.change_tracker import Reverted
+from deputy_agents.session.review import Reverted
 from deputy_protocol import agent
 from deputy_protocol import event as wire_event
 from deputy_protocol.base import rfc3339
+from deputy_protocol.model import Effort
 from deputy_server.convert.uris import uri_of
 
 
@@ -22,6 +23,10 @@ def usage_to_wire(used: Usage) -> agent.Usage:
     )
 
 
+def context_size_to_wire(size: ev.ContextSize) -> agent.ContextSize:
+    return agent.ContextSize(used=size.used, window=size.window)
+
+
 def agent_node_to_wire(node: view.AgentNode) -> agent.AgentNode:
     info = node.info
     return agent.AgentNode(
@@ -31,6 +36,7 @@ def agent_node_to_wire(node: view.AgentNode) -> agent.AgentNode:
         label=info.label,
         definition=info.definition,
         model=info.model,
+        effort=None if info.effort is None else Effort(info.effort),
         access=agent.Access(info.access),
         depth=info.depth,
         run=node.run,
@@ -43,6 +49,7 @@ def agent_node_to_wire(node: view.AgentNode) -> agent.AgentNode:
         error=node.error,
         failure_reason=None if node.failure_reason is None else agent.FailureReason(node.failure_reason),
         usage=usage_to_wire(node.usage),
+        context=None if node.context is None else context_size_to_wire(node.context),
         tool_call_count=node.tool_call_count,
     )
 

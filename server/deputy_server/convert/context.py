@@ -4,7 +4,9 @@ from pathlib import Path
 
 from deputy_agents.domain.problem import Problem
 from deputy_agents.editor.completion import Completions
+from deputy_agents.guidance.builtin_commands import BUILTIN_COMMANDS
 from deputy_agents.guidance.mcp_entry import EDITOR, SETTINGS
+from deputy_agents.run.context_usage import ContextUsage
 from deputy_agents.session.mcp_server_status import McpServerStatus
 from deputy_agents.session.session import Session
 from deputy_agents.text import visible
@@ -34,12 +36,31 @@ def context_to_wire(session: Session) -> wire.ContextListResult:
                 uri=uri_of(command.source),
             )
             for command in library.commands.values()
-        ),
+        )
+        + _BUILTIN,
         servers=tuple(map(_server_to_wire, session.mcp_servers.list())),
         problems=tuple(
             wire.ContextProblem(uri=uri_of(_problem_path(problem, cwd)), line=problem.line, reason=problem.reason)
             for problem in (*library.problems, *session.mcp_servers.problems)
         ),
+    )
+
+
+_BUILTIN = tuple(
+    wire.CommandInfo(
+        name=command.name, description=command.description, argument_hint=command.argument_hint, builtin=True
+    )
+    for command in BUILTIN_COMMANDS.values()
+)
+
+
+def usage_to_wire(usage: ContextUsage) -> wire.ContextUsageResult:
+    return wire.ContextUsageResult(
+        window=usage.window,
+        used=usage.used,
+        parts=tuple(wire.ContextPart(name=wire.ContextPartName(one.name), tokens=one.tokens) for one in usage.parts),
+        cached_share=usage.cached_share,
+        compacts_at=usage.compacts_at,
     )
 
 

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 
 from deputy_agents.domain import event as ev
+from deputy_agents.domain.review import ChangesReviewed, CheckpointCreated, ReviewStatus, SessionRewound
 from deputy_agents.events import view
 from deputy_protocol import event as wire_event
 from deputy_protocol.base import rfc3339, to_wire
-from deputy_server.convert.agent import agent_node_to_wire, plan_to_wire, usage_to_wire
+from deputy_server.convert.agent import agent_node_to_wire, context_size_to_wire, plan_to_wire, usage_to_wire
 from deputy_server.convert.permission import permission_request_to_wire
 from deputy_server.convert.place import location_to_wire, reference_to_wire
 from deputy_server.convert.session import queued_prompts_to_wire
+from deputy_server.convert.uris import uri_of
+from deputy_server.convert.user_input import input_request_to_wire
 
 Fields = dict[str, object]
 
@@ -55,12 +58,15 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ev
             return {"type": "agent_status"} | _present(status=status.value, queuePosition=position, detail=detail)
         case ev.AgentFinished() as body:
             return {"type": "agent_finished"} | _finished(body)
-        case ev.UsageChanged(used):
-            return {"type": "usage", "usage": to_wire(usage_to_wire(used))}
+        case ev.UsageChanged(used, size):
+            context = None if size is None else to_wire(context_size_to_wire(size))
+            return {"type": "usage", "usage": to_wire(usage_to_wire(used))} | _present(context=context)
         case ev.MessageAdded(message_id, role, text, references, pictures):
             places = _references(references)
             fields = _present(messageId=message_id, role=role, text=text, references=places, pictures=pictures or None)
             return {"type": "message"} | fields
+        case ev.ThoughtAdded(message_id, text):
+            return {"type": "thought", "messageId": message_id, "text": text}
         case ev.ToolCallStarted() as body:
             return {"type": "tool_call"} | _tool_call(body)
         case ev.ToolCallUpdated(tool_call_id, status, content, locations, truncated):
@@ -79,7 +85,24 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ev
             outcome = {"outcome": "selected", "optionId": option_id} if option_id else {"outcome": "cancelled"}
             fields = _present(requestId=request_id, outcome=outcome, by=by.value, reason=reason)
             return {"type": "permission_resolved"} | fields
-        case ev.SessionStatus() as body:
+        case ev.InputRequested(request):
+            return {"type": "input_requested"} | to_wire(input_request_to_wire(happened.session_id, request))
+        case ev.InputResolved(request_id, action, by):
+            return {"type": "input_resolved", "requestId": request_id, "outcome": action.value, "by": by.value}
+        case _:
+            return _of_session(happened.body)
+
+
+def _of_session(body: ev.Body) -> Fields:
+    match body:
+        case CheckpointCreated(checkpoint_id, turn_id):
+            return {"type": "checkpoint_created", "checkpointId": checkpoint_id, "turnId": turn_id}
+        case SessionRewound(checkpoint_id, turn_id, files, conversation):
+            what = _present(checkpointId=checkpoint_id, turnId=turn_id, files=files, conversation=conversation)
+            return {"type": "session_rewound"} | what
+        case ChangesReviewed() | ReviewStatus():
+            return _review(body)
+        case ev.SessionStatus():
             return {"type": "session_status"} | _counts(body)
         case ev.PromptQueue(entries):
             return {"type": "prompt_queue", "entries": [to_wire(prompt) for prompt in queued_prompts_to_wire(entries)]}
@@ -89,6 +112,8 @@ def _body(happened: ev.Event) -> Fields:  # noqa: C901 - a table, one row per ev
             return {"type": "definitions_changed"}
         case ev.Unknown(name):
             return {"type": name}
+        case _:
+            raise AssertionError(f"{type(body).__name__} has no form on the wire")
 
 
 def turn_outcome_to_wire(body: ev.TurnFinished) -> wire_event.TurnOutcome:
@@ -141,6 +166,14 @@ def _tool_call(body: ev.ToolCallStarted) -> Fields:
         locations=_locations(body.locations),
         reason=body.reason,
     )
+
+
+def _review(body: ChangesReviewed | ReviewStatus) -> Fields:
+    match body:
+        case ChangesReviewed(path, hunks, verb):
+            return {"type": "changes_reviewed", "uri": uri_of(path), "hunks": list(hunks), "verb": verb}
+        case ReviewStatus(files, hunks, added, removed):
+            return {"type": "review_status", "files": files, "hunks": hunks, "added": added, "removed": removed}
 
 
 def _counts(body: ev.SessionStatus) -> Fields:

@@ -1,22 +1,42 @@
 """Permission requests, answers and modes."""
 
 from deputy_agents.domain import event as ev
+from deputy_agents.domain import preview as previews
+from deputy_agents.domain.event import ResolvedBy
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_protocol import permission, session, tool
+from deputy_protocol.errors import ErrorCode
 from deputy_server.convert.agent import agent_ref_to_wire
 from deputy_server.convert.place import location_to_wire
 from deputy_server.convert.uris import uri_of
+from deputy_server.rpc.errors import ClientError, ConnectionLost
 
 
-def preview_to_wire(preview: ev.Preview) -> permission.Preview:
+def preview_to_wire(preview: previews.Preview) -> permission.Preview:
     match preview:
-        case ev.DiffPreview(path, old_text, new_text):
-            return permission.DiffPreview(uri=uri_of(path), old_text=old_text, new_text=new_text)
-        case ev.CommandPreview(command, cwd):
+        case previews.DiffPreview(path, old_text, new_text, hunks, truncated):
+            return permission.DiffPreview(
+                uri=uri_of(path),
+                old_text=old_text,
+                new_text=new_text,
+                hunks=tuple(map(_hunk_to_wire, hunks)) or None,
+                truncated=truncated or None,
+            )
+        case previews.CommandPreview(command, cwd):
             return permission.CommandPreview(command=command, cwd=uri_of(cwd))
-        case ev.TextPreview(text):
+        case previews.TextPreview(text):
             return permission.TextPreview(text=text)
+
+
+def _hunk_to_wire(hunk: previews.DiffHunk) -> permission.DiffHunk:
+    return permission.DiffHunk(
+        old_start=hunk.old_start,
+        old_count=hunk.old_count,
+        new_start=hunk.new_start,
+        new_count=hunk.new_count,
+        lines=hunk.lines,
+    )
 
 
 def permission_request_to_wire(session_id: str, request: ev.PermissionRequest) -> permission.PermissionRequest:
@@ -34,7 +54,11 @@ def permission_request_to_wire(session_id: str, request: ev.PermissionRequest) -
         preview=None if request.preview is None else preview_to_wire(request.preview),
         options=tuple(
             permission.PermissionOption(
-                option_id=option.option_id, name=option.name, kind=permission.OptionKind(option.kind)
+                option_id=option.option_id,
+                name=option.name,
+                kind=permission.OptionKind(option.kind),
+                rules=option.rules or None,
+                scope=permission.RuleScope(option.scope),
             )
             for option in request.options
         ),
@@ -52,3 +76,9 @@ def answer_from_wire(outcome: permission.PermissionOutcome) -> PermissionAnswer:
 
 def permission_mode_from_wire(mode: session.PermissionMode | None) -> PermissionMode | None:
     return None if mode is None else PermissionMode(mode)
+
+
+def dismissed_by(failure: ClientError | ConnectionLost) -> Dismissed:
+    """No answer, because the client failed. One that does not know the method or is gone cannot be asked at all."""
+    supported = isinstance(failure, ClientError) and failure.code != ErrorCode.METHOD_NOT_FOUND.value
+    return Dismissed() if supported else Dismissed(ResolvedBy.UNREACHABLE)

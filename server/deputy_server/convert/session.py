@@ -7,6 +7,7 @@ from deputy_agents.ports.store import SessionRecord
 from deputy_protocol import event as wire_event
 from deputy_protocol import session
 from deputy_protocol.base import rfc3339
+from deputy_protocol.model import Effort, Thinking
 from deputy_server.convert.uris import uri_of
 
 
@@ -22,6 +23,8 @@ def session_to_wire(record: SessionRecord) -> session.SessionInfo:
         model=record.model,
         permission_mode=None if record.permission_mode is None else session.PermissionMode(record.permission_mode),
         agent_count=record.agent_count,
+        effort=None if record.effort is None else Effort(record.effort),
+        thinking=None if record.thinking is None else Thinking(record.thinking),
     )
 
 

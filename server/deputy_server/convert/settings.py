@@ -4,11 +4,12 @@ from pathlib import Path
 
 from deputy_agents.domain import settings as core
 from deputy_agents.domain.hook import MAX_TIMEOUT, Hook, When
-from deputy_agents.domain.model_card import ModelCards
+from deputy_agents.domain.model_card import ModelCards, ThinkingMode
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind, Rule
-from deputy_agents.model.endpoint import ApiSettings
+from deputy_agents.model.endpoint import ApiSettings, ProviderSettings
 from deputy_protocol import settings
+from deputy_server.convert.model import effort_from_wire
 
 
 def settings_from_wire(
@@ -20,6 +21,9 @@ def settings_from_wire(
     return core.Settings(
         model=model,
         small_model=wire.small_model,
+        fallback_model=wire.fallback_model,
+        effort=effort_from_wire(wire.effort),
+        thinking=ThinkingMode(wire.thinking),
         permission_mode=PermissionMode(wire.permission_mode),
         trusted=wire.trusted,
         vouched=wire.trusted and "trusted" in wire.model_fields_set,
@@ -33,6 +37,7 @@ def settings_from_wire(
             parallel_writers=agents.parallel_writers,
             timeout=agents.timeout,
             wake_on_task_end=agents.wake_on_task_end,
+            models=agents.models,
         ),
         max_tokens=wire.max_tokens,
         cards=cards or ModelCards(),
@@ -48,10 +53,16 @@ def settings_from_wire(
         permissions=core.PermissionSettings(
             rules=tuple(map(_rule_from_wire, range(len(permissions.rules)), permissions.rules)),
             reconnect_grace=permissions.reconnect_grace,
+            reading_commands=permissions.reading_commands,
         ),
         hooks=tuple(map(_hook_from_wire, wire.hooks)),
         mcp_servers=wire.mcp_servers,
-        shell=core.ShellSettings(env=wire.shell.env, timeout=wire.shell.timeout, sandbox=wire.shell.sandbox),
+        shell=core.ShellSettings(
+            env=wire.shell.env,
+            timeout=wire.shell.timeout,
+            sandbox=wire.shell.sandbox,
+            isolated=wire.shell.isolation is settings.Isolation.AUTO,
+        ),
         keep_days=wire.sessions.keep_days,
     )
 
@@ -66,6 +77,22 @@ def api_settings_from_wire(wire: settings.Settings) -> ApiSettings:
         proxy=api.proxy,
         connect_timeout=api.connect_timeout,
         idle_timeout=api.idle_timeout,
+        providers=tuple((name.value, _provider_from_wire(one)) for name, one in sorted(wire.providers.items())),
+    )
+
+
+def _provider_from_wire(wire: settings.ProviderSettings) -> ProviderSettings:
+    options = {
+        "region": wire.region,
+        "project": wire.project,
+        "workspace": wire.workspace,
+        "resource": wire.resource,
+    }
+    return ProviderSettings(
+        base_url=wire.base_url,
+        key_command=wire.key_command,
+        headers=tuple(sorted(wire.headers.items())),
+        options=tuple((name, value) for name, value in options.items() if value),
     )
 
 

@@ -1,11 +1,25 @@
 """Transcript entries."""
 
+from collections.abc import Sequence
+
+from anyio import to_thread
+
 from deputy_agents.domain import event as ev
 from deputy_agents.events import view
 from deputy_protocol import message, tool, transcript
 from deputy_protocol.base import rfc3339
 from deputy_server.convert.agent import agent_node_to_wire
 from deputy_server.convert.place import location_to_wire, reference_to_wire
+
+LARGE = 300
+"""Entries that are converted on the event loop, at most."""
+
+
+async def entries_to_wire(entries: Sequence[view.Entry]) -> tuple[transcript.Entry, ...]:
+    """The entries in order. Many are converted in a thread."""
+    if len(entries) <= LARGE:
+        return tuple(map(entry_to_wire, entries))
+    return await to_thread.run_sync(lambda: tuple(map(entry_to_wire, entries)))
 
 
 def entry_to_wire(entry: view.Entry) -> transcript.Entry:
@@ -21,6 +35,15 @@ def entry_to_wire(entry: view.Entry) -> transcript.Entry:
                 text=text,
                 references=tuple(map(reference_to_wire, references)) or None,
                 pictures=pictures or None,
+            )
+        case ev.ThoughtAdded(message_id, text):
+            return transcript.ThoughtEntry(
+                seq=entry.seq,
+                agent_id=entry.agent_id,
+                run=entry.run,
+                time=rfc3339(entry.time),
+                message_id=message_id,
+                text=text,
             )
         case view.ToolCall(started, update):
             places = started.locations if update is None or update.locations is None else update.locations

@@ -9,6 +9,7 @@ Errors::
 
 import json
 import os
+import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.text import TextReceiveStream
+
+from deputy_agents.concurrency.owned_process import kill, release, start_process
 
 JsonObject: TypeAlias = Mapping[str, object]
 Handler: TypeAlias = Callable[[JsonObject], Awaitable[object]]
@@ -123,8 +126,7 @@ class Client:
 
     def kill(self) -> None:
         """Kill the server immediately."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        kill(self._process)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -237,13 +239,12 @@ class Client:
             await self.request("shutdown", None, timeout=STOP_TIMEOUT)
             await self.notify("exit")
         self._outbox.close()
-        for next_step in (self._process.terminate, self._process.kill, None):
-            with anyio.move_on_after(STOP_TIMEOUT if next_step else None):
+        for number in (signal.SIGTERM, signal.SIGKILL, None):
+            with anyio.move_on_after(STOP_TIMEOUT if number else None):
                 await self._process.wait()
                 return
-            if next_step is not None:
-                with suppress(ProcessLookupError):
-                    next_step()
+            if number is not None:
+                kill(self._process, number)
 
 
 async def _read_message(stream: BufferedByteReceiveStream) -> JsonObject:
@@ -279,12 +280,12 @@ async def connect(
 ) -> AsyncGenerator[Client]:
     """Start ``command`` as a server and connect to it. When the block ends, for whatever reason, the process has
     ended."""
-    process = await anyio.open_process(
+    process = await start_process(
         command,
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
-        cwd=cwd,
+        cwd=str(cwd),
         env=env,
         # Ctrl-C at the terminal must reach only this program, which then stops the server.
         start_new_session=os.name == "posix",
@@ -305,6 +306,6 @@ async def connect(
     finally:
         client.kill()
         with anyio.CancelScope(shield=True):
-            await process.aclose()
+            await release(process)
     if failure is not None:
         raise failure

@@ -15,15 +15,16 @@ import anyio
 from rich.text import Text
 
 from deputy_protocol.agent import AgentStatus
+from deputy_protocol.version import VERSION
 from deputy_server.demo import sample, tour
 from deputy_server.demo.client import Client, ClientError, ServerEnded, connect
 from deputy_server.demo.session import Sessions, initialize_params, stop_agent
+from deputy_server.documentation import page
 from deputy_server.icons import FAILED
 from deputy_server.terminal import draw, keys
 from deputy_server.terminal.output import Output, command_name
 from deputy_server.terminal.screen import AutoApproval, LiveScreen, PlainScreen, Screen, in_folder
 from deputy_server.terminal.view import View
-from deputy_server.version import VERSION
 
 INTERRUPTED = 130
 TURN_TIMEOUT = 900.0
@@ -163,7 +164,7 @@ class _Demo:
     def _print_summary(self, failures: list[str], seconds: float) -> None:
         views = list(self._sessions.views.values())
         lines = [*summary(views, self._sessions, seconds), *(f"{FAILED} {failure}" for failure in failures)]
-        hints = ["See docs/troubleshooting.md."] if failures else next_steps(self._options, views)
+        hints = [f"See {page('troubleshooting')}"] if failures else next_steps(self._options, views)
         self._console.print(Text("\n".join(["", *lines, "", *hints])), soft_wrap=True)
 
 
@@ -189,6 +190,10 @@ def next_steps(options: DemoOptions, views: list[View]) -> list[str]:
     steps = [(f'{command_name()} demo "where are the settings read?"', "ask about the current folder")]
     if options.model is None and any(view.model == "offline" for view in views):
         steps.append(("export ANTHROPIC_API_KEY=...", "use a language model"))
-    steps.append(("docs/protocol.md", "how editors connect to the server"))
-    width = max(len(step) for step, _ in steps)
-    return ["Next:", *(f"  {step:<{width}}   {purpose}" for step, purpose in steps)]
+    editors = [("VS Code", page("vscode")), ("Neovim", page("neovim")), ("other editors", page("any-editor"))]
+    return [*_table("Next:", steps), "", *_table("Now in your editor:", editors)]
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> list[str]:
+    width = max(len(first) for first, _ in rows)
+    return [title, *(f"  {first:<{width}}   {second}" for first, second in rows)]

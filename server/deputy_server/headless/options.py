@@ -1,20 +1,28 @@
 """The options of ``deputy run``, validated before anything starts."""
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import BinaryIO
 
 from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.model_card import Effort
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind
+from deputy_agents.guidance.builtin_commands import BUILTIN_COMMANDS
+from deputy_agents.guidance.commands import parse_call
 from deputy_agents.permission.rule_patterns import parse_rule
-from deputy_protocol import session
+from deputy_protocol import model, session
 from deputy_protocol.base import overlaid
 from deputy_protocol.rule import RuleAction
 from deputy_protocol.settings import RuleSetting, Settings
 
+_ASK_FOR_PROMPT = (
+    f"Type the prompt. End it with {'Ctrl-Z and Enter' if os.name == 'nt' else 'Ctrl-D'} on a line of its own. "
+    "Ctrl-C cancels.\n"
+)
 MAX_PROMPT = 4 * 1024 * 1024
 """Bytes of a prompt from standard input."""
 
@@ -28,6 +36,8 @@ class Exit(IntEnum):
     USAGE = 2
     DENIED = 3
     """The turn ended, but a permission request was denied."""
+    EDIT_FAILED = 4
+    """The turn ended, but an edit could not be made, and no later edit of the file was."""
     CANCELLED = 130
 
 
@@ -41,11 +51,13 @@ class RunOptions:
     session: str | None = None
     agent: str | None = None
     model: str | None = None
+    effort: Effort | None = None
     mode: PermissionMode | None = None
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     max_turns: int | None = None
     budget: float | None = None
+    trust: bool = False
 
     @property
     def fresh(self) -> bool:
@@ -63,10 +75,12 @@ class RunOptions:
             *_rules(self.deny, DecisionKind.DENY),
             *_rules(self.allow, DecisionKind.ALLOW),
         )
+        base = overlaid(base, trusted=self.trust or None)
         tree = overlaid(base.budgets.tree, cost=self.budget)
         return overlaid(
             base,
             model=self.model,
+            effort=self.effort and model.Effort(self.effort.value),
             permission_mode=self.mode and session.PermissionMode(self.mode.value),
             limits=overlaid(base.limits, turn_iterations=self.max_turns),
             budgets=overlaid(base.budgets, tree=tree),
@@ -84,10 +98,17 @@ def prompt_of(argument: str, source: BinaryIO) -> str:
     """The prompt: ``argument``, or the content of ``source`` if that is ``-``.
 
     Raises:
-        InvalidRequest: it is empty, too long, or not text.
+        InvalidRequest: it is empty, too long, or not text, or a pipe brings a command of Deputy.
     """
     if argument == "-":
-        return _read_prompt(source)
+        if source.isatty():
+            sys.stderr.write(_ASK_FOR_PROMPT)
+            sys.stderr.flush()
+        text = _read_prompt(source)
+        if not source.isatty() and (call := parse_call(text)) is not None and call[0] in BUILTIN_COMMANDS:
+            # What a pipe brings was written by someone else, and must not change the permission mode or the session.
+            raise InvalidRequest(f"/{call[0]} is a command of Deputy. Pass it as an argument.")
+        return text
     if not argument.strip():
         raise InvalidRequest("The prompt is empty. Pass it as an argument, or '-' to read it from standard input.")
     # In an ASCII locale, Python stores the bytes of an argument as surrogates.

@@ -7,12 +7,12 @@ from typing import Protocol
 from anyio import to_thread
 from rich.text import Text
 
-from deputy_agents.domain.event import DefinitionsChanged, Event, PermissionRequest
-from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
+from deputy_agents.domain.event import DefinitionsChanged, Event, InputRequest, PermissionRequest
+from deputy_agents.ports.permission import Dismissed, InputAnswer, PermissionAnswer, Selected
 from deputy_protocol.event import EventParams
 from deputy_server.convert.event import event_to_wire
 from deputy_server.convert.permission import permission_request_to_wire
-from deputy_server.terminal.screen import Screen
+from deputy_server.terminal.screen import LiveScreen, Screen
 from deputy_server.terminal.view import View, fold
 
 
@@ -83,12 +83,15 @@ class ScreenProgress:
 
 
 class ScreenPermissionClient:
-    """Shows the permission requests of a session to the user at a screen."""
+    """Shows the requests of a session to the user at a screen."""
 
-    def __init__(self, session_id: str, screen: Screen) -> None:
+    def __init__(self, session_id: str, screen: LiveScreen) -> None:
         self._session_id = session_id
         self._screen = screen
 
     async def ask(self, request: PermissionRequest) -> PermissionAnswer:
         option = await self._screen.ask(permission_request_to_wire(self._session_id, request))
         return Dismissed() if option is None else Selected(option.option_id)
+
+    async def ask_input(self, request: InputRequest) -> InputAnswer:
+        return await self._screen.ask_input(request)

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,16 +12,19 @@ import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from deputy_agents.domain.errors import InvalidRequest
+from deputy_agents.domain.errors import InvalidRequest, StoreError
 from deputy_agents.domain.message import Text
 from deputy_agents.domain.outcome import CancelReason
+from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import DecisionKind
+from deputy_agents.domain.turn import Turn
 from deputy_agents.model.offline.model import OFFLINE
 from deputy_agents.permission.rule_patterns import parse_rule
 from deputy_agents.ports.store import SessionQuery
-from deputy_agents.session.builder import TOOL_NAMES
+from deputy_agents.session.clients import ClientSettings
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.session.session import Session
+from deputy_agents.text import cut, visible
 from deputy_protocol.settings import Settings
 from deputy_server.app import App
 from deputy_server.headless.options import Exit, RunOptions
@@ -36,9 +39,12 @@ from deputy_server.headless.progress import (
 from deputy_server.headless.run_outcome import RunOutcome
 from deputy_server.prompting import IncomingPrompt
 from deputy_server.storage import resolve_id
-from deputy_server.terminal import draw
+from deputy_server.terminal import draw, keys
 from deputy_server.terminal.output import Output, discard
 from deputy_server.terminal.screen import LiveScreen, PlainScreen
+
+_MODES = (PermissionMode.PLAN, PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS)
+"""The modes that a key goes through."""
 
 
 def run(options: RunOptions, settings: Settings, folder: Path) -> int:
@@ -61,10 +67,19 @@ class _Runner:
     async def main(self) -> int:
         code = Exit.FAILED
         async with await to_thread.run_sync(App) as app:
-            app.configure(self._settings)
-            session = await _open(app.runtime, self._options, self._folder)
+            client = app.connect(self._settings)
+            if app.store_notice and (self._options.latest or self._options.session):
+                raise StoreError(app.store_notice)
+            session = await _open(app.runtime, client.settings, self._options, self._folder)
+            try:
+                await self._check_tools(session)
+            except InvalidRequest:
+                if self._options.fresh:
+                    await app.runtime.delete(session.id)  # it is empty
+                raise
+            session.turns.holds_queue = True  # this run is for its own prompt
             async with anyio.create_task_group() as tasks:
-                notices = (app.store_notice, app.notice, self._unknown_price(session), self._unknown_tools(session))
+                notices = (app.store_notice, client.notice, *client.unknown, self._unknown_price(session))
                 code = await self._run(session, notices, tasks)
                 tasks.cancel_scope.cancel()
             if code is Exit.USAGE and self._options.fresh:
@@ -94,7 +109,7 @@ class _Runner:
                     progress.note(str(error))
                     return Exit.USAGE
             if session.keeper.store_problem:
-                front_end.notice(session.keeper.store_problem)
+                front_end.notice(session.keeper.store_problem, session.keeper.outage)
             self._summarize(progress, outcome)
             try:
                 return self._write_answer(outcome)
@@ -110,19 +125,38 @@ class _Runner:
             return None
         return f"--budget has no effect: the price of {model} is unknown. Use --max-turns instead."
 
-    def _unknown_tools(self, session: Session) -> str | None:
-        """A note if rules name tools that do not exist."""
-        known = {*TOOL_NAMES, *session.customizations.catalogue.definitions, "mcp"}
-        named = (parse_rule(text, DecisionKind.DENY).tool for text in (*self._options.allow, *self._options.deny))
-        unknown = [tool for tool in named if not (tool in known or tool.startswith("mcp__") or tool.endswith("*"))]
-        return f"--allow and --deny: there is no tool {' or '.join(unknown)}." if unknown else None
+    async def _check_tools(self, session: Session) -> None:
+        """
+        Raises:
+            InvalidRequest: an option names a tool that does not exist: a misspelled denial would deny nothing.
+        """
+        await session.refresh()
+        for option, texts in (("--deny", self._options.deny), ("--allow", self._options.allow)):
+            for text in texts:
+                tool = parse_rule(text, DecisionKind.DENY).tool
+                if (reason := session.customizations.unknown_tool(tool)) is not None:
+                    raise InvalidRequest(f"{option} {cut(visible(text), 100)}: {reason}")
 
     def _live(self, session: Session, tasks: TaskGroup) -> LiveScreen | None:
         """The live screen, if there is a terminal with a user."""
         interactive = os.name == "posix" and self._output.is_terminal and sys.stdin.isatty()
         if self._options.json or not interactive or self._output.is_dumb_terminal:
             return None
-        return LiveScreen(self._output, lambda agent_id: tasks.start_soon(session.cancel_agent, agent_id), None)
+
+        def approve_edits(request_id: str) -> None:
+            with suppress(InvalidRequest):  # it is about a protected file, for instance, and stays open
+                session.inbox.approve_edits(request_id)
+
+        def stop(agent_id: str) -> None:
+            tasks.start_soon(session.cancel_agent, agent_id)
+
+        def next_mode() -> str:
+            """Never to the mode that asks for nothing: that takes an option."""
+            at = _MODES.index(session.permissions.mode) if session.permissions.mode in _MODES else -1
+            session.permissions.mode = mode = _MODES[(at + 1) % len(_MODES)]
+            return mode.value
+
+        return LiveScreen(self._output, stop, None, approve_edits, next_mode, keys.discard_typed)
 
     def _progress(self, live: LiveScreen | None) -> Progress:
         if self._options.json:
@@ -136,23 +170,44 @@ class _Runner:
         session = front_end.session
         incoming = IncomingPrompt(session, front_end)
         events = session.log.subscribe(0 if self._options.fresh else None)
-        try:
-            turn = await incoming.accept((Text(self._options.prompt),))
-            async for event in events:
-                outcome.take(event)
-                await front_end.progress.event(event)
-                if outcome.quiet and not session.busy:
-                    await turn.result()  # hooks at its end may start another turn
-                    if not session.busy:
-                        return
-        finally:
-            events.close()
+        turns: list[Turn] = []
+        failed: list[InvalidRequest | OutputClosed] = []
+        async with anyio.create_task_group() as accepting:
+
+            async def accept() -> None:
+                try:
+                    turns.append(await incoming.accept((Text(self._options.prompt),)))
+                except InvalidRequest as error:
+                    failed.append(error)
+                    accepting.cancel_scope.cancel()
+
+            accepting.start_soon(accept)  # what it waits for is shown meanwhile
+            try:
+                async for event in events:
+                    outcome.take(event)
+                    await front_end.progress.event(event)
+                    if turns and outcome.quiet and session.turns.running is None:
+                        await turns[0].result()  # hooks at its end may start another turn
+                        if session.turns.running is None:
+                            break
+            except OutputClosed as error:
+                failed.append(error)
+                accepting.cancel_scope.cancel()
+            finally:
+                events.close()
+        if failed:
+            raise failed[0]
 
     def _summarize(self, progress: Progress, outcome: RunOutcome) -> None:
         for title in outcome.denied:
             progress.note(f"Not approved: {draw.one_line(title)}")
         if outcome.unattended:
-            progress.note("There was no terminal to ask for approval. Use --allow, as in --allow 'edit_file(docs/**)'.")
+            progress.note(
+                "There was no terminal to ask for approval. Run this at a terminal, allow some changes, as in --allow "
+                "'edit_file(docs/**)', or all edits: --permission-mode accept_edits."
+            )
+        for title in outcome.failed_edits:
+            progress.note(f"Not made: {draw.one_line(title)}")
         for name in outcome.unapproved_servers:
             progress.note(f"The MCP server {name} was not started. To approve it, run: deputy mcp approve {name}")
         if outcome.error is not None:
@@ -212,14 +267,14 @@ class _FrontEnd:
     async def flush(self) -> None:
         """Nothing: the run itself shows the events."""
 
-    def notice(self, text: str) -> None:
-        """Show ``text``, once."""
-        if text not in self._shown:
-            self._shown.add(text)
+    def notice(self, text: str, occasion: str = "") -> None:
+        """Show ``text``, once for each ``occasion``."""
+        if (key := occasion + text) not in self._shown:
+            self._shown.add(key)
             self.progress.note(text)
 
 
-async def _open(runtime: Runtime, options: RunOptions, folder: Path) -> Session:
+async def _open(runtime: Runtime, client: ClientSettings, options: RunOptions, folder: Path) -> Session:
     """Open the session of the run: a new or a stored one."""
     session_id = options.session
     if options.latest:
@@ -228,11 +283,11 @@ async def _open(runtime: Runtime, options: RunOptions, folder: Path) -> Session:
             raise InvalidRequest("--continue: this folder has no session yet. Start one without --continue.")
         session_id = page.records[0].session_id
     if session_id is None:
-        return await runtime.new_session(cwd=folder, roots=(folder,), agent=options.agent)
+        return await runtime.new_session(client, cwd=folder, roots=(folder,), agent=options.agent)
     session_id = resolve_id((await runtime.sessions(SessionQuery())).records, session_id)
-    session = await runtime.load(session_id, roots=(folder,))
-    if options.model is not None:
-        session.set_model(options.model)
+    session = await runtime.load(client, session_id, roots=(folder,))
+    if options.model is not None or options.effort is not None:
+        session.model_choice.change(options.model, options.effort)
     if options.mode is not None:
         session.permissions.mode = options.mode
     return session

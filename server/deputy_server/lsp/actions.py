@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deputy_agents.text import cut, visible
-from deputy_protocol import methods
+from deputy_protocol import command_table
 from deputy_protocol.base import to_wire
 from deputy_protocol.command import FindingArgument, PromptArgument
 from deputy_protocol.place import Range
 from deputy_protocol.validate import parse
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.documents import Document
+from deputy_server.lsp.review_marks import Mark, marks_of, reviewed_at
 from deputy_server.lsp.text_params import CodeActionContext, CodeActionParams, Diagnostic, DocumentParams
 from deputy_server.lsp.transcript_commands import LineCommand, line_commands
 from deputy_server.rpc.json import JsonObject
@@ -53,14 +54,34 @@ async def code_actions(connection: Connection, raw: object) -> object:
         found = [one for one in _line_commands(connection, document) if first <= one.line <= last]
         actions = (Action(FIX, f"{one.title}: {one.subject}", one.command, one.argument) for one in found)
     else:
-        actions = _of_file(connection, params, document)
+        marks = [] if document is None else await _review_marks(connection, document)
+        reviews = (
+            Action(FIX, mark.action, mark.command, mark.argument)
+            for mark in marks
+            if mark.action and mark.line <= last and first <= mark.last
+        )
+        actions = (*reviews, *_of_file(connection, params, document))
     return [_to_lsp(connection, action) for action in actions if _is_requested(action.kind, params.context)]
 
 
 async def code_lenses(connection: Connection, raw: object) -> object:
     document = connection.documents.named(parse(DocumentParams, raw).text_document.uri)
-    found = [] if document is None else _line_commands(connection, document)
-    return [{"range": _line(one.line), "command": _command(one.title, one.command, one.argument)} for one in found]
+    if document is None:
+        return []
+    marks = [] if connection.client.review else await _review_marks(connection, document)
+    commands = [
+        *((one.line, _command(one.title, one.command, one.argument)) for one in _line_commands(connection, document)),
+        *((mark.line, _command(mark.lens, mark.command, mark.argument)) for mark in marks if mark.lens),
+    ]
+    return [{"range": _line(line), "command": command} for line, command in commands]
+
+
+async def _review_marks(connection: Connection, document: Document) -> list[Mark]:
+    """The commands for the unreviewed hunks of a document."""
+    if document.real_path is None or connection.transcript_at(document) is not None:
+        return []
+    found = await reviewed_at(connection.app.runtime.live(), document.real_path)
+    return [mark for session, reviewed in found for mark in marks_of(session, reviewed, document.uri)]
 
 
 def _line_commands(connection: Connection, document: Document) -> list[LineCommand]:
@@ -84,12 +105,12 @@ def _of_file(connection: Connection, params: CodeActionParams, document: Documen
         for shown in connection.findings.at(document.real_path, first, last):
             title = f'Deputy: dismiss "{cut(visible(shown.finding.text), _MAX_TITLE)}"'
             argument = to_wire(FindingArgument(finding_id=shown.finding_id))
-            yield Action(FIX, title, methods.DISMISS_FINDING_COMMAND.name, argument)
+            yield Action(FIX, title, command_table.DISMISS_FINDING_COMMAND.name, argument)
 
 
 def _prompt(kind: str, title: str, text: str, uri: str, span: Range) -> Action:
     argument = PromptArgument(text=text, uri=uri, range=span, queue=True)
-    return Action(kind, f"Deputy: {title}", methods.PROMPT_COMMAND.name, to_wire(argument))
+    return Action(kind, f"Deputy: {title}", command_table.PROMPT_COMMAND.name, to_wire(argument))
 
 
 def _problem(diagnostic: Diagnostic) -> str:

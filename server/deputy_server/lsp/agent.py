@@ -17,8 +17,13 @@ from deputy_protocol.transcript import (
     AgentTranscriptResult,
 )
 from deputy_server.convert.agent import agent_node_to_wire, revert_to_wire
-from deputy_server.convert.transcript import entry_to_wire
+from deputy_server.convert.transcript import LARGE, entries_to_wire
 from deputy_server.lsp.connection import Connection
+from deputy_server.rpc.endpoint import Response
+
+_READ_AGAIN = 3
+"""How often a transcript is read again when the session has changed meanwhile: clients may have received later events
+before the response."""
 
 
 async def list_agents(connection: Connection, params: SessionParams) -> AgentListResult:
@@ -26,10 +31,18 @@ async def list_agents(connection: Connection, params: SessionParams) -> AgentLis
     return AgentListResult(agents=tuple(map(agent_node_to_wire, nodes)))
 
 
-async def transcript(connection: Connection, params: AgentTranscriptParams) -> AgentTranscriptResult:
+async def transcript(connection: Connection, params: AgentTranscriptParams) -> Response[AgentTranscriptResult]:
     session = await connection.reading(params.session_id)
-    entries, last_seq = session.transcript(params.agent_id, params.after, params.limit)
-    return AgentTranscriptResult(entries=tuple(map(entry_to_wire, entries)), last_seq=last_seq)
+    wanted = (params.agent_id, params.after, params.before, params.limit)
+    page = await session.transcript(*wanted)
+    for _ in range(_READ_AGAIN):
+        if page.last_seq == session.view.last_seq:
+            break
+        page = await session.transcript(*wanted)
+    result = AgentTranscriptResult(
+        entries=await entries_to_wire(page.entries), last_seq=page.last_seq, earlier=page.earlier or None
+    )
+    return Response(result, large=len(page.entries) > LARGE)
 
 
 async def output(connection: Connection, params: AgentOutputParams) -> AgentOutputResult:
@@ -53,4 +66,5 @@ async def revert(connection: Connection, params: AgentRevertParams) -> AgentReve
 async def message(connection: Connection, params: AgentMessageParams) -> AgentMessageResult:
     session = await connection.session(params.session_id)
     session.steer(params.agent_id, params.text)
+    await session.log.flush()  # the response promises that the message is not lost
     return AgentMessageResult(queued=True)

@@ -1,6 +1,7 @@
 """The editor's open documents as :class:`~deputy_agents.ports.buffers.Buffers` for agents."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from lsprotocol import types
@@ -24,6 +25,13 @@ SYNC_TIMEOUT = 10
 """Seconds after an applied edit within which the editor must send the new text."""
 
 
+RELOAD_GRACE = 3
+"""Seconds within which an editor should load a file that has changed on disk by itself."""
+
+REMINDER = 300
+"""Seconds until the user is asked again to reload a file."""
+
+
 class EditorBuffers:
     """Reads open documents and changes them through ``workspace/applyEdit``, so that the editor's undo works."""
 
@@ -31,17 +39,37 @@ class EditorBuffers:
         self._protocol = protocol
         self._documents = documents
         self._client = client
+        self._reloading: set[Document] = set()
 
     async def get(self, path: Path) -> Buffer | None:
         # The notebook has precedence, even if its file is also open as text.
         if (notebook := self._documents.notebook_at(path)) is not None:
             return Buffer(path, script(self._cells(notebook)), notebook.version)
         if (document := self._documents.at(path)) is not None:
-            return Buffer(path, document.source, document.version)
+            await document.compare_with_disk()
+            return _buffer(path, document)
         return None
 
     def all(self) -> list[Buffer]:
-        return [Buffer(path, document.source, document.version) for path, document in self._documents.files()]
+        return [_buffer(path, document) for path, document in self._documents.files()]
+
+    def reload(self, path: Path) -> None:
+        document = self._documents.at(path)
+        if document is not None and document not in self._reloading:
+            self._reloading.add(document)
+            self._protocol.background(partial(self._reload, path, document))
+
+    async def _reload(self, path: Path, document: Document) -> None:
+        """Wait until the editor has loaded the file again, as most do by themselves. If it does not, ask the user."""
+        try:
+            is_reloaded = await self._documents.wait_for_newer([(document, document.version)], timeout=RELOAD_GRACE)
+            if not is_reloaded and self._documents.at(path) is document:
+                message = f"{visible(path.name)} has changed on disk. Reload it in the editor."
+                params = {"type": types.MessageType.Info.value, "message": message}
+                self._protocol.notify(types.WINDOW_SHOW_MESSAGE, params)
+                await self._documents.wait_for_newer([(document, document.version)], timeout=REMINDER)
+        finally:
+            self._reloading.discard(document)
 
     async def check(self, path: Path, new_text: str) -> None:
         """Raises ToolError: the editor cannot apply edits, or the file is open as a notebook with other cells."""
@@ -122,6 +150,10 @@ class EditorBuffers:
         # The user has already approved the edit: the editor need not ask again.
         annotations: JsonObject = {_ANNOTATION: {"label": label, "needsConfirmation": False}} if annotated else {}
         return {"documentChanges": changes, **({"changeAnnotations": annotations} if annotations else {})}
+
+
+def _buffer(path: Path, document: Document) -> Buffer:
+    return Buffer(path, document.source, document.version, document.saved.common)
 
 
 def minimal_edit(document: Document, new_text: str) -> JsonObject | None:

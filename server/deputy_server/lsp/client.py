@@ -44,10 +44,14 @@ class Client:
     """It accepts ``deputy/event``."""
     permissions: bool = False
     """It answers ``deputy/permission/request``."""
+    input: bool = False
+    """It answers ``deputy/input/request``."""
     diagnostics: bool = False
     """It answers ``deputy/editor/diagnostics``."""
     navigation: bool = False
     """It answers ``deputy/editor/definition`` and the other navigation requests."""
+    review: bool = False
+    """It shows unreviewed hunks itself."""
     trace: types.TraceValue = types.TraceValue.Off
     """The initial level of ``$/logTrace``."""
     options: object = None
@@ -84,8 +88,10 @@ def read_client(params: object) -> Client:
         change_annotations=is_object(dig(edits, "changeAnnotationSupport")),
         events=dig(deputy, "events") is True,
         permissions=dig(deputy, "permissions") is True,
+        input=dig(deputy, "input") is True,
         diagnostics=dig(deputy, "diagnostics") is True,
         navigation=dig(deputy, "navigation") is True,
+        review=dig(deputy, "review") is True,
         trace=_trace(dig(params, "trace")),
         options=dig(params, "initializationOptions"),
     )

@@ -1,17 +1,15 @@
 """Handlers of the commands of ``workspace/executeCommand``: how a client without a plugin uses Deputy."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import anyio.to_thread
 from lsprotocol.types import MessageType
 
 from deputy_agents.domain.errors import StoreError, UnknownSession
-from deputy_agents.domain.event import MessageAdded
 from deputy_agents.domain.message import Text
 from deputy_agents.domain.turn import Turn
-from deputy_agents.session.change_tracker import Reverted
+from deputy_agents.events.entries import read_message
+from deputy_agents.session.review import Reverted
 from deputy_agents.session.session import Session
 from deputy_agents.text import cut, visible
 from deputy_protocol.agent import AgentListResult, AgentRevertResult, CancelledResult
@@ -28,7 +26,6 @@ from deputy_protocol.permission import PermissionAnswerParams, PermissionAnswerR
 from deputy_protocol.session import SessionNewParams, SessionNewResult
 from deputy_server.convert.agent import agent_node_to_wire, revert_to_wire
 from deputy_server.convert.place import place_text
-from deputy_server.convert.uris import path_of
 from deputy_server.lsp import permission
 from deputy_server.lsp import session as sessions
 from deputy_server.lsp.connection import Connection
@@ -49,6 +46,7 @@ async def prompt(connection: Connection, argument: PromptArgument) -> Response[S
         place = place_text(argument.uri, argument.range, Path(session.record.cwd))
         text = f"{text}\n\n(about {place})"
     turn = await incoming.accept((Text(text),), queue=argument.queue, origin="command")
+    await session.log.flush()  # the response promises that the prompt is not lost
     feed.expect(turn, None)
     if not connection.client.events:
         connection.tasks.start_soon(_show_turn, connection, session, turn)
@@ -60,18 +58,11 @@ async def _session(connection: Connection, argument: PromptArgument) -> tuple[Se
     """The session for a prompt, and whether it is new."""
     if argument.session_id is not None:
         return await connection.session(argument.session_id), False
-    folder = await anyio.to_thread.run_sync(_folder, await connection.roots(), argument.uri)
-    if (latest := connection.latest.get(folder)) is not None:
+    folder = await connection.folders.near(argument.uri)
+    if (latest := connection.folders.latest.get(folder)) is not None:
         with suppress(UnknownSession):  # deleted meanwhile
             return await connection.session(latest), False
     return await sessions.open_session(connection, SessionNewParams(cwd=folder.as_uri())), True
-
-
-def _folder(roots: Sequence[Path], uri: str | None) -> Path:
-    """The workspace folder that contains ``uri``, else the first one."""
-    path = None if uri is None or not uri.startswith("file:") else path_of(uri, "uri")
-    inside = (root for root in roots if path is not None and path.is_relative_to(root))
-    return next(inside, roots[0] if roots else Path.cwd().resolve())
 
 
 async def _show_turn(connection: Connection, session: Session, turn: Turn) -> None:
@@ -89,14 +80,14 @@ async def _show_turn(connection: Connection, session: Session, turn: Turn) -> No
     await connection.subscriptions.flush(session)
     if result.error is not None:
         window.show(f"{result.error.message} {result.error.action}".strip(), MessageType.Error)
-    elif not shown and (answer := _answer(session)):
+    elif not shown and (answer := await _answer(session)):
         await connection.transcripts.flush(session)
         window.show(cut(answer, _MAX_SHOWN) + location)
 
 
-def _answer(session: Session) -> str:
-    entries, _ = session.transcript(session.primary_id)
-    last = next((entry.body for entry in reversed(entries) if isinstance(entry.body, MessageAdded)), None)
+async def _answer(session: Session) -> str:
+    seq = session.view.transcripts.last_messages.get(session.primary_id)
+    last = await read_message(session.view, session.log.read_at, seq)
     return last.text if last is not None and last.role == "assistant" else ""
 
 

@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
-import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from deputy_agents.domain.errors import UnknownAgent, WrongState
+from deputy_agents.domain.event import Event
 from deputy_agents.domain.outcome import CancelReason
 from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.session import Session
 from deputy_agents.session.snapshot import Reading
-from deputy_server.app import App
+from deputy_server.app import App, AppClient
 from deputy_server.lsp.buffers import EditorBuffers
-from deputy_server.lsp.client import Client, local_paths
+from deputy_server.lsp.client import Client
 from deputy_server.lsp.client_log import ClientLog
 from deputy_server.lsp.documents import Document, Documents
 from deputy_server.lsp.editor import ClientEditor
 from deputy_server.lsp.findings import Findings
 from deputy_server.lsp.lens_refresh import LensRefresh
 from deputy_server.lsp.protocol import Phase, RpcProtocol
+from deputy_server.lsp.review_marks import ReviewMarks
+from deputy_server.lsp.session_folders import SessionFolders
 from deputy_server.lsp.shared_buffers import SharedBuffers
 from deputy_server.lsp.subscriptions import Subscriptions
 from deputy_server.lsp.transcript_files import TranscriptFile, TranscriptFiles
@@ -31,8 +32,18 @@ from deputy_server.prompting import refresh
 class Connection:
     """What handlers work with. Created by ``initialize``."""
 
-    def __init__(self, app: App, protocol: RpcProtocol, client: Client, documents: Documents, tasks: TaskGroup) -> None:
+    def __init__(
+        self,
+        app: App,
+        setup: AppClient,
+        protocol: RpcProtocol,
+        client: Client,
+        documents: Documents,
+        tasks: TaskGroup,
+    ) -> None:
         self.app = app
+        self.setup = setup
+        """The client's settings and what follows from them."""
         self.client = client
         self.documents = documents
         self.tasks = tasks
@@ -42,13 +53,11 @@ class Connection:
         lenses = LensRefresh(protocol, client, tasks)
         self.transcripts = TranscriptFiles(app.transcripts, app.redact, tasks, lenses.start)
         self.findings = Findings(protocol, documents, tasks)
+        self.review_marks = ReviewMarks(client, self.findings, lenses, tasks, app.runtime.live)
         editor = ClientEditor(protocol, documents, client)
-        self.subscriptions = Subscriptions(protocol, client, editor, self.findings.on_event)
-        self.latest: dict[Path, str] = {}
-        """The id of the client's latest session in each folder."""
+        self.subscriptions = Subscriptions(protocol, client, editor, self._on_event)
+        self.folders = SessionFolders(protocol, documents, app.transcripts.parent)
         self._protocol = protocol
-        self._moving = anyio.Lock()
-        """Held while changed workspace folders are applied to sessions; later prompts wait for it."""
         self._log = ClientLog(protocol, app.redact)
         self._left = False
         """The client has left a server that keeps running."""
@@ -56,19 +65,19 @@ class Connection:
     # -- sessions --------------------------------------------------------------------------------------------------
 
     async def session(self, session_id: str) -> Session:
-        """Return the session with that id, to continue it. A stored one is opened for this client's folders.
+        """Return the session with that id, to continue it. A stored one is opened for this client, with its settings
+        and folders, and so is an idle one whose client is gone. Another one keeps those of its client.
 
         Raises:
             UnknownSession: there is none.
             WrongState: it is open in another process.
         """
         runtime = self.app.runtime
-        if runtime.is_live(session_id):
-            return runtime.session(session_id)
+        if runtime.is_live(session_id) and (live := runtime.session(session_id)).settings.client.connected:
+            return live
         cwd = Path((await runtime.record(session_id)).cwd)
-        folders = await self.roots()
-        inside = any(cwd.is_relative_to(folder) for folder in folders)
-        session = await runtime.load(session_id, roots=folders if inside else (cwd,), buffers=self.shared_buffers())
+        roots = await self.folders.roots_of(cwd)
+        session = await runtime.load(self.setup.settings, session_id, roots=roots, buffers=self.shared_buffers())
         self.window.report_problems(session.problems)
         return session
 
@@ -116,23 +125,20 @@ class Connection:
 
     # -- folders and documents -------------------------------------------------------------------------------------
 
-    async def roots(self) -> tuple[Path, ...]:
-        """The existing workspace folders, symlinks resolved."""
-        return await anyio.to_thread.run_sync(local_paths, [folder.uri for folder in self.documents.folders.values()])
-
     async def move(self) -> None:
-        """Apply changed workspace folders to the client's sessions, except those whose own folder is in none of
-        them."""
-        async with self._moving:
-            roots = await self.roots()
+        """Apply changed workspace folders to the sessions that run with this client's settings, except those whose
+        own folder is in none of them."""
+        async with self.folders.moving:
+            roots = await self.folders.roots()
             for session in self.subscriptions.sessions():
                 cwd = Path(session.record.cwd)
-                if session.workspace.roots != roots and any(cwd.is_relative_to(root) for root in roots):
+                mine = session.settings.client is self.setup.settings
+                if mine and session.workspace.roots != roots and any(cwd.is_relative_to(root) for root in roots):
                     session.set_roots(roots)
 
     async def folders_moved(self) -> None:
         """Return when workspace folders that changed before this call have reached the sessions."""
-        async with self._moving:
+        async with self.folders.moving:
             pass
 
     def shared_buffers(self) -> SharedBuffers:
@@ -148,8 +154,13 @@ class Connection:
         """The transcript that ``document`` shows, if it shows one."""
         return None if document.real_path is None else self.transcripts.file_at(document.real_path)
 
+    def _on_event(self, session: Session, event: Event) -> None:
+        self.findings.on_event(session, event)
+        self.review_marks.on_event(event)
+
     def text_changed(self, document: Document) -> None:
         """The client has changed an open document."""
+        self.review_marks.update_soon()
         if document.real_path is not None:
             self.findings.text_changed(document.real_path, lambda: document.source)
 
@@ -163,6 +174,7 @@ class Connection:
         self.close()
         self.transcripts.close()
         self.app.editors.remove(self.buffers)
+        self.setup.disconnect()
         return sessions
 
     def close(self) -> None:

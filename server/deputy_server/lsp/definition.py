@@ -11,8 +11,8 @@ from deputy_server.lsp.connection import Connection
 async def list_definitions(connection: Connection, params: NoParams) -> DefinitionListResult:
     """The definitions that a new session in the workspace folders would have."""
     del params
-    settings = connection.app.runtime.settings
-    catalogue = Catalogue(await connection.roots(), trusted=settings.trusted, known_tools=TOOL_NAMES)
+    settings = connection.setup.settings.current
+    catalogue = Catalogue(await connection.folders.roots(), trusted=settings.trusted, known_tools=TOOL_NAMES)
     await catalogue.refresh()
     connection.window.report_problems(catalogue.problems)
     definitions = catalogue.definitions.values()

@@ -20,6 +20,7 @@ from pygls.workspace import TextDocument, Workspace
 from deputy_agents.concurrency.signal import Signal
 from deputy_server.convert.uris import local_path
 from deputy_server.lsp.rope import Rope
+from deputy_server.lsp.saved_text import SavedText
 from deputy_server.rpc.json import JsonObject
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Document(TextDocument):
         self.real_path = Path(os.path.normpath(path)) if path else None
         """The path on disk, symlinks resolved after :meth:`resolve`; ``None`` for documents without a file, such as
         untitled ones."""
+        self.saved = SavedText()
 
     async def resolve(self) -> None:
         """Resolve symlinks in the path, in a thread: file systems can be slow."""
@@ -48,6 +50,11 @@ class Document(TextDocument):
     @property
     def source(self) -> str:
         return self._rope.text
+
+    async def compare_with_disk(self) -> None:
+        """Update what is known about the text on disk."""
+        if self.real_path is not None:
+            await self.saved.compare(self.real_path, self.source)
 
     def offset_of(self, position: types.Position) -> int:
         """The index in the text of a position in the client's units."""

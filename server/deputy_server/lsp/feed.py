@@ -8,8 +8,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from deputy_agents.concurrency.long_json import PART, json_parts, text_length
 from deputy_agents.concurrency.signal import Signal
 from deputy_agents.domain.event import (
     Activity,
@@ -29,6 +31,7 @@ from deputy_server.lsp.progress import ProgressTokens, Token
 from deputy_server.lsp.protocol import RpcProtocol
 from deputy_server.lsp.run_progress import RunProgress
 from deputy_server.lsp.throttle import Throttle
+from deputy_server.rpc.endpoint import Encoded
 
 log = logging.getLogger(__name__)
 
@@ -101,13 +104,13 @@ class Feed:
             self._sending = True
             await self._protocol.out.wait_uncongested()
             try:
-                self._take(event, tasks)
+                self._take(event, tasks, await _to_wire(event) if self._client.events else None)
             except Exception:
                 log.exception("event %s of session %s was not sent", event.seq, self.session.id)
             self._sending = False
             self._advanced.notify()
 
-    def _take(self, event: Event, tasks: TaskGroup) -> None:
+    def _take(self, event: Event, tasks: TaskGroup, params: object) -> None:
         match event.body:
             case MessageDelta(of) | ThoughtDelta(of) | ToolOutputDelta(of):
                 self._deltas.add((type(event.body), of), event)
@@ -116,7 +119,7 @@ class Feed:
             case _:
                 self._deltas.flush()
                 self._close_activity(event)
-                self._send(event)
+                self._notify(params)
                 self._progress.update(event, tasks)
                 self._on_event(self.session, event)
 
@@ -138,8 +141,22 @@ class Feed:
             self._progress.report(event.agent_id or "", event.body)
 
     def _send(self, event: Event) -> None:
+        self._notify(event_to_wire(event))
+
+    def _notify(self, params: object) -> None:
         if self._client.events:
-            self._protocol.notify(EVENT.name, event_to_wire(event))
+            self._protocol.notify(EVENT.name, params)
+
+
+async def _to_wire(event: Event) -> object:
+    """The parameters of an event; those of a long one encoded, because everything else would wait for that."""
+    params = event_to_wire(event)
+    if text_length(params) <= PART:
+        return params
+    try:
+        return Encoded(await anyio.to_thread.run_sync(lambda: b"".join(json_parts(params))))
+    except ValueError:  # it contains half a surrogate pair
+        return params
 
 
 def _merged(earlier: Event, later: Event) -> Event:

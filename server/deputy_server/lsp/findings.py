@@ -13,13 +13,13 @@ from deputy_agents.domain.event import (
     AgentFinished,
     CallStatus,
     Event,
-    MessageAdded,
     ToolCallUpdated,
     TurnFinished,
 )
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.editor.findings import Finding, Severity, findings
+from deputy_agents.events.entries import read_message
 from deputy_agents.session.session import Session
 from deputy_agents.text import lines_with_ends, visible
 from deputy_server.lsp.documents import Documents
@@ -62,6 +62,14 @@ class Findings:
         self._tasks = tasks
         self._shown: dict[Path, list[ShownFinding]] = {}
         self._rechecking = False
+        self._hints: dict[Path, list[JsonObject]] = {}
+
+    def set_hints(self, hints: dict[Path, list[JsonObject]]) -> None:
+        """Show these diagnostics beside the findings, instead of earlier ones: a file has one list of diagnostics."""
+        changed = [path for path in {**self._hints, **hints} if self._hints.get(path) != hints.get(path)]
+        self._hints = hints
+        for path in changed:
+            self._publish(path)
 
     def on_event(self, session: Session, event: Event) -> None:
         """Show the findings of a completed review, and recheck when agents may have changed files."""
@@ -77,7 +85,7 @@ class Findings:
 
     async def _add(self, session: Session, agent_id: str) -> None:
         """Show what a review has found. Its findings replace earlier ones of the session in the same files."""
-        found = await findings(_answer(session, agent_id), session.workspace, Path(session.record.cwd))
+        found = await findings(await _answer(session, agent_id), session.workspace, Path(session.record.cwd))
         for path in {finding.path for finding in found}:
             self._shown[path] = [old for old in self._shown.get(path, ()) if old.session_id != session.id]
         for finding in found:
@@ -126,13 +134,13 @@ class Findings:
 
     def _publish(self, path: Path) -> None:
         document = self._documents.at(path)
-        diagnostics = [self._diagnostic(one) for one in self._shown[path]]
+        diagnostics = [*map(self._diagnostic, self._shown.get(path, ())), *self._hints.get(path, ())]
         params: JsonObject = {"uri": document.uri if document else path.as_uri(), "diagnostics": diagnostics}
         if document is not None and document.version is not None:
             params["version"] = document.version
         self._protocol.notify(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, params)
-        if not diagnostics:
-            del self._shown[path]
+        if not self._shown.get(path):
+            self._shown.pop(path, None)
 
     def _diagnostic(self, shown: ShownFinding) -> JsonObject:
         finding, (first, last) = shown.finding, shown.span
@@ -152,11 +160,11 @@ class Findings:
         }
 
 
-def _answer(session: Session, agent_id: str) -> str:
+async def _answer(session: Session, agent_id: str) -> str:
     """The agent's last message, from its transcript: the result in its end event may be truncated."""
-    entries, _ = session.transcript(agent_id)
-    messages = (entry.body for entry in reversed(entries) if isinstance(entry.body, MessageAdded))
-    return next((message.text for message in messages if message.role == "assistant"), "")
+    seq = session.view.transcripts.last_answers.get(agent_id)
+    message = await read_message(session.view, session.log.read_at, seq)
+    return message.text if message else ""
 
 
 def _moved(shown: ShownFinding, lines: Sequence[str]) -> ShownFinding | None:

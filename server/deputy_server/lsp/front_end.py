@@ -30,8 +30,8 @@ class LspFrontEnd:
     async def flush(self) -> None:
         await self.feed.flush()
 
-    def notice(self, text: str) -> None:
-        self.connection.window.notice(text)
+    def notice(self, text: str, occasion: str = "") -> None:
+        self.connection.window.notice(text, occasion)
 
 
 def incoming_prompt(connection: Connection, feed: Feed) -> IncomingPrompt:

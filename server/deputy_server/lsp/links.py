@@ -6,7 +6,7 @@ from pathlib import Path
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.editor.references import Reference, references_at
-from deputy_agents.files.workspace import PathKind
+from deputy_agents.files.place import PathKind
 from deputy_agents.session.session import Session
 from deputy_protocol.validate import parse
 from deputy_server.convert.uris import uri_of

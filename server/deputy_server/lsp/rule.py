@@ -12,9 +12,15 @@ async def list_rules(connection: Connection, params: RuleListParams) -> RuleList
 
 async def remove_rule(connection: Connection, params: RuleRemoveParams) -> RuleListResult:
     session = await connection.session(params.session_id)
-    session.permissions.forget(params.rule_id)
+    if params.saved:
+        await session.permissions.forget_saved(params.rule_id)
+    else:
+        session.permissions.forget(params.rule_id)
     return _rules(session)
 
 
 def _rules(session: Session) -> RuleListResult:
-    return RuleListResult(rules=tuple(map(rule_to_wire, session.permissions.rules())))
+    permissions = session.permissions
+    return RuleListResult(
+        rules=tuple(rule_to_wire(rule, saved=permissions.is_saved(rule)) for rule in permissions.rules())
+    )

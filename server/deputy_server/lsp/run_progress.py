@@ -10,6 +10,8 @@ from deputy_agents.domain.event import (
     AgentInfo,
     AgentStarted,
     Event,
+    InputRequested,
+    InputResolved,
     PermissionRequested,
     PermissionResolved,
     StatusChanged,
@@ -78,9 +80,11 @@ class RunProgress:
                 info = self._info(agent_id)
                 if info is not None and info.parent_id is not None:
                     self._begin_child(info, event.run or 1, tasks)
-            case PermissionRequested(request=request) if agent_id in self._by_agent:
+            case PermissionRequested(request=request) | InputRequested(request=request) if agent_id in self._by_agent:
                 self._by_agent[agent_id].wait_for_user(request.request_id)
-            case PermissionResolved(request_id=request_id) if agent_id in self._by_agent:
+            case PermissionResolved(request_id=request_id) | InputResolved(request_id=request_id) if (
+                agent_id in self._by_agent
+            ):
                 self._by_agent[agent_id].resolved(request_id)
             case AgentFinished(status=status, failure_reason=reason):
                 self._end(agent_id, f"{status}: {reason}" if reason else str(status))

@@ -2,7 +2,7 @@
 
 import hmac
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,9 +14,10 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import lsp_method
 from pygls.server import JsonRPCServer
 
-from deputy_agents.domain.errors import NotAllowed
-from deputy_protocol import PROTOCOL_VERSION, methods
+from deputy_agents.domain.errors import DeputyError
+from deputy_protocol import PROTOCOL_VERSION, command_table, methods
 from deputy_protocol.errors import InvalidParams
+from deputy_protocol.version import VERSION
 from deputy_server.lazy_app import LazyApp
 from deputy_server.lsp.client import Client, read_client
 from deputy_server.lsp.definition_names import definition_names
@@ -26,7 +27,6 @@ from deputy_server.lsp.protocol import Phase, RpcProtocol, Welcome
 from deputy_server.rpc.endpoint import RequestHandler
 from deputy_server.rpc.json import JsonObject, dig, is_object
 from deputy_server.rpc.lifecycle import CANCEL_GRACE
-from deputy_server.version import VERSION
 
 if TYPE_CHECKING:
     from deputy_agents.session.session import Session
@@ -35,9 +35,15 @@ if TYPE_CHECKING:
 
 _OFFLINE = "offline"
 
+_MAX_REPORTED = 10
+"""Problems of settings that are shown at a time."""
+COMPARE_INTERVAL = 0.3
+"""Seconds between comparisons of a document that changes with its file."""
+
 LSP_REQUESTS = (
     types.TEXT_DOCUMENT_CODE_ACTION,
     types.TEXT_DOCUMENT_CODE_LENS,
+    types.TEXT_DOCUMENT_HOVER,
     types.TEXT_DOCUMENT_DOCUMENT_LINK,
     types.WORKSPACE_EXECUTE_COMMAND,
 )
@@ -54,12 +60,16 @@ class DeputyProtocol(RpcProtocol):
     """The id of the editor's process, if the client sent that of a running process."""
     connection: "Connection | None" = None
     settings: "Settings | None" = None
-    token: str | None = None
-    """The token that the client must send, where any process of this machine can connect."""
+    admit: "Callable[[object], None] | None" = None
+    """Takes the token that the client sent, and raises if the client must not connect. ``None`` where nobody else can
+    connect."""
 
     def __init__(self, server: JsonRPCServer, converter: Converter) -> None:
         super().__init__(server, converter)
         self._opened = anyio.Event()
+        self._raw_settings: object = None
+        self._reported: set[str] = set()
+        """Problems of settings that the user has seen."""
 
     def initialize(self, params: object) -> Welcome:
         self._check_token(params)
@@ -69,6 +79,7 @@ class DeputyProtocol(RpcProtocol):
         self.editor = pid if pid is not None and is_alive(pid) else None
         if (options := _without_token(client.options)) is not None:
             self.settings = _settings(options, "initializationOptions")
+            self._raw_settings = options
         self.trace = client.trace
         self.documents = self._workspace = Documents(client.folders, client.position_encoding)
         served = (*(request.name for request in methods.REQUESTS), *LSP_REQUESTS)
@@ -77,14 +88,14 @@ class DeputyProtocol(RpcProtocol):
         return lambda: self._initialize_result(client)
 
     def _check_token(self, params: object) -> None:
-        """Raises NotAllowed, and ends the connection, if the client did not send the token."""
-        given = dig(params, "initializationOptions", "token")
-        if self.token is not None and not (isinstance(given, str) and is_token(given, self.token)):
+        """Raises, and ends the connection, if the client must not connect."""
+        if self.admit is None:
+            return
+        try:
+            self.admit(dig(params, "initializationOptions", "token"))
+        except DeputyError:
             self.endpoint.exit_code = 1
-            raise NotAllowed(
-                "The token is missing or wrong. Send the token that the server was given, or that it printed at "
-                "startup, in initializationOptions.token."
-            )
+            raise
 
     async def _initialize_result(self, client: Client) -> JsonObject:
         trusted = self.settings is None or self.settings.trusted
@@ -97,16 +108,15 @@ class DeputyProtocol(RpcProtocol):
     async def _open(self, client: Client) -> None:
         await self.ready.wait()
         app = await self.lazy_app.get()
-        from deputy_protocol.settings import Settings
         from deputy_server.lsp.connection import Connection
         from deputy_server.lsp.routes import bind_all
 
-        # Without settings of its own, a client uses the server's.
-        if self.settings is not None or not app.configured:
-            app.configure(self.settings or Settings())
-        self.connection = Connection(app, self, client, self.documents, self.tasks)
+        self.connection = Connection(app, app.connect(self.settings), self, client, self.documents, self.tasks)
+        self.connection.review_marks.set_hints(self._wants_hints)
         self.methods = bind_all(self.connection)
         self._opened.set()
+        self._report_unknown(self._raw_settings, "initializationOptions")
+        self._report(self.connection.setup.unknown)
 
     def _when_open(self, method: str) -> RequestHandler:
         async def serve(params: object) -> object:
@@ -124,7 +134,27 @@ class DeputyProtocol(RpcProtocol):
             self.notify(types.WINDOW_SHOW_MESSAGE, {"type": types.MessageType.Warning.value, "message": text})
         else:
             if self.connection is not None:
-                self.connection.app.configure(self.settings)
+                self.connection.setup.configure(self.settings)
+                self.connection.review_marks.set_hints(self._wants_hints)
+                self._report_unknown(raw, "deputy")
+
+    def _report_unknown(self, raw: object, at: str) -> None:
+        """Tell the user which names in the settings of the client are no settings."""
+        if raw is not None:
+            from deputy_server.setting_names import unknown_settings  # imported only when there are settings
+
+            self._report(unknown_settings(raw, at))
+
+    def _report(self, problems: Sequence[str]) -> None:
+        for problem in problems[:_MAX_REPORTED]:
+            if problem not in self._reported:
+                self._reported.add(problem)
+                params = {"type": types.MessageType.Warning.value, "message": f"Deputy settings: {problem}"}
+                self.notify(types.WINDOW_SHOW_MESSAGE, params)
+
+    @property
+    def _wants_hints(self) -> bool:
+        return self.settings is not None and self.settings.review.hints
 
     def _capabilities(self, position_encoding: str, definitions: tuple[str, ...]) -> JsonObject:
         named = self.settings.model if self.settings else None
@@ -138,11 +168,16 @@ class DeputyProtocol(RpcProtocol):
         return {
             "positionEncoding": position_encoding,
             "notebookDocumentSync": {"notebookSelector": [{"notebook": {"scheme": "file"}}]},
-            "textDocumentSync": {"openClose": True, "change": types.TextDocumentSyncKind.Incremental.value},
+            "textDocumentSync": {
+                "openClose": True,
+                "change": types.TextDocumentSyncKind.Incremental.value,
+                "save": {"includeText": False},
+            },
             "codeActionProvider": {"codeActionKinds": ["quickfix", "refactor"]},
             "codeLensProvider": {},
+            "hoverProvider": True,
             "documentLinkProvider": {},
-            "executeCommandProvider": {"commands": [command.name for command in methods.COMMANDS]},
+            "executeCommandProvider": {"commands": [command.name for command in command_table.COMMANDS]},
             "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
             "experimental": {"deputy": deputy},
         }
@@ -168,6 +203,8 @@ class DeputyProtocol(RpcProtocol):
         self, params: types.DidChangeTextDocumentParams
     ) -> Generator[Any, Any, None]:  # pygls' features are generators of further features
         document = self.documents.change(params)
+        if document is not None and document.saved.compare_soon():
+            self.background(partial(_compare, document))
         if document is not None and self.connection is not None:
             self.connection.text_changed(document)
         yield from ()
@@ -185,9 +222,17 @@ class DeputyServer(LanguageServer):
         self.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)(_configure)
         self.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)(_move)
         self.feature(types.TEXT_DOCUMENT_DID_OPEN)(_resolve_document)
+        self.feature(types.TEXT_DOCUMENT_DID_SAVE)(_saved)
         self.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_closed)
         self.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)(_resolve_notebook)
         self.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)(_cancel_progress)
+
+
+async def _compare(document: Document) -> None:
+    """Compare a document with the disk after a burst of changes: the editor may have loaded a changed file."""
+    await anyio.sleep(COMPARE_INTERVAL)
+    document.saved.comparing = False
+    await document.compare_with_disk()
 
 
 def _configure(ls: DeputyServer, params: types.DidChangeConfigurationParams) -> None:
@@ -209,8 +254,15 @@ def _resolve_document(ls: DeputyServer, params: types.DidOpenTextDocumentParams)
 
 async def _found(ls: DeputyServer, document: Document) -> None:
     await document.resolve()
+    await document.compare_with_disk()
     if ls.rpc.connection is not None:
         ls.rpc.connection.text_changed(document)
+
+
+def _saved(ls: DeputyServer, params: types.DidSaveTextDocumentParams) -> None:
+    document = ls.rpc.documents.named(params.text_document.uri)
+    if document is not None:
+        ls.rpc.background(partial(document.saved.saved, document.source))
 
 
 def _closed(ls: DeputyServer, _params: types.DidCloseTextDocumentParams) -> None:

@@ -8,6 +8,7 @@ import anyio.to_thread
 
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.events.entries import TranscriptPage
 from deputy_agents.ports.store import SessionQuery
 from deputy_agents.session.session import Session
 from deputy_agents.session.snapshot import Reading
@@ -31,17 +32,25 @@ from deputy_protocol.session import (
     SessionUnqueueResult,
     StopReason,
 )
-from deputy_protocol.transcript import AgentPlan, SessionLoadResult
+from deputy_protocol.transcript import AgentPlan, SessionLoadParams, SessionLoadResult
 from deputy_server.convert.agent import agent_node_to_wire, plan_to_wire, usage_to_wire
 from deputy_server.convert.event import turn_outcome_to_wire
+from deputy_server.convert.model import (
+    changed_effort_from_wire,
+    changed_thinking_from_wire,
+    effort_from_wire,
+    thinking_from_wire,
+)
 from deputy_server.convert.permission import permission_mode_from_wire, permission_request_to_wire
 from deputy_server.convert.prompt import prompt_from_wire
 from deputy_server.convert.session import queued_prompts_to_wire, session_to_wire
-from deputy_server.convert.transcript import entry_to_wire
+from deputy_server.convert.transcript import LARGE, entry_to_wire
 from deputy_server.convert.uris import path_of
+from deputy_server.convert.user_input import input_request_to_wire
 from deputy_server.export import export_text
 from deputy_server.lsp.connection import Connection
 from deputy_server.lsp.front_end import incoming_prompt
+from deputy_server.lsp.session_folders import NOTICE
 from deputy_server.rpc.endpoint import Response
 
 PAGE = 100
@@ -56,34 +65,35 @@ async def open_session(connection: Connection, params: SessionNewParams) -> Sess
     Raises:
         InvalidRequest: ``cwd`` is not a folder.
     """
-    folders = await connection.roots()
-    cwd, roots = await anyio.to_thread.run_sync(_cwd_and_roots, folders, params.cwd)
+    folders = connection.folders
+    cwd = await folders.near(None) if params.cwd is None else await _existing_folder(params.cwd)
     session = await connection.app.runtime.new_session(
+        connection.setup.settings,
         cwd=cwd,
-        roots=roots,
+        roots=await folders.roots_of(cwd),
         buffers=connection.shared_buffers(),
         title=params.title,
         model=params.model,
+        effort=effort_from_wire(params.effort),
+        thinking=thinking_from_wire(params.thinking),
         permission_mode=permission_mode_from_wire(params.permission_mode),
         agent=params.agent,
     )
-    connection.latest[cwd] = session.id
+    folders.latest[cwd] = session.id
     connection.window.report_problems(session.problems)
-    for notice in (connection.app.store_notice, connection.app.notice if params.model is None else None):
+    if session.workspace.is_empty:
+        connection.window.notice(NOTICE)
+    for notice in (connection.app.store_notice, connection.setup.notice if params.model is None else None):
         if notice:
             connection.window.notice(notice)
     return session
 
 
-def _cwd_and_roots(folders: tuple[Path, ...], cwd_uri: str | None) -> tuple[Path, tuple[Path, ...]]:
-    """The folder and the roots of a new session. A folder outside the workspace is its only root."""
-    cwd = folders[0] if folders else Path.cwd().resolve()
-    if cwd_uri is not None:
-        cwd = path_of(cwd_uri, "cwd")
-        if not cwd.is_dir():
-            raise InvalidRequest("cwd: the folder does not exist.", "cwd")
-    inside = any(cwd.is_relative_to(folder) for folder in folders)
-    return cwd, folders if inside else (cwd,)
+async def _existing_folder(uri: str) -> Path:
+    folder = await anyio.to_thread.run_sync(path_of, uri, "cwd")
+    if not await anyio.Path(folder).is_dir():
+        raise InvalidRequest("cwd: the folder does not exist.", "cwd")
+    return folder
 
 
 async def new(connection: Connection, params: SessionNewParams) -> Response[SessionNewResult]:
@@ -128,7 +138,7 @@ async def delete(connection: Connection, params: SessionParams) -> Empty:
 
 async def export(connection: Connection, params: SessionExportParams) -> SessionExportResult:
     reading = await connection.app.runtime.read(params.session_id)
-    return SessionExportResult(text=await anyio.to_thread.run_sync(export_text, reading, params.format))
+    return SessionExportResult(text=await export_text(reading, params.format))
 
 
 async def set_permission_mode(connection: Connection, params: SessionSetPermissionModeParams) -> Empty:
@@ -140,7 +150,9 @@ async def set_permission_mode(connection: Connection, params: SessionSetPermissi
 
 async def set_model(connection: Connection, params: SessionSetModelParams) -> Empty:
     session = await connection.session(params.session_id)
-    session.set_model(params.model)
+    session.model_choice.change(
+        params.model, changed_effort_from_wire(params.effort), changed_thinking_from_wire(params.thinking)
+    )
     await session.keeper.save()
     return Empty()
 
@@ -152,36 +164,59 @@ async def cancel(connection: Connection, params: SessionParams) -> CancelledResu
     return CancelledResult(cancelled=cancelled)
 
 
-async def load(connection: Connection, params: SessionParams) -> Response[SessionLoadResult]:
+async def load(connection: Connection, params: SessionLoadParams) -> Response[SessionLoadResult]:
     session = await connection.reading(params.session_id)
+    state = _State(session)
+    before = None if params.transcript_limit is None else state.last_seq + 1
+    page = await session.transcript(session.primary_id, before=before, limit=params.transcript_limit)
+    large = len(page.entries) + len(state.nodes) > LARGE
+    result = await anyio.to_thread.run_sync(state.to_wire, page) if large else state.to_wire(page)
+    result = result.model_copy(update={"prompt_queue": queued_prompts_to_wire(session.queued_prompts())})
     earlier = connection.subscriptions.remove(session.id)
     if not isinstance(session, Session):
-        return Response(_loaded(session), lambda: None)
-    if connection.app.store_notice:
-        connection.window.notice(connection.app.store_notice)
-    feed = connection.subscriptions.add(session, after=session.log.last_seq)
+        return Response(result, large=large)
+    for notice in (connection.app.store_notice, session.turns.queue_notice):
+        if notice:
+            connection.window.notice(notice)
+    feed = connection.subscriptions.add(session, after=state.last_seq)
     if earlier is not None and earlier.session is session:
         feed.take_over(earlier)
-    return Response(_loaded(session), lambda: feed.start(connection.tasks))
+    return Response(result, lambda: feed.start(connection.tasks), large)
 
 
-def _loaded(session: Reading) -> SessionLoadResult:
-    entries, last_seq = session.transcript(session.primary_id)
-    nodes = session.agents()
-    mode = session.permissions.mode if isinstance(session, Session) else session.record.permission_mode
-    record = replace(session.record, agent_count=len(nodes), permission_mode=mode)
-    plans = session.view.plans.items()
-    return SessionLoadResult(
-        session=session_to_wire(record),
-        agents=tuple(map(agent_node_to_wire, nodes)),
-        transcript=tuple(map(entry_to_wire, entries)),
-        permissions=tuple(permission_request_to_wire(session.id, request) for request in session.permission_requests()),
-        plans=tuple(AgentPlan(agent_id=agent_id, entries=plan_to_wire(steps)) for agent_id, steps in plans if steps),
-        prompt_queue=queued_prompts_to_wire(session.queued_prompts()),
-        last_turn=session.view.last_turn and turn_outcome_to_wire(session.view.last_turn),
-        snapshot=None if isinstance(session, Session) else True,
-        last_seq=last_seq,
-    )
+class _State:
+    """A session at one moment, except for its transcript and its prompt queue."""
+
+    def __init__(self, session: Reading) -> None:
+        view = session.view
+        mode = session.permissions.mode if isinstance(session, Session) else session.record.permission_mode
+        self.session_id = session.id
+        self.last_seq = view.last_seq
+        self.nodes = session.agents()
+        self.record = replace(session.record, agent_count=len(self.nodes), permission_mode=mode)
+        self.requests = tuple(session.permission_requests())
+        self.inputs = tuple(session.inbox.input_requests()) if isinstance(session, Session) else ()
+        self.plans = tuple(view.plans.items())
+        self.last_turn = view.last_turn
+        self.is_snapshot = not isinstance(session, Session)
+
+    def to_wire(self, page: TranscriptPage) -> SessionLoadResult:
+        requests = self.requests
+        return SessionLoadResult(
+            session=session_to_wire(self.record),
+            agents=tuple(map(agent_node_to_wire, self.nodes)),
+            transcript=tuple(map(entry_to_wire, page.entries)),
+            earlier=page.earlier or None,
+            permissions=tuple(permission_request_to_wire(self.session_id, request) for request in requests),
+            inputs=tuple(input_request_to_wire(self.session_id, request) for request in self.inputs),
+            plans=tuple(
+                AgentPlan(agent_id=agent_id, entries=plan_to_wire(steps)) for agent_id, steps in self.plans if steps
+            ),
+            prompt_queue=(),
+            last_turn=self.last_turn and turn_outcome_to_wire(self.last_turn),
+            snapshot=self.is_snapshot or None,
+            last_seq=self.last_seq,
+        )
 
 
 async def unload(connection: Connection, params: SessionParams) -> Empty:
@@ -202,4 +237,8 @@ async def list_sessions(connection: Connection, params: SessionListParams) -> Se
         limit=min(params.limit or PAGE, MAX_PAGE),
     )
     page = await connection.app.runtime.sessions(query)
-    return SessionListResult(sessions=tuple(map(session_to_wire, page.records)), next_cursor=page.cursor)
+    return SessionListResult(
+        sessions=tuple(map(session_to_wire, page.records)),
+        next_cursor=page.cursor,
+        problem=connection.app.store_notice,
+    )

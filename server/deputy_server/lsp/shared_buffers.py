@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from deputy_agents.domain.errors import ToolError
+from deputy_agents.files.encoding import fingerprint
 from deputy_agents.ports.buffers import Buffer, Buffers
 from deputy_agents.text import visible
 
@@ -20,6 +21,10 @@ class SharedBuffers:
 
     async def get(self, path: Path) -> Buffer | None:
         return next((buffer for _, buffer in await self._at(path)), None)
+
+    def reload(self, path: Path) -> None:
+        for buffers in self._clients:
+            buffers.reload(path)
 
     def all(self) -> list[Buffer]:
         found: dict[Path, Buffer] = {}
@@ -51,7 +56,8 @@ class SharedBuffers:
         (owner, mine), *others = found
         if any(other.text != mine.text for _, other in others):
             saved = await anyio.to_thread.run_sync(_saved, path)
-            if any(other.text not in (mine.text, saved) for _, other in others):
+            changed = (other for _, other in others if not _is_behind(other, saved))
+            if any(other.text not in (mine.text, saved) for other in changed):
                 name = visible(path.name)
                 raise ToolError(
                     f"{name} has unsaved changes in another editor. Ask the user to save or undo them there."
@@ -59,12 +65,21 @@ class SharedBuffers:
         return owner
 
     async def _at(self, path: Path) -> list[tuple[Buffers, Buffer]]:
-        """Return the clients' buffers that have the file open, with its text."""
+        """Return the clients' buffers that have the file open, with its text. Those that have not loaded its changes on
+        disk are the last."""
         found = [(buffers, await buffers.get(path)) for buffers in self._in_order()]
-        return [(buffers, buffer) for buffers, buffer in found if buffer is not None]
+        opened = [(buffers, buffer) for buffers, buffer in found if buffer is not None]
+        if any(buffer.text != opened[0][1].text for _, buffer in opened):
+            saved = await anyio.to_thread.run_sync(_saved, path)
+            opened.sort(key=lambda entry: _is_behind(entry[1], saved))
+        return opened
 
     def _in_order(self) -> list[Buffers]:
         return sorted(self._clients, key=lambda buffers: buffers is not self.first)
+
+
+def _is_behind(buffer: Buffer, saved: str | None) -> bool:
+    return saved is not None and fingerprint(buffer.text) == buffer.saved != fingerprint(saved)
 
 
 def _saved(path: Path) -> str | None:

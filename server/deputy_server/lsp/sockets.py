@@ -12,7 +12,7 @@ import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import anyio
 from anyio.abc import TaskGroup
@@ -20,6 +20,7 @@ from anyio.abc import TaskGroup
 from deputy_agents.domain.outcome import CancelReason
 from deputy_agents.session.session import Session
 from deputy_server.lazy_app import LazyApp
+from deputy_server.lsp.admission import Admission, Arrival
 from deputy_server.lsp.server import DeputyProtocol, DeputyServer
 from deputy_server.rpc.framing import MAX_HEADER_LINE, MAX_MESSAGE, Frames, MessageReader
 from deputy_server.rpc.lifecycle import (
@@ -37,10 +38,9 @@ from deputy_server.serve_options import Address, ServeOptions, Transport
 
 log = logging.getLogger(__name__)
 
-MAX_CLIENTS = 32
-"""Maximum number of open connections."""
-
-TOKEN_GRACE = 10
+_WAITING_POLL = 1.0
+"""Seconds between looks at whether an unwatched session still waits for the user."""
+TOKEN_GRACE = 5
 """Seconds in which a client must send the token."""
 
 UNTRUSTED_LIMIT = 4 * 2**20
@@ -60,7 +60,7 @@ async def serve(options: ServeOptions) -> int:
         async with anyio.create_task_group() as tasks:
             lazy_app = LazyApp(options)
             tasks.start_soon(lazy_app.run)
-            clients = Clients(lazy_app, options.token, tasks)
+            clients = Clients(lazy_app, Admission(options.token), tasks)
             try:
                 async with _listen(clients, options) as port:
                     _print_address(options, port, with_token=generated)
@@ -75,11 +75,19 @@ async def serve(options: ServeOptions) -> int:
     return code
 
 
+@dataclass(frozen=True, slots=True)
+class Untrusted:
+    """A connection whose client has not sent the token yet."""
+
+    arrival: Arrival
+    frames: Frames
+
+
 class Clients:
     """The connections of a server, and the sessions whose clients have disconnected."""
 
-    def __init__(self, lazy_app: LazyApp, token: str, tasks: TaskGroup) -> None:
-        self.token = token
+    def __init__(self, lazy_app: LazyApp, admission: Admission, tasks: TaskGroup) -> None:
+        self.admission = admission
         self._lazy_app = lazy_app
         self._tasks = tasks
         self._open = 0
@@ -89,12 +97,10 @@ class Clients:
         """When the last client of a session disconnected, by the clock of the event loop."""
 
     async def serve(
-        self, reader: MessageReader, out: LoopWriter, *, framed: bool, untrusted: Frames | None = None
+        self, reader: MessageReader, out: LoopWriter, *, framed: bool, untrusted: "Untrusted | None" = None
     ) -> None:
-        """Serve one client until one side ends the connection. The client of ``untrusted`` has not sent the token
-        yet."""
-        if self._closing.is_set() or self._open >= MAX_CLIENTS:
-            log.warning("rejected a client: %s are connected", self._open)
+        """Serve one client until one side ends the connection. An ``untrusted`` client has not sent the token yet."""
+        if self._closing.is_set():
             return
         self._open += 1
         try:
@@ -108,8 +114,9 @@ class Clients:
                     self._wait_closing,
                 ]
                 if untrusted is not None:
-                    protocol.token, out.hard_limit, untrusted.limit = self.token, UNTRUSTED_LIMIT, UNTRUSTED_LIMIT
-                    ends.append(lambda: _wait_token_timeout(protocol, out, untrusted))
+                    protocol.admit = untrusted.arrival.admit
+                    out.hard_limit = untrusted.frames.limit = UNTRUSTED_LIMIT
+                    ends.append(lambda: _wait_token_timeout(protocol, out, untrusted.frames))
                 try:
                     await first_of(*ends)
                 finally:
@@ -143,9 +150,12 @@ class Clients:
                 self._unwatched_since[session.id] = since = anyio.current_time()
                 self._tasks.start_soon(self._unload_unless_watched, session, since)
 
-    async def _unload_unless_watched(self, session: Session, since: float) -> None:
-        """End and unload a session if no client reconnects in time."""
-        await anyio.sleep(session.host.settings.permissions.reconnect_grace)
+    async def _unload_unless_watched(self, session: Session, since: float, grace: float = 0) -> None:
+        """End and unload a session if no client reconnects in time. One that waits for the user's approval is kept."""
+        await anyio.sleep(max(grace, session.host.settings.permissions.reconnect_grace))
+        if session.permission_requests() and self._unwatched_since.get(session.id) == since:
+            self._tasks.start_soon(self._unload_unless_watched, session, since, _WAITING_POLL)
+            return
         if self._unwatched_since.get(session.id) == since:
             del self._unwatched_since[session.id]
             if not session.log.has_subscribers:
@@ -191,9 +201,13 @@ async def _listen_tcp(clients: Clients, address: Address) -> AsyncGenerator[int]
             writer.write(data)
             await writer.drain()
 
-        frames = Frames(reader)
-        await clients.serve(frames, LoopWriter(send), framed=True, untrusted=frames)
-        writer.transport.abort()
+        arrival = clients.admission.arrive(writer.transport.abort)
+        try:
+            frames = Frames(reader, strict=True)  # a web page can send anything in the body of an HTTP request
+            await clients.serve(frames, LoopWriter(send), framed=True, untrusted=Untrusted(arrival, frames))
+        finally:
+            arrival.leave()
+            writer.transport.abort()
 
     server = await asyncio.start_server(serve_client, address.host, address.port, limit=MAX_HEADER_LINE)
     try:
@@ -206,5 +220,5 @@ async def _listen_tcp(clients: Clients, address: Address) -> AsyncGenerator[int]
 async def _listen_websocket(clients: Clients, address: Address) -> AsyncGenerator[int]:
     from deputy_server.lsp.websocket import listen  # imported only when used
 
-    async with listen(clients.serve, clients.token, address) as port:
+    async with listen(clients.serve, clients.admission, address, open_timeout=TOKEN_GRACE) as port:
         yield port

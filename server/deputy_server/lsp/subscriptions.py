@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from deputy_agents.concurrency.keyed_lock import KeyedLock
 from deputy_agents.domain.event import Event
 from deputy_agents.session.session import Session
 from deputy_server.lsp.client import Client
@@ -39,7 +40,12 @@ class Subscriptions:
         self._on_event = on_event
         self._message_lock = anyio.Lock()
         """Permission requests that are shown as messages are shown one at a time, in order."""
+        self._asking = KeyedLock[str]()
+        """Held, by its id, while the client is asked a permission request."""
         self._by_session: dict[str, _Subscription] = {}
+        self._left: dict[str, _Subscription] = {}
+        """The last subscriptions to sessions that the client no longer watches. Their permission requests stay open,
+        because the client can subscribe again."""
 
     def sessions(self) -> Sequence[Session]:
         return [subscription.feed.session for subscription in self._by_session.values()]
@@ -53,10 +59,13 @@ class Subscriptions:
             subscription = None
         if subscription is None:
             feed = Feed(self._protocol, self._client, self.tokens, session, self._on_event, after=after)
-            permission_client = LspPermissionClient(self._protocol, self._client, session.id, self._message_lock)
+            permission_client = LspPermissionClient(
+                self._protocol, self._client, session.id, self._message_lock, self._asking
+            )
             subscription = self._by_session[session.id] = _Subscription(feed, permission_client)
             session.inbox.attach(permission_client)
             session.host.editors.attach(self._editor)
+            self._forget(session.id)
         return subscription.feed
 
     def remove(self, session_id: str) -> Feed | None:
@@ -66,9 +75,15 @@ class Subscriptions:
             return None
         feed = subscription.feed
         feed.close()
-        feed.session.inbox.detach(subscription.permission_client)
+        feed.session.inbox.pause(subscription.permission_client)
         feed.session.host.editors.detach(self._editor)
+        self._forget(session_id)
+        self._left[session_id] = subscription
         return feed
+
+    def _forget(self, session_id: str) -> None:
+        if (left := self._left.pop(session_id, None)) is not None:
+            left.feed.session.inbox.detach(left.permission_client)
 
     async def flush(self, session: Session) -> None:
         """Return when the client has received everything that ``session`` has published, if it is subscribed."""
@@ -76,5 +91,8 @@ class Subscriptions:
             await subscription.feed.flush()
 
     def close(self) -> None:
+        """Unsubscribe from everything; the client has disconnected."""
         for session_id in tuple(self._by_session):
             self.remove(session_id)
+        for session_id in tuple(self._left):
+            self._forget(session_id)

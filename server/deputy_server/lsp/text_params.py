@@ -1,7 +1,7 @@
 """Parameters of LSP's own requests about text documents, limited to the fields that Deputy uses."""
 
 from deputy_protocol.base import Params
-from deputy_protocol.place import Range
+from deputy_protocol.place import Position, Range
 
 
 class TextDocument(Params):
@@ -12,6 +12,10 @@ class DocumentParams(Params):
     """Parameters of code lenses and document links."""
 
     text_document: TextDocument
+
+
+class HoverParams(DocumentParams):
+    position: Position
 
 
 class Diagnostic(Params):

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from deputy_agents.domain.event import CallStatus, ToolCallStarted, ToolCallUpdated, ToolKind
 from deputy_agents.domain.outcome import AgentStatus
-from deputy_agents.events.view import AgentNode, Entry, ToolCall
+from deputy_agents.events.view import AgentNode
 from deputy_agents.session.snapshot import Reading
 from deputy_agents.text import lines_with_ends, visible
-from deputy_protocol import methods
+from deputy_protocol import command_table
 from deputy_server.lsp.transcript_files import TranscriptFile
 from deputy_server.rpc.json import JsonObject
 from deputy_server.transcript import WAITING, heading
@@ -48,28 +47,20 @@ def _of_agent(node: AgentNode, nodes: Mapping[str, AgentNode], reading: Reading)
     if node.info.parent_id is not None:
         parent = nodes[node.info.parent_id].info
         open_parent: JsonObject = {"agentId": parent.agent_id}
-        command = methods.OPEN_TRANSCRIPT_COMMAND.name
+        command = command_table.OPEN_TRANSCRIPT_COMMAND.name
         yield LineCommand(0, "Open parent", visible(parent.label), command, open_parent)
     if node.status in (AgentStatus.RUNNING, AgentStatus.PENDING):
-        yield LineCommand(0, "Stop", label, methods.CANCEL_AGENT_COMMAND.name, argument)
-    elif any(_is_edit(entry) for entry in reading.transcript(node.info.agent_id)[0]):
-        yield LineCommand(0, "Revert edits", label, methods.REVERT_AGENT_COMMAND.name, argument)
-
-
-def _is_edit(entry: Entry) -> bool:
-    match entry.body:
-        case ToolCall(ToolCallStarted(kind=ToolKind.EDIT), ToolCallUpdated(status=CallStatus.COMPLETED)):
-            return True
-        case _:
-            return False
+        yield LineCommand(0, "Stop", label, command_table.CANCEL_AGENT_COMMAND.name, argument)
+    elif node.info.agent_id in reading.view.transcripts.edited:
+        yield LineCommand(0, "Revert edits", label, command_table.REVERT_AGENT_COMMAND.name, argument)
 
 
 def _of_sub_agent(line: int, node: AgentNode) -> Iterator[LineCommand]:
     argument: JsonObject = {"agentId": node.info.agent_id}
     label = visible(node.info.label)
-    yield LineCommand(line, "Open", label, methods.OPEN_TRANSCRIPT_COMMAND.name, argument)
+    yield LineCommand(line, "Open", label, command_table.OPEN_TRANSCRIPT_COMMAND.name, argument)
     if not node.status.ended:
-        yield LineCommand(line, "Stop", label, methods.CANCEL_AGENT_COMMAND.name, argument)
+        yield LineCommand(line, "Stop", label, command_table.CANCEL_AGENT_COMMAND.name, argument)
 
 
 def _of_permission_requests(lines: list[str], reading: Reading) -> Iterator[LineCommand]:
@@ -81,5 +72,5 @@ def _of_permission_requests(lines: list[str], reading: Reading) -> Iterator[Line
             title = visible(request.title)
             for option in request.options:
                 argument: JsonObject = {"requestId": request.request_id, "optionId": option.option_id}
-                command = methods.ANSWER_PERMISSION_COMMAND.name
+                command = command_table.ANSWER_PERMISSION_COMMAND.name
                 yield LineCommand(number, visible(option.name), title, command, argument)

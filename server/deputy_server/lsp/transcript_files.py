@@ -203,15 +203,15 @@ class _SessionFiles:
         for agent_id, file in tuple(self._open.items()):
             try:
                 changed |= await self._write(agent_id, file)
-            except OSError as error:
-                log.warning("a transcript is not up to date: %s", error.strerror)
+            except (OSError, StoreError) as error:
+                log.warning("a transcript is not up to date: %s", error)
         if changed:
             self._on_change()
 
     async def _write(self, agent_id: str, file: _OpenFile) -> bool:
         """Write a file unless it is up to date; whether it was written."""
         async with self._writing:
-            text = file.transcript.text(self._drafts.get(agent_id, ("", ""))[1])
+            text = await file.transcript.text(self._drafts.get(agent_id, ("", ""))[1])
             if text == file.written:
                 return False
             await anyio.to_thread.run_sync(_replace, file.path, text)

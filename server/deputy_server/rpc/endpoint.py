@@ -35,10 +35,18 @@ MAX_ERROR_TEXT = 500
 @dataclass(frozen=True, slots=True)
 class Response(Generic[R]):
     """A result, and a callback to run right after it is sent: events must not overtake the response that contains the
-    id of their session."""
+    id of their session. A ``large`` result is encoded in a thread, because other requests would wait for it."""
 
     result: R
     then: Callable[[], None] = lambda: None
+    large: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A result, or the parameters of a notification, that are JSON text already."""
+
+    text: bytes
 
 
 RequestHandler: TypeAlias = Callable[[object], Awaitable[object]]
@@ -150,6 +158,11 @@ class Endpoint:
                 self.reject(None, ErrorCode.INVALID_REQUEST, "The message is too large.")
             case FrameError.BAD_HEADER:
                 self.reject(None, ErrorCode.PARSE_ERROR, "A message needs a valid Content-Length header.")
+            case FrameError.FOREIGN:
+                log.warning("closed a connection: it sent another protocol than LSP, such as HTTP")
+                text = "Only the headers Content-Length and Content-Type are accepted. The connection is closed."
+                self.reject(None, ErrorCode.PARSE_ERROR, text)
+                self.exit_code = 1
 
     def reject(self, request_id: object, code: ErrorCode, message: str) -> None:
         """Answer a message with an error, without an id if it has none that is valid."""
@@ -207,7 +220,7 @@ class Endpoint:
             return
         response = cast(Response[object], result) if isinstance(result, Response) else Response(result)
         try:
-            self._send({"jsonrpc": VERSION, "id": request_id, "result": response.result})
+            self._send_with({"jsonrpc": VERSION, "id": request_id}, "result", response.result)
         except (TypeError, ValueError, AttributeError) as error:
             # The result is not JSON, and nothing has been sent yet.
             self._send_error(request_id, to_rpc_error(error))
@@ -238,7 +251,7 @@ class Endpoint:
 
     def notify(self, method: str, params: object) -> None:
         """Send a notification. A closed connection drops it: whoever serves the connection waits for its end."""
-        self._send({"jsonrpc": VERSION, "method": method, "params": params})
+        self._send_with({"jsonrpc": VERSION, "method": method}, "params", params)
 
     async def request(self, method: str, params: object, *, timeout: float | None) -> object:
         """Send a request and return its result; withdraw it if it is not answered within ``timeout`` seconds, or if
@@ -280,6 +293,14 @@ class Endpoint:
 
     def _send(self, message: JsonObject) -> None:
         self.out.write(self._frame(self._encode(message).encode()))
+
+    def _send_with(self, message: JsonObject, name: str, value: object) -> None:
+        """Send ``message`` with one more field, whose value may be encoded already."""
+        if isinstance(value, Encoded):
+            head = self._encode(message).encode()
+            self.out.write(self._frame(b'%b,"%b":%b}' % (head[:-1], name.encode(), value.text)))
+        else:
+            self._send(message | {name: value})
 
     def _send_error(self, request_id: RequestId | None, error: RpcError) -> None:
         body = error.to_json()

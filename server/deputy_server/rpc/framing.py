@@ -1,7 +1,7 @@
 """Message framing over byte streams: ``Content-Length`` headers, as LSP has them, and one message per line.
 
-Readers accept header names in any case, unknown headers, bare line feeds, and frames split at any byte. An invalid
-frame is reported once and skipped, so that it does not end the connection.
+Readers accept header names in any case, unknown headers unless they are strict, bare line feeds, and frames split at
+any byte. An invalid frame is reported once and skipped, so that it does not end the connection.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ MAX_HEADER_LINE = 64 * 2**10
 """Longest accepted header line, in bytes. Bodies have their own limit."""
 
 _CHUNK = 2**16
+_HEADERS = (b"content-length", b"content-type")
 
 
 class FrameError(Enum):
@@ -22,6 +23,8 @@ class FrameError(Enum):
 
     BAD_HEADER = auto()
     TOO_LARGE = auto()
+    FOREIGN = auto()
+    """A header that LSP does not have, such as the first line of an HTTP request. Nothing that follows is a message."""
 
 
 class MessageReader(Protocol):
@@ -58,8 +61,12 @@ class Lines:
 class Frames:
     """Reads messages framed by ``Content-Length`` headers."""
 
-    def __init__(self, reader: asyncio.StreamReader, *, limit: int = MAX_MESSAGE) -> None:
+    def __init__(self, reader: asyncio.StreamReader, *, limit: int = MAX_MESSAGE, strict: bool = False) -> None:
+        """``strict`` accepts no other headers than those of LSP, and reads nothing after another one: where web pages
+        can connect, the body of an HTTP request must not be read as messages."""
         self._reader = reader
+        self._strict = strict
+        self._ended = False
         self.limit = limit
         """Largest accepted body, in bytes."""
 
@@ -73,7 +80,10 @@ class Frames:
             return None
 
     async def _read(self) -> bytes | FrameError | None:
+        if self._ended:
+            return None
         length = await self._read_header()
+        self._ended = length is FrameError.FOREIGN
         if not isinstance(length, int):
             return length
         if length > self.limit:
@@ -88,18 +98,17 @@ class Frames:
         first header line are ignored."""
         length: int | FrameError | None = None
         while (line := await _read_line(self._reader)) is not None:
-            if isinstance(line, FrameError):
-                length = FrameError.BAD_HEADER
-                continue
-            header = line.strip()
-            if not header:
+            header = b"" if isinstance(line, FrameError) else line.strip()
+            name, colon, value = header.partition(b":")
+            name = name.strip().lower()
+            if isinstance(line, bytes) and not header:
                 if length is not None:
                     return length
-                continue
-            name, colon, value = header.partition(b":")
-            if not colon:
+            elif self._strict and name not in _HEADERS:
+                return FrameError.FOREIGN
+            elif not colon:
                 length = FrameError.BAD_HEADER
-            elif name.strip().lower() == b"content-length":
+            elif name == b"content-length":
                 # A valid length clears earlier errors: reading is back in step with the client.
                 length = _parse_length(value)
             elif length is None:

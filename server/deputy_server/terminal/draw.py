@@ -17,7 +17,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from deputy_agents.text import visible
+from deputy_agents.text import cut, visible
 from deputy_protocol.agent import AgentStatus
 from deputy_protocol.permission import (
     CommandPreview,
@@ -25,22 +25,39 @@ from deputy_protocol.permission import (
     OptionKind,
     PermissionOption,
     PermissionRequest,
+    RuleScope,
     TextPreview,
 )
 from deputy_protocol.tool import ToolStatus
 from deputy_server.icons import ASKING, CANCELLED, DONE, FAILED, QUEUED, RUNNING
-from deputy_server.terminal.view import AgentBlock, Item, MessageItem, ToolCallItem, View, status_line
+from deputy_server.preview import hunk_lines
+from deputy_server.terminal.view import (
+    AgentBlock,
+    Item,
+    MessageItem,
+    ThoughtItem,
+    ToolCallItem,
+    View,
+    context_gauge,
+    status_line,
+)
 
+_MAX_THOUGHT = 100
+"""Characters shown of what a model thought."""
 _SHORT_NAMES = {
     OptionKind.ALLOW_ONCE: "Approve",
-    OptionKind.ALLOW_ALWAYS: "Always",
     OptionKind.REJECT_ONCE: "Deny",
     OptionKind.REJECT_ALWAYS: "Never",
 }
+_SCOPES = {RuleScope.PROJECT: "Project", RuleScope.USER: "Always"}
+_MAX_RULE_IN_NAME = 60
+"""Number of characters of a rule that is shown in the name of its option; a longer one has its own line."""
 _EDGES = 6
 """Columns that a frame takes in the line of its title."""
 MAX_CALLS = 3
 """Number of tool calls that a block shows."""
+MAX_TITLE_LINES = 3
+"""Number of lines of a request's title in a small window."""
 MAX_TEXT_LINES = 8
 """Number of lines that an incomplete message shows."""
 
@@ -86,6 +103,8 @@ def state_of(block: AgentBlock) -> tuple[str, str, str]:
             return icon, f"queued, place {position}", style
         case AgentBlock(status=AgentStatus.FAILED, reason=reason) if reason is not None:
             return icon, f"failed: {str(reason).replace('_', ' ')}", style
+        case AgentBlock(status=AgentStatus.COMPLETED, edits_not_made=int(count)) if count:
+            return CANCELLED, f"completed, {_plural(count, 'edit')} not made", "yellow"
         case _:
             return icon, word, style
 
@@ -114,7 +133,7 @@ def _block(block: AgentBlock, now: float, stop_key: str, max_calls: int) -> Rend
     head.add_column(no_wrap=True)
     head.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
     head.add_column(no_wrap=True, justify="right")
-    name = Text.assemble((one_line(block.label), "bold"), (f"  {block.definition}", "dim"), (f"  {word}", style))
+    name = Text.assemble((one_line(block.label), "bold"), (f"  {kind(block)}", "dim"), (f"  {word}", style))
     right = Text(figures(block, now), style="dim")
     if stop_key:
         right.append(f"  [{stop_key}: stop]", style="bold")
@@ -127,6 +146,16 @@ def _block(block: AgentBlock, now: float, stop_key: str, max_calls: int) -> Rend
     if block.status is AgentStatus.FAILED and block.error:
         lines.append(Padding(Text(one_line(block.error), style="red"), (0, 0, 0, 4)))
     return Padding(Group(head, *lines), (0, 0, 0, 2 * max(0, block.depth - 1)))
+
+
+def kind(block: AgentBlock) -> str:
+    """Its definition, and its model and effort if they are not those of the primary agent."""
+    return block.definition + (f"  {one_line(block.model)}" if block.model else "")
+
+
+def thought_line(text: str) -> str:
+    """What the primary agent thought, on one line."""
+    return f"  thinking: {cut(one_line(text), _MAX_THOUGHT)}"
 
 
 def _call(call: ToolCallItem) -> Text:
@@ -146,6 +175,8 @@ def item(
             return _block(item, now, stop_key, max_calls)
         case ToolCallItem():
             return _call(item)
+        case ThoughtItem():
+            return Text(thought_line(item.text), style="dim italic", no_wrap=True, overflow="ellipsis")
         case MessageItem(complete=True):
             return Padding(Markdown("\n".join(lines_of(item.text))), (1, 0))
         case MessageItem():
@@ -170,8 +201,8 @@ def live(
     ]
     if below is not None:
         parts.append(below)
-    waiting = f" · {one_line(view.waiting_for)}" if view.waiting_for else ""
-    return Group(*parts, Text(status_line(view) + waiting, style="reverse", no_wrap=True, overflow="ellipsis"))
+    facts = (status_line(view), context_gauge(view), one_line(view.waiting_for))
+    return Group(*parts, Text(" · ".join(filter(None, facts)), style="reverse", no_wrap=True, overflow="ellipsis"))
 
 
 # -- permission requests -----------------------------------------------------------------------------------------
@@ -179,6 +210,8 @@ def live(
 
 def diff_lines(preview: DiffPreview) -> list[str]:
     """A unified diff without its two header lines, with invisible characters escaped."""
+    if preview.new_text is None:
+        return list(hunk_lines(preview.hunks or (), truncated=bool(preview.truncated)))
     old, new = preview.old_text or "", preview.new_text
     if all(text.count("\n") == text.count("\r\n") for text in (old, new)):
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
@@ -192,7 +225,7 @@ def preview_lines(request: PermissionRequest) -> Iterator[tuple[str, str]]:
     """The lines of the preview, each with its style."""
     match request.preview:
         case DiffPreview() as preview:
-            if preview.old_text is None:
+            if preview.old_text is None and not preview.hunks:
                 yield "new file", "bold"
             for line in diff_lines(preview):
                 yield line, {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
@@ -235,7 +268,7 @@ class _RequestPanel:
             Group(*self.body) if fits else Group(title, *self.body),
             title=title if fits else None,
             title_align="left",
-            subtitle=Text(self.position),
+            subtitle=Text(self.position) if self.position else None,
             subtitle_align="right",
             border_style="yellow",
         )
@@ -246,25 +279,90 @@ def _request_title(request: PermissionRequest) -> Text:
 
 
 def permission_request(
-    request: PermissionRequest, keys: Mapping[str, PermissionOption], behind: int, room: int | None
+    request: PermissionRequest, keys: Mapping[str, PermissionOption], behind: int, room: int
 ) -> RenderableType:
     """An open permission request. ``keys`` maps each key to the option that it chooses. ``behind`` is the number of
-    requests that follow. ``room`` is the number of preview lines to show, or ``None`` for all."""
-    body = [*_preview(request, room)]
-    if request.reason:
-        body.append(Text(one_line(request.reason), style="dim"))
-    choices = _choices((f"{key} {one_line(option.name)}" for key, option in keys.items()), 3)
-    position = f"{request.batch.index + 1} of {request.batch.size}"
-    following = f" · {behind} more waiting" if behind else ""
-    return _RequestPanel(request, position + following, [*body, Text(""), choices])
+    requests that follow. ``room`` is the number of preview lines to show."""
+    choices = (
+        f"{key} {_verb(option)} {_plural(len(rules), 'rule')}…"
+        if (rules := listed_rules(option))
+        else f"{key} {visible(option.name)}"
+        for key, option in keys.items()
+    )
+    return _panel(request, [*_preview(request, room)], [_choices(choices, 3)], _position(request, behind))
+
+
+def whole_permission_request(request: PermissionRequest, keys: Mapping[str, PermissionOption]) -> RenderableType:
+    """A permission request with all of its preview, and with all rules of the options in ``keys``, one per line."""
+    short = (f"{key} {visible(option.name)}" for key, option in keys.items() if not listed_rules(option))
+    return _panel(request, [*_preview(request, None)], [_choices(short, 3), *_rule_lists(keys)], _position(request, 0))
+
+
+def _panel(
+    request: PermissionRequest, body: Sequence[RenderableType], choices: Sequence[RenderableType], position: str
+) -> RenderableType:
+    reason = [Text(one_line(request.reason), style="dim")] if request.reason else []
+    return _RequestPanel(request, position, [*body, *reason, Text(""), *choices])
+
+
+def _position(request: PermissionRequest, behind: int) -> str:
+    """``2 of 3`` within the requests of one reply; and how many more wait, if these are others."""
+    index, size = request.batch.index + 1, request.batch.size
+    others = behind > size - index
+    return " · ".join([*([f"{index} of {size}"] if size > 1 else []), *([f"{behind} more waiting"] if others else [])])
+
+
+def listed_rules(option: PermissionOption) -> Sequence[str]:
+    """The rules that the name of ``option`` does not contain: several, or a long one."""
+    rules = [visible(rule) for rule in option.rules or ()]
+    return rules if len(rules) > 1 or any(len(rule) > _MAX_RULE_IN_NAME for rule in rules) else ()
+
+
+def _rule_lists(keys: Mapping[str, PermissionOption]) -> Iterator[RenderableType]:
+    for key, option in keys.items():
+        if rules := listed_rules(option):
+            yield Text(f"{key} {_verb(option)} {_plural(len(rules), 'rule')}:", style="bold")
+            yield from (Padding(Text(rule), (0, 0, 0, 2)) for rule in rules)
+
+
+def _verb(option: PermissionOption) -> str:
+    """What the option does, without its rules."""
+    return visible(option.name.partition(":")[0])
+
+
+def _short_name(option: PermissionOption) -> str:
+    if option.kind is OptionKind.ALLOW_ALWAYS:
+        return _SCOPES.get(option.scope or RuleScope.SESSION, "Session")
+    return _SHORT_NAMES[option.kind]
+
+
+def is_cut(request: PermissionRequest, room: int) -> bool:
+    """Whether ``room`` lines are too few for what must be seen before it is approved: a command or a text. The first
+    lines of a change are enough to know what it is, and the rest is one key away."""
+    return not isinstance(request.preview, DiffPreview) and len(list(preview_lines(request))) > room
 
 
 def compact_permission_request(
     request: PermissionRequest, keys: Mapping[str, PermissionOption], room: int
 ) -> RenderableType:
     """An open permission request for a small window: its title, ``room`` lines of the preview, and the keys."""
-    choices = _choices([*(f"{key} {_SHORT_NAMES[option.kind]}" for key, option in keys.items()), "? all"], 2)
-    return Group(_request_title(request), *_preview(request, room), choices)
+    choices = _choices([*(f"{key} {_short_name(option)}" for key, option in keys.items()), "? all"], 2)
+    return Group(_Clipped(_request_title(request)), *_preview(request, room), choices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clipped:
+    """A text of at most :data:`MAX_TITLE_LINES` lines."""
+
+    text: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = self.text.wrap(console, options.max_width)
+        if len(lines) > MAX_TITLE_LINES:
+            last = lines[MAX_TITLE_LINES - 1]
+            last.append(" …")
+            last.truncate(options.max_width, overflow="ellipsis")
+        yield from lines[:MAX_TITLE_LINES]
 
 
 def _choices(texts: Iterable[str], gap: int) -> RenderableType:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 
@@ -28,6 +28,14 @@ def single_keys() -> Generator[None]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
+def discard_typed() -> None:
+    """Discard what was typed and not read yet."""
+    import termios  # POSIX only
+
+    with suppress(termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
 async def pressed() -> AsyncIterator[str]:
     """Keys as they are pressed, until the terminal is closed."""
     terminal = sys.stdin.fileno()
@@ -37,6 +45,6 @@ async def pressed() -> AsyncIterator[str]:
         if not data:
             return
         # Arrow and function keys arrive as one escape sequence, whose letters must not count as keys.
-        if not data.startswith(b"\x1b"):
+        if data == b"\x1b" or not data.startswith(b"\x1b"):
             for key in data.decode(errors="ignore"):
                 yield key

@@ -4,6 +4,8 @@ import re
 
 MAX_LENGTH = 60
 """Maximum number of characters of a shortened pattern."""
+_MAX_SEARCHED = 2000
+"""In longer patterns, groups are not looked for: each open bracket would be a search to the end."""
 _FLAGS = re.compile(r"^\(\?[a-z]+\)")
 _ALTERNATIVES = re.compile(r"\((?P<first>(?:\\.|[^()|\\])*)(?:\|(?:\\.|[^()|\\])*){2,}\)")
 _OUTER_GROUP = re.compile(r"\(((?!\?)(?:\\.|[^()\\])*)\)")
@@ -16,7 +18,7 @@ def short_pattern(pattern: str) -> str:
     short = _FLAGS.sub("", pattern) or pattern
     if outer := _OUTER_GROUP.fullmatch(short):
         short = outer[1] or short
-    if len(short) > MAX_LENGTH:
+    if MAX_LENGTH < len(short) <= _MAX_SEARCHED:
         short = _ALTERNATIVES.sub(lambda group: f"({group['first']}|…)", short)
     if len(short) > MAX_LENGTH:
         half = MAX_LENGTH // 2

@@ -1,7 +1,7 @@
 """Shows a session in a terminal: :class:`LiveScreen` if a user is present, :class:`PlainScreen` otherwise."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,8 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from deputy_agents.domain.event import InputRequest
+from deputy_agents.ports.permission import Dismissed, InputAnswer
 from deputy_protocol.agent import AgentStatus
 from deputy_protocol.event import (
     AgentFinished,
@@ -20,22 +22,32 @@ from deputy_protocol.event import (
     AgentStatusChanged,
     Event,
     MessageAdded,
+    ThoughtAdded,
     ToolCallStarted,
 )
 from deputy_protocol.message import Role
-from deputy_protocol.permission import OptionKind, PermissionOption, PermissionRequest
+from deputy_protocol.permission import DiffPreview, OptionKind, PermissionOption, PermissionRequest, RuleScope
 from deputy_server.icons import RUNNING
 from deputy_server.terminal import draw, keys
+from deputy_server.terminal.form import Form
 from deputy_server.terminal.view import AgentBlock, Item, View, status_line
 
 AutoApproval = Callable[[PermissionRequest], str | None]
 """Decides without the user: the reason to approve a request, as in ``approved by --yes``, or ``None`` to dismiss it."""
 KEYS_OF = {
-    OptionKind.ALLOW_ONCE: "y",
-    OptionKind.ALLOW_ALWAYS: "a",
-    OptionKind.REJECT_ONCE: "n",
-    OptionKind.REJECT_ALWAYS: "v",
+    (OptionKind.ALLOW_ONCE, RuleScope.ONCE): "y",
+    (OptionKind.ALLOW_ALWAYS, RuleScope.SESSION): "a",
+    (OptionKind.ALLOW_ALWAYS, RuleScope.PROJECT): "p",
+    (OptionKind.ALLOW_ALWAYS, RuleScope.USER): "u",
+    (OptionKind.REJECT_ONCE, RuleScope.ONCE): "n",
+    (OptionKind.REJECT_ALWAYS, RuleScope.SESSION): "v",
+    (OptionKind.REJECT_ALWAYS, RuleScope.PROJECT): "v",
 }
+MODE_KEY = "m"
+"""Goes to the next permission mode."""
+EDITS_KEY = "t"
+"""Approves all edits of an agent in this turn."""
+_ONCE = (OptionKind.ALLOW_ONCE, OptionKind.REJECT_ONCE)
 FRAMES_PER_SECOND = 10
 
 
@@ -67,7 +79,12 @@ def decide(request: PermissionRequest, auto_approval: AutoApproval) -> tuple[Per
 
 def keys_for(request: PermissionRequest) -> dict[str, PermissionOption]:
     """The key for each option. Enter and space never choose one."""
-    return {KEYS_OF[option.kind]: option for option in request.options}
+    found: dict[str, PermissionOption] = {}
+    for option in request.options:
+        scope = option.scope or (RuleScope.ONCE if option.kind in _ONCE else RuleScope.SESSION)
+        if (key := KEYS_OF.get((option.kind, scope))) is not None:
+            found.setdefault(key, option)
+    return found
 
 
 class PlainScreen:
@@ -108,6 +125,8 @@ def _lines(view: View, event: Event) -> Iterator[str]:
     match event:
         case MessageAdded(role=Role.ASSISTANT) if event.agent_id == view.primary:
             yield from draw.lines_of(event.text)
+        case ThoughtAdded() if event.agent_id == view.primary:
+            yield draw.thought_line(event.text)
         case AgentStatusChanged(detail=str(detail)):
             block = view.block_of(event.agent_id)
             label = f"[{draw.one_line(block.label)}] " if block else ""
@@ -126,7 +145,7 @@ def _line(block: AgentBlock, event: AgentStarted | ToolCallStarted | AgentFinish
     label = f"[{draw.one_line(block.label)}]"
     match event:
         case AgentStarted():
-            return f"{RUNNING} {label} {block.definition} {draw.state_of(block)[1]}"
+            return f"{RUNNING} {label} {draw.kind(block)} {draw.state_of(block)[1]}"
         case ToolCallStarted():
             return f"  {label} {draw.one_line(block.calls[-1].title)}"
         case AgentFinished():
@@ -140,22 +159,61 @@ class _OpenRequest:
     request: PermissionRequest
     answered: anyio.Event = field(default_factory=anyio.Event)
     drawn: bool = False
+    seen: bool = False
+    """It was drawn before."""
+    expanded: frozenset[str] = frozenset()
+    """The keys whose options were printed with all that they decide about."""
     choice: PermissionOption | None = None
-    layout: tuple[object, RenderableType] | None = None
+    layout: "tuple[object, _Layout] | None" = None
     """The last layout and what it was computed for. Computing how much fits takes much longer than a frame may."""
+
+    def shows(self, key: str, option: PermissionOption) -> bool:
+        """Whether the user has seen what ``option`` decides about: the whole command, the rules of a lasting answer."""
+        if key in self.expanded or option.kind is OptionKind.REJECT_ONCE:
+            return True
+        if self.layout is None:
+            return False
+        layout = self.layout[1]
+        in_name = layout.names and not draw.listed_rules(option)
+        return layout.whole and (in_name or option.kind is OptionKind.ALLOW_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    what: RenderableType
+    whole: bool
+    """Whether the preview is complete, as far as it must be seen."""
+    names: bool
+    """Whether the names of options are shown, which contain short rules."""
 
 
 class LiveScreen:
     """Redraws the running part of a session below permanent lines. ``auto_approval``, if given, decides permission
-    requests; otherwise the user does, by key. ``stop`` is called with the id of an agent that the user stops."""
+    requests; otherwise the user does, by key. ``stop`` is called with the id of an agent that the user stops.
+    ``approve_edits``, if given, is called with the id of a request about an edit: it and all edits of its agent in this
+    turn are approved. ``next_mode``, if given, goes to the next permission mode and returns its name.
+    ``discard_typed`` is called before a request is first drawn: what was typed until then must not answer it."""
 
-    def __init__(self, console: Console, stop: Callable[[str], object], auto_approval: AutoApproval | None) -> None:
+    def __init__(
+        self,
+        console: Console,
+        stop: Callable[[str], object],
+        auto_approval: AutoApproval | None,
+        approve_edits: Callable[[str], object] | None = None,
+        next_mode: Callable[[], str] | None = None,
+        discard_typed: Callable[[], object] = lambda: None,
+    ) -> None:
         self._console = console
         self._stop = stop
+        self._approve_edits = approve_edits
+        self._next_mode = next_mode
+        self._discard_typed = discard_typed
         self._auto_approval = auto_approval
         self._view = View()
         self._printed_count = 0
         self._open_requests: list[_OpenRequest] = []
+        self._open_forms: list[tuple[Form, anyio.Event]] = []
+        """They are shown when no permission request is open."""
         self._live = Live(console=console, get_renderable=self.render, auto_refresh=False, transient=True)
 
     @contextmanager
@@ -198,7 +256,7 @@ class LiveScreen:
     async def ask(self, request: PermissionRequest) -> PermissionOption | None:
         if self._auto_approval is not None:
             option, result = decide(request, self._auto_approval)
-            self._console.print(draw.permission_request(request, {}, 0, None))
+            self._console.print(draw.whole_permission_request(request, {}))
             self._console.print(Text(result, style="bold"))
             return option
         open_request = _OpenRequest(request)
@@ -210,20 +268,69 @@ class LiveScreen:
         self._console.print(_answer_line(open_request))
         return open_request.choice
 
+    async def ask_input(self, request: InputRequest) -> InputAnswer:
+        """The user's answer to an input request. Waits for it; cancelled when the request is withdrawn."""
+        form = Form(request)
+        self._open_forms.append((form, answered := anyio.Event()))
+        try:
+            await answered.wait()
+        finally:
+            self._open_forms = [one for one in self._open_forms if one[0] is not form]
+            self._console.print(form.result_line())
+        return form.answer or Dismissed()
+
     def press(self, key: str) -> None:
-        """Handle a key: it answers the first open permission request, prints all of it, or stops a sub-agent."""
+        """Handle a key: it answers the first open permission request, prints all of it, fills in a form, changes the
+        mode, or stops a sub-agent. A key that would answer more than is shown prints all of it first."""
+        if self._open_forms and not self._open_requests:
+            form, answered = self._open_forms[0]
+            form.press(key)
+            if form.answer is not None:
+                answered.set()
+            return
+        if key == MODE_KEY and self._next_mode is not None:
+            self._console.print(Text(f"Permission mode: {self._next_mode()}", style="bold"))
+            return
         if self._open_requests:
             first = self._open_requests[0]
             choice = keys_for(first.request).get(key)
             # A key pressed before the request was drawn was not meant for it.
             if choice is not None and first.drawn and not first.answered.is_set():
-                first.choice = choice
-                first.answered.set()
+                if first.shows(key, choice):
+                    first.choice = choice
+                    first.answered.set()
+                else:
+                    self._expand(first, {key: choice})
+                    self._console.print(Text(f"Press {key} again to answer.", style="bold"))
+            elif key == EDITS_KEY and first.drawn and self._can_approve_edits(first.request):
+                self._press_edits(first)
             elif key == "?":
-                self._console.print(draw.permission_request(first.request, keys_for(first.request), 0, None))
+                self._expand(first, keys_for(first.request))
         agent = next((agent for agent, stop_key in self._stop_keys().items() if stop_key == key), None)
         if agent is not None:
             self._stop(agent)
+
+    def _can_approve_edits(self, request: PermissionRequest) -> bool:
+        return self._approve_edits is not None and isinstance(request.preview, DiffPreview)
+
+    def _press_edits(self, first: _OpenRequest) -> None:
+        """Approve all edits of the agent in this turn; at the first press, print the combined diff of the open ones."""
+        agent_id = first.request.agent.agent_id
+        own = [one for one in self._open_requests if one.request.agent.agent_id == agent_id]
+        unseen = [one for one in own if EDITS_KEY not in one.expanded]
+        if self._approve_edits is not None and not unseen:
+            self._approve_edits(first.request.request_id)
+            return
+        for one in unseen:
+            self._expand(one, {})
+            one.expanded |= {EDITS_KEY}
+        text = f"Press {EDITS_KEY} again to approve these and all further edits of this agent in this turn."
+        self._console.print(Text(text, style="bold"))
+
+    def _expand(self, open_request: _OpenRequest, option_keys: Mapping[str, PermissionOption]) -> None:
+        """Print all that these options decide about. The request is drawn again before a key answers it."""
+        self._console.print(draw.whole_permission_request(open_request.request, option_keys))
+        open_request.expanded, open_request.drawn = open_request.expanded | option_keys.keys(), False
 
     def _stop_keys(self) -> dict[str, str]:
         """The key of each running sub-agent: the last digit of its position, which never changes."""
@@ -234,8 +341,15 @@ class LiveScreen:
         """The running part of the session. Marks the first open permission request as drawn."""
         below, height = None, self._console.height
         if self._open_requests:
-            self._open_requests[0].drawn = True
+            if not self._open_requests[0].seen:
+                self._discard_typed()
+            self._open_requests[0].drawn = self._open_requests[0].seen = True
             below = self._request_layout(self._open_requests[0])
+            height -= self._line_count(below)
+        elif self._open_forms:
+            form = self._open_forms[0][0]
+            form.drawn = True
+            below = form.render(len(self._open_forms) - 1)
             height -= self._line_count(below)
         return draw.live(self._view, self._printed_count, time(), self._stop_keys(), below, height - 1)
 
@@ -243,9 +357,9 @@ class LiveScreen:
         basis = (self._console.size, len(self._open_requests))
         if open_request.layout is None or open_request.layout[0] != basis:
             open_request.layout = basis, self._fitted(open_request.request, self._console.height)
-        return open_request.layout[1]
+        return open_request.layout[1].what
 
-    def _fitted(self, request: PermissionRequest, height: int) -> RenderableType:
+    def _fitted(self, request: PermissionRequest, height: int) -> _Layout:
         """The first open permission request, with as much of its preview as fits beside the title, the keys and the
         status line."""
         option_keys, behind = keys_for(request), len(self._open_requests) - 1
@@ -258,8 +372,10 @@ class LiveScreen:
 
         # Reserve one line for agents and one for the status. A long preview line may take several screen lines.
         if (room := self._room(full, height - 2)) > 0:
-            return full(min(room, height // 2))
-        return compact(max(0, self._room(compact, height - 1)))
+            room = min(room, height // 2) if isinstance(request.preview, DiffPreview) else room
+            return _Layout(full(room), not draw.is_cut(request, room), names=True)
+        room = max(0, self._room(compact, height - 1))
+        return _Layout(compact(room), not draw.is_cut(request, room), names=False)
 
     def _room(self, layout: Callable[[int], RenderableType], height: int) -> int:
         """The largest number of preview lines with which ``layout`` is at most ``height`` lines high; negative if none

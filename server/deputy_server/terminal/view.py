@@ -8,23 +8,27 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeAlias, TypeVar
 
-from deputy_protocol.agent import AgentStatus, FailureReason, Usage
+from deputy_protocol.agent import AgentNode, AgentStatus, ContextSize, FailureReason, Usage
 from deputy_protocol.event import (
     AgentActivity,
     AgentFinished,
     AgentStarted,
     AgentStatusChanged,
     Event,
+    InputRequested,
+    InputResolved,
     MessageAdded,
     MessageDelta,
     PermissionRequested,
     PermissionResolved,
+    ThoughtAdded,
     ToolCallStarted,
     ToolCallUpdate,
     UsageChanged,
 )
 from deputy_protocol.message import Role
-from deputy_protocol.tool import ToolStatus
+from deputy_protocol.model import Effort
+from deputy_protocol.tool import ToolKind, ToolStatus
 from deputy_server.terminal.pattern import short_pattern
 
 ENDED = frozenset({AgentStatus.COMPLETED, AgentStatus.FAILED, AgentStatus.CANCELLED})
@@ -40,6 +44,7 @@ class ToolCallItem:
     id: str
     title: str
     status: ToolStatus
+    edits: bool = False
 
     @property
     def finished(self) -> bool:
@@ -57,6 +62,18 @@ class MessageItem:
     @property
     def finished(self) -> bool:
         return self.complete
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtItem:
+    """What the primary agent thought before a message."""
+
+    id: str
+    text: str
+
+    @property
+    def finished(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +100,21 @@ class AgentBlock:
     reason: FailureReason | None = None
     permission_requests: frozenset[str] = frozenset()
     """Ids of its open permission requests."""
+    model: str = ""
+    """Its model and effort; empty if they are those of the primary agent."""
 
     @property
     def finished(self) -> bool:
         return self.status in ENDED
 
+    @property
+    def edits_not_made(self) -> int:
+        """The number of its edits, if none of them was made: they were denied, or failed."""
+        edits = [call for call in self.calls if call.edits]
+        return 0 if any(call.status is ToolStatus.COMPLETED for call in edits) else len(edits)
 
-Item: TypeAlias = MessageItem | ToolCallItem | AgentBlock
+
+Item: TypeAlias = MessageItem | ThoughtItem | ToolCallItem | AgentBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +127,15 @@ class View:
 
     primary: str | None = None
     model: str = ""
+    effort: Effort | None = None
     waiting_for: str = ""
     """What the primary agent waits for."""
     items: Mapping[str, Item] = field(default_factory=dict[str, Item])
     permission_requests: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The agent id of each open permission request, by request id."""
+    """The agent id of each open request to the user, by request id."""
     tokens: int = 0
+    context: ContextSize | None = None
+    """How much of the primary agent's context window is used."""
 
     @property
     def blocks(self) -> tuple[AgentBlock, ...]:
@@ -147,6 +175,13 @@ def status_line(view: View) -> str:
     return f"Agents: 1 primary{queued}, {count.running} running, {count.finished} finished{waiting}"
 
 
+def context_gauge(view: View) -> str:
+    """``context 42 %``: how full the primary agent's context window is. Empty below 1 %."""
+    size = view.context
+    percent = 0 if size is None else 100 * size.used // size.window
+    return f"context {percent} %" if percent else ""
+
+
 def fold(view: View, event: Event) -> View:
     """The view after ``event``. An event that changes nothing here returns the same view."""
     match event:
@@ -154,28 +189,35 @@ def fold(view: View, event: Event) -> View:
             return _agent_started(view, event)
         case AgentStatusChanged() | AgentActivity() | AgentFinished() | UsageChanged():
             return _agent_changed(view, event)
+        case ThoughtAdded(message_id=of, text=text) if event.agent_id == view.primary:
+            return _thought(view, of, text)
         case MessageDelta() | MessageAdded():
             return _message(view, event)
         case ToolCallStarted() | ToolCallUpdate():
             return _tool_call(view, event)
-        case PermissionRequested():
+        case PermissionRequested() | InputRequested():
             agent_id = event.agent.agent_id
             return _permissions(view, agent_id, {**view.permission_requests, event.request_id: agent_id})
-        case PermissionResolved():
+        case PermissionResolved() | InputResolved():
             return _permissions(view, event.agent_id, _without(view.permission_requests, event.request_id))
         case _:
             return view
 
 
+def _model(agent: AgentNode) -> str:
+    return " · ".join(filter(None, (agent.model, agent.effort)))
+
+
 def _agent_started(view: View, event: AgentStarted) -> View:
     agent = event.agent
     if agent.parent_agent_id is None:
-        return replace(view, primary=agent.agent_id, model=agent.model)
+        return replace(view, primary=agent.agent_id, model=agent.model, effort=agent.effort)
     block = AgentBlock(
         agent_id=agent.agent_id,
         run=event.run,
         label=agent.label,
         definition=agent.definition,
+        model="" if (agent.model, agent.effort) == (view.model, view.effort) else _model(agent),
         depth=agent.depth,
         status=agent.status,
         started=_seconds(event.time),
@@ -229,11 +271,19 @@ def _agent_changed(view: View, event: AgentStatusChanged | AgentActivity | Agent
 def _primary_changed(view: View, event: AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged) -> View:
     match event:
         case UsageChanged():
-            return replace(view, tokens=_total_tokens(event.usage))
+            return replace(view, tokens=_total_tokens(event.usage), context=event.context or view.context)
         case AgentStatusChanged() if event.agent_id == view.primary:
             return replace(view, waiting_for=event.detail or "")
         case _:
             return view
+
+
+def _thought(view: View, message_id: str, text: str) -> View:
+    """Adds a thought before its message, whose text may have arrived first."""
+    thought = ThoughtItem(f"{message_id}/thought", text)
+    before = {key: item for key, item in view.items.items() if key != message_id}
+    after = {message_id: view.items[message_id]} if message_id in view.items else {}
+    return replace(view, items={**before, thought.id: thought, **after})
 
 
 def _message(view: View, event: MessageDelta | MessageAdded) -> View:
@@ -253,7 +303,8 @@ def _tool_call(view: View, event: ToolCallStarted | ToolCallUpdate) -> View:
     if block is None:
         return _primary_tool_call(view, event)
     if isinstance(event, ToolCallStarted):
-        call = ToolCallItem(event.tool_call_id, _title(event, f"[{block.label}] "), event.status)
+        title = _title(event, f"[{block.label}] ")
+        call = ToolCallItem(event.tool_call_id, title, event.status, edits=event.kind is ToolKind.EDIT)
         calls = (*block.calls, call)
         block = replace(block, calls=calls, call_count=max(block.call_count, len(calls)))
     else:
