@@ -13,8 +13,10 @@ const shared = {
 };
 const ICONS = "node_modules/@vscode/codicons/dist";
 
-await rm("dist", { recursive: true, force: true });
-await mkdir("dist");
+await mkdir("dist", { recursive: true });
+// The server in dist/server is built by `make vsix`.
+const old = (await readdir("dist")).filter((name) => name !== "server");
+await Promise.all(old.map((name) => rm(`dist/${name}`, { recursive: true })));
 const node = {
   ...shared,
   platform: "node",

@@ -6,21 +6,34 @@ import { Diffs } from "./approval/diffs.ts";
 import { Lenses } from "./approval/lenses.ts";
 import { Notice } from "./approval/notice.ts";
 import { Outcomes } from "./approval/outcomes.ts";
+import { questioned } from "./approval/questions.ts";
 import { Proposals } from "./approval/proposals.ts";
 import { Staleness } from "./approval/staleness.ts";
 import { Threads } from "./approval/threads.ts";
 import { agentCommands } from "./commands/agents.ts";
 import { askCommands } from "./commands/ask.ts";
-import { type Deputy, explained } from "./commands/deputy.ts";
-import { pageActs } from "./commands/page.ts";
+import { commanded, type Deputy, explained } from "./commands/deputy.ts";
 import { approvalCommands } from "./commands/approvals.ts";
+import { pageActs } from "./commands/page.ts";
+import { reviewCommands } from "./commands/review.ts";
+import { rewindCommands } from "./commands/rewind.ts";
+import { serverCommands } from "./commands/server.ts";
 import { sessionCommands } from "./commands/sessions.ts";
 import { Actions } from "./editor.ts";
+import { IgnoredSettings } from "./ignored.ts";
+import { Setup } from "./install/setup.ts";
 import * as language from "./language.ts";
 import { Chat, TranscriptPanels } from "./page/chat.ts";
 import { OpenRequests } from "./requests.ts";
+import { Bases } from "./review/bases.ts";
+import { Changes } from "./review/changes.ts";
+import { ReviewComments } from "./review/comments.ts";
+import { ReviewDiffs } from "./review/diffs.ts";
+import { ReviewLenses } from "./review/lenses.ts";
+import { Marks } from "./review/marks.ts";
+import { Rewinds } from "./review/rewinds.ts";
 import { ApiKey } from "./secret.ts";
-import { Server } from "./server.ts";
+import { type Handlers, Server } from "./server.ts";
 import { Sessions } from "./sessions.ts";
 import { SECTION } from "./settings.ts";
 import { StatusItem } from "./status.ts";
@@ -39,32 +52,46 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
   };
   const key = new ApiKey(context.secrets);
   const requests = keep(new OpenRequests());
-  const server = keep(new Server(key, { permission: (request, token) => requests.add(request, token), language }));
+  const log = keep(vscode.window.createOutputChannel("Deputy", { log: true }));
+  const setup = keep(new Setup(context, log));
+  const permission: Handlers["permission"] = (request, token) => requests.add(request, token);
+  const server = keep(new Server(log, setup, key, { permission, input: questioned, language }));
   running = server;
   const sessions = keep(new Sessions(server, context.workspaceState));
   const proposals = keep(new Proposals(requests));
   const staleness = keep(new Staleness(requests, proposals));
+  const changes = keep(new Changes(server, sessions));
+  const comments = keep(new ReviewComments(changes));
   const { extensionUri } = context;
-  const pages = { extensionUri, sessions, server, proposals, staleness, act: pageActs(() => deputy) };
+  const act = pageActs(() => deputy);
+  const pages = { extensionUri, sessions, server, setup, proposals, staleness, changes, comments, act };
   const deputy: Deputy = {
+    setup,
     server,
     key,
     sessions,
     requests,
     proposals,
     staleness,
-    approvals: new Approvals(requests, proposals, staleness, keep(new Diffs(requests, proposals))),
+    approvals: new Approvals(requests, proposals, staleness, keep(new Diffs(requests, proposals)), server),
     threads: keep(new Threads(requests, proposals, staleness)),
+    changes,
+    comments,
+    reviewDiffs: keep(new ReviewDiffs(changes)),
+    rewinds: new Rewinds(server, sessions),
     agents: keep(new AgentsTree(sessions, server)),
     inbox: keep(new Inbox(requests, sessions)),
     history: keep(new History(server, sessions)),
-    status: keep(new StatusItem(server, sessions, requests)),
+    status: keep(new StatusItem({ server, setup, sessions, requests })),
     sent: new Map(),
     chat: keep(new Chat(pages)),
     panels: keep(new TranscriptPanels(pages)),
   };
   keep(new Definitions(server));
   keep(new Lenses(requests, proposals, staleness));
+  keep(new Bases(server, changes));
+  keep(new Marks(changes));
+  keep(new ReviewLenses(changes));
   keep(new Notice(requests));
   keep(new Outcomes(requests, server));
   keep(vscode.languages.registerCodeActionsProvider({ scheme: "file" }, new Actions()));
@@ -73,9 +100,13 @@ export function activate(context: vscode.ExtensionContext): Deputy | undefined {
     ...agentCommands(deputy),
     ...approvalCommands(deputy),
     ...sessionCommands(deputy),
+    ...serverCommands(deputy),
+    ...reviewCommands(deputy),
+    ...rewindCommands(deputy),
   };
-  for (const [id, run] of Object.entries(commands)) keep(vscode.commands.registerCommand(id, explained(server, run)));
+  for (const [id, run] of Object.entries(commands)) keep(vscode.commands.registerCommand(id, commanded(server, run)));
   follow(deputy, keep);
+  keep(new IgnoredSettings(context.workspaceState));
   return context.extensionMode === vscode.ExtensionMode.Test ? deputy : undefined;
 }
 
@@ -84,7 +115,7 @@ export async function deactivate(): Promise<void> {
   await running?.stop();
 }
 
-function follow({ server, sessions, requests, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
+function follow({ setup, server, sessions, requests, key }: Deputy, keep: (part: vscode.Disposable) => void): void {
   const restartForKey = explained(server, async () => {
     if (server.state !== "running") return;
     const message = "Restart Deputy's server to use the new key? Running agents will be stopped.";
@@ -109,6 +140,7 @@ function follow({ server, sessions, requests, key }: Deputy, keep: (part: vscode
     }),
   );
   followSteps(server, keep);
+  void setup.check();
   void explained(server, () => sessions.restore())();
 }
 

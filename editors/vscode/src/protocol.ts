@@ -125,11 +125,13 @@ export interface AgentNode {
   readonly parentAgentId?: string;
   /** The parent's tool call that started it. */
   readonly toolCallId?: string;
-  /** First line of its task, at most 30 characters. */
+  /** The title that its parent gave it, at most 40 characters, or the first line of its task, at most 30. */
   readonly label: string;
   /** Name of its agent definition, such as `primary` or `general`. */
   readonly definition: string;
   readonly model: string;
+  /** Absent if it is left to the model. */
+  readonly effort?: Effort;
   readonly access: Access;
   /** 0 for the primary agent, 1 for its sub-agents. */
   readonly depth: number;
@@ -149,6 +151,8 @@ export interface AgentNode {
   readonly error?: string;
   readonly failureReason?: FailureReason;
   readonly usage: Usage;
+  /** Absent before the first reply of the model. */
+  readonly context?: ContextSize;
   /** Number of tool calls so far. */
   readonly toolCallCount: number;
 }
@@ -228,7 +232,9 @@ export interface AgentSettings {
   readonly parallelWriters?: boolean;
   /** Maximum running time of a sub-agent in seconds, not counting the time it waits for the user. */
   readonly timeout?: number;
-  /** Start a turn when a background task ends while the primary agent is idle. When off, the result is delivered with the next prompt. */
+  /** Names of models that agents may choose for their sub-agents, in addition to `inherit` (the model of the parent), `small` (the setting `smallModel`) and `default` (the setting `model`). */
+  readonly models?: readonly string[];
+  /** Start a turn when a background task or process ends while the primary agent is idle. When off, the agent is notified with the next prompt. */
   readonly wakeOnTaskEnd?: boolean;
 }
 
@@ -271,14 +277,18 @@ export interface AgentTranscriptParams {
   readonly agentId: string;
   /** Only entries with a greater `seq`. */
   readonly after?: number;
-  /** Maximum number of entries. */
+  /** Only entries with a smaller `seq`. */
+  readonly before?: number;
+  /** Maximum number of entries: the last ones if `before` is set, otherwise the first. */
   readonly limit?: number;
 }
 
 /** Entries of a transcript. */
 export interface AgentTranscriptResult {
   /** Ordered by `seq`. */
-  readonly entries: readonly (MessageEntry | ToolCallEntry | AgentEntry)[];
+  readonly entries: readonly (MessageEntry | ThoughtEntry | ToolCallEntry | AgentEntry)[];
+  /** True when the transcript has entries before these. Request them with `before`. */
+  readonly earlier?: boolean;
   /** The session's last published `seq`. Later events are not part of this result. */
   readonly lastSeq: number;
 }
@@ -306,11 +316,14 @@ export interface ApiSettings {
   readonly headers?: Readonly<Record<string, string>>;
   /** Address of a proxy. When absent, the proxy variables of the environment apply. Connections to this machine never use a proxy. */
   readonly proxy?: string;
-  /** Connection timeout in seconds. */
+  /** Seconds to establish a connection, including name lookup and TLS. */
   readonly connectTimeout?: number;
   /** Seconds without any data after which a response of the model times out. */
   readonly idleTimeout?: number;
 }
+
+/** What approved a change: the user, a rule, or the permission mode; `none` if nothing had to. */
+export type ApprovedBy = "user" | "rule" | "mode" | "none";
 
 /** The permission requests of one model response. */
 export interface Batch {
@@ -319,6 +332,29 @@ export interface Batch {
   readonly index: number;
   /** Number of permission requests in the batch. */
   readonly size: number;
+}
+
+/** The agent that made a change. */
+export interface BlameAgent {
+  readonly agentId: string;
+  readonly label: string;
+  /** Name of its agent definition. */
+  readonly definition: string;
+}
+
+/** A change that contains the line. */
+export interface BlameEntry {
+  /** The lines of the change around the line. */
+  readonly range: Range;
+  readonly agent: BlameAgent;
+  readonly sessionId: string;
+  readonly turnId: string;
+  readonly toolCallId: string;
+  /** Title of the tool call. */
+  readonly title: string;
+  readonly time: string;
+  readonly approvedBy: ApprovedBy;
+  readonly state: ReviewState;
 }
 
 /** A limit on what may be used. An absent value means no limit. */
@@ -354,6 +390,70 @@ export interface CancelledResult {
   readonly cancelled: boolean;
 }
 
+/** Hunks of a file were kept or undone. */
+export interface ChangesReviewed {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly seq: number;
+  readonly agentSeq: number;
+  readonly type: "changes_reviewed";
+  readonly uri: string;
+  /** Their ids. */
+  readonly hunks: readonly string[];
+  readonly verb: ReviewVerb;
+}
+
+/** The state before a turn, or the one that a rewind left. */
+export interface Checkpoint {
+  readonly checkpointId: string;
+  readonly turnId: string;
+  /** Number of its event. The prompt of its turn has a greater number. */
+  readonly seq: number;
+  readonly time: string;
+  /** First line of the turn's prompt. */
+  readonly title: string;
+  /** Number of files that differ from the next checkpoint, or now from the last one. */
+  readonly files: number;
+  /** Number of lines. */
+  readonly added: number;
+  /** Number of lines. */
+  readonly removed: number;
+}
+
+/** The state of the files before a turn is stored. */
+export interface CheckpointCreated {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly seq: number;
+  readonly agentSeq: number;
+  readonly type: "checkpoint_created";
+  readonly checkpointId: string;
+  readonly turnId: string;
+}
+
+/** The checkpoints of a session. */
+export interface CheckpointListResult {
+  /** Newest first. */
+  readonly checkpoints: readonly Checkpoint[];
+  /** What the checkpoints do not cover, such as changes by shell commands where git is missing. Show them. */
+  readonly notes: readonly string[];
+}
+
+/** A checkpoint of a session. */
+export interface CheckpointParams {
+  readonly sessionId: string;
+  readonly checkpointId: string;
+}
+
+/** What a rewind of the files would change. */
+export interface CheckpointPreviewResult {
+  readonly files: readonly PreviewFile[];
+}
+
 /** `capabilities.experimental.deputy` of a client. */
 export interface ClientCapabilities {
   /** Protocol version that the client supports. */
@@ -362,21 +462,28 @@ export interface ClientCapabilities {
   readonly events?: boolean;
   /** The client answers the request `deputy/permission/request`. */
   readonly permissions?: boolean;
+  /** The client answers the request `deputy/input/request`. */
+  readonly input?: boolean;
   /** The client can show the old and new text of a preview as a diff. */
   readonly diffPreview?: boolean;
   /** The client answers the request `deputy/editor/diagnostics`. */
   readonly diagnostics?: boolean;
   /** The client answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`. */
   readonly navigation?: boolean;
+  /** The client shows unreviewed changes itself. It gets no code lenses for them. */
+  readonly review?: boolean;
 }
 
-/** A prompt that the user runs as `/name arguments`. */
+/** What the user runs as `/name arguments`: a prompt in a file, or a command of Deputy, which the server carries out when it receives it as a prompt. */
 export interface CommandInfo {
   readonly name: string;
   readonly description: string;
   /** Which arguments to write, for the user. */
   readonly argumentHint?: string;
-  readonly uri: string;
+  /** The file. Absent for a command of Deputy. */
+  readonly uri?: string;
+  /** Present and true for a command of Deputy. */
+  readonly builtin?: boolean;
 }
 
 /** A command to run. */
@@ -424,6 +531,15 @@ export interface ContextListResult {
   readonly problems: readonly ContextProblem[];
 }
 
+/** How much a part of the context window takes. */
+export interface ContextPart {
+  readonly name: ContextPartName;
+  readonly tokens: number;
+}
+
+/** A part of the context window. `system` is the prompt without `instructions`, `tools` are the tools without those of MCP servers (`mcp`), `messages` are the messages without tool results (`results`). */
+export type ContextPartName = "system" | "tools" | "mcp" | "instructions" | "messages" | "results" | "free";
+
 /** A file that cannot be used, or only in part. */
 export interface ContextProblem {
   readonly uri: string;
@@ -431,6 +547,36 @@ export interface ContextProblem {
   /** What is wrong, for the user. */
   readonly reason: string;
 }
+
+/** How much of an agent's context window is used. */
+export interface ContextSize {
+  /** Tokens of the last request and its reply. */
+  readonly used: number;
+  /** Size of the context window in tokens. */
+  readonly window: number;
+}
+
+/** An agent of a session. */
+export interface ContextUsageParams {
+  readonly sessionId: string;
+  /** Default: the primary agent. */
+  readonly agentId?: string;
+}
+
+/** What the next request of an agent contains, in tokens. The total is what the model's service has counted, as far as it has; the parts are estimates that add up to it. */
+export interface ContextUsageResult {
+  /** Size of the context window. */
+  readonly window: number;
+  readonly used: number;
+  readonly parts: readonly ContextPart[];
+  /** The part of the last request that came from the provider's cache, from 0 to 1. Absent before the first reply. */
+  readonly cachedShare?: number;
+  /** The number of tokens above which the conversation is compacted. */
+  readonly compactsAt?: number;
+}
+
+/** Stands for what the settings say. */
+export type Default = "default";
 
 /** An agent definition. */
 export interface DefinitionInfo {
@@ -487,13 +633,28 @@ export interface DiagnosticsResult {
   readonly items: readonly FileDiagnostics[];
 }
 
-/** A change of a file, as complete texts. */
+/** Changed lines of a file, with some lines around them. The first line of a file is 1; a start is 0 when the file has no lines before or after the change. */
+export interface DiffHunk {
+  readonly oldStart: number;
+  readonly oldCount: number;
+  readonly newStart: number;
+  readonly newCount: number;
+  /** Each begins with a space (unchanged), `-` (removed), `+` (added) or a backslash (a note), and has no line end. */
+  readonly lines: readonly string[];
+}
+
+/** A change of a file: either as complete texts or, when these are large, as hunks. `deputy/permission/preview` returns complete texts of any size. */
 export interface DiffPreview {
   readonly type: "diff";
   readonly uri: string;
-  /** `null` for a new file. */
+  /** `null` for a new file, and when there are `hunks`. */
   readonly oldText: string | null;
-  readonly newText: string;
+  /** Absent when there are `hunks`. */
+  readonly newText?: string;
+  /** The changed lines of a large file. */
+  readonly hunks?: readonly DiffHunk[];
+  /** True when `hunks` do not contain all changed lines completely. */
+  readonly truncated?: boolean;
 }
 
 /** Whether the finding was dismissed. */
@@ -501,6 +662,9 @@ export interface DismissFindingResult {
   /** False when the finding no longer existed. */
   readonly dismissed: boolean;
 }
+
+/** How much work a model puts into its replies, from least to most. A model that does not have the level uses the next lower one. */
+export type Effort = "low" | "medium" | "high" | "xhigh" | "max";
 
 /** No fields. */
 export interface Empty {
@@ -511,7 +675,7 @@ export interface Empty {
 export type EndStatus = "completed" | "failed" | "cancelled";
 
 /** One event. `type` identifies its shape. */
-export type EventParams = TurnStarted | TurnFinished | PromptQueue | AgentStarted | AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged | MessageDelta | ThoughtDelta | ToolOutputDelta | MessageAdded | ToolCallStarted | ToolCallUpdate | Plan | PermissionRequested | PermissionResolved | SessionStatus | SessionChanged | DefinitionsChanged;
+export type EventParams = TurnStarted | TurnFinished | PromptQueue | AgentStarted | AgentStatusChanged | AgentActivity | AgentFinished | UsageChanged | MessageDelta | ThoughtDelta | ToolOutputDelta | MessageAdded | ThoughtAdded | ToolCallStarted | ToolCallUpdate | Plan | PermissionRequested | PermissionResolved | InputRequested | InputResolved | ChangesReviewed | ReviewStatus | CheckpointCreated | SessionRewound | SessionStatus | SessionChanged | DefinitionsChanged;
 
 /** Format of an exported session. */
 export type ExportFormat = "markdown" | "json";
@@ -524,6 +688,9 @@ export interface FileDiagnostics {
   readonly uri: string;
   readonly diagnostics: readonly Diagnostic[];
 }
+
+/** What happened to a file. */
+export type FileStatus = "created" | "modified" | "deleted";
 
 /** A finding of a review. */
 export interface FindingArgument {
@@ -552,6 +719,33 @@ export interface HoverResult {
   readonly text?: string;
 }
 
+/** Lines that differ from the base because of agents. */
+export interface Hunk {
+  readonly hunkId: string;
+  /** The lines in the current text. Empty if lines were only deleted. */
+  readonly range: Range;
+  /** The lines in the base, without line ends. */
+  readonly baseLines: readonly string[];
+  /** The current lines, without line ends. */
+  readonly lines: readonly string[];
+  /** The changes that it consists of, oldest first. */
+  readonly changes: readonly HunkChange[];
+  /** Whether edits of the user overlap the hunk. */
+  readonly mixed: boolean;
+  /** What the lines do not show, such as a binary file or a changed file mode. */
+  readonly note?: string;
+}
+
+/** A change that a hunk contains. */
+export interface HunkChange {
+  readonly agentId: string;
+  /** Label of the agent. */
+  readonly label: string;
+  readonly turnId: string;
+  readonly toolCallId: string;
+  readonly time: string;
+}
+
 /** An image. */
 export interface ImageBlock {
   readonly type: "image";
@@ -559,6 +753,131 @@ export interface ImageBlock {
   /** The image in Base64. */
   readonly data: string;
 }
+
+/** An answer to an input request. */
+export interface InputAnswerParams {
+  readonly requestId: string;
+  readonly outcome: InputOutcome;
+  /** With `accepted`: the values by name of the field. Optional fields may be absent. */
+  readonly values?: Readonly<Record<string, unknown>>;
+}
+
+/** Whether the answer took effect. */
+export interface InputAnswerResult {
+  /** False when the request was already settled. */
+  readonly accepted: boolean;
+}
+
+/** A field of a form. */
+export interface InputField {
+  readonly name: string;
+  readonly type: InputFieldType;
+  /** Label for the user. When absent, `name`. */
+  readonly title?: string;
+  readonly description?: string;
+  /** Whether it needs a value. When absent, it does not. */
+  readonly required?: boolean;
+  /** The possible values of a `choice` or `choices` field. */
+  readonly options?: readonly InputOption[];
+  /** The value to start with. */
+  readonly default?: boolean | number | string | readonly string[];
+  /** Whether a number must be whole. */
+  readonly integer?: boolean;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  /** Least number of characters, or of chosen options. */
+  readonly minLength?: number;
+  /** Largest number of characters, or of chosen options. */
+  readonly maxLength?: number;
+  /** Format of a string: `email`, `uri`, `date` or `date-time`. */
+  readonly format?: string;
+}
+
+/** What the user enters. `choice` is the value of one option, `choices` a list of them. */
+export type InputFieldType = "string" | "number" | "boolean" | "choice" | "choices";
+
+/** A possible value of a field. */
+export interface InputOption {
+  readonly value: string;
+  /** Label for the user. */
+  readonly title: string;
+}
+
+/** What the user did. Only `accepted` is an answer; `cancelled` means that the user closed the request. */
+export type InputOutcome = "accepted" | "declined" | "cancelled";
+
+/** A request to the user for input. */
+export interface InputRequest {
+  readonly requestId: string;
+  readonly sessionId: string;
+  /** The tool call that needs the input. */
+  readonly toolCallId?: string;
+  /** The agent that makes the call. */
+  readonly agent: AgentRef;
+  /** `ask_user(question)` or `server(message)`, shortened. For a sub-agent, its label comes first. */
+  readonly title: string;
+  /** The whole question. */
+  readonly message: string;
+  /** Empty when there is a `url`. */
+  readonly fields: readonly InputField[];
+  /** A URL to open, only after the user has seen it and agreed. `accepted` means that the user agreed. */
+  readonly url?: string;
+  readonly source: InputSource;
+  /** Name of the MCP server that asks. */
+  readonly server?: string;
+}
+
+/** An input request is open. This event is for information; the request itself is sent as `deputy/input/request`. */
+export interface InputRequested {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly seq: number;
+  readonly agentSeq: number;
+  readonly requestId: string;
+  /** The tool call that needs the input. */
+  readonly toolCallId?: string;
+  /** The agent that makes the call. */
+  readonly agent: AgentRef;
+  /** `ask_user(question)` or `server(message)`, shortened. For a sub-agent, its label comes first. */
+  readonly title: string;
+  /** The whole question. */
+  readonly message: string;
+  /** Empty when there is a `url`. */
+  readonly fields: readonly InputField[];
+  /** A URL to open, only after the user has seen it and agreed. `accepted` means that the user agreed. */
+  readonly url?: string;
+  readonly source: InputSource;
+  /** Name of the MCP server that asks. */
+  readonly server?: string;
+  readonly type: "input_requested";
+}
+
+/** An input request was settled. What the user entered is in the result of the tool call only. */
+export interface InputResolved {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly seq: number;
+  readonly agentSeq: number;
+  readonly type: "input_resolved";
+  readonly requestId: string;
+  readonly outcome: InputOutcome;
+  /** How it was settled. */
+  readonly by: ResolvedBy;
+}
+
+/** A client's result of `deputy/input/request`. */
+export interface InputResponse {
+  readonly outcome: InputOutcome;
+  /** With `accepted`: the values by name of the field. Optional fields may be absent. */
+  readonly values?: Readonly<Record<string, unknown>>;
+}
+
+/** Who asks. */
+export type InputSource = "agent" | "mcp";
 
 /** A file that is part of the system prompt of every agent that works below the file's folder. */
 export interface InstructionInfo {
@@ -578,6 +897,9 @@ export interface InvalidParamsData {
   readonly reason: string;
 }
 
+/** With `auto`, commands are isolated where the system can; with `off`, never. */
+export type Isolation = "auto" | "off";
+
 /** Limits of single steps. */
 export interface LimitSettings {
   /** Maximum size in bytes of a sub-agent's result in events and for its parent. The transcript has the full text. */
@@ -596,6 +918,25 @@ export interface LimitSettings {
 export interface ListAgentsArgument {
   /** When absent, the agents of all sessions of this client. */
   readonly sessionId?: string;
+}
+
+/** A model. What is absent is unknown. */
+export interface ListedModel {
+  /** Name for the setting `model` and for `deputy/session/setModel`. */
+  readonly name: string;
+  /** Name for the user. */
+  readonly displayName?: string;
+  /** Prefix of its provider, such as `anthropic`; `offline` for the built-in model. */
+  readonly provider: string;
+  /** Size of the context window in tokens. */
+  readonly window?: number;
+  /** Maximum number of tokens in one reply. */
+  readonly maxOutput?: number;
+  /** The levels of effort that it has. Empty if it has none. */
+  readonly efforts?: readonly Effort[];
+  /** The modes that make a difference. Empty if it cannot think. */
+  readonly thinking?: readonly Thinking[];
+  readonly price?: ModelPrice;
 }
 
 /** A file, or a part of a file. */
@@ -699,17 +1040,37 @@ export interface ModelInfo {
   readonly name: string;
 }
 
+/** The models to offer to the user. */
+export interface ModelListResult {
+  readonly models: readonly ListedModel[];
+  /** Name of the model from the settings, which new sessions have. */
+  readonly default: string;
+  /** Why the models of the service are missing from the list, if they are. */
+  readonly problem?: string;
+}
+
+/** US dollars for a million tokens of each kind. */
+export interface ModelPrice {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+}
+
 /** No fields. */
 export interface NoParams {
 
 }
+
+/** What a rewind does if it cannot change a file: `stop` changes nothing, `skip` leaves out that file. */
+export type OnConflict = "stop" | "skip";
 
 /** The document that was opened. */
 export interface OpenTranscriptResult {
   readonly uri: string;
 }
 
-/** What an option does. The `always` kinds add a rule for all agents of the session. */
+/** What an option does. The `always` kinds add rules; the option's `scope` says where. */
 export type OptionKind = "allow_once" | "allow_always" | "reject_once" | "reject_always";
 
 /** A distribution. */
@@ -745,26 +1106,48 @@ export interface PermissionAnswerResult {
   readonly accepted: boolean;
 }
 
-/** Which permission requests to list. */
+/** An open permission request about an edit. */
+export interface PermissionApproveEditsParams {
+  readonly requestId: string;
+}
+
+/** Which open requests to list. */
 export interface PermissionListParams {
   /** When absent, the requests of all sessions. */
   readonly sessionId?: string;
 }
 
-/** The open permission requests. */
+/** The open requests to the user. */
 export interface PermissionListResult {
   readonly requests: readonly PermissionRequest[];
+  /** The open input requests. */
+  readonly inputs: readonly InputRequest[];
 }
 
 /** What agents may do without approval, from least to most. */
 export type PermissionMode = "plan" | "default" | "accept_edits" | "bypass";
 
-/** A possible answer. */
+/** A possible answer. The ids are `allow_once`, `allow_session`, `allow_project`, `allow_user`, `reject_once` and `reject_session`; requests about MCP servers have `allow_always` and `reject_always` for the folder. */
 export interface PermissionOption {
   readonly optionId: string;
-  /** Label for the user. For an `always` option, it states the rule that is added. */
+  /** Label for the user. For an `always` option, it states the rules that are added. */
   readonly name: string;
   readonly kind: OptionKind;
+  /** The rules that the option adds, one by one. Show all of them completely before the user can choose it. When absent, the option adds no rules or `name` states them. */
+  readonly rules?: readonly string[];
+  /** Where the option adds them. When absent, `once` for the `once` kinds and `session` for the `always` kinds. */
+  readonly scope?: RuleScope;
+}
+
+/** Which preview to return. */
+export interface PermissionPreviewParams {
+  readonly requestId: string;
+}
+
+/** What a call would do, with complete texts. */
+export interface PermissionPreviewResult {
+  /** Absent when the request has none. */
+  readonly preview?: DiffPreview | CommandPreview | TextPreview;
 }
 
 /** A request to the user to approve a tool call. */
@@ -849,8 +1232,10 @@ export interface PermissionResponse {
 export interface PermissionSettings {
   /** Rules for all agents, in addition to those of the workspace (`.deputy/settings.json`). Any matching `deny` rule wins, then any `ask` rule, then any `allow` rule. */
   readonly rules?: readonly RuleSetting[];
-  /** Seconds that permission requests and running agents wait for a disconnected client to reconnect over TCP or WebSocket. Over stdio nothing waits. */
+  /** Seconds that agents go on working while no client is connected over TCP or WebSocket; then they are stopped. Agents with an open permission request wait for a client as long as it takes. Over stdio nothing waits. */
   readonly reconnectGrace?: number;
+  /** Run commands that only read files of the workspace, such as `git status` or `head -5 a.py`, without approval. The documentation of permissions lists them. Rules that ask or deny apply to them too. */
+  readonly readingCommands?: boolean;
 }
 
 /** An agent's plan. Replaces the previous plan. */
@@ -884,6 +1269,19 @@ export interface Position {
   readonly line: number;
   /** Counted from 0, in units of the negotiated position encoding. */
   readonly character: number;
+}
+
+/** A file that a rewind would change. */
+export interface PreviewFile {
+  readonly uri: string;
+  /** What would happen to it. */
+  readonly status: FileStatus;
+  /** Number of lines. */
+  readonly added: number;
+  /** Number of lines. */
+  readonly removed: number;
+  /** Why the rewind cannot change this file, for the user. */
+  readonly conflict?: string;
 }
 
 /** A background process. */
@@ -952,6 +1350,27 @@ export interface PromptQueueEntry {
   readonly pictures?: number;
 }
 
+/** The prefix of a provider's models, see `docs/models.md`. `openai` also stands for `openai-responses`. */
+export type ProviderName = "openai" | "bedrock" | "aws" | "vertex" | "foundry";
+
+/** Where a provider is, and its key. What is absent comes from the environment. */
+export interface ProviderSettings {
+  /** Address of the service, such as `http://localhost:11434/v1` for `openai`. */
+  readonly baseUrl?: string;
+  /** A program and its arguments that print the key or the access token. It runs again when the key is rejected. */
+  readonly keyCommand?: readonly string[];
+  /** Additional headers for every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Region of the cloud provider. */
+  readonly region?: string;
+  /** Project of Google Vertex AI. */
+  readonly project?: string;
+  /** Workspace of Claude on AWS. */
+  readonly workspace?: string;
+  /** Resource of Microsoft Foundry. */
+  readonly resource?: string;
+}
+
 /** A range in a document. */
 export interface Range {
   readonly start: Position;
@@ -965,7 +1384,7 @@ export interface Reference {
   readonly range: Range;
 }
 
-/** How a permission request was settled. `unreachable` means that no client could ask the user. */
+/** How a request to the user was settled. `unreachable` means that no client could ask the user. */
 export type ResolvedBy = "user" | "rule" | "cancelled" | "dismissed" | "unreachable";
 
 /** A file, or a part of a file, that the prompt is about. */
@@ -978,6 +1397,172 @@ export interface ResourceLink {
 
 /** A file that was not reverted. */
 export interface RevertConflict {
+  readonly uri: string;
+  /** Why, for the user. */
+  readonly reason: string;
+}
+
+/** All hunks of a session, or those of one file, agent or turn: at most one of the fields beside `sessionId`. */
+export interface ReviewAllArgument {
+  readonly sessionId: string;
+  readonly uri?: string;
+  readonly agentId?: string;
+  readonly turnId?: string;
+}
+
+/** A file. */
+export interface ReviewBaseParams {
+  readonly sessionId: string;
+  readonly uri: string;
+}
+
+/** The left side of a diff. */
+export interface ReviewBaseResult {
+  /** The file's text without its unreviewed hunks; `null` if the file did not exist. */
+  readonly text: string | null;
+}
+
+/** A line of a file, in all sessions of this server. */
+export interface ReviewBlameParams {
+  readonly uri: string;
+  /** Counted from 0. */
+  readonly line: number;
+}
+
+/** Who changed the line, latest change first. Empty if no agent did. */
+export interface ReviewBlameResult {
+  readonly entries: readonly BlameEntry[];
+}
+
+/** A hunk, or a whole file, that was left unchanged. */
+export interface ReviewConflict {
+  /** Absent if the reason concerns the whole file. */
+  readonly hunkId?: string;
+  readonly uri: string;
+  /** Why, for the user. */
+  readonly reason: string;
+}
+
+/** A file with unreviewed hunks. */
+export interface ReviewFile {
+  readonly uri: string;
+  readonly status: FileStatus;
+  /** Number of lines. */
+  readonly added: number;
+  /** Number of lines. */
+  readonly removed: number;
+  /** In the order of the file. */
+  readonly hunks: readonly Hunk[];
+}
+
+/** Hunks of a session. */
+export interface ReviewHunksArgument {
+  readonly sessionId: string;
+  readonly hunkIds: readonly string[];
+}
+
+/** Which hunks to list. Without further fields, all of the session. */
+export interface ReviewListParams {
+  readonly sessionId: string;
+  /** Only hunks that this agent changed. */
+  readonly agentId?: string;
+  /** Only hunks that were changed in this turn. */
+  readonly turnId?: string;
+  /** Only hunks of this file. */
+  readonly uri?: string;
+}
+
+/** The unreviewed hunks. */
+export interface ReviewListResult {
+  /** Ordered by path. */
+  readonly files: readonly ReviewFile[];
+  readonly totals: ReviewTotals;
+  /** What the list does not cover, such as changes by shell commands where git is missing. Show them. */
+  readonly notes: readonly string[];
+}
+
+/** Which hunks to keep or undo: exactly one of the fields beside `sessionId`. */
+export interface ReviewParams {
+  readonly sessionId: string;
+  /** These hunks. */
+  readonly hunkIds?: readonly string[];
+  /** All hunks of this file. */
+  readonly uri?: string;
+  /** All lines that this agent changed. */
+  readonly agentId?: string;
+  /** All lines that were changed in this turn. */
+  readonly turnId?: string;
+  /** All hunks. */
+  readonly all?: boolean;
+}
+
+/** A line of a file, from which to look for an unreviewed hunk. */
+export interface ReviewPlaceArgument {
+  /** When absent, the first file with unreviewed hunks. */
+  readonly uri?: string;
+  /** Counted from 0. */
+  readonly line?: number;
+}
+
+/** The hunk that was found, which the editor now shows. Empty if there is none. */
+export interface ReviewPlaceResult {
+  readonly sessionId?: string;
+  readonly hunkId?: string;
+  readonly uri?: string;
+  readonly range?: Range;
+}
+
+/** What was kept or undone, and what was not. */
+export interface ReviewResult {
+  /** Ids of hunks. */
+  readonly done: readonly string[];
+  readonly conflicts: readonly ReviewConflict[];
+}
+
+/** Whose hunks to list. */
+export interface ReviewSessionArgument {
+  /** Default: this client's latest session with unreviewed hunks. */
+  readonly sessionId?: string;
+}
+
+/** How the changes of agents are shown for review. */
+export interface ReviewSettings {
+  /** Show each unreviewed change as a diagnostic of the lowest severity. For editors that show no code lenses. */
+  readonly hints?: boolean;
+}
+
+/** Whether the user has kept the change. */
+export type ReviewState = "unreviewed" | "kept";
+
+/** Counts of the unreviewed hunks of the session. Request `deputy/review/list` again to show them. */
+export interface ReviewStatus {
+  readonly sessionId: string;
+  readonly time: string;
+  readonly afterSeq: number;
+  readonly type: "review_status";
+  readonly files: number;
+  readonly hunks: number;
+  /** Number of lines. */
+  readonly added: number;
+  /** Number of lines. */
+  readonly removed: number;
+}
+
+/** Counts over all listed files. */
+export interface ReviewTotals {
+  readonly files: number;
+  readonly hunks: number;
+  /** Number of lines. */
+  readonly added: number;
+  /** Number of lines. */
+  readonly removed: number;
+}
+
+/** What happened to hunks. */
+export type ReviewVerb = "kept" | "undone";
+
+/** A file that was left unchanged. */
+export interface RewindConflict {
   readonly uri: string;
   /** Why, for the user. */
   readonly reason: string;
@@ -1004,6 +1589,8 @@ export interface Rule {
   readonly action: RuleAction;
   /** Origin of the rule: `session` (an answer of the user), `settings`, or the path of a file. */
   readonly source: string;
+  /** True when the rule can be removed from the file that it is in. */
+  readonly saved?: boolean;
 }
 
 /** What a rule decides. */
@@ -1023,7 +1610,12 @@ export interface RuleListResult {
 export interface RuleRemoveParams {
   readonly sessionId: string;
   readonly ruleId: string;
+  /** Remove the rule from the file that it is in, and so from every session. When false, a rule of a file or of the settings is removed for this session only. */
+  readonly saved?: boolean;
 }
+
+/** How long an answer lasts: `once` for this call, `session` for all agents of the session, `project` as a rule in `.deputy/settings.local.json` of the project, `user` as a rule in the user's own `settings.json`. */
+export type RuleScope = "once" | "session" | "project" | "user";
 
 /** A permission rule. Unknown fields are rejected, because a misspelled `pattern` would make the rule match more than intended. */
 export interface RuleSetting {
@@ -1072,6 +1664,19 @@ export interface SessionChanged {
   readonly type: "session_changed";
 }
 
+/** The session to compact. */
+export interface SessionCompactParams {
+  readonly sessionId: string;
+  /** What the summary must contain, in the user's words. */
+  readonly keep?: string;
+}
+
+/** The size of the next request, in tokens. */
+export interface SessionCompactResult {
+  readonly before: number;
+  readonly after: number;
+}
+
 /** What to export. */
 export interface SessionExportParams {
   readonly sessionId: string;
@@ -1082,6 +1687,13 @@ export interface SessionExportParams {
 /** The exported session. */
 export interface SessionExportResult {
   readonly text: string;
+}
+
+/** What to fork. */
+export interface SessionForkParams {
+  readonly sessionId: string;
+  /** Default: the session as it is now. */
+  readonly checkpointId?: string;
 }
 
 /** A session as shown in lists. */
@@ -1103,6 +1715,10 @@ export interface SessionInfo {
   readonly permissionMode?: PermissionMode;
   /** Number of agents, including ended ones. */
   readonly agentCount: number;
+  /** Absent unless it was chosen for this session. */
+  readonly effort?: Effort;
+  /** Absent unless it was chosen for this session. */
+  readonly thinking?: Thinking;
 }
 
 /** Which sessions to list. */
@@ -1125,6 +1741,15 @@ export interface SessionListResult {
   readonly sessions: readonly SessionInfo[];
   /** Absent on the last page. */
   readonly nextCursor?: string;
+  /** Why stored sessions are missing from the list, if they are: the session store cannot be used. Show it. */
+  readonly problem?: string;
+}
+
+/** A session, and how much of its transcript to return. */
+export interface SessionLoadParams {
+  readonly sessionId: string;
+  /** Maximum number of entries in `transcript`: the last ones. Default: all. */
+  readonly transcriptLimit?: number;
 }
 
 /** Everything needed to draw a session. Events with a greater `seq` follow the result. */
@@ -1132,9 +1757,13 @@ export interface SessionLoadResult {
   readonly session: SessionInfo;
   readonly agents: readonly AgentNode[];
   /** Transcript of the primary agent. */
-  readonly transcript: readonly (MessageEntry | ToolCallEntry | AgentEntry)[];
+  readonly transcript: readonly (MessageEntry | ThoughtEntry | ToolCallEntry | AgentEntry)[];
+  /** True when the transcript has entries before these. `deputy/agent/transcript` with `before` returns them. */
+  readonly earlier?: boolean;
   /** Open permission requests. They are also sent as requests. */
   readonly permissions: readonly PermissionRequest[];
+  /** Open input requests. They are also sent as requests. */
+  readonly inputs: readonly InputRequest[];
   /** Plans of the agents that have one. */
   readonly plans: readonly AgentPlan[];
   /** Queued prompts, in the order in which they will run. */
@@ -1155,6 +1784,10 @@ export interface SessionNewParams {
   readonly title?: string;
   /** Default: the model from the settings. */
   readonly model?: string;
+  /** Default: the effort from the agent definition or the settings. */
+  readonly effort?: Effort;
+  /** Default: the mode from the settings. */
+  readonly thinking?: Thinking;
   /** Default: the permission mode from the settings. */
   readonly permissionMode?: PermissionMode;
   /** Name of the agent definition for the primary agent. Default: `primary`. */
@@ -1197,10 +1830,53 @@ export interface SessionRenameParams {
   readonly title: string;
 }
 
-/** A new model. */
+/** What to rewind, and to where. */
+export interface SessionRewindParams {
+  readonly sessionId: string;
+  readonly checkpointId: string;
+  /** Restore the files. */
+  readonly files: boolean;
+  /** Continue the conversation from there. */
+  readonly conversation: boolean;
+  readonly onConflict?: OnConflict;
+}
+
+/** What was rewound. */
+export interface SessionRewindResult {
+  /** The prompt of the turn that was gone back over. Put it into the input. */
+  readonly prompt?: readonly (TextBlock | ResourceLink | ImageBlock)[];
+  /** URIs of the files that were changed. */
+  readonly files: readonly string[];
+  readonly conflicts: readonly RewindConflict[];
+}
+
+/** The session went back to a checkpoint. */
+export interface SessionRewound {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly seq: number;
+  readonly agentSeq: number;
+  readonly type: "session_rewound";
+  readonly checkpointId: string;
+  /** The turn that the checkpoint precedes. */
+  readonly turnId: string;
+  /** Whether the files were restored. */
+  readonly files: boolean;
+  /** Whether the conversation continues from there. Load the session again. */
+  readonly conversation: boolean;
+}
+
+/** What to change. What is absent stays as it is. */
 export interface SessionSetModelParams {
   readonly sessionId: string;
-  readonly model: string;
+  /** Name of a model, which need not be listed by `deputy/model/list`. */
+  readonly model?: string;
+  /** `default` is the effort from the agent definition or the settings. */
+  readonly effort?: Effort | Default;
+  /** `default` is the mode from the settings. */
+  readonly thinking?: Thinking | Default;
 }
 
 /** A new permission mode. */
@@ -1250,9 +1926,17 @@ export interface Settings {
   readonly maxTokens?: number;
   /** A cheaper model for agent definitions that request one. When absent, the model of the primary agent. */
   readonly smallModel?: string;
+  /** Model that replaces another one that is overloaded or rejects requests for long, until the end of the turn or of the sub-agent's run. When absent, the turn waits and then fails. */
+  readonly fallbackModel?: string;
+  /** How much work models put into their replies: `low`, `medium`, `high`, `xhigh` or `max`. An agent definition can set its own. When absent, the model decides. */
+  readonly effort?: Effort;
+  /** When models think before they answer: `auto` when it helps, `off` never, `always` before every answer. */
+  readonly thinking?: Thinking;
   /** Address of the Messages API, or of a local server that implements it. When absent, `ANTHROPIC_BASE_URL`. */
   readonly baseUrl?: string;
   readonly api?: ApiSettings;
+  /** Other providers of models, by the prefix of their models: `openai`, `bedrock`, `aws`, `vertex`, `foundry`. Each can have `baseUrl`, `keyCommand`, `headers`, `region`, `project`, `workspace` and `resource`. */
+  readonly providers?: Readonly<Record<string, ProviderSettings>>;
   /** What agents of a new session may do without approval. */
   readonly permissionMode?: PermissionMode;
   /** Whether the user trusts the workspace. In an untrusted workspace, no file in it configures agents, and the permission mode is `plan`. Workspace rules that allow something apply only if this is explicitly set to true. */
@@ -1267,6 +1951,7 @@ export interface Settings {
   readonly web?: WebSettings;
   readonly permissions?: PermissionSettings;
   readonly shell?: ShellSettings;
+  readonly review?: ReviewSettings;
   readonly sessions?: SessionsSettings;
   /** Commands that run before and after tool calls and at the end of a turn, in addition to those in `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`. */
   readonly hooks?: readonly HookSetting[];
@@ -1280,8 +1965,10 @@ export interface ShellSettings {
   readonly env?: readonly string[];
   /** Timeout in seconds for commands that do not set their own. */
   readonly timeout?: number;
-  /** Run commands in a sandbox, without network access and without write access outside the workspace. Needs Linux and bubblewrap (`bwrap`); without it, commands are rejected. */
+  /** Run commands in a sandbox, without network access and without write access outside the workspace. Uses bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are rejected. */
   readonly sandbox?: boolean;
+  /** Whether other processes are out of reach of commands, hooks and MCP servers: they cannot read the environment of your editor, and cannot use `sudo`. Needs Linux with user namespaces. */
+  readonly isolation?: Isolation;
 }
 
 /** A skill that agents can read when they need it. */
@@ -1345,6 +2032,22 @@ export interface TextPreview {
   readonly text: string;
 }
 
+/** When a model thinks before it answers: `auto` when it helps, `off` never, `always` before every answer. A model that cannot do that does what is closest. */
+export type Thinking = "auto" | "off" | "always";
+
+/** What the model thought before a message. It replaces the `thought_delta` events with this `messageId`. */
+export interface ThoughtAdded {
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly seq: number;
+  readonly agentSeq: number;
+  readonly messageId: string;
+  readonly text: string;
+  readonly type: "thought";
+}
+
 /** More of a model's reasoning, for display only. It never becomes part of a message. */
 export interface ThoughtDelta {
   readonly sessionId: string;
@@ -1355,6 +2058,18 @@ export interface ThoughtDelta {
   readonly type: "thought_delta";
   readonly messageId: string;
   readonly text: string;
+}
+
+/** What the model thought. Show it folded. */
+export interface ThoughtEntry {
+  /** `seq` of the event that created the entry. */
+  readonly seq: number;
+  readonly agentId: string;
+  readonly run: number;
+  readonly time: string;
+  readonly messageId: string;
+  readonly text: string;
+  readonly type: "thought";
 }
 
 /** A tool call in its latest state. */
@@ -1478,7 +2193,7 @@ export interface TurnFinished {
   readonly type: "turn_finished";
 }
 
-/** What started a turn: a prompt, the end of a background task, or a command. */
+/** What started a turn: a prompt, the end of a background task or process, or a command. */
 export type TurnOrigin = "user" | "task_end" | "command";
 
 /** How a turn ended. */
@@ -1519,7 +2234,7 @@ export interface Usage {
   readonly cost?: number;
 }
 
-/** The total usage of an agent. */
+/** The total usage of an agent, and how much of its context window is used. */
 export interface UsageChanged {
   readonly sessionId: string;
   readonly agentId: string;
@@ -1529,6 +2244,8 @@ export interface UsageChanged {
   readonly agentSeq: number;
   readonly type: "usage";
   readonly usage: Usage;
+  /** Absent if it has not changed. */
+  readonly context?: ContextSize;
 }
 
 /** What agents may read on the web. */
@@ -1554,7 +2271,7 @@ export interface ClientRequests {
   /** Lists sessions, newest first, including those of other servers that use the same store. */
   "deputy/session/list": { params: SessionListParams; result: SessionListResult };
   /** Returns everything needed to draw a session, and subscribes the client to it. */
-  "deputy/session/load": { params: SessionParams; result: SessionLoadResult };
+  "deputy/session/load": { params: SessionLoadParams; result: SessionLoadResult };
   /** Ends the client's subscription. The session continues. */
   "deputy/session/unload": { params: SessionParams; result: Empty };
   /** Changes the title of a session. */
@@ -1567,7 +2284,7 @@ export interface ClientRequests {
   "deputy/session/export": { params: SessionExportParams; result: SessionExportResult };
   /** Changes the permission mode and applies it to open permission requests. */
   "deputy/session/setPermissionMode": { params: SessionSetPermissionModeParams; result: Empty };
-  /** Changes the model for all following model requests. */
+  /** Changes the model, its effort and its thinking for all following requests of the primary agent. Sub-agents that start later have them too, unless their definition or their task says otherwise. */
   "deputy/session/setModel": { params: SessionSetModelParams; result: Empty };
   /** Lists all agents of a session, including ended ones. */
   "deputy/agent/list": { params: SessionParams; result: AgentListResult };
@@ -1581,22 +2298,52 @@ export interface ClientRequests {
   "deputy/agent/message": { params: AgentMessageParams; result: AgentMessageResult };
   /** Reverts the edits of an agent, except where the text has changed since. Returns error -32003 while the agent works. */
   "deputy/agent/revert": { params: AgentRevertParams; result: AgentRevertResult };
-  /** Lists the open permission requests. */
+  /** Lists what agents changed in files and the user has not reviewed, as hunks. */
+  "deputy/review/list": { params: ReviewListParams; result: ReviewListResult };
+  /** Returns a file's text without its unreviewed hunks, as the left side of a diff. */
+  "deputy/review/base": { params: ReviewBaseParams; result: ReviewBaseResult };
+  /** Keeps hunks: they become part of the base. */
+  "deputy/review/keep": { params: ReviewParams; result: ReviewResult };
+  /** Undoes hunks: the base's lines come back. Open documents are changed with `workspace/applyEdit`. */
+  "deputy/review/undo": { params: ReviewParams; result: ReviewResult };
+  /** Returns which agents changed a line, why, and what approved it, in all open sessions of the server. */
+  "deputy/review/blame": { params: ReviewBlameParams; result: ReviewBlameResult };
+  /** Lists the checkpoints to which a session can go. */
+  "deputy/checkpoint/list": { params: SessionParams; result: CheckpointListResult };
+  /** Lists the files that a rewind would change, and changes nothing. */
+  "deputy/checkpoint/preview": { params: CheckpointParams; result: CheckpointPreviewResult };
+  /** Goes back to a checkpoint. Lines that the user typed stay. Returns error -32003 while an agent works. */
+  "deputy/session/rewind": { params: SessionRewindParams; result: SessionRewindResult };
+  /** Opens a new session that begins as another one was at a checkpoint, or is now, and subscribes the client to it. No file changes. Returns error -32003 while sessions are not stored and, without a checkpoint, while an agent works. */
+  "deputy/session/fork": { params: SessionForkParams; result: SessionNewResult };
+  /** Lists the open permission requests and input requests. */
   "deputy/permission/list": { params: PermissionListParams; result: PermissionListResult };
+  /** Returns the preview of an open permission request with complete texts. */
+  "deputy/permission/preview": { params: PermissionPreviewParams; result: PermissionPreviewResult };
   /** Answers an open permission request. Needs no subscription. */
   "deputy/permission/answer": { params: PermissionAnswerParams; result: PermissionAnswerResult };
   /** Gives several open permission requests the same answer. If the answer does not fit all of them, none is answered. */
   "deputy/permission/answerMany": { params: PermissionAnswerManyParams; result: PermissionAnswerManyResult };
+  /** Answers an input request of any open session. */
+  "deputy/input/answer": { params: InputAnswerParams; result: InputAnswerResult };
+  /** Approves a request about an edit and every further edit of the same agent until the turn ends. Protected files, Deputy's own configuration, files that a rule asks about, and commands still ask. */
+  "deputy/permission/approveEdits": { params: PermissionApproveEditsParams; result: PermissionAnswerManyResult };
   /** Lists the permission rules of a session. */
   "deputy/rule/list": { params: RuleListParams; result: RuleListResult };
   /** Removes a permission rule from a session and returns the remaining rules. A rule from the settings stays in force in other sessions. */
   "deputy/rule/remove": { params: RuleRemoveParams; result: RuleListResult };
+  /** Lists the models to offer, with what is known about each. */
+  "deputy/model/list": { params: NoParams; result: ModelListResult };
   /** Lists the agent definitions. */
   "deputy/definition/list": { params: NoParams; result: DefinitionListResult };
   /** Lists the instructions, skills, commands and MCP servers of a session, and why each applies. */
   "deputy/context/list": { params: SessionParams; result: ContextListResult };
   /** Completes a prompt: commands after `/`, files and folders after `@`. */
   "deputy/context/complete": { params: CompleteParams; result: CompleteResult };
+  /** Returns what fills the context window of an agent. Returns error -32003 for a sub-agent that has ended. */
+  "deputy/context/usage": { params: ContextUsageParams; result: ContextUsageResult };
+  /** Replaces the conversation of the primary agent by a summary, in what its model receives. It runs as a turn, like the prompt `/compact`. Returns error -32003 while a turn runs. */
+  "deputy/session/compact": { params: SessionCompactParams; result: SessionCompactResult };
   /** Lists the background processes of a session. */
   "deputy/process/list": { params: SessionParams; result: ProcessListResult };
   /** Stops a background process and all its child processes. */
@@ -1609,6 +2356,8 @@ export interface ClientRequests {
 export interface ServerRequests {
   /** Asks the user to approve or deny a tool call. */
   "deputy/permission/request": { params: PermissionRequest; result: PermissionResponse };
+  /** Asks the user to fill in a form or to open a URL. Sent to clients that declared `input`. */
+  "deputy/input/request": { params: InputRequest; result: InputResponse };
   /** Requests the diagnostics shown in the editor. Sent to clients that declared `diagnostics`. */
   "deputy/editor/diagnostics": { params: DiagnosticsParams; result: DiagnosticsResult };
   /** Requests the definition of a symbol from the editor's language servers. Sent to clients that declared `navigation`. */
@@ -1647,4 +2396,22 @@ export interface Commands {
   "deputy.revertAgent": { argument: AgentArgument; result: AgentRevertResult };
   /** Removes the diagnostic of a review finding. */
   "deputy.dismissFinding": { argument: FindingArgument; result: DismissFindingResult };
+  /** Shows the next unreviewed hunk, in this file or another, with `window/showDocument`. */
+  "deputy.review.next": { argument: ReviewPlaceArgument; result: ReviewPlaceResult };
+  /** Shows the previous unreviewed hunk, in this file or another. */
+  "deputy.review.previous": { argument: ReviewPlaceArgument; result: ReviewPlaceResult };
+  /** Keeps hunks, like `deputy/review/keep`. */
+  "deputy.review.keep": { argument: ReviewHunksArgument; result: ReviewResult };
+  /** Undoes hunks, like `deputy/review/undo`. */
+  "deputy.review.undo": { argument: ReviewHunksArgument; result: ReviewResult };
+  /** Keeps all hunks of a session, a file, an agent or a turn. */
+  "deputy.review.keepAll": { argument: ReviewAllArgument; result: ReviewResult };
+  /** Undoes all hunks of a session, a file, an agent or a turn. */
+  "deputy.review.undoAll": { argument: ReviewAllArgument; result: ReviewResult };
+  /** Lists unreviewed hunks, like `deputy/review/list`, and shows them in a message. */
+  "deputy.review.list": { argument: ReviewSessionArgument; result: ReviewListResult };
+  /** Goes back to a checkpoint, like `deputy/session/rewind`. */
+  "deputy.rewind": { argument: SessionRewindParams; result: SessionRewindResult };
+  /** Forks a session, like `deputy/session/fork`. */
+  "deputy.fork": { argument: SessionForkParams; result: SessionNewResult };
 }

@@ -33,7 +33,8 @@ export class OpenRequests implements vscode.Disposable {
     return new Promise((resolve) => {
       const settle = (response: PermissionResponse): void => {
         withdrawal.dispose();
-        this.#open.delete(request.requestId);
+        // A request that was asked again, because the session was loaded again, stays.
+        if (this.#open.get(request.requestId)?.settle === settle) this.#open.delete(request.requestId);
         resolve(response);
         this.#changes.fire();
       };
@@ -50,6 +51,14 @@ export class OpenRequests implements vscode.Disposable {
 
   get(requestId: string): PermissionRequest | undefined {
     return this.#open.get(requestId)?.request;
+  }
+
+  /** Replaces the preview of an open request by one with complete texts. */
+  complete(requestId: string, preview: PermissionRequest["preview"]): void {
+    const open = this.#open.get(requestId);
+    if (!open || !preview) return;
+    this.#open.set(requestId, { ...open, request: { ...open.request, preview } });
+    this.#changes.fire();
   }
 
   /** Settles a request with one of its options; false if it is already settled or has no such option. */

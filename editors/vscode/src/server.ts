@@ -18,7 +18,7 @@ import {
 
 import { NoFolder } from "./editor.ts";
 import { applied } from "./edits.ts";
-import { findServer, NoServer } from "./launch.ts";
+import { NoServer, type Setup } from "./install/setup.ts";
 import {
   type ClientRequests,
   ErrorCode,
@@ -38,6 +38,7 @@ type Navigation = "diagnostics" | "definition" | "references" | "hover" | "symbo
 /** Handlers of the server's requests. */
 export interface Handlers {
   readonly permission: Handler<"deputy/permission/request">;
+  readonly input: Handler<"deputy/input/request">;
   /** Handlers of `deputy/editor/*`. */
   readonly language: { readonly [M in Navigation]: Handler<`deputy/editor/${M}`> };
 }
@@ -54,6 +55,7 @@ const RESTART_WINDOW = 3 * 60_000;
 
 export class Server implements vscode.Disposable {
   readonly log: vscode.LogOutputChannel;
+  readonly #setup: Setup;
   readonly #key: ApiKey;
   readonly #handlers: Handlers;
   readonly #events = new vscode.EventEmitter<EventParams>();
@@ -66,6 +68,8 @@ export class Server implements vscode.Disposable {
   #state: ServerState = "stopped";
   /** The start failed; it is retried after a change of settings. */
   #failed = false;
+  /** Why the last start failed; the chat shows it. */
+  #problem: NotStarted | undefined;
   /** The settings of the last start. */
   #launched: string | undefined;
   #capabilities: ServerCapabilities | undefined;
@@ -73,14 +77,19 @@ export class Server implements vscode.Disposable {
   readonly onEvent = this.#events.event;
   readonly onState = this.#states.event;
 
-  constructor(key: ApiKey, handlers: Handlers) {
+  constructor(log: vscode.LogOutputChannel, setup: Setup, key: ApiKey, handlers: Handlers) {
+    this.log = log;
+    this.#setup = setup;
     this.#key = key;
     this.#handlers = handlers;
-    this.log = vscode.window.createOutputChannel("Deputy", { log: true });
   }
 
   get state(): ServerState {
     return this.#state;
+  }
+
+  get problem(): NotStarted | undefined {
+    return this.#problem;
   }
 
   get capabilities(): ServerCapabilities | undefined {
@@ -95,12 +104,15 @@ export class Server implements vscode.Disposable {
   /**
    * Starts the server if it is not running; concurrent calls start one.
    *
-   * @throws NoServer if none was found, or the error that prevented the start.
+   * @throws NoServer if none was found, or NotStarted.
    */
   start(): Promise<void> {
     if (this.#starting) return this.#starting;
-    const starting: Promise<void> = this.#inTurn(() => this.#start(starting)).catch((error: unknown) => {
+    this.#problem = undefined;
+    const starting: Promise<void> = this.#inTurn(() => this.#start(starting)).catch((cause: unknown) => {
+      const error = startError(cause);
       if (this.#starting === starting) {
+        if (error instanceof NotStarted) this.#problem = error;
         this.#reset("stopped");
         this.#failed = true;
       }
@@ -158,7 +170,6 @@ export class Server implements vscode.Disposable {
     void this.stop();
     this.#events.dispose();
     this.#states.dispose();
-    this.log.dispose();
   }
 
   #inTurn<T>(run: () => Promise<T>): Promise<T> {
@@ -178,7 +189,7 @@ export class Server implements vscode.Disposable {
     this.#failed = false;
     const wanted = launchSettings();
     this.#launched = JSON.stringify(wanted);
-    const { command, args } = await findServer(wanted);
+    const { command, args } = await this.#setup.locate();
     const env = { ...process.env, ...(await this.#key.environment()) };
     if (this.#starting !== starting) return;
     this.log.info(`starting ${command} ${args.join(" ")}`);
@@ -188,7 +199,7 @@ export class Server implements vscode.Disposable {
       await bounded(client.start(), START_TIMEOUT);
     } catch (error) {
       await this.#end();
-      throw startError(error);
+      throw error;
     }
     if (this.#starting === starting) this.#started(client);
   }
@@ -204,6 +215,7 @@ export class Server implements vscode.Disposable {
     const client = new QuietClient(SECTION, "Deputy", run, this.#options());
     client.registerFeature(new DeclaresDeputy());
     client.onRequest("deputy/permission/request", this.#handlers.permission);
+    client.onRequest("deputy/input/request", this.#handlers.input);
     const { diagnostics, definition, references, hover, symbols } = this.#handlers.language;
     client.onRequest("deputy/editor/diagnostics", diagnostics);
     client.onRequest("deputy/editor/definition", definition);
@@ -241,9 +253,10 @@ export class Server implements vscode.Disposable {
     const now = Date.now();
     this.#crashes.push(now);
     const recent = this.#crashes.filter((time) => now - time < RESTART_WINDOW).length;
+    if (recent > RESTARTS) this.#problem = new NotStarted("Deputy's server keeps crashing. See its log for the cause.");
     this.#reset(recent > RESTARTS ? "stopped" : "starting");
     void this.#inTurn(() => this.#end());
-    if (recent > RESTARTS) void explain(new Error("Deputy's server keeps crashing. See its log for the cause."), this);
+    if (recent > RESTARTS) this.log.error(String(this.#problem));
     else this.start().catch((error: unknown) => void explain(error, this));
   }
 
@@ -280,14 +293,25 @@ const LOST: ReadonlySet<number | undefined> = new Set([
   ErrorCodes.MessageWriteError,
 ]);
 
+/** The server does not start. The chat shows why, and what to do. */
+export class NotStarted extends Error {
+  /** The settings to correct, if they are the cause. */
+  readonly setting: string | undefined;
+
+  constructor(message: string, setting?: string) {
+    super(message);
+    this.setting = setting;
+  }
+}
+
 /** The user-visible error for a failed start. */
-function startError(error: unknown): unknown {
-  if (isLost(error)) return new Error("Deputy's server exited while starting. See its log for the cause.");
-  if (!(error instanceof ResponseError) || error.code !== ErrorCodes.InvalidParams) return error;
-  return new NoServer(
-    `Deputy does not start: ${error.message.replaceAll("initializationOptions.", "deputy.")}`,
-    SECTION,
-  );
+function startError(error: unknown): NoServer | NotStarted {
+  if (error instanceof NoServer) return error;
+  if (isLost(error)) return new NotStarted("Deputy's server exited while starting. See its log for the cause.");
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof ResponseError) || error.code !== ErrorCodes.InvalidParams) return new NotStarted(message);
+  const named = message.replaceAll("initializationOptions.", "deputy.");
+  return new NotStarted(`Deputy does not start: ${named}`, SECTION);
 }
 
 function isLost(error: unknown): boolean {
@@ -323,9 +347,11 @@ class DeclaresDeputy implements StaticFeature {
       protocolVersion: PROTOCOL_VERSION,
       events: true,
       permissions: true,
+      input: true,
       diffPreview: true,
       diagnostics: true,
       navigation: true,
+      review: true,
     };
     capabilities.experimental = { ...(capabilities.experimental as object | undefined), deputy };
   }
@@ -349,7 +375,7 @@ const SELF_EXPLANATORY: ReadonlySet<unknown> = new Set([
   ErrorCode.UNKNOWN_AGENT,
 ]);
 
-/** Shows an error, with actions that may help. */
+/** Shows an error, with actions that may help. The chat shows why there is no server. */
 export async function explain(error: unknown, server: Server): Promise<void> {
   if (error instanceof vscode.CancellationError) return;
   if (error instanceof NoFolder) {
@@ -359,12 +385,9 @@ export async function explain(error: unknown, server: Server): Promise<void> {
   }
   const message = error instanceof Error ? error.message : String(error);
   server.log.error(message);
+  if (isShownInChat(error)) return;
   const code = (error as { code?: unknown }).code;
   const actions: Record<string, () => unknown> = {};
-  if (error instanceof NoServer) {
-    actions["Open Settings"] = () => vscode.commands.executeCommand("workbench.action.openSettings", error.settings);
-    actions["Try Again"] = () => vscode.commands.executeCommand("deputy.restartServer");
-  }
   if (code === ErrorCode.NOT_CONFIGURED) {
     actions["Set API Key"] = () => vscode.commands.executeCommand("deputy.setApiKey");
     actions["Use Offline Model"] = () =>
@@ -373,4 +396,8 @@ export async function explain(error: unknown, server: Server): Promise<void> {
   if (!SELF_EXPLANATORY.has(code)) actions["Show Log"] = () => server.log.show();
   const chosen = await vscode.window.showErrorMessage(message, ...Object.keys(actions));
   if (chosen) await actions[chosen]?.();
+}
+
+export function isShownInChat(error: unknown): boolean {
+  return error instanceof NoServer || error instanceof NotStarted;
 }

@@ -3,12 +3,20 @@ import * as vscode from "vscode";
 
 import { pickFolder } from "./editor.ts";
 import { Images } from "./images.ts";
-import type { EventParams, PermissionMode, SessionListResult, SessionPromptParams } from "./protocol.ts";
+import type {
+  EventParams,
+  PermissionMode,
+  SessionListResult,
+  SessionPromptParams,
+  SessionSetModelParams,
+} from "./protocol.ts";
 import { type Server, ServerEnded } from "./server.ts";
 import { emptySession, isBusy, loadedSession, reduce, type SessionState, withTranscript } from "./state/session.ts";
 import { showsPrompt } from "./state/text.ts";
 
 const SHOWN = "deputy.session";
+/** Number of transcript entries to fetch at first, and each time that earlier ones are shown. */
+const PAGE = 200;
 /** Number of recent sessions to search for an update of one. */
 const NEWEST = 50;
 
@@ -138,10 +146,22 @@ export class Sessions implements vscode.Disposable {
     );
   }
 
-  /** Fetches the transcript of an agent if it is incomplete. */
+  /** Fetches the end of an agent's transcript, unless it was fetched. */
   async fetchTranscript(sessionId: string, agentId: string): Promise<void> {
-    if (this.#states.get(sessionId)?.whole[agentId]) return;
-    const answer = await this.#server.request("deputy/agent/transcript", { sessionId, agentId });
+    const state = this.#states.get(sessionId);
+    if (!state?.whole[agentId]) await this.#fetchBefore(sessionId, agentId, (state?.lastSeq ?? 0) + 1);
+  }
+
+  /** Fetches the entries before those that are known. */
+  async fetchEarlier(sessionId: string, agentId: string): Promise<void> {
+    const state = this.#states.get(sessionId);
+    const first = state?.entries[agentId]?.[0];
+    if (first && state.earlier[agentId]) await this.#fetchBefore(sessionId, agentId, first.seq);
+  }
+
+  async #fetchBefore(sessionId: string, agentId: string, before: number): Promise<void> {
+    const params = { sessionId, agentId, before, limit: PAGE };
+    const answer = await this.#server.request("deputy/agent/transcript", params);
     const state = this.#states.get(sessionId);
     if (!state) return;
     this.#states.set(sessionId, withTranscript(state, agentId, answer));
@@ -160,7 +180,8 @@ export class Sessions implements vscode.Disposable {
     );
     const more = lists.find(({ nextCursor }) => nextCursor);
     const sessions = lists.flatMap((list) => list.sessions).sort((a, b) => b.updatedAt.localeCompare(a.updatedAt));
-    return { sessions, ...(more?.nextCursor && { nextCursor: more.nextCursor }) };
+    const problem = lists.find((list) => list.problem)?.problem;
+    return { sessions, ...(more?.nextCursor && { nextCursor: more.nextCursor }), ...(problem && { problem }) };
   }
 
   async setMode(sessionId: string, permissionMode: PermissionMode): Promise<void> {
@@ -173,8 +194,8 @@ export class Sessions implements vscode.Disposable {
     for (const sessionId of this.#states.keys()) await this.#load(sessionId);
   }
 
-  async setModel(sessionId: string, model: string): Promise<void> {
-    await this.#server.request("deputy/session/setModel", { sessionId, model });
+  async setModel(sessionId: string, change: Omit<SessionSetModelParams, "sessionId">): Promise<void> {
+    await this.#server.request("deputy/session/setModel", { sessionId, ...change });
     await this.#refreshInfo(sessionId);
   }
 
@@ -217,7 +238,7 @@ export class Sessions implements vscode.Disposable {
     const present = this.#loading.get(sessionId);
     if (present) return present;
     const loading = this.#server
-      .request("deputy/session/load", { sessionId })
+      .request("deputy/session/load", { sessionId, transcriptLimit: PAGE })
       .then((loaded) => {
         const before = this.#states.get(sessionId);
         const state = loadedSession(loaded);

@@ -1,6 +1,8 @@
 /** The status bar item: counts of agents and open approvals. */
 import * as vscode from "vscode";
 
+import type { Card } from "./install/card.ts";
+import type { Setup } from "./install/setup.ts";
 import type { OpenRequests } from "./requests.ts";
 import type { Server } from "./server.ts";
 import type { Sessions } from "./sessions.ts";
@@ -8,14 +10,22 @@ import { countsOf, isBusy } from "./state/session.ts";
 import { statusLine } from "./state/text.ts";
 import { Paced } from "./views/paced.ts";
 
+interface Sources {
+  readonly server: Server;
+  readonly setup: Setup;
+  readonly sessions: Sessions;
+  readonly requests: OpenRequests;
+}
+
 export class StatusItem implements vscode.Disposable {
   readonly #item: vscode.StatusBarItem;
-  readonly #sources: { readonly server: Server; readonly sessions: Sessions; readonly requests: OpenRequests };
+  readonly #sources: Sources;
   readonly #paced = new Paced(() => this.#draw());
   readonly #subscriptions: vscode.Disposable[];
 
-  constructor(server: Server, sessions: Sessions, requests: OpenRequests) {
-    this.#sources = { server, sessions, requests };
+  constructor(sources: Sources) {
+    this.#sources = sources;
+    const { server, setup, sessions, requests } = sources;
     this.#item = vscode.window.createStatusBarItem("deputy.status", vscode.StatusBarAlignment.Left, 10);
     this.#item.name = "Deputy";
     const draw = (): void => this.#paced.call();
@@ -23,6 +33,7 @@ export class StatusItem implements vscode.Disposable {
       sessions.onDidChange(draw),
       sessions.onDidShow(draw),
       server.onState(draw),
+      setup.onDidChange(draw),
       requests.onDidChange(draw),
     ];
     this.#draw();
@@ -40,8 +51,20 @@ export class StatusItem implements vscode.Disposable {
     this.#item.dispose();
   }
 
+  /** Without a server: a click shows the chat, which has the button. */
+  #drawCard({ icon, title, progress }: Card): void {
+    const line = progress ? `Deputy: installing, ${progress.done} of ${progress.of}` : "Deputy: no server";
+    this.#item.text = `$(${progress ? "sync~spin" : icon}) ${line}`;
+    this.#item.tooltip = title;
+    this.#item.command = "deputy.chat.focus";
+    this.#item.accessibilityInformation = { label: `${line}. ${title}` };
+    this.#item.backgroundColor = undefined;
+  }
+
   #draw(): void {
-    const { server, sessions, requests } = this.#sources;
+    const { server, setup, sessions, requests } = this.#sources;
+    const { card } = setup;
+    if (card && server.state !== "running") return this.#drawCard(card);
     const state = sessions.current;
     const waiting = requests.list().length;
     const counts = state && { ...countsOf(state), waiting };

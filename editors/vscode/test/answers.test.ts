@@ -58,7 +58,7 @@ test("a command can be approved in its notification if all of it is visible", ()
     shown("make test"),
     /^\[.+\] needs approval to run: make test \(in \/w\/a b\) — \[Yes, this time\] {2}\[Show\]/,
   );
-  assert.ok(shown("make test").endsWith("Cancel denies it.  (2 more)"));
+  assert.ok(shown("make test").endsWith("[Show]  (2 more)"));
   for (const hidden of ["make\n\ntest", "make \u202etest", `make ${"x".repeat(300)}`, "make [test](command:x)"]) {
     assert.ok(!shown(hidden).includes("Yes, this time"), hidden);
   }
@@ -85,4 +85,82 @@ test("an MCP server is named in its notification but not approved there", () => 
   const text = notice(request({ tool: "mcp", title: "mcp(time)", preview: COMMAND, reason }), 0);
   assert.ok(text.includes(`needs approval: mcp(time). ${reason}`), text);
   assert.deepEqual(links(text), ["Show"]);
+});
+
+/** A request for a command of several parts, whose lasting answers add a rule for each. */
+function compound(rules: readonly string[]): PermissionRequest {
+  const option = (kind: "allow_always" | "reject_always", verb: string): PermissionOption => ({
+    optionId: kind,
+    kind,
+    name: `${verb}: ${rules.join(", ")}`,
+    rules,
+  });
+  const options = [...OPTIONS.filter(({ kind }) => !kind.endsWith("always")), option("allow_always", "Always allow")];
+  return request({ tool: "shell", preview: COMMAND, options: [...options, option("reject_always", "Always deny")] });
+}
+
+const PARTS: readonly string[] = [
+  ...Array.from({ length: 30 }, (_, index) => `shell(echo ${"long words ".repeat(5)}${String(index)})`),
+  `shell(curl ${"x".repeat(500)} -o ~/.bashrc)`,
+];
+
+test("a lasting answer shows every rule completely before its button", async () => {
+  const page = await open();
+  const asking = compound(PARTS);
+  page.show({ ...after(log("permission_requests").slice(0, 1)), requests: { [asking.requestId]: asking } });
+  const [allow, deny] = page.all(".lasting details") as HTMLDetailsElement[];
+  for (const [fold, kind] of [
+    [allow, "allow_always"],
+    [deny, "reject_always"],
+  ] as const) {
+    assert.ok(fold && !fold.open);
+    const shown = [...fold.querySelectorAll("li")].map(({ textContent }) => textContent);
+    assert.deepEqual(shown, PARTS);
+    const [summary, list, answer] = [...fold.children];
+    assert.ok(summary?.textContent.endsWith("… (31 rules)"));
+    assert.equal(list?.tagName, "UL");
+    page.newMessages();
+    (answer as HTMLElement).click();
+    const option = asking.options.find((one) => one.kind === kind);
+    assert.deepEqual(page.newMessages(), [{ type: "choose", requestId: asking.requestId, option }]);
+  }
+  assert.equal(page.all(".lasting > button").length, 0);
+});
+
+for (const [what, rules, label] of [
+  ["one short rule", ["shell(make test)"], "Always allow: shell(make test)"],
+  [
+    "a rule with invisible characters",
+    ["shell(make\u202e\n\u00a0test)"],
+    "Always allow: shell(make\\u{202e}\\u{a}\\u{a0}test)",
+  ],
+] as const) {
+  test(`the label of an answer with ${what} contains all of it`, async () => {
+    assert.ok((await inChat(compound(rules))).includes(label));
+  });
+}
+
+test("the name of an answer is complete if the server does not list its rules", async () => {
+  const name = `Always allow: shell(${"x".repeat(900)} -o ~/.bashrc)`;
+  const options = [
+    ...OPTIONS.filter(({ kind }) => kind !== "allow_always"),
+    { optionId: "2", kind: "allow_always", name },
+  ];
+  const shown = await inChat(request({ tool: "shell", preview: COMMAND, options } as Partial<PermissionRequest>));
+  assert.ok(shown.includes(name));
+});
+
+test("an answer about a file that adds other rules too is not offered at the code", () => {
+  const rules = ["edit_file(a.py)", "shell(make test)"];
+  const options = OPTIONS.map((option) => (option.kind === "allow_always" ? { ...option, rules } : option));
+  const change = request({ tool: "edit_file", preview: DIFF, options });
+  assert.ok(isDiff(change));
+  assert.deepEqual(links(answersAtCode(change)).slice(0, 2), ["Yes, this time", "No"]);
+});
+
+test("a command whose spaces are not spaces is not approved in its notification or by its title", () => {
+  const preview = { ...COMMAND, command: "rm\u00a0-rf x" };
+  const asking = request({ tool: "shell", title: `shell(${preview.command})`, preview });
+  assert.ok(!links(notice(asking, 0)).includes("Yes, this time"));
+  assert.ok(!isSeenByTitle(asking));
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { brief, iconless, isOneSign, lines } from "../src/state/text.ts";
+import { brief, gauge, iconless, isOneSign, lines } from "../src/state/text.ts";
 
 const BRIEF = [
   ["what fits", "improve the greeting", "improve the greeting"],
@@ -45,4 +45,10 @@ for (const [what, [line, character, endLine, endCharacter], expected] of RANGES)
 
 test("text of a model does not become icons of the editor", () => {
   assert.equal(iconless("general: $(check) $(sync~spin)"), "general: $ (check) $ (sync~spin)");
+});
+
+test("a gauge shows how full the context window is", () => {
+  assert.deepEqual(gauge({ used: 84_400, window: 200_000 }), { share: "42%", about: "84k of 200k tokens" });
+  assert.deepEqual(gauge({ used: 999, window: 1000 }), { share: "99%", about: "999 of 1k tokens" });
+  assert.deepEqual(gauge(undefined), { share: "", about: "" });
 });

@@ -1,7 +1,18 @@
 /** An approval in the block of its agent. Enter answers only if a button has the focus. */
 import type { OptionKind, PermissionOption, PermissionRequest } from "../src/protocol.ts";
-import { type DiffText, diffText, isDiff, nameOfOption, type Stale, STALE } from "../src/state/proposal.ts";
-import { oneLine, pathOf, visible } from "../src/state/text.ts";
+import {
+  type DiffText,
+  diffText,
+  isDiff,
+  isLargeDiff,
+  nameOfOption,
+  plainPreview,
+  rulesToList,
+  type Stale,
+  STALE,
+  titleOfRules,
+} from "../src/state/proposal.ts";
+import { exact, oneLine, pathOf } from "../src/state/text.ts";
 import { button, fill, h, icon, iconButton } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -29,7 +40,8 @@ export class ApprovalCard implements Part {
   constructor(request: PermissionRequest) {
     this.#request = request;
     this.#note.addEventListener("keydown", (event) => this.#key(event));
-    const text = oneLine(request.title, 160);
+    // Below it is all of a command.
+    const text = oneLine(request.title, request.preview?.type === "command" ? 60 : 160);
     const title = h("span", { class: "approval-title", title: text }, text);
     const of = request.batch.size > 1 ? `${request.batch.index + 1} of ${request.batch.size}` : "";
     this.#noteRow = h(
@@ -57,7 +69,7 @@ export class ApprovalCard implements Part {
         ...this.#places(),
       ),
       this.#body,
-      request.reason ? h("p", { class: "muted reason" }, oneLine(request.reason, 300)) : undefined,
+      request.reason ? h("p", { class: "muted reason" }, exact(request.reason)) : undefined,
       ...this.#answers(),
       this.#noteRow,
     );
@@ -96,41 +108,47 @@ export class ApprovalCard implements Part {
         h("p", { class: "muted" }, `in ${pathOf(request.preview.cwd)}`),
       );
     } else {
-      const text = request.preview?.type === "text" ? request.preview.text : JSON.stringify(request.input, null, 2);
-      fill(this.#body, ...commandBox(text));
+      fill(this.#body, ...commandBox(plainPreview(request)));
     }
   }
 
   /** Buttons that open the change in an editor. */
   #places(): readonly HTMLElement[] {
     const { requestId } = this.#request;
-    if (!isDiff(this.#request)) return [];
     const diff = iconButton("diff", "Open diff", () => this.#view?.send({ type: "diff", requestId }));
+    if (!isDiff(this.#request)) return isLargeDiff(this.#request) ? [diff] : [];
     const place = iconButton("go-to-file", "Go to code", () => this.#view?.send({ type: "place", requestId }));
     return this.#request.preview.oldText === null ? [diff] : [diff, place];
   }
 
-  /** Single answers as buttons; lasting ones, each with its rule, as lines below them. */
+  /** Single answers as buttons; lasting ones as lines below them. */
   #answers(): readonly HTMLElement[] {
     const of = (...kinds: readonly OptionKind[]): readonly PermissionOption[] =>
       kinds.flatMap((kind) => this.#request.options.filter((option) => option.kind === kind));
     const once = of("allow_once", "reject_once").map((option) => {
       const isApproval = option.kind === "allow_once";
-      const answer = button(nameOfOption(this.#request, option), this.#choosing(option), {
+      const name = nameOfOption(this.#request, option);
+      const answer = button(name, this.#choosing(option), {
         class: isApproval ? "primary" : "secondary",
+        title: `${name} (${keyName(isApproval ? "Y" : "N")})`,
       });
       if (isApproval) this.#approveButtons.push(answer);
       return answer;
     });
-    const lasting = of("allow_always", "reject_always").map((option) =>
-      h(
-        "button",
-        { type: "button", class: "link", title: oneLine(option.name, 200), onClick: this.#choosing(option) },
-        nameOfOption(this.#request, option),
-      ),
-    );
-    const reason = button("Deny with reason…", () => this.#askReason(), { class: "secondary" });
+    const lasting = of("allow_always", "reject_always").map((option) => this.#lasting(option));
+    const title = `Deny with reason (${keyName("Shift+N")})`;
+    const reason = button("Deny with reason…", () => this.#askReason(), { class: "secondary", title });
     return [h("div", { class: "answers" }, this.#notes, ...once, reason), h("div", { class: "lasting" }, ...lasting)];
+  }
+
+  /** A lasting answer with its rule; or a fold with all of its rules, and the answer below them. */
+  #lasting(option: PermissionOption): HTMLElement {
+    const rules = rulesToList(this.#request, option);
+    const style = { type: "button", class: "link", title: exact(option.name, ""), onClick: this.#choosing(option) };
+    const answer = h("button", style, nameOfOption(this.#request, option));
+    if (rules.length === 0) return answer;
+    const list = rules.map((rule) => h("li", {}, rule));
+    return h("details", {}, h("summary", {}, titleOfRules(option)), h("ul", { class: "rules" }, ...list), answer);
   }
 
   #choosing(option: PermissionOption): () => void {
@@ -159,6 +177,11 @@ export class ApprovalCard implements Part {
   }
 }
 
+/** The key of an answer, for its tooltip. It works after Next Approval has gone to the request. */
+function keyName(last: string): string {
+  return `${navigator.userAgent.includes("Mac") ? "Cmd" : "Ctrl"}+Alt+${last}`;
+}
+
 function changeOf({ text, more }: DiffText): readonly (HTMLElement | false)[] {
   if (!text) return [h("p", { class: "muted" }, "No proposed change is left: deny it instead.")];
   const lines = text.split("\n").map(diffLine);
@@ -172,7 +195,7 @@ function changeOf({ text, more }: DiffText): readonly (HTMLElement | false)[] {
 function commandBox(text: string): readonly (HTMLElement | false)[] {
   const isLong = text.length > MAX_IN_SIGHT || text.split("\n").length > MAX_LINES;
   return [
-    h("pre", { class: isLong ? "command long" : "command", tabindex: "0", "aria-label": "Command" }, visible(text)),
+    h("pre", { class: isLong ? "command long" : "command", tabindex: "0", "aria-label": "Command" }, exact(text)),
     isLong && h("p", {}, icon("warning"), ` ${text.length.toLocaleString()} characters: scroll to see all of it.`),
   ];
 }

@@ -1,6 +1,6 @@
 /** The banner above an agent's transcript: the agent, actions on it, and navigation. */
 import { childrenOf, hasNotEnded } from "../src/state/session.ts";
-import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../src/state/text.ts";
+import { calls, cost, modelOf, oneLine, reasonOf, runTime, signOf, tokens } from "../src/state/text.ts";
 import { button, fill, h, icon } from "./dom.ts";
 import type { Part, View } from "./view.ts";
 
@@ -25,7 +25,7 @@ export class TranscriptBanner implements Part {
       cost(agent.usage),
     ];
     const line = facts.filter(Boolean).join(" · ");
-    const key = JSON.stringify([agent.label, line, siblings.length, index, parent?.label, around.can]);
+    const key = JSON.stringify([agent.label, modelOf(agent), line, siblings.length, index, parent?.label, around.can]);
     if (key === this.#drawn) return;
     this.#drawn = key;
     const go = (agentId: string | undefined) => () =>
@@ -39,7 +39,7 @@ export class TranscriptBanner implements Part {
         { class: "banner-title" },
         h("span", { class: `sign ${sign.word}`, role: "img", "aria-label": sign.word }, icon(sign.icon, sign.spin)),
         h("span", { class: "label" }, oneLine(agent.label, 80)),
-        h("span", { class: "muted" }, `${agent.definition} · ${line}`),
+        h("span", { class: "muted" }, `${agent.definition} · ${modelOf(agent)} · ${line}`),
       ),
       h(
         "div",

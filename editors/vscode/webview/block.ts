@@ -1,7 +1,7 @@
 /** The block of a sub-agent: one line with its name, state and figures and, if unfolded, its calls below it. */
 import type { AgentEntry } from "../src/protocol.ts";
-import { type AgentView, hasNotEnded } from "../src/state/session.ts";
-import { calls, cost, oneLine, reasonOf, runTime, signOf, tokens, visible } from "../src/state/text.ts";
+import { type AgentView, hasNotEnded, type SessionState } from "../src/state/session.ts";
+import { calls, cost, oneLine, ownModelOf, reasonOf, runTime, signOf, tokens, visible } from "../src/state/text.ts";
 import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
 import { markdown } from "./markdown.ts";
 import { planList } from "./plan.ts";
@@ -74,7 +74,7 @@ export class AgentBlock implements Part {
     }
     setText(this.#label, oneLine(agent.label, 60));
     this.#label.title = visible(agent.label);
-    setText(this.#figures, figures(agent, view.now));
+    setText(this.#figures, figures(view.state, agent, view.now));
     setText(this.#activity, activity(agent));
     this.#activity.hidden = this.#activity.textContent === "";
     this.#drawActions(view, agent);
@@ -126,7 +126,7 @@ export class AgentBlock implements Part {
 
   /** Unfolds the block once for a request of this agent or its descendants; the user may fold it again. */
   #unfoldForRequests(view: View): void {
-    for (const { requestId, agent } of Object.values(view.state.requests)) {
+    for (const { requestId, agent } of Object.values({ ...view.state.requests, ...view.state.inputs })) {
       const concerns =
         agent.agentId === this.#agentId || agent.ancestry.some(({ agentId }) => agentId === this.#agentId);
       if (!concerns || this.#unfoldedFor.has(requestId)) continue;
@@ -147,10 +147,11 @@ export class AgentBlock implements Part {
   }
 }
 
-function figures(agent: AgentView, now: number): string {
+function figures(state: SessionState, agent: AgentView, now: number): string {
   const time = agent.status === "pending" ? "" : runTime(agent, now);
   const count = agent.toolCallCount ? calls(agent.toolCallCount) : "";
-  return [agent.definition, time, count, tokens(agent.usage), cost(agent.usage)].filter(Boolean).join(" · ");
+  const model = ownModelOf(state, agent);
+  return [agent.definition, model, time, count, tokens(agent.usage), cost(agent.usage)].filter(Boolean).join(" · ");
 }
 
 /** The second line: the activity of a running agent, what it waits for, or why it did not complete. */

@@ -2,7 +2,7 @@
 import type { Mention, PastedImage } from "../src/page/messages.ts";
 import type { CompleteResult, PromptQueueEntry } from "../src/protocol.ts";
 import { isBusy, type SessionState } from "../src/state/session.ts";
-import { modeOf, oneLine } from "../src/state/text.ts";
+import { gauge, modeOf, oneLine } from "../src/state/text.ts";
 import { Completions } from "./completions.ts";
 import { button, fill, h, icon, iconButton, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
@@ -45,6 +45,11 @@ export class Composer implements Part {
     class: "pick",
     onClick: () => this.#send({ type: "pickModel" }),
   });
+  readonly #context = h("button", {
+    type: "button",
+    class: "pick",
+    onClick: () => this.#send({ type: "prompt", text: "/context", mentions: [], images: [] }),
+  });
   readonly #folder = h("span", { class: "folder muted" });
   readonly #attach = iconButton("add", "Add files to the prompt", () => this.#send({ type: "attach" }));
   readonly #submitter = iconButton("send", "Send (Enter)", () => this.#submit());
@@ -52,6 +57,7 @@ export class Composer implements Part {
     class: "secondary small always",
     icon: "debug-stop",
     label: "Stop all agents of this session",
+    title: "Stop all agents of this session (Esc)",
   });
   readonly #remember: (draft: Draft) => void;
   readonly #send: View["send"];
@@ -78,6 +84,7 @@ export class Composer implements Part {
         this.#attach,
         this.#mode,
         this.#model,
+        this.#context,
         this.#folder,
         h("span", { class: "space" }),
         this.#stop,
@@ -100,7 +107,7 @@ export class Composer implements Part {
     const { snapshot } = view.state;
     this.#text.disabled = snapshot;
     this.#text.placeholder = snapshot ? "Read-only: the session is open in another window" : PLACEHOLDER;
-    for (const one of [this.#attach, this.#mode, this.#model, this.#submitter]) one.disabled = snapshot;
+    for (const one of [this.#attach, this.#mode, this.#model, this.#context, this.#submitter]) one.disabled = snapshot;
     const busy = isBusy(view.state);
     if (!busy && document.activeElement === this.#stop) this.focus();
     this.#stop.hidden = !busy;
@@ -111,6 +118,9 @@ export class Composer implements Part {
     setText(this.#folder, folder);
     draw(this.#mode, modeOf(mode).name, `Permission mode: ${modeOf(mode).about}`);
     draw(this.#model, model || "Model", "Model of this session");
+    const { share, about } = gauge(view.state.agents[view.state.primaryId ?? ""]?.context);
+    this.#context.hidden = share === "";
+    draw(this.#context, share, `Context window: ${about}. Show what fills it`);
     this.#isServed = view.around.server === "running";
     if (this.#early.length && view.around.server !== "starting") this.#early = [];
     else if (this.#queued === view.state.queue) return;
@@ -138,6 +148,11 @@ export class Composer implements Part {
 
   #key(event: KeyboardEvent): void {
     if (this.#completions.key(event)) return;
+    if (event.key === "Escape" && !event.isComposing && !this.#stop.hidden) {
+      event.preventDefault();
+      this.#send({ type: "cancelTurn" });
+      return;
+    }
     // Safari ends a composition before the event of the key that ended it, which has this code.
     // eslint-disable-next-line @typescript-eslint/no-deprecated
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;

@@ -3,8 +3,10 @@ import type { FromPage, PastedImage, Surroundings, ToPage } from "../src/page/me
 import { clockOf, emptySession, isBusy, reduce, type SessionState } from "../src/state/session.ts";
 import { endingOf, oneLine, signOf } from "../src/state/text.ts";
 import { Composer, type Draft } from "./composer.ts";
+import { ChangesBar } from "./changes.ts";
 import { fill, h, icon } from "./dom.ts";
 import { Notices, StatusRow } from "./notices.ts";
+import { SetupCard } from "./setup.ts";
 import { planList } from "./plan.ts";
 import { TranscriptBanner } from "./banner.ts";
 import { Transcript } from "./transcript.ts";
@@ -30,6 +32,8 @@ class PageView {
   readonly #scroll = h("main", { class: "scroll", tabindex: "0", "aria-label": "Transcript" });
   readonly #welcome = h("div", { class: "welcome" });
   readonly #plan = h("details", { class: "plan-box" });
+  readonly #setup = new SetupCard();
+  readonly #changesBar = new ChangesBar();
   readonly #notices = new Notices();
   readonly #status = new StatusRow();
   readonly #announcements = h("div", { class: "unseen", "aria-live": "polite" });
@@ -39,6 +43,8 @@ class PageView {
   #state = emptySession("");
   #around: Surroundings | undefined;
   #images: Readonly<Record<string, readonly PastedImage[]>> = {};
+  #changes: View["changes"];
+  #rewind: View["rewind"];
   readonly #send = (message: FromPage): void => this.#host.postMessage(message);
   #scheduled = false;
   #pause = 0;
@@ -64,7 +70,14 @@ class PageView {
       ),
     );
     this.#scroll.append(h("h1", { class: "unseen" }, "Deputy"), this.#welcome);
-    const below = [this.#plan, this.#status.element, this.#notices.element, this.#composer.element];
+    const below = [
+      this.#plan,
+      this.#status.element,
+      this.#setup.element,
+      this.#notices.element,
+      this.#changesBar.element,
+      this.#composer.element,
+    ];
     root.append(
       this.#banner.element,
       this.#scroll,
@@ -98,6 +111,12 @@ class PageView {
         break;
       case "images":
         this.#images = message.images;
+        break;
+      case "changes":
+        this.#changes = message.changes;
+        break;
+      case "rewindPlan":
+        if (this.#rewind?.seq === message.seq) this.#rewind = message.plan && { seq: message.seq, plan: message.plan };
         break;
       case "mention":
         this.#composer.add(message.mentions, message.text);
@@ -143,6 +162,9 @@ class PageView {
       state: this.#state,
       around,
       images: this.#images,
+      changes: this.#changes,
+      rewind: this.#rewind,
+      setRewind: (seq) => this.#setRewind(seq),
       now: clockOf(this.#state),
       send: this.#send,
     };
@@ -150,15 +172,19 @@ class PageView {
     this.#chooseTranscript(around.agentId ?? this.#state.primaryId);
     this.#transcript?.update(view);
     this.#banner.update(view);
+    this.#setup.update(view);
     this.#notices.update(view);
+    this.#changesBar.update(view);
     this.#status.update(view);
     this.#composer.update(view);
     this.#drawPlan(around.agentId ?? this.#state.primaryId);
     const isTranscript = around.agentId !== undefined;
     this.#composer.element.hidden = isTranscript;
     this.#notices.element.hidden = isTranscript;
+    this.#changesBar.element.hidden ||= isTranscript;
     this.#status.element.hidden ||= isTranscript;
-    this.#welcome.hidden = isTranscript || this.#transcript?.element.childNodes.length !== 0;
+    this.#welcome.hidden =
+      isTranscript || around.card !== undefined || this.#transcript?.element.childNodes.length !== 0;
     this.#follow();
   }
 
@@ -167,7 +193,7 @@ class PageView {
    * the page, scrolls to the start of the change; its buttons stay at the edge.
    */
   #follow(): void {
-    if (!this.#followsEnd || this.#scroll.querySelector(".note:focus")) return;
+    if (!this.#followsEnd || this.#rewind || this.#scroll.querySelector(".note:focus, .question :focus")) return;
     this.#scroll.scrollTop = this.#scroll.scrollHeight;
     const card = [...this.#scroll.querySelectorAll<HTMLElement>(".approval")].findLast((one) => one.offsetHeight > 0);
     if (card && card.offsetHeight > this.#scroll.clientHeight)
@@ -182,6 +208,12 @@ class PageView {
     this.#transcript?.element.remove();
     this.#transcript = new Transcript(agentId ?? "", "whole");
     this.#scroll.append(this.#transcript.element);
+  }
+
+  #setRewind(seq: number | undefined): void {
+    this.#rewind = seq === undefined ? undefined : { seq, plan: undefined };
+    if (seq !== undefined) this.#send({ type: "planRewind", seq });
+    this.#schedule();
   }
 
   #drawPlan(agentId: string | undefined): void {
@@ -212,9 +244,11 @@ class PageView {
     if (next.turn && next.turn.turnId !== before.turn?.turnId)
       this.#earlierPlans = new Set(Object.values(before.plans));
     const requested = Object.values(next.requests).filter(({ requestId }) => !(requestId in before.requests));
+    const asked = Object.values(next.inputs).filter(({ requestId }) => !(requestId in before.inputs));
     const ended = Object.values(next.agents).filter((agent) => agent.endedAt && !before.agents[agent.agentId]?.endedAt);
     const messages = [
       ...requested.map((request) => `${oneLine(request.title)} needs your approval`),
+      ...asked.map((input) => `Question: ${oneLine(input.title)}`),
       ...ended.map((agent) => `${oneLine(agent.label)} ${signOf(agent).word}`),
     ];
     if (before.turn && !next.turn && next.ended)

@@ -1,7 +1,7 @@
 /** Notices above the prompt box, each with an action. */
-import type { FromPage } from "../src/page/messages.ts";
+import type { FromPage, Surroundings } from "../src/page/messages.ts";
 import type { TurnOutcome } from "../src/protocol.ts";
-import { countsOf, isBusy, isInterrupted, isUnanswered } from "../src/state/session.ts";
+import { countsOf, isBusy, isInterrupted, type SessionState } from "../src/state/session.ts";
 import { elapsed, endingOf, oneLine, statusLine, waitingLine } from "../src/state/text.ts";
 import { button, fill, h, icon, setText } from "./dom.ts";
 import type { Part, View } from "./view.ts";
@@ -72,13 +72,7 @@ export class StatusRow implements Part {
 
 function noticesOf({ state, around }: View): readonly Notice[] {
   const notices: Notice[] = [];
-  if (around.server === "stopped") {
-    notices.push({
-      text: "Deputy's server is not running.",
-      icon: "debug-disconnect",
-      actions: [{ text: "Start", message: { type: "start" } }, SHOW_LOG],
-    });
-  }
+  if (around.server === "stopped" && !around.card) notices.push(stopped(around.problem));
   if (!around.hasFolder && !state.primaryId) {
     const text = "Open a folder. Agents work in a folder and see nothing outside of it.";
     notices.push({ text, icon: "folder", actions: [{ text: "Open Folder", message: { type: "openFolder" } }] });
@@ -109,6 +103,17 @@ function noticesOf({ state, around }: View): readonly Notice[] {
   return notices;
 }
 
+/** The notice while the server does not run, although there is one. */
+function stopped(problem: Surroundings["problem"]): Notice {
+  const setting: Action[] = problem?.isSetting ? [{ text: "Open Settings", message: { type: "serverSettings" } }] : [];
+  const start: Action = { text: problem ? "Try Again" : "Start", message: { type: "start" } };
+  return {
+    text: problem?.message ?? "Deputy's server is not running.",
+    icon: problem ? "error" : "debug-disconnect",
+    actions: [...setting, start, SHOW_LOG],
+  };
+}
+
 /** Actions after a turn that ended early. */
 function remediesOf(ended: TurnOutcome): readonly Action[] {
   if (ended.stopReason === "max_turn_requests") {
@@ -121,4 +126,10 @@ function remediesOf(ended: TurnOutcome): readonly Action[] {
 /** Adds a missing full stop to a service's message. */
 function sentence(text: string): string {
   return /[.!?…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`;
+}
+
+/** Whether the turn ended normally without an answer. */
+function isUnanswered(state: SessionState): boolean {
+  const last = state.entries[state.primaryId ?? ""]?.at(-1);
+  return state.ended?.stopReason === "end_turn" && last?.type === "message" && last.role === "user";
 }

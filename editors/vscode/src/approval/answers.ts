@@ -1,6 +1,6 @@
 /** Texts and links that answer a permission request at the code and in a notification. */
 import type { OptionKind, PermissionRequest } from "../protocol.ts";
-import { type DiffRequest, nameOfOption, withoutLabel } from "../state/proposal.ts";
+import { type DiffRequest, nameOfOption, rulesToList, withoutLabel } from "../state/proposal.ts";
 import { hides, nameOf, oneLine, pathOf } from "../state/text.ts";
 
 /** Commands that the links of {@link answersAtCode} call. */
@@ -18,7 +18,10 @@ export function labelAtCode({ title }: PermissionRequest): string {
 export function answersAtCode(request: DiffRequest): string {
   const option = (icon: string, kind: OptionKind, verb: string): string => {
     const offered = request.options.find((one) => one.kind === kind);
-    return offered ? link(request, `$(${icon}) ${nameOfOption(request, offered)}`, verb) : "";
+    // Rules that its label does not contain are listed in the chat.
+    return offered && rulesToList(request, offered).length === 0
+      ? link(request, `$(${icon}) ${nameOfOption(request, offered)}`, verb)
+      : "";
   };
   return [
     option("check", "allow_once", "approve"),
@@ -32,8 +35,8 @@ export function answersAtCode(request: DiffRequest): string {
 }
 
 /**
- * The text of the notification: agent, action and folder, with links to the answers, for one request among `more`
- * others. Only an agent's own command that is completely visible can be approved there: not a file's text, a long
+ * The text of the notification: agent, action and folder, with a link that approves, for one request among `more`
+ * others. Its button denies. Only an agent's own command that is completely visible can be approved there: not a file's text, a long
  * command, one with hidden characters, or the start of an MCP server.
  */
 export function notice(request: PermissionRequest, more: number): string {
@@ -44,7 +47,7 @@ export function notice(request: PermissionRequest, more: number): string {
     : `[${nameOf(request.agent)}] needs approval: ${withoutLabel(request)}. ${reason}`.trim();
   const short = unlinked(oneLine(what, MAX_NOTICE));
   const approval = isCommand && short === what && !hides(preview.command) ? optionLink(request) : "";
-  const answers = [approval, link(request, "Show", "show"), "Cancel denies it."].filter(Boolean).join("  ");
+  const answers = [approval, link(request, "Show", "show")].filter(Boolean).join("  ");
   return `${short} — ${answers}${more > 0 ? `  (${more} more)` : ""}`;
 }
 

@@ -10,6 +10,7 @@ import {
   hasPlace,
   hunksOf,
   isDiff,
+  isLargeDiff,
   isOpenNotebook,
   inList,
   isSeenInList,
@@ -17,7 +18,9 @@ import {
   type DiffRequest,
   withoutHunk,
 } from "../state/proposal.ts";
+import { shownSides } from "../state/shown.ts";
 import { nameOf, oneLine } from "../state/text.ts";
+import type { Server } from "../server.ts";
 import type { Diffs } from "./diffs.ts";
 import type { Proposals } from "./proposals.ts";
 import type { Staleness } from "./staleness.ts";
@@ -30,12 +33,20 @@ export class Approvals {
   readonly #proposals: Proposals;
   readonly #staleness: Staleness;
   readonly #diffs: Diffs;
+  readonly #server: Pick<Server, "request">;
 
-  constructor(requests: OpenRequests, proposals: Proposals, staleness: Staleness, diffs: Diffs) {
+  constructor(
+    requests: OpenRequests,
+    proposals: Proposals,
+    staleness: Staleness,
+    diffs: Diffs,
+    server: Pick<Server, "request">,
+  ) {
     this.#requests = requests;
     this.#proposals = proposals;
     this.#staleness = staleness;
     this.#diffs = diffs;
+    this.#server = server;
   }
 
   /** Answers with one of the request's own options. */
@@ -89,6 +100,8 @@ export class Approvals {
     const open = this.#of(agentId);
     const listed = open.filter(isSeenInList).slice(0, MAX_LISTED);
     const [first] = listed;
+    const changes = listed.filter(isDiff);
+    if (changes.length > 1) await this.#diffs.openAll(changes);
     if (first) {
       const count = listed.length === 1 ? "this request" : `these ${listed.length} requests`;
       const message = `Approve ${count} of ${nameOf(first.agent, 60)}?`;
@@ -101,6 +114,22 @@ export class Approvals {
     const message = `Review ${oneLine(left.title, 100)} before you approve it.`;
     if ((await vscode.window.showInformationMessage(message, "Show")) === "Show")
       await vscode.commands.executeCommand("deputy.question.show", left.requestId);
+  }
+
+  /** Approves all edits of one agent until the turn ends, after the user has seen the open ones and confirms it. */
+  async approveEdits(agentId: string): Promise<void> {
+    const changes = this.#of(agentId).filter(isDiff);
+    const [first] = changes;
+    if (!first) return this.#tooLate();
+    await (changes.length > 1 ? this.#diffs.openAll(changes) : this.#diffs.open(first));
+    const message = `Approve all edits of ${nameOf(first.agent, 60)} for this turn?`;
+    const detail = "Commands and protected files still need your approval.";
+    if ((await vscode.window.showWarningMessage(message, { modal: true, detail }, "Approve")) !== "Approve") return;
+    try {
+      await this.#server.request("deputy/permission/approveEdits", { requestId: first.requestId });
+    } catch (error) {
+      void vscode.window.showInformationMessage((error as Error).message);
+    }
   }
 
   #of(agentId: string): readonly PermissionRequest[] {
@@ -146,6 +175,11 @@ export class Approvals {
 
   /** Opens the change as a diff; its right side can be edited before it is approved. */
   async openDiff(requestId: string): Promise<void> {
+    const shortened = this.#requests.get(requestId);
+    if (shortened && isLargeDiff(shortened)) {
+      const { preview } = await this.#server.request("deputy/permission/preview", { requestId });
+      this.#requests.complete(requestId, preview);
+    }
     const request = this.#requests.get(requestId);
     if (!request || !isDiff(request)) return this.#tooLate();
     await this.#diffs.open(request);
@@ -163,7 +197,7 @@ export class Approvals {
   async rejectHunk(uri: vscode.Uri, index: number): Promise<void> {
     const request = this.#proposals.request(uri);
     if (!request) return this.#tooLate();
-    const [before, after] = [request.preview.oldText ?? "", this.#proposals.text(request)];
+    const [{ before }, after] = [shownSides(request.preview), this.#proposals.shownText(request)];
     const hunk = hunksOf(before, after)[index];
     if (!hunk) return;
     const text = withoutHunk(before, after, hunk);

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 
 import type { OpenRequests } from "../requests.ts";
 import { type Hunk, hunksOf, STALE } from "../state/proposal.ts";
+import { shownSides } from "../state/shown.ts";
 import { type Proposals, SCHEME } from "./proposals.ts";
 import type { Staleness } from "./staleness.ts";
 
@@ -29,7 +30,7 @@ export class Lenses implements vscode.CodeLensProvider, vscode.Disposable {
     if (!request || document.uri.toString() !== this.#proposals.uri(request, "new").toString()) return [];
     const at = (line: number, title: string, command: string, ...args: unknown[]): vscode.CodeLens =>
       new vscode.CodeLens(new vscode.Range(line, 0, line, 0), { title, command, arguments: args });
-    const hunks = hunksOf(request.preview.oldText ?? "", document.getText());
+    const hunks = hunksOf(shownSides(request.preview).before, document.getText());
     const { requestId } = request;
     const lineOf = ({ newStart }: Hunk): number => Math.min(newStart, document.lineCount - 1);
     // At the first change: lines above it may be folded.

@@ -9,6 +9,9 @@ import { notifiesOfRequests } from "../settings.ts";
 import { hasPlace } from "../state/proposal.ts";
 import { notice } from "./answers.ts";
 
+/** The text of the notification's button. */
+const DENY = "Deny";
+
 export class Notice implements vscode.Disposable {
   readonly #requests: OpenRequests;
   readonly #subscription: vscode.Disposable;
@@ -34,8 +37,9 @@ export class Notice implements vscode.Disposable {
     this.#shown = text;
     if (!first || text === undefined) return;
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
-    // Only a notification with a button is shown expanded.
-    const options = { location: vscode.ProgressLocation.Notification, title: text, cancellable: true };
+    // Only a notification with a button is shown expanded. The editor takes its text, which the API does not declare.
+    const cancellable = DENY as unknown as boolean;
+    const options = { location: vscode.ProgressLocation.Notification, title: text, cancellable };
     void vscode.window.withProgress(options, (_, token) => {
       token.onCancellationRequested(() => this.#requests.answer(first.requestId, "reject_once"));
       return closed;

@@ -1,13 +1,14 @@
 /**
  * Proposed changes as files: `deputy-proposal:/path?old/<request>` and `?new/<request>`. Both sides have the file's own
  * path; otherwise editors would show a renamed file. The new side can be edited, and an approval applies its text,
- * saved or not.
+ * saved or not. Editors get both sides with invisible characters spelled out.
  */
 import * as vscode from "vscode";
 
 import { isOpenAt } from "../editor.ts";
 import type { OpenRequests } from "../requests.ts";
-import { type DiffRequest, isDiff, textSuffix, withEndsOf } from "../state/proposal.ts";
+import { type DiffRequest, isDiff, textSuffix } from "../state/proposal.ts";
+import { fileText, shownSides } from "../state/shown.ts";
 
 export const SCHEME = "deputy-proposal";
 
@@ -18,7 +19,10 @@ const MARK = "\uFEFF";
 
 export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   readonly #requests: OpenRequests;
+  /** Edited texts of the file, by request. */
   readonly #edited = new Map<string, string>();
+  /** Shown texts of proposals that were edited, by request. */
+  readonly #shown = new Map<string, string>();
   /** The last saved text, by request: reverting an editor restores it. */
   readonly #saved = new Map<string, string>();
   /** The last text of open editors, by URI: they can still save and close after their request is settled. */
@@ -63,7 +67,12 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     return this.#edited.get(request.requestId) ?? request.preview.newText;
   }
 
-  /** Changes the proposed text, also in an editor without unsaved changes. */
+  /** The proposed text as an editor shows it, including the user's edits. */
+  shownText(request: DiffRequest): string {
+    return this.#shown.get(request.requestId) ?? shownSides(request.preview).after;
+  }
+
+  /** Changes the proposed text as an editor shows it, also in an editor without unsaved changes. */
   replace(request: DiffRequest, text: string): void {
     const { requestId } = request;
     this.#versions.set(requestId, (this.#versions.get(requestId) ?? 0) + 1);
@@ -96,7 +105,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
     const [request, text] = [this.request(uri), new TextDecoder().decode(content)];
     this.#seen.set(uri.toString(), text);
     if (request) this.#keep(request, text);
-    if (request) this.#saved.set(request.requestId, this.text(request));
+    if (request) this.#saved.set(request.requestId, text);
     this.#files.fire([{ type: vscode.FileChangeType.Changed, uri }]);
   }
 
@@ -134,7 +143,8 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
 
   #lastSaved(uri: vscode.Uri): string {
     const request = this.request(uri);
-    return this.#saved.get(request?.requestId ?? "") ?? request?.preview.newText ?? "";
+    if (!request) return "";
+    return this.#saved.get(request.requestId) ?? shownSides(request.preview).after;
   }
 
   #side(uri: vscode.Uri): Side {
@@ -143,7 +153,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
 
   #content(uri: vscode.Uri): string {
     const request = this.request(uri);
-    if (request) return this.#side(uri) === "new" ? this.text(request) : (request.preview.oldText ?? "");
+    if (request) return this.#side(uri) === "new" ? this.shownText(request) : shownSides(request.preview).before;
     const seen = this.#seen.get(uri.toString());
     // A tab restored after a restart: its request is closed.
     if (seen === undefined) throw vscode.FileSystemError.FileNotFound(uri);
@@ -156,7 +166,9 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   #keep(request: DiffRequest, shown: string): void {
-    const text = withEndsOf(request.preview.newText, shown);
+    const text = fileText(request.preview, shown);
+    if (text === request.preview.newText) this.#shown.delete(request.requestId);
+    else this.#shown.set(request.requestId, shown);
     if (text === this.text(request)) return;
     if (text === request.preview.newText) this.#edited.delete(request.requestId);
     else this.#edited.set(request.requestId, text);
@@ -164,7 +176,7 @@ export class Proposals implements vscode.FileSystemProvider, vscode.Disposable {
   }
 
   #tidy(): void {
-    for (const kept of [this.#edited, this.#saved, this.#versions]) {
+    for (const kept of [this.#edited, this.#shown, this.#saved, this.#versions]) {
       for (const requestId of kept.keys()) if (!this.#requests.get(requestId)) kept.delete(requestId);
     }
     const open = new Set(vscode.workspace.textDocuments.map(({ uri }) => uri.toString()));

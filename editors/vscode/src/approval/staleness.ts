@@ -6,7 +6,8 @@ import * as vscode from "vscode";
 
 import { isOpenAt, isThere } from "../editor.ts";
 import type { OpenRequests } from "../requests.ts";
-import { type DiffRequest, isDiff, plain, type Stale } from "../state/proposal.ts";
+import { type DiffRequest, isDiff, type Stale } from "../state/proposal.ts";
+import { plain } from "../state/shown.ts";
 import type { Proposals } from "./proposals.ts";
 
 interface Watched {

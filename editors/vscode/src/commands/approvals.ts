@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 
 import { optionOf } from "../requests.ts";
-import { briefTitle, isDiff, isSeenByTitle } from "../state/proposal.ts";
+import { briefTitle, isDiff, isSeenByTitle, rulesToList } from "../state/proposal.ts";
 import { iconless, nameOf } from "../state/text.ts";
 import type { InboxItem } from "../views/inbox.ts";
 import { Cursor } from "./cursor.ts";
@@ -30,13 +30,14 @@ export function approvalCommands({ requests, proposals, approvals, threads, sess
     const title = items.length ? "Select an approval" : "No open approvals";
     return (await vscode.window.showQuickPick(items, { title }))?.requestId;
   };
-  /** An answer applies to the given request, or to the one whose proposal has the focus, and to no other. */
+  /**
+   * An answer applies to the given request, or to the one whose proposal has the focus or to which keys went last, and
+   * to no other.
+   */
   const answering = (run: (requestId: string) => unknown) => async (which?: Which) => {
     const shown = vscode.window.activeTextEditor?.document.uri;
     const inFocus = shown && proposals.request(shown)?.requestId;
-    // Keys may have gone from the diff to a request in the chat.
-    const isCurrent = inFocus !== undefined && (cursor.visited ?? inFocus) === inFocus;
-    const id = which === undefined ? (isCurrent ? inFocus : await pick()) : named(which);
+    const id = which === undefined ? (cursor.answerable(inFocus) ?? (await pick())) : named(which);
     if (id === undefined) return;
     const isInDiff = !isRow(which) && inFocus !== undefined;
     await run(id);
@@ -63,8 +64,9 @@ export function approvalCommands({ requests, proposals, approvals, threads, sess
   return {
     "deputy.question.approve": approving((id) => approvals.approve(id)),
     "deputy.question.approveAlways": approving((id) => {
-      const option = optionOf(requests.get(id), "allow_always");
-      return option && approvals.choose(id, option);
+      const [request, option] = [requests.get(id), optionOf(requests.get(id), "allow_always")];
+      if (!request || !option) return undefined;
+      return rulesToList(request, option).length === 0 ? approvals.choose(id, option) : chat.show(id);
     }),
     "deputy.question.deny": answering((id) => approvals.deny(id)),
     "deputy.question.denyWithReason": answering((id) => approvals.denyWithReason(id)),
@@ -87,7 +89,12 @@ export function approvalCommands({ requests, proposals, approvals, threads, sess
       await vscode.commands.executeCommand("deputy.question.show", next);
       cursor.visit(next);
     },
+    "deputy.input.show": async ({ requestId, sessionId }: { requestId: string; sessionId: string }) => {
+      if (sessionId !== sessions.current?.sessionId) await sessions.open(sessionId);
+      await chat.show(requestId);
+    },
     "deputy.inbox.approveAgent": ofAgent((agentId) => approvals.approveAgent(agentId)),
+    "deputy.inbox.approveEdits": ofAgent((agentId) => approvals.approveEdits(agentId)),
     "deputy.inbox.denyAgent": ofAgent((agentId) => approvals.denyAgent(agentId)),
   };
 }

@@ -42,8 +42,22 @@ export class Cursor {
 
   /** The request that keys went to last, which may be in the chat; undefined if the cursor has moved since. */
   get visited(): string | undefined {
-    const last = this.#last;
-    return last?.place === place() && this.#deputy.requests.get(last.requestId) ? last.requestId : undefined;
+    const here = this.#here;
+    return here !== undefined && this.#deputy.requests.get(here) ? here : undefined;
+  }
+
+  /** The request that keys went to last, settled or not; undefined if the cursor has moved since. */
+  get #here(): string | undefined {
+    return this.#last?.place === place() ? this.#last.requestId : undefined;
+  }
+
+  /**
+   * The request that an answer applies to: the one that keys went to last, also if it is in the chat; otherwise the one
+   * whose proposal is `inFocus`. Undefined once that one is settled: a second press must not answer another one.
+   */
+  answerable(inFocus: string | undefined): string | undefined {
+    const requestId = this.#here ?? inFocus;
+    return requestId !== undefined && this.#deputy.requests.get(requestId) ? requestId : undefined;
   }
 
   #inFile(): At | undefined {

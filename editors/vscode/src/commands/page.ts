@@ -4,12 +4,14 @@ import * as vscode from "vscode";
 import { spanOf } from "../editor.ts";
 import type { FromPage } from "../page/messages.ts";
 import type { Page } from "../page/page.ts";
-import type { Range } from "../protocol.ts";
+import type { InputAnswerParams, Range } from "../protocol.ts";
 import { explain } from "../server.ts";
 import { SECTION } from "../settings.ts";
 import { send } from "./ask.ts";
 import type { Deputy } from "./deputy.ts";
 import { unqueue } from "./queue.ts";
+import { fork, rewind, sendPlan } from "./rewind.ts";
+import { installServer } from "./server.ts";
 
 type Act = { readonly [T in FromPage["type"]]?: (message: Extract<FromPage, { type: T }>, page: Page) => unknown };
 
@@ -27,6 +29,8 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     complete: ({ text }, page) => complete(deputy(), text, page),
     tooLarge: ({ limit }) => void vscode.window.showWarningMessage(`Images can have at most ${limit / 1024 ** 2} MB.`),
     choose: ({ requestId, option }) => deputy().approvals.choose(requestId, option),
+    answer: ({ requestId, outcome, values }, page) =>
+      answerInput(deputy(), page.sessionId, { requestId, outcome, ...(values && { values }) }),
     deny: ({ requestId, note }) => deputy().approvals.deny(requestId, note),
     diff: ({ requestId }) => deputy().approvals.openDiff(requestId),
     place: ({ requestId }) => deputy().approvals.show(requestId),
@@ -35,6 +39,7 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     revert: onAgent("deputy.agent.revert"),
     steer: onAgent("deputy.agent.steer"),
     transcript: ({ agentId }, page) => page.sessionId && deputy().sessions.fetchTranscript(page.sessionId, agentId),
+    earlier: ({ agentId }, page) => page.sessionId && deputy().sessions.fetchEarlier(page.sessionId, agentId),
     output: ({ agentId, toolCallId }, page) => openOutput(deputy(), { agentId, toolCallId }, page),
     message: ({ agentId, messageId }, page) => openMessage(deputy(), agentId, messageId, page),
     unqueue: ({ promptId }, { sessionId = "" }) => {
@@ -45,6 +50,17 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
         queued.filter((entry) => entry.promptId === promptId),
       );
     },
+    openChange: ({ uri }) => command("deputy.changes.open", uri),
+    keepFile: ({ uri }) => command("deputy.changes.keepFile", uri),
+    undoFile: ({ uri }) => command("deputy.changes.undoFile", uri),
+    reviewAll: () => command("deputy.changes.review"),
+    keepAll: () => command("deputy.changes.keepAll"),
+    undoAll: () => command("deputy.changes.undoAll"),
+    sendComments: () => command("deputy.comments.send"),
+    planRewind: ({ seq }, page) => sendPlan(deputy(), page, seq),
+    rewind: ({ checkpointId, files, conversation }, { sessionId }) =>
+      sessionId && rewind(deputy(), sessionId, checkpointId, { files, conversation }),
+    fork: ({ checkpointId, text }, { sessionId }) => sessionId && fork(deputy(), sessionId, checkpointId, text),
     setting: ({ name }) => command("workbench.action.openSettings", `${SECTION}.${name}`),
     open: ({ uri, range }) => openPlace(vscode.Uri.parse(uri), range),
     path: ({ path, line }, page) => openPath(deputy(), path, line, page),
@@ -56,6 +72,10 @@ export function pageActs(deputy: () => Deputy): (message: FromPage, page: Page) 
     refresh: () => deputy().sessions.refresh(),
     continue: () => command("deputy.continue"),
     start: () => deputy().server.start(),
+    install: () => installServer(deputy(), deputy().setup.state.tool),
+    cancelInstall: () => deputy().setup.cancel(),
+    check: () => deputy().server.start(),
+    serverSettings: () => command("workbench.action.openSettings", deputy().server.problem?.setting ?? "deputy.server"),
     setApiKey: () => command("deputy.setApiKey"),
     showLog: () => command("deputy.showLog"),
     trust: () => command("workbench.trust.manage"),
@@ -84,6 +104,19 @@ async function complete({ server, sessions }: Deputy, text: string, page: Page):
   } catch (error) {
     server.log.warn(String(error));
   }
+}
+
+/** Answers a question. One that asks to open a page opens it, now that the user has agreed. */
+async function answerInput(
+  { server, sessions }: Deputy,
+  sessionId: string | undefined,
+  answer: InputAnswerParams,
+): Promise<void> {
+  const url = sessions.get(sessionId ?? "")?.inputs[answer.requestId]?.url;
+  const { accepted } = await server.request("deputy/input/answer", answer);
+  if (!accepted) vscode.window.setStatusBarMessage("$(info) That question is already answered.", 4000);
+  else if (url !== undefined && answer.outcome === "accepted")
+    await vscode.env.openExternal(vscode.Uri.parse(url, true));
 }
 
 async function openOutput(

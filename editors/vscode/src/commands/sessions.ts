@@ -1,10 +1,11 @@
-/** Commands about sessions, and about the server. */
+/** Commands about sessions, and the key. */
 import * as vscode from "vscode";
 
-import { iconless, modeOf, oneLine, PERMISSION_MODES } from "../state/text.ts";
+import { exact, iconless, modeOf, oneLine, PERMISSION_MODES } from "../state/text.ts";
 import type { PermissionMode, SessionInfo } from "../protocol.ts";
 import { isBusy, type SessionState } from "../state/session.ts";
 import type { CommandTable, Deputy } from "./deputy.ts";
+import { setEffort, setModel, setThinking } from "./models.ts";
 
 const FORMATS = [
   { label: "Markdown", format: "markdown", language: "markdown" },
@@ -66,22 +67,11 @@ export function sessionCommands(deputy: Deputy): CommandTable {
       await vscode.window.showTextDocument(document);
     },
     "deputy.setMode": () => setMode(deputy),
+    "deputy.cycleMode": () => cycleMode(deputy),
     "deputy.setModel": () => setModel(deputy),
+    "deputy.setEffort": () => setEffort(deputy),
+    "deputy.setThinking": () => setThinking(deputy),
     "deputy.rules": () => showRules(deputy),
-    "deputy.restartServer": async () => {
-      const message = "Restart Deputy's server while agents are working?";
-      const detail =
-        "Running turns are interrupted and open approvals are closed. You can continue the turns afterwards.";
-      if (
-        sessions.isAnyBusy &&
-        server.state === "running" &&
-        (await vscode.window.showWarningMessage(message, { modal: true, detail }, "Restart")) !== "Restart"
-      )
-        return;
-      deputy.requests.clear();
-      await server.restart();
-    },
-    "deputy.showLog": () => server.log.show(),
     "deputy.setApiKey": () => deputy.key.ask(),
   };
 }
@@ -95,7 +85,8 @@ const UNARCHIVE: vscode.QuickInputButton = {
 async function pickSession({ sessions: known }: Deputy): Promise<SessionInfo | undefined> {
   const picker = vscode.window.createQuickPick<vscode.QuickPickItem & { readonly session?: SessionInfo }>();
   const list = async (): Promise<void> => {
-    const { sessions } = await known.list(100, true);
+    const { sessions, problem } = await known.list(100, true);
+    if (problem) picker.placeholder = oneLine(problem, 200);
     const rows = (archived: boolean): typeof picker.items =>
       sessions
         .filter((session) => session.archived === archived)
@@ -135,6 +126,19 @@ async function setMode({ sessions, requests }: Deputy): Promise<void> {
   await sessions.setMode(state.sessionId, chosen.mode);
 }
 
+/** Goes to the next mode by key; never to the one that asks for nothing. */
+async function cycleMode({ sessions, requests }: Deputy): Promise<void> {
+  if (!vscode.workspace.isTrusted) return vscode.commands.executeCommand("workbench.trust.manage");
+  const state = await sessions.present();
+  const modes: readonly PermissionMode[] = PERMISSION_MODES.filter((mode) => mode !== "bypass");
+  const at = modes.indexOf(state.info?.permissionMode ?? "default");
+  const next = modes[(at + 1) % modes.length] ?? "default";
+  const open = requests.list().filter(({ sessionId }) => sessionId === state.sessionId);
+  if (!(await isConfirmed(next, open.length))) return;
+  await sessions.setMode(state.sessionId, next);
+  vscode.window.setStatusBarMessage(`$(shield) Permission mode: ${modeOf(next).name}`, 4000);
+}
+
 /** Asks for confirmation of a mode that asks less, because it also approves open requests. */
 async function isConfirmed(mode: PermissionMode, open: number): Promise<boolean> {
   if (mode !== "bypass" && !(mode === "accept_edits" && open > 0)) return true;
@@ -144,32 +148,25 @@ async function isConfirmed(mode: PermissionMode, open: number): Promise<boolean>
   return (await vscode.window.showWarningMessage(`Switch to ${name}?`, { modal: true, detail }, name)) === name;
 }
 
-async function setModel({ server, sessions }: Deputy): Promise<void> {
-  await server.start();
-  const known = server.capabilities?.models ?? [];
-  const items = [...known.map(({ id, name }) => ({ label: name, id })), { label: "Other…", id: "" }];
-  const chosen = await vscode.window.showQuickPick(items, { title: "Model of this session" });
-  if (!chosen) return;
-  const model = chosen.id || (await vscode.window.showInputBox({ title: "Name of the model" }))?.trim();
-  if (!model) return;
-  const state = await sessions.present();
-  await sessions.setModel(state.sessionId, model);
-}
-
 async function showRules({ server, sessions }: Deputy): Promise<void> {
   const sessionId = sessions.current?.sessionId;
   if (!sessionId) return;
   const { rules } = await server.request("deputy/rule/list", { sessionId });
   const items = rules.map((rule) => ({
-    label: iconless(`${rule.action}: ${rule.tool}${rule.pattern ? `(${oneLine(rule.pattern)})` : ""}`),
+    label: iconless(`${rule.action}: ${rule.tool}${rule.pattern ? `(${exact(rule.pattern, "")})` : ""}`),
     description: `from ${oneLine(rule.source)}`,
-    ruleId: rule.ruleId,
+    rule,
   }));
-  const title = items.length
-    ? "Permission rules: select one to remove it from this session"
-    : "This session has no permission rules";
+  const title = items.length ? "Permission rules: select one to remove it" : "This session has no permission rules";
   const chosen = await vscode.window.showQuickPick(items, { title });
-  if (chosen) await server.request("deputy/rule/remove", { sessionId, ruleId: chosen.ruleId });
+  if (!chosen) return;
+  const { ruleId, source, saved: isSaved = false } = chosen.rule;
+  const where = [
+    { label: "Remove for this session", saved: false },
+    { label: `Remove from ${oneLine(source)}`, saved: true },
+  ];
+  const removed = isSaved ? await vscode.window.showQuickPick(where, { title: iconless(chosen.label) }) : where[0];
+  if (removed) await server.request("deputy/rule/remove", { sessionId, ruleId, saved: removed.saved });
 }
 
 /** Reports that the session shown before is still running. */

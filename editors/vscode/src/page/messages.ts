@@ -1,11 +1,24 @@
 /** Messages between the extension and its webviews. */
-import type { CompleteResult, EventParams, PermissionMode, PermissionOption, Range } from "../protocol.ts";
+import type { Card, CardButton } from "../install/card.ts";
+import type {
+  CompleteResult,
+  EventParams,
+  InputAnswerParams,
+  PermissionMode,
+  PermissionOption,
+  Range,
+} from "../protocol.ts";
 import type { Stale } from "../state/proposal.ts";
+import type { RewindPlan, ShownChanges } from "../state/changes.ts";
 import type { SessionState } from "../state/session.ts";
 
 /** State of the window that the page shows beside the session. */
 export interface Surroundings {
   readonly server: "stopped" | "starting" | "running";
+  /** What to do while there is no server. */
+  readonly card: Card | undefined;
+  /** Why the server does not run, and whether settings are the cause. */
+  readonly problem: { readonly message: string; readonly isSetting: boolean } | undefined;
   /** The agent whose transcript the page shows; undefined for the chat with the primary. */
   readonly agentId: string | undefined;
   readonly mode: PermissionMode;
@@ -15,7 +28,7 @@ export interface Surroundings {
   readonly hasFolder: boolean;
   /** Name of the session's folder; empty if it is the only folder of the window. */
   readonly folder: string;
-  readonly can: { readonly revert: boolean; readonly message: boolean };
+  readonly can: { readonly revert: boolean; readonly message: boolean; readonly rewind: boolean };
   /** Edited proposals, by request. */
   readonly edits: Readonly<Record<string, string>>;
   /** Requests whose file has changed or was deleted. */
@@ -51,6 +64,9 @@ export type ToPage =
   | { readonly type: "images"; readonly images: Readonly<Record<string, readonly PastedImage[]>> }
   | { readonly type: "mention"; readonly mentions: readonly Mention[]; readonly text?: string }
   | ({ readonly type: "unsent" } & Unsent)
+  | { readonly type: "changes"; readonly changes: ShownChanges | undefined }
+  /** The answer to `planRewind`; without a plan if there is none. */
+  | { readonly type: "rewindPlan"; readonly seq: number; readonly plan: RewindPlan | undefined }
   | { readonly type: "completions"; readonly text: string; readonly answer: CompleteResult }
   | { readonly type: "show"; readonly requestId: string };
 
@@ -70,21 +86,39 @@ export type FromPage =
   | { readonly type: "tooLarge"; readonly limit: number }
   | { readonly type: "choose"; readonly requestId: string; readonly option: PermissionOption }
   | { readonly type: "deny"; readonly requestId: string; readonly note: string }
+  /** Answers a question. */
+  | ({ readonly type: "answer" } & InputAnswerParams)
   | { readonly type: "diff" | "place"; readonly requestId: string }
-  | { readonly type: "cancelAgent" | "openTranscript" | "revert" | "steer" | "transcript"; readonly agentId: string }
+  | {
+      readonly type: "cancelAgent" | "openTranscript" | "revert" | "steer" | "transcript" | "earlier";
+      readonly agentId: string;
+    }
   /** Opens the full output of a call as a document. */
   | { readonly type: "output"; readonly agentId: string; readonly toolCallId: string }
   /** Opens a full message as a document. */
   | { readonly type: "message"; readonly agentId: string; readonly messageId: string }
   | { readonly type: "unqueue"; readonly promptId: string }
+  /** Opens the changes of a file to review, or keeps or undoes them. */
+  | { readonly type: "openChange" | "keepFile" | "undoFile"; readonly uri: string }
+  | { readonly type: "reviewAll" | "keepAll" | "undoAll" | "sendComments" }
+  /** Requests what going back to before the message with that number would change. */
+  | { readonly type: "planRewind"; readonly seq: number }
+  | {
+      readonly type: "rewind";
+      readonly checkpointId: string;
+      readonly files: boolean;
+      readonly conversation: boolean;
+    }
+  /** Continues in a new session from before a prompt, whose text goes into its prompt box. */
+  | { readonly type: "fork"; readonly checkpointId: string; readonly text: string }
   /** Opens the settings at the named one. */
   | { readonly type: "setting"; readonly name: string }
   | { readonly type: "open"; readonly uri: string; readonly range?: Range }
   | { readonly type: "path"; readonly path: string; readonly line?: number }
   | {
       readonly type:
+        | CardButton["act"]
         | "setApiKey"
-        | "showLog"
         | "attach"
         | "cancelTurn"
         | "newSession"

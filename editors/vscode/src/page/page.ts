@@ -5,10 +5,17 @@ import * as vscode from "vscode";
 import { folderName } from "../editor.ts";
 import type { Proposals } from "../approval/proposals.ts";
 import type { Staleness } from "../approval/staleness.ts";
-import type { EventParams, PermissionMode } from "../protocol.ts";
+import type { Setup } from "../install/setup.ts";
+import type { EventParams } from "../protocol.ts";
+import type { Changes } from "../review/changes.ts";
+import type { ReviewComments } from "../review/comments.ts";
+import { relativePath } from "../review/rewinds.ts";
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
-import { oneLine } from "../state/text.ts";
+import { startSettings } from "../settings.ts";
+import { shownChanges } from "../state/changes.ts";
+import type { SessionState } from "../state/session.ts";
+import { modelOf, oneLine } from "../state/text.ts";
 import type { FromPage, Surroundings, ToPage } from "./messages.ts";
 
 /** Milliseconds to batch events: one frame. */
@@ -18,8 +25,11 @@ export interface Context {
   readonly extensionUri: vscode.Uri;
   readonly sessions: Sessions;
   readonly server: Server;
+  readonly setup: Setup;
   readonly proposals: Proposals;
   readonly staleness: Staleness;
+  readonly changes: Changes;
+  readonly comments: ReviewComments;
   /** Runs the user's action in a page. */
   readonly act: (message: FromPage, page: Page) => Promise<void>;
 }
@@ -43,7 +53,7 @@ export class Page implements vscode.Disposable {
     this.#context = context;
     this.#webview = webview;
     this.#agent = agent;
-    const { sessions, server, proposals, staleness, extensionUri } = context;
+    const { sessions, server, setup, proposals, staleness, changes, comments, extensionUri } = context;
     this.#subscriptions = [
       webview.onDidReceiveMessage((message: FromPage) => this.#handle(message)),
       sessions.onDidChange(({ sessionId, events, hasImages }) => {
@@ -54,8 +64,11 @@ export class Page implements vscode.Disposable {
       }),
       sessions.onDidShow(() => this.#sendState()),
       server.onState(() => this.#sendAround()),
+      setup.onDidChange(() => this.#sendAround()),
       proposals.onDidEdit(() => this.#sendAround()),
       staleness.onDidChange(() => this.#sendAround()),
+      changes.onDidChange(() => this.#sendChanges()),
+      comments.onDidChange(() => this.#sendChanges()),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.#sendAround()),
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.#sendAround()),
       vscode.workspace.onDidChangeConfiguration(
@@ -93,6 +106,7 @@ export class Page implements vscode.Disposable {
     }
     this.#ready = true;
     this.#sendState();
+    this.#sendChanges();
     for (const pending of this.#pending.splice(0)) this.send(pending);
   }
 
@@ -122,37 +136,53 @@ export class Page implements vscode.Disposable {
     this.send({ type: "images", images: this.#context.sessions.images.of(this.sessionId) });
   }
 
+  /** Only the chat shows what is to be reviewed. */
+  #sendChanges(): void {
+    if (!this.#ready || this.#agent) return;
+    const { changes, comments } = this.#context;
+    this.send({ type: "changes", changes: shownChanges(changes.list, relativePath, comments.count) });
+  }
+
   #sendAround(): void {
     if (this.#ready) this.send({ type: "around", around: this.#around() });
   }
 
   #around(): Surroundings {
-    const { sessions, server, proposals, staleness } = this.#context;
+    const { sessions, server, setup, proposals, staleness } = this.#context;
     const state = this.sessionId === undefined ? undefined : sessions.get(this.sessionId);
-    const settings = vscode.workspace.getConfiguration("deputy");
     const trusted = vscode.workspace.isTrusted;
-    const mode =
-      (state && sessions.modeOf(state.sessionId)) ?? settings.get<PermissionMode>("permissionMode", "default");
+    const start = startSettings();
+    const mode = (state && sessions.modeOf(state.sessionId)) ?? start.mode;
     const { workspaceFolders = [] } = vscode.workspace;
     const folder = state?.info && vscode.Uri.parse(state.info.cwd);
     const [only, ...others] = workspaceFolders;
     const isPlain = others.length === 0 && (!folder || folder.toString() === only?.uri.toString());
     return {
       server: server.state,
+      card: server.state === "running" ? undefined : setup.card,
+      problem: server.problem && { message: server.problem.message, isSetting: server.problem.setting !== undefined },
       agentId: this.#agent?.agentId,
       mode: trusted ? mode : "plan",
-      model: oneLine(
-        state?.info?.model ??
-          (settings.get<string | null>("model", null) || (server.capabilities?.models[0]?.name ?? "")),
-        60,
-      ),
+      model: this.#modelOf(state, start.model),
       trusted,
       hasFolder: workspaceFolders.length > 0,
       folder: isPlain || !folder ? "" : oneLine(folderName(folder), 60),
-      can: { revert: server.has("deputy/agent/revert"), message: server.has("deputy/agent/message") },
+      can: {
+        revert: server.has("deputy/agent/revert"),
+        message: server.has("deputy/agent/message"),
+        rewind: server.has("deputy/session/rewind"),
+      },
       edits: proposals.edits(),
       stale: staleness.all(),
     };
+  }
+
+  /** The model of the session with its effort; before there is one, that of the settings. */
+  #modelOf(state: SessionState | undefined, chosen: string): string {
+    const { server } = this.#context;
+    const model = state?.info?.model ?? (chosen || (server.capabilities?.models[0]?.name ?? ""));
+    const effort = state?.agents[state.primaryId ?? ""]?.effort;
+    return modelOf({ model, ...(effort && { effort }) });
   }
 }
 

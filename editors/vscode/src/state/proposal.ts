@@ -1,8 +1,9 @@
 /** Proposed changes: their hunks, and the user's edits. */
-import { diffArrays, structuredPatch } from "diff";
+import { structuredPatch } from "diff";
 
-import type { DiffPreview, PermissionOption, PermissionRequest } from "../protocol.ts";
-import { hides, oneLine, pathOf, visible } from "./text.ts";
+import type { DiffPreview, PermissionOption, PermissionRequest, RuleScope } from "../protocol.ts";
+import { hasEditedEscapes, linesOf, plain, shownSides } from "./shown.ts";
+import { exact, hides, oneLine, pathOf } from "./text.ts";
 
 /** A difference between proposal and file. Lines count from 0; a range may be empty. */
 export interface Hunk {
@@ -12,10 +13,31 @@ export interface Hunk {
   readonly newCount: number;
 }
 
-export type DiffRequest = PermissionRequest & { readonly preview: DiffPreview };
+/** A change with its complete texts. */
+export type WholeDiff = DiffPreview & { readonly newText: string };
 
+export type DiffRequest = PermissionRequest & { readonly preview: WholeDiff };
+
+/** Whether the request has a change with its complete texts, which can be shown at the code and edited. */
 export function isDiff(request: PermissionRequest): request is DiffRequest {
-  return request.preview?.type === "diff";
+  return request.preview?.type === "diff" && request.preview.newText !== undefined;
+}
+
+/** Whether the request has a change of a file that is so large that its texts must be requested. */
+export function isLargeDiff(request: PermissionRequest): boolean {
+  return request.preview?.type === "diff" && !isDiff(request);
+}
+
+/** What a request does, if it is neither a command nor a change with complete texts. */
+export function plainPreview({ preview, input }: PermissionRequest): string {
+  if (preview?.type === "text") return preview.text;
+  if (preview?.type !== "diff") return JSON.stringify(input, null, 2);
+  const hunks = (preview.hunks ?? []).flatMap((hunk) => [
+    `@@ -${hunk.oldStart},${hunk.oldCount} +${hunk.newStart},${hunk.newCount} @@`,
+    ...hunk.lines,
+  ]);
+  const note = "The change is too large to be shown completely. Open the diff to see all of it.";
+  return [...hunks, ...(preview.truncated ? [note] : [])].join("\n");
 }
 
 /**
@@ -48,28 +70,6 @@ export const STALE: Readonly<Record<Stale, string>> = {
   changed: "The file has changed since. The agent must read it again and ask again.",
   gone: "The file no longer exists, so nothing can be written to it.",
 };
-
-/** A text without byte order mark and with `\n` line endings, for comparison. */
-export function plain(text: string): string {
-  return text.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
-}
-
-/**
- * `text` with the line endings of `proposal`, which an editor has made uniform.
- */
-export function withEndsOf(proposal: string, text: string): string {
-  const [from, to] = [linesOf(proposal), linesOf(text)];
-  const isMixed = from.some((line) => line.endsWith("\r\n")) && from.some((line) => /(^|[^\r])\n$/.test(line));
-  if (!isMixed) return text;
-  let [old, now] = [0, 0];
-  const lines = diffArrays(from.map(plain), to.map(plain)).flatMap(({ added, removed, value }) => {
-    const [kept, typed] = [from.slice(old, old + value.length), to.slice(now, now + value.length)];
-    if (!added) old += value.length;
-    if (!removed) now += value.length;
-    return added ? typed : removed ? [] : kept;
-  });
-  return lines.join("");
-}
 
 /** The title of a request in a list. */
 export function briefTitle(request: PermissionRequest): string {
@@ -111,12 +111,48 @@ export function withoutLabel({ title, agent }: PermissionRequest): string {
   return title.replace(`[${agent.label}] `, "");
 }
 
-/** The label of an answer. For a lasting answer, the option's own name contains the rule that it adds. */
-export function nameOfOption(request: PermissionRequest, { kind, name }: PermissionOption): string {
-  if (isDiff(request) && kind === "allow_always") return "Approve for this file";
-  if (isDiff(request) && kind === "reject_always") return "Deny for this file";
-  return oneLine(name, 200);
+/** Maximum characters of a rule that the label of its answer contains. */
+const MAX_IN_LABEL = 60;
+
+/**
+ * The rules that must be listed completely before the answer can be given, because its label does not contain them:
+ * several, or a long one. A lasting answer about one file is named after that file.
+ */
+export function rulesToList(request: PermissionRequest, { rules = [] }: PermissionOption): readonly string[] {
+  const [first = "", ...others] = rules.map((rule) => exact(rule, ""));
+  const isInLabel = others.length === 0 && (isDiff(request) || first.length <= MAX_IN_LABEL);
+  return isInLabel ? [] : [first, ...others];
 }
+
+/** The label of an answer: complete, or shown below {@link rulesToList}. */
+export function nameOfOption(request: PermissionRequest, option: PermissionOption): string {
+  const { kind, name } = option;
+  const { length } = rulesToList(request, option);
+  if (length > 0) return `${verbOf(option)} ${length === 1 ? "this rule" : `these ${String(length)} rules`}`;
+  const isOfSession = (option.scope ?? "session") === "session";
+  if (isDiff(request) && kind === "allow_always" && isOfSession) return "Approve for this file";
+  if (isDiff(request) && kind === "reject_always") return "Deny for this file";
+  return exact(name, "");
+}
+
+/** The title of the fold that contains the rules of an answer and its button. */
+export function titleOfRules(option: PermissionOption): string {
+  const { rules = [] } = option;
+  return `${verbOf(option)}… (${rules.length === 1 ? "1 rule" : `${String(rules.length)} rules`})`;
+}
+
+/** What an answer does, without its rules. */
+function verbOf({ kind, scope = "session" }: PermissionOption): string {
+  if (kind === "allow_always") return VERBS[scope];
+  return { allow_once: "Approve", reject_once: "Deny", reject_always: "Deny in this session" }[kind];
+}
+
+const VERBS: Readonly<Record<RuleScope, string>> = {
+  once: "Approve",
+  session: "Allow in this session",
+  project: "Allow in this project",
+  user: "Always allow",
+};
 
 export function hunksOf(before: string, after: string): readonly Hunk[] {
   // An empty side has the line number of the line before it.
@@ -144,15 +180,13 @@ export interface DiffText {
 }
 
 /** The change as a unified diff without file headers, at most `limit` lines, with invisible characters spelled out. */
-export function diffText({ oldText, newText }: DiffPreview, limit = 400): DiffText {
-  const { hunks } = structuredPatch("", "", oldText ?? "", newText, "", "", { context: 2 });
+export function diffText(preview: WholeDiff, limit = 400): DiffText {
+  const { before, after } = shownSides(preview);
+  const { hunks } = structuredPatch("", "", plain(before), plain(after), "", "", { context: 2 });
   const lines = hunks
-    .flatMap((hunk) => [
-      `@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`,
-      ...hunk.lines.map((line) => line.replaceAll("\r", "")),
-    ])
+    .flatMap((hunk) => [`@@ -${hunk.oldStart},${hunk.oldLines} +${hunk.newStart},${hunk.newLines} @@`, ...hunk.lines])
     .filter((line) => !line.startsWith("\\"));
-  return { text: visible(lines.slice(0, limit).join("\n")), more: Math.max(0, lines.length - limit) };
+  return { text: lines.slice(0, limit).join("\n"), more: Math.max(0, lines.length - limit) };
 }
 
 /**
@@ -164,6 +198,9 @@ export function editedInput(request: DiffRequest, text: string): Readonly<Record
   const { oldText, newText } = request.preview;
   if (text === newText) return undefined;
   if (text === oldText) throw new Error("No proposed change is left: deny it instead.");
+  if (hasEditedEscapes(request.preview, text)) {
+    throw new Error("Lines with invisible characters cannot be edited here. Restore them, or deny the change.");
+  }
   if (request.tool === "write_file") return { ...request.input, content: text };
   if (request.tool === "edit_file" && oldText) {
     const { replace_all: _, ...input } = request.input;
@@ -182,7 +219,14 @@ export function firstLine(request: DiffRequest): number {
   if (oldText === null) return 0;
   const hunk = hunksOf(oldText, newText)[0];
   if (!hunk) return 0;
-  return hunk.oldCount === 0 ? Math.max(0, hunk.oldStart - 1) : hunk.oldStart;
+  const above = hunk.oldCount === 0 ? Math.max(0, hunk.oldStart - 1) : hunk.oldStart;
+  // For an editor a carriage return ends a line too.
+  return (
+    linesOf(oldText)
+      .slice(0, above)
+      .join("")
+      .match(/\r\n|\r|\n/g)?.length ?? 0
+  );
 }
 
 /** The smallest run of whole lines that contains every difference and occurs once in `before`. */
@@ -206,9 +250,4 @@ function replacement(before: string, after: string): { old_string: string; new_s
 function occursOnce(text: string, part: string): boolean {
   const first = part === "" ? -1 : text.indexOf(part);
   return first >= 0 && !text.includes(part, first + 1);
-}
-
-/** Lines with their line endings. */
-function linesOf(text: string): readonly string[] {
-  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }

@@ -9,12 +9,14 @@ import type {
   AgentStarted,
   AgentTranscriptResult,
   EventParams,
+  InputRequest,
   MessageEntry,
   PermissionRequest,
   PlanEntry,
   PromptQueueEntry,
   SessionInfo,
   SessionLoadResult,
+  ThoughtEntry,
   ToolCallEntry,
   ToolCallUpdate,
   ToolOutputDelta,
@@ -25,7 +27,7 @@ import type {
 /** Maximum characters of a running call's output. */
 const MAX_OUTPUT = 20_000;
 
-export type Entry = MessageEntry | ToolCallEntry | AgentEntry;
+export type Entry = MessageEntry | ThoughtEntry | ToolCallEntry | AgentEntry;
 
 /** An agent as views show it: the node, and data of live events. */
 export interface AgentView extends AgentNode {
@@ -58,13 +60,16 @@ export interface SessionState {
   readonly stale: boolean;
   readonly agents: Readonly<Record<string, AgentView>>;
   readonly entries: Readonly<Record<string, readonly Entry[]>>;
-  /** Agents with a complete transcript; others are fetched when shown. */
+  /** Agents whose transcript was fetched; that of others is fetched when it is shown. */
   readonly whole: Readonly<Record<string, true>>;
+  /** Agents whose transcript has earlier entries, which are fetched on demand. */
+  readonly earlier: Readonly<Record<string, true>>;
   readonly streams: Readonly<Record<string, Stream>>;
   /** The end of the output of running calls, by call. */
   readonly outputs: Readonly<Record<string, string>>;
   readonly plans: Readonly<Record<string, readonly PlanEntry[]>>;
   readonly requests: Readonly<Record<string, PermissionRequest>>;
+  readonly inputs: Readonly<Record<string, InputRequest>>;
   readonly queue: readonly PromptQueueEntry[];
   readonly turn: Turn | undefined;
   /** The outcome of the last turn, until the next one starts. */
@@ -83,10 +88,12 @@ export function emptySession(sessionId: string): SessionState {
     agents: {},
     entries: {},
     whole: {},
+    earlier: {},
     streams: {},
     outputs: {},
     plans: {},
     requests: {},
+    inputs: {},
     queue: [],
     turn: undefined,
     ended: undefined,
@@ -105,21 +112,26 @@ export function loadedSession(loaded: SessionLoadResult): SessionState {
     agents: Object.fromEntries(loaded.agents.map((agent) => [agent.agentId, { ...agent, openRequests: 0 }])),
     entries: primary ? { [primary.agentId]: loaded.transcript } : {},
     whole: primary ? { [primary.agentId]: true } : {},
+    earlier: primary && loaded.earlier ? { [primary.agentId]: true } : {},
     plans: Object.fromEntries(loaded.plans.map((plan) => [plan.agentId, plan.entries])),
     queue: loaded.promptQueue,
     ended: loaded.lastTurn,
     snapshot: loaded.snapshot ?? false,
   };
-  return loaded.permissions.reduce(openRequest, state);
+  const permitting = loaded.permissions.reduce((all, request) => open(all, "requests", request), state);
+  return loaded.inputs.reduce((all, request) => open(all, "inputs", request), permitting);
 }
 
-/** Adds the transcript of one agent, and keeps newer entries from events. */
+/** Adds entries of one agent's transcript, and keeps later ones. */
 export function withTranscript(state: SessionState, agentId: string, answer: AgentTranscriptResult): SessionState {
-  const newer = (state.entries[agentId] ?? []).filter((entry) => entry.seq > answer.lastSeq);
+  const last = answer.entries.at(-1)?.seq ?? 0;
+  const later = (state.entries[agentId] ?? []).filter((entry) => entry.seq > last);
+  const { [agentId]: _, ...others } = state.earlier;
   return {
     ...state,
-    entries: { ...state.entries, [agentId]: [...answer.entries, ...newer] },
+    entries: { ...state.entries, [agentId]: [...answer.entries, ...later] },
     whole: { ...state.whole, [agentId]: true },
+    earlier: answer.earlier ? { ...others, [agentId]: true } : others,
   };
 }
 
@@ -166,7 +178,7 @@ export interface Counts {
   readonly pending: number;
   readonly running: number;
   readonly finished: number;
-  /** Open permission requests of the whole session. */
+  /** Open requests of the whole session. */
   readonly waiting: number;
 }
 
@@ -175,7 +187,7 @@ export function countsOf(state: SessionState): Counts {
   const children = Object.values(state.agents).filter((agent) => agent.parentAgentId !== undefined);
   const pending = children.filter((agent) => agent.status === "pending").length;
   const running = children.filter((agent) => agent.status === "running").length;
-  const waiting = Object.keys(state.requests).length;
+  const waiting = Object.keys({ ...state.requests, ...state.inputs }).length;
   return { pending, running, finished: children.length - pending - running, waiting };
 }
 
@@ -236,7 +248,7 @@ function fold(state: SessionState, event: EventParams): SessionState {
     case "agent_finished":
       return finish(state, event);
     case "usage":
-      return change(state, event, { usage: event.usage });
+      return change(state, event, { usage: event.usage, ...(event.context && { context: event.context }) });
     case "message_delta":
       return stream(state, event.agentId, event.messageId, event.text, "");
     case "thought_delta":
@@ -246,6 +258,14 @@ function fold(state: SessionState, event: EventParams): SessionState {
       const { agentId, messageId } = entry;
       const next = enter(state, agentId, entry);
       return state.streams[agentId]?.messageId === messageId ? without(next, "streams", agentId) : next;
+    }
+    case "thought": {
+      const { sessionId: _, agentSeq: __, ...entry } = event;
+      const { agentId, messageId } = entry;
+      const next = enter(state, agentId, entry);
+      const stream = state.streams[agentId];
+      if (stream?.messageId !== messageId) return next;
+      return { ...next, streams: { ...next.streams, [agentId]: { ...stream, thought: "" } } };
     }
     case "tool_call": {
       if (callIndex(state, event) >= 0) return state;
@@ -260,10 +280,17 @@ function fold(state: SessionState, event: EventParams): SessionState {
       return updateCall(state, event);
     case "plan":
       return { ...state, plans: { ...state.plans, [event.agentId]: event.entries } };
+    case "session_rewound":
+      // What is hidden now is only known to the server.
+      return event.conversation ? { ...state, stale: true } : state;
     case "permission_requested":
-      return change(openRequest(state, event), event, {});
+      return change(open(state, "requests", event), event, {});
     case "permission_resolved":
-      return change(closeRequest(state, event.requestId), event, {});
+      return change(close(state, "requests", event.requestId), event, {});
+    case "input_requested":
+      return change(open(state, "inputs", event), event, {});
+    case "input_resolved":
+      return change(close(state, "inputs", event.requestId), event, {});
     default:
       return state; // derived events, and event types of newer servers
   }
@@ -274,7 +301,11 @@ function start(state: SessionState, event: AgentStarted): SessionState {
   const known = state.agents[agentId];
   const view: AgentView = {
     ...agent,
-    ...(known && { startedAt: known.startedAt, usage: known.usage }),
+    ...(known && {
+      startedAt: known.startedAt,
+      usage: known.usage,
+      ...(known.context && { context: known.context }),
+    }),
     openRequests: 0,
   };
   const next = {
@@ -363,17 +394,21 @@ function updateCall(state: SessionState, event: ToolCallUpdate): SessionState {
   return { ...rest, entries: { ...state.entries, [event.agentId]: entries } };
 }
 
-function openRequest(state: SessionState, request: PermissionRequest): SessionState {
-  if (request.requestId in state.requests) return state;
-  return countRequest({ ...state, requests: { ...state.requests, [request.requestId]: request } }, request, 1);
+function open<T extends "requests" | "inputs">(
+  state: SessionState,
+  table: T,
+  request: SessionState[T][string],
+): SessionState {
+  if (request.requestId in state[table]) return state;
+  return countRequest({ ...state, [table]: { ...state[table], [request.requestId]: request } }, request, 1);
 }
 
-function closeRequest(state: SessionState, requestId: string): SessionState {
-  const request = state.requests[requestId];
-  return request ? countRequest(without(state, "requests", requestId), request, -1) : state;
+function close(state: SessionState, table: "requests" | "inputs", requestId: string): SessionState {
+  const request = state[table][requestId];
+  return request ? countRequest(without(state, table, requestId), request, -1) : state;
 }
 
-function countRequest(state: SessionState, request: PermissionRequest, by: number): SessionState {
+function countRequest(state: SessionState, request: Pick<InputRequest, "agent">, by: number): SessionState {
   const agent = state.agents[request.agent.agentId];
   if (!agent) return state;
   const counted = { ...agent, openRequests: Math.max(0, agent.openRequests + by) };
@@ -385,7 +420,7 @@ function latest(outputs: SessionState["outputs"], { toolCallId, text }: ToolOutp
   return `${outputs[toolCallId] ?? ""}${text}`.slice(-MAX_OUTPUT);
 }
 
-function without(state: SessionState, table: "streams" | "outputs" | "requests", key: string): SessionState {
+function without(state: SessionState, table: "streams" | "outputs" | "requests" | "inputs", key: string): SessionState {
   const { [key]: _, ...rest } = state[table];
   return { ...state, [table]: rest };
 }
@@ -394,12 +429,6 @@ function without(state: SessionState, table: "streams" | "outputs" | "requests",
 function withoutStream(state: SessionState, agentId: string): SessionState {
   const isThought = state.streams[agentId]?.text === "";
   return isThought ? state : without(state, "streams", agentId);
-}
-
-/** Whether the turn ended normally without an answer. */
-export function isUnanswered(state: SessionState): boolean {
-  const last = state.entries[state.primaryId ?? ""]?.at(-1);
-  return state.ended?.stopReason === "end_turn" && last?.type === "message" && last.role === "user";
 }
 
 function outcomeOf({ turnId, stopReason, error, interrupted, detail, setting }: TurnOutcome): TurnOutcome {

@@ -2,6 +2,7 @@
 import type {
   AgentRef,
   AgentStatus,
+  ContextSize,
   FailureReason,
   PermissionMode,
   Range,
@@ -10,7 +11,7 @@ import type {
   TurnOutcome,
   Usage,
 } from "../protocol.ts";
-import type { AgentView, Counts } from "./session.ts";
+import type { AgentView, Counts, SessionState } from "./session.ts";
 
 /** An icon of VS Code's set, and a word with the same meaning for screen readers. */
 export interface Sign {
@@ -131,6 +132,27 @@ export function cost(usage: Usage): string {
   return usage.cost < 0.01 ? "<$0.01" : `$${usage.cost.toFixed(2)}`;
 }
 
+/** `42%` and `84k of 200k tokens`: how full a context window is; empty before the first reply. */
+export function gauge(size: ContextSize | undefined): { readonly share: string; readonly about: string } {
+  if (!size) return { share: "", about: "" };
+  const thousands = (count: number): string => (count < 1000 ? `${count}` : `${Math.round(count / 1000)}k`);
+  return {
+    share: `${Math.floor((100 * size.used) / size.window)}%`,
+    about: `${thousands(size.used)} of ${thousands(size.window)} tokens`,
+  };
+}
+
+/** The model of an agent, and its effort if one was chosen. */
+export function modelOf(agent: Pick<AgentView, "model" | "effort">): string {
+  return [oneLine(agent.model, 60), agent.effort ?? ""].filter(Boolean).join(" · ");
+}
+
+/** The same; empty for the primary, and for a sub-agent with the model and effort of its parent. */
+export function ownModelOf(state: Pick<SessionState, "agents">, agent: AgentView): string {
+  const parent = state.agents[agent.parentAgentId ?? ""];
+  return !parent || modelOf(parent) === modelOf(agent) ? "" : modelOf(agent);
+}
+
 export function calls(count: number): string {
   return count === 1 ? "1 call" : `${count} calls`;
 }
@@ -147,19 +169,31 @@ export function waitingLine({ waiting }: Pick<Counts, "waiting">): string {
   return waiting ? `${waiting} waiting for you` : "";
 }
 
+/** Controls, separators of lines, and characters that are invisible; selectors of emoji stay. */
+const HIDDEN = /(?![\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+const INEXACT = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
 /**
  * Text of a model or a file, safe to show: control and format characters, which could hide or reorder text, are spelled
  * out. Line breaks and tabs stay.
  */
 export function visible(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/gu, (character) =>
+  return text.replace(HIDDEN, (character) =>
     character === "\n" || character === "\t" ? character : spelledOut(character),
   );
 }
 
+/**
+ * Text that the user approves: like {@link visible}, but every character that is not what it looks like is spelled out,
+ * such as a space that does not separate words. `kept` are the characters that stay as they are.
+ */
+export function exact(text: string, kept = "\n\t"): string {
+  return text.replace(INEXACT, (character) => (kept.includes(character) ? character : spelledOut(character)));
+}
+
 /** One line of {@link visible} text, cut to `limit` characters. */
 export function oneLine(text: string, limit = 200): string {
-  const line = visible(text.replace(/\s+/g, " ").trim());
+  const line = visible(text.replace(/[ \t\n\v\f\r]+/g, " ").replace(/^ | $/g, ""));
   const characters = [...line];
   return characters.length > limit ? `${characters.slice(0, limit - 1).join("")}…` : line;
 }
@@ -194,12 +228,12 @@ export function lines({ start, end }: Range): string {
 
 /** The path of a `file:` URI for display. */
 export function pathOf(uri: string): string {
-  return visible(decodeURIComponent(new URL(uri).pathname));
+  return exact(decodeURIComponent(new URL(uri).pathname), "");
 }
 
 /** Whether a text has invisible characters, raw or already spelled out by the server. */
 export function hides(text: string): boolean {
-  return /\\u\{[0-9a-f]+\}/i.test(visible(text));
+  return /\\u\{[0-9a-f]+\}/i.test(exact(text));
 }
 
 function spelledOut(character: string): string {

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import type { Server } from "../server.ts";
 import type { Sessions } from "../sessions.ts";
 import { type AgentView, childrenOf, clockOf, countsOf, hasNotEnded, type SessionState } from "../state/session.ts";
-import { brief, calls, cost, oneLine, reasonOf, runTime, signOf, tokens } from "../state/text.ts";
+import { brief, calls, cost, modelOf, oneLine, ownModelOf, reasonOf, runTime, signOf, tokens } from "../state/text.ts";
 import { Paced } from "./paced.ts";
 
 /** An agent in the tree: the argument of its row's commands. */
@@ -62,7 +62,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
     const isPrimary = agent.parentAgentId === undefined;
     const sign = signOf(agent);
     const row = new vscode.TreeItem(isPrimary ? "Deputy" : brief(agent.label, MAX_LABEL));
-    row.description = describe(agent, clockOf(state));
+    row.description = describe(agent, clockOf(state), ownModelOf(state, agent));
     const colour = COLOURS[sign.word];
     row.iconPath = new vscode.ThemeIcon(
       sign.spin && !state.snapshot ? `${sign.icon}~spin` : sign.icon,
@@ -130,7 +130,7 @@ export class AgentsTree implements vscode.TreeDataProvider<AgentItem>, vscode.Di
  * The agent's row without its name. The editor cuts the end, so the most important part is first: time, state or
  * failure, activity, calls, cost.
  */
-function describe(agent: AgentView, now: number): string {
+function describe(agent: AgentView, now: number, model: string): string {
   const sign = signOf(agent);
   const isWaiting = sign.word === "waiting for you";
   const isChild = agent.parentAgentId !== undefined;
@@ -142,6 +142,7 @@ function describe(agent: AgentView, now: number): string {
     tokens(agent.usage),
     cost(agent.usage),
     isChild ? agent.definition : "",
+    model,
   ]
     .filter(Boolean)
     .join(" · ");
@@ -151,7 +152,7 @@ function tooltip(agent: AgentView): vscode.MarkdownString {
   const text = new vscode.MarkdownString();
   const state = reasonOf(agent) || signOf(agent).word;
   text.appendText(
-    `${agent.label}\n${state}\n${agent.definition} · ${agent.model} · ${agent.access === "read_only" ? "read-only" : "can change files"}`,
+    `${agent.label}\n${state}\n${agent.definition} · ${modelOf(agent)} · ${agent.access === "read_only" ? "read-only" : "can change files"}`,
   );
   if (agent.error) text.appendText(`\n\n${agent.error}`);
   if (agent.summary) text.appendText(`\n\n${oneLine(agent.summary, 500)}`);

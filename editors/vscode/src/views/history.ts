@@ -10,7 +10,7 @@ import { Paced } from "./paced.ts";
 const PAGE = 50;
 const UPDATES = new Set(["session_changed", "turn_started", "turn_finished"]);
 
-export type HistoryItem = SessionInfo | { readonly more: string };
+export type HistoryItem = SessionInfo | { readonly more: string } | { readonly problem: string };
 
 export class History implements vscode.TreeDataProvider<HistoryItem>, vscode.Disposable {
   readonly #server: Server;
@@ -44,14 +44,20 @@ export class History implements vscode.TreeDataProvider<HistoryItem>, vscode.Dis
 
   async getChildren(item?: HistoryItem): Promise<HistoryItem[]> {
     if (item || this.#server.state !== "running" || !this.#server.has("deputy/session/list")) return [];
-    const { sessions, nextCursor } = await this.#sessions.list(PAGE * this.#pages);
-    return nextCursor ? [...sessions, { more: nextCursor }] : [...sessions];
+    const { sessions, nextCursor, problem } = await this.#sessions.list(PAGE * this.#pages);
+    return [...(problem ? [{ problem }] : []), ...sessions, ...(nextCursor ? [{ more: nextCursor }] : [])];
   }
 
   getTreeItem(item: HistoryItem): vscode.TreeItem {
     if ("more" in item) {
       const row = new vscode.TreeItem("Show more…");
       row.command = { title: "Show more", command: "deputy.session.more" };
+      return row;
+    }
+    if ("problem" in item) {
+      const row = new vscode.TreeItem(oneLine(item.problem, 200));
+      row.tooltip = item.problem;
+      row.iconPath = new vscode.ThemeIcon("warning");
       return row;
     }
     const isShown = item.sessionId === this.#sessions.current?.sessionId;

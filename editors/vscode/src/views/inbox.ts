@@ -6,7 +6,7 @@ import type { OpenRequests } from "../requests.ts";
 import type { Sessions } from "../sessions.ts";
 import { folderName } from "../editor.ts";
 import { briefTitle, isDiff } from "../state/proposal.ts";
-import { nameOf, oneLine, visible } from "../state/text.ts";
+import { exact, nameOf, oneLine } from "../state/text.ts";
 
 /** An agent with open requests, or one request. */
 export type InboxItem =
@@ -114,8 +114,8 @@ function asItem(request: PermissionRequest): InboxItem {
 function tooltip(request: PermissionRequest): vscode.MarkdownString {
   const text = new vscode.MarkdownString();
   text.appendText(oneLine(request.title, 300));
-  if (request.preview?.type === "command") text.appendCodeblock(visible(request.preview.command), "shellscript");
-  if (request.preview?.type === "text") text.appendText(`\n\n${visible(request.preview.text)}`);
+  if (request.preview?.type === "command") text.appendCodeblock(exact(request.preview.command), "shellscript");
+  if (request.preview?.type === "text") text.appendText(`\n\n${exact(request.preview.text)}`);
   if (request.reason) text.appendText(`\n\n${oneLine(request.reason, 300)}`);
   return text;
 }

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import * as vscode from "vscode";
 
+import type { Deputy } from "../../src/commands/deputy.ts";
+import { fork, rewind } from "../../src/commands/rewind.ts";
 import type { Unsent } from "../../src/page/messages.ts";
 import { childrenOf, transcriptOf } from "../../src/state/session.ts";
 import {
@@ -12,6 +14,7 @@ import {
   ended,
   file,
   capture,
+  lenses,
   onDisk,
   openRequest,
   results,
@@ -274,3 +277,114 @@ test("agents can query the diagnostics of all languages", async (deputy) => {
   assert.deepEqual(results(state, state.primaryId ?? "", "edit_file"), []);
   collection.dispose();
 });
+
+// -- review ----------------------------------------------------------------------------------------------------------
+
+/** The changes of "improve both", approved, once they are listed. */
+async function improved(deputy: Deputy): Promise<readonly vscode.Uri[]> {
+  const files = [await file("greet.py"), await file("backoff.py")];
+  ask("improve both");
+  for (const name of ["greet.py", "backoff.py"]) {
+    const { requestId } = await openRequest(deputy, `edit_file(${name})`);
+    await vscode.commands.executeCommand("deputy.question.approve", requestId);
+  }
+  await ended(deputy);
+  await until("the changes", () => deputy.changes.list.totals.files === 2);
+  return files;
+}
+
+test("changes are listed, and kept or undone one by one with keys, lenses and rows", async (deputy) => {
+  const [greet, backoff] = await improved(deputy);
+  assert.ok(greet && backoff);
+  const [editor, before] = [await vscode.window.showTextDocument(greet), "Hello"];
+  const titles = (await lenses(greet)).map(({ title }) => title);
+  assert.deepEqual(titles, ["$(check) Keep", "$(discard) Undo", "$(comment) Comment", "$(diff) Deputy · +1 −1"]);
+  await vscode.commands.executeCommand("deputy.changes.next");
+  await until("the cursor at the change", () => editor.selection.active.line === 4);
+  await vscode.commands.executeCommand("deputy.changes.undo");
+  await until("one file left", () => deputy.changes.list.totals.files === 1);
+  assert.ok(editor.document.getText().includes(before));
+  assert.ok((await onDisk(greet)).includes(before));
+  await vscode.commands.executeCommand("deputy.changes.open", backoff.toString());
+  await until("the diff", () => tabs().some((tab) => tab.input instanceof vscode.TabInputTextDiff));
+  const [left] = vscode.workspace.textDocuments.filter(({ uri }) => uri.scheme === "deputy-base");
+  assert.ok(left?.getText().includes("limit - 1"));
+  await vscode.commands.executeCommand("deputy.changes.keepFile", backoff.toString());
+  await until("nothing left", () => deputy.changes.list.totals.hunks === 0);
+  assert.ok(!(await onDisk(backoff)).includes("limit - 1"));
+  await until("the diff is closed", () => !tabs().some((tab) => tab.input instanceof vscode.TabInputTextDiff));
+});
+
+test("all changes open in one editor, and are undone after a question", async (deputy) => {
+  const [greet, backoff] = await improved(deputy);
+  assert.ok(greet && backoff);
+  await vscode.commands.executeCommand("deputy.changes.review");
+  await until("the editor", () => tabs().some(({ label }) => label.startsWith("Deputy's changes")));
+  const undo = (): Promise<unknown> => Promise.resolve(vscode.commands.executeCommand("deputy.changes.undoAll"));
+  await whileAnswering("showWarningMessage", undefined, undo);
+  assert.equal(deputy.changes.list.totals.files, 2);
+  await whileAnswering("showWarningMessage", "Undo All", undo);
+  assert.equal(deputy.changes.list.totals.files, 0);
+  assert.ok((await onDisk(greet)).includes("Hello") && (await onDisk(backoff)).includes("limit - 1"));
+  await until("the editor is closed", () => !tabs().some(({ label }) => label.startsWith("Deputy's changes")));
+});
+
+test("comments on changes are sent as one prompt", async (deputy) => {
+  const [greet] = await improved(deputy);
+  assert.ok(greet);
+  const controller = vscode.comments.createCommentController("test", "test");
+  const add = (line: number, text: string): void => {
+    const thread = controller.createCommentThread(greet, new vscode.Range(line, 0, line, 0), []);
+    deputy.comments.add({ thread, text });
+  };
+  add(4, "Say good day.");
+  add(0, "Say more.");
+  assert.equal(deputy.comments.count, 2);
+  const sent = vscode.commands.executeCommand("deputy.comments.send");
+  const state = await until("the prompt", () => {
+    const found = deputy.sessions.current;
+    const entries = found ? transcriptOf(found, found.primaryId ?? "") : [];
+    return entries.find((one) => one.type === "message" && one.role === "user" && one.text.startsWith("Comments"));
+  });
+  assert.ok(state.type === "message");
+  assert.match(
+    state.text,
+    /greet\.py:5\n```diff\n-.*Hello.*\n\+.*Good morning.*\n```\nSay good day\.\n\ngreet\.py:1\nSay more\./,
+  );
+  assert.equal(deputy.comments.count, 0);
+  await sent;
+  controller.dispose();
+});
+
+test("a session goes back to before a prompt, forward again, and is forked", async (deputy) => {
+  const [greet] = await improved(deputy);
+  assert.ok(greet);
+  const { sessionId, primaryId, entries } = deputy.sessions.current ?? (await ended(deputy));
+  const [prompt] = entries[primaryId ?? ""] ?? [];
+  const plan = await deputy.rewinds.planBefore(sessionId, prompt?.seq ?? 0);
+  assert.ok(plan);
+  assert.deepEqual(
+    plan.files.map(({ path, added, removed }) => [path, added, removed]),
+    [
+      ["backoff.py", 1, 1],
+      ["greet.py", 1, 1],
+    ],
+  );
+  await rewind(deputy, sessionId, plan.checkpointId, { files: true, conversation: true });
+  assert.ok((await onDisk(greet)).includes("Hello"));
+  const messages = (): number => Object.values(deputy.sessions.get(sessionId)?.entries ?? {}).flat().length;
+  await until("the empty conversation", () => messages() === 0);
+  await until("nothing to review", () => deputy.changes.list.totals.files === 0);
+  const [left] = await deputy.rewinds.list(sessionId);
+  assert.match(left?.title ?? "", /^Before going back to: improve both/);
+  await rewind(deputy, sessionId, left?.checkpointId ?? "", { files: true, conversation: true });
+  await until("the conversation again", () => messages() > 0);
+  assert.ok((await onDisk(greet)).includes("Good morning"));
+  await fork(deputy, sessionId, plan.checkpointId, "");
+  assert.notEqual(deputy.sessions.current?.sessionId, sessionId);
+  assert.equal(deputy.sessions.current?.info?.cwd, deputy.sessions.get(sessionId)?.info?.cwd);
+});
+
+function tabs(): readonly vscode.Tab[] {
+  return vscode.window.tabGroups.all.flatMap((group) => group.tabs);
+}

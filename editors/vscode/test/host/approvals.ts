@@ -513,21 +513,20 @@ test("reverting a proposal's editor restores the proposal or the last save", asy
   await until("what was saved", () => deputy.proposals.text(request) === `# two\n${request.preview.newText}`);
 });
 
-test("after going from a diff to a command, Approve and Deny answer neither", async (deputy) => {
+test("after going from a diff to a command, Approve answers the command alone", async (deputy) => {
   ask("improve and count");
   const change = await openRequest(deputy, "edit_file");
-  const command = await openRequest(deputy, "shell");
+  await openRequest(deputy, "shell");
   await vscode.commands.executeCommand("deputy.question.openDiff", change.requestId);
   await until("the diff", () => vscode.window.activeTextEditor?.document.uri.query === `new/${change.requestId}`);
   await vscode.commands.executeCommand("deputy.question.next");
+  await vscode.commands.executeCommand("deputy.question.approve");
   for (const id of ["deputy.question.approve", "deputy.question.deny"])
     await whileAnswering("showQuickPick", undefined, () => Promise.resolve(vscode.commands.executeCommand(id)));
   assert.deepEqual(
     deputy.requests.list().map(({ requestId }) => requestId),
-    [change.requestId, command.requestId],
+    [change.requestId],
   );
-  await vscode.commands.executeCommand("deputy.question.openDiff");
-  assert.equal(diffTabs().length, 1); // the command has none
 });
 
 test("edits of a proposal are kept when the file has changed", async (deputy) => {
@@ -617,4 +616,58 @@ test("an approval after a change of branch fails and is reported to user and age
   assert.match(String(warnings[0]?.[0]), /^edit_file\(greet\.py\) was approved, but failed: greet\.py has changed/);
   const messages = results(state, state.primaryId ?? "", "edit_file")[0] ?? "";
   assert.match(messages, /^greet\.py has changed .*[.;] [Rr]ead it again\.$/);
+});
+
+/** A new file that no editor has opened: an editor cannot hold a carriage return within a line. */
+async function unopened(name: string): Promise<vscode.Uri> {
+  const greet = await file("greet.py");
+  const uri = vscode.Uri.joinPath(greet, "..", name);
+  writeFileSync(uri.fsPath, await onDisk(greet));
+  return uri;
+}
+
+test("a diff shows a carriage return within a line, and approving it writes the character", async (deputy) => {
+  const hidden = await unopened("hidden.py");
+  ask("hide something");
+  const document = await shown(deputy, "edit_file(hidden.py)");
+  const line = String.raw`    return f"Hello, {name}!"  # as before\u{d}    \u{202e}good\u{202c}`;
+  const lines = document.getText().split("\n");
+  assert.ok(lines.includes(line), document.getText());
+  assert.doesNotMatch(document.getText(), /[\r\u202e]/);
+  assert.equal((await lenses(document.uri)).filter(({ title }) => title.includes("Reject this change")).length, 1);
+  const { requestId } = await openRequest(deputy, "edit_file");
+  const [comment] = deputy.threads.get(requestId)?.comments ?? [];
+  assert.ok((comment?.body as vscode.MarkdownString).value.includes(`+${line}`));
+  await clickLens(document.uri, "Approve");
+  await ended(deputy);
+  assert.ok((await onDisk(hidden)).includes("# as before\r    \u202egood\u202c\n"));
+});
+
+test("an edit beside a hidden character keeps it, and one of its line is refused", async (deputy) => {
+  const hidden = await unopened("hidden.py");
+  ask("hide something");
+  const document = await shown(deputy, "edit_file(hidden.py)");
+  const change = async (at: vscode.Position, text: string): Promise<void> => {
+    const edit = new vscode.WorkspaceEdit();
+    edit.insert(document.uri, at, text);
+    assert.ok(await vscode.workspace.applyEdit(edit));
+  };
+  const { requestId } = await openRequest(deputy, "edit_file");
+  const end = document.positionAt(document.getText().indexOf("good") + 4);
+  await change(end, "!");
+  await until("the edit is noticed", () => requestId in deputy.proposals.edits());
+  const messages: unknown[][] = [];
+  const restore = capture("showInformationMessage", messages);
+  await clickLens(document.uri, "Approve");
+  restore();
+  assert.match(String(messages[0]?.[0]), /^Lines with invisible characters cannot be edited here/);
+  assert.ok(deputy.requests.get(requestId));
+  const edit = new vscode.WorkspaceEdit();
+  edit.delete(document.uri, new vscode.Range(end, end.translate(0, 1)));
+  edit.insert(document.uri, new vscode.Position(0, 0), "# mine\n");
+  assert.ok(await vscode.workspace.applyEdit(edit));
+  await until("the edit is noticed", () => deputy.proposals.edits()[requestId]?.startsWith("# mine\n"));
+  await clickLens(document.uri, "Approve");
+  await ended(deputy);
+  assert.match(await onDisk(hidden), /^# mine\n[^]*# as before\r {4}\u202egood\u202c\n/);
 });

@@ -110,16 +110,18 @@ test("repeated crashes are reported, and the server can be started again", async
   await deputy.server.restart(); // it counts from here
   const messages: unknown[][] = [];
   const restore = capture("showErrorMessage", messages);
+  const { server } = deputy;
   try {
     for (let count = 1; count <= 4; count++) {
       await until("the server", () => deputy.server.state === "running");
       crash();
       await until("its end", () => deputy.server.state !== "running");
     }
-    await until("the message", () => messages.length);
-    assert.equal(deputy.server.state, "stopped");
+    await until("the problem", () => server.problem);
+    assert.equal(server.state, "stopped");
     await until("the message above the agents", () => deputy.agents.view.message === "Deputy's server is not running.");
-    assert.deepEqual(messages, [["Deputy's server keeps crashing. See its log for the cause.", "Show Log"]]);
+    assert.equal(server.problem?.message, "Deputy's server keeps crashing. See its log for the cause.");
+    assert.deepEqual(messages, []); // the chat shows it
     await deputy.server.start();
     assert.equal(deputy.server.state, "running");
     await until("no message above the agents", () => !deputy.agents.view.message);
@@ -156,7 +158,7 @@ test("concurrent restarts leave one running server", async (deputy) => {
   restoreDialog();
   assert.deepEqual(messages, []);
   assert.equal(deputy.server.state, "running");
-  assert.equal(processes().length, 1);
+  await until("the end of the other servers", () => processes().length === 1);
 });
 
 test("changed settings reach the running server without interrupting a turn", async (deputy) => {
@@ -209,11 +211,11 @@ test("invalid settings are named, and the server starts once they are corrected"
     await deputy.server.stop();
     await set((name) => wrong[name]);
     await vscode.commands.executeCommand("deputy.restartServer");
-    const [message, ...actions] = await until("the message", () => messages[0]);
-    const named = String(message).match(/\w+\.[\w.]+(?=:)/g);
-    assert.deepEqual(named?.toSorted(), ["deputy.limits.promptQueue", "deputy.permissionMode"], String(message));
-    assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
-    assert.equal(messages.length, 1);
+    const { message, setting } = await until("the problem", () => deputy.server.problem);
+    const named = message.match(/\w+\.[\w.]+(?=:)/g);
+    assert.deepEqual(named?.toSorted(), ["deputy.limits.promptQueue", "deputy.permissionMode"], message);
+    assert.equal(setting, "deputy");
+    assert.deepEqual(messages, []); // the chat shows it
     assert.equal(deputy.server.state, "stopped");
   } finally {
     restore();
@@ -305,22 +307,27 @@ test("a prompt that the agent has read is not restored when the server ends", as
   await until("the interrupted turn", () => deputy.sessions.current && isInterrupted(deputy.sessions.current));
 });
 
-test("a missing server is reported with its setting and the log", async (deputy) => {
+test("a missing server is shown with its setting, and found once that is corrected", async (deputy) => {
   const settings = vscode.workspace.getConfiguration("deputy.server");
   const path = settings.get<string>("path");
   const messages: unknown[][] = [];
   const restore = capture("showErrorMessage", messages);
   try {
     await settings.update("path", "/nowhere/deputy", vscode.ConfigurationTarget.Global);
-    const [message, ...actions] = await until("the message", () => messages[0]);
-    assert.equal(message, "There is no command at /nowhere/deputy. Correct the setting deputy.server.path.");
-    assert.deepEqual(actions, ["Open Settings", "Try Again", "Show Log"]);
-    await until("the item", () => deputy.status.text === "$(circle-slash) Deputy: not running");
+    const card = await until("the card", () => deputy.setup.card);
+    assert.equal(card.text, "There is no command at /nowhere/deputy. Correct the setting deputy.server.path.");
+    assert.deepEqual(
+      card.buttons.map(({ text }) => text),
+      ["Open Settings", "Check Again"],
+    );
+    await until("the item", () => deputy.status.text === "$(settings-gear) Deputy: no server");
+    assert.deepEqual(messages, []); // the chat shows it
   } finally {
     restore();
     await settings.update("path", path, vscode.ConfigurationTarget.Global);
   }
   await until("the restarted server", () => deputy.server.state === "running");
+  assert.equal(deputy.setup.card, undefined);
 });
 
 test("a changed key does not interrupt running agents", async (deputy) => {

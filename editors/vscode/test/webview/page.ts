@@ -9,13 +9,15 @@ import { emptySession, reduce, type SessionState } from "../../src/state/session
 /** Default state of the window. */
 export const AROUND: Surroundings = {
   server: "running",
+  card: undefined,
+  problem: undefined,
   agentId: undefined,
   mode: "default",
   model: "a model",
   trusted: true,
   hasFolder: true,
   folder: "project",
-  can: { revert: true, message: true },
+  can: { revert: true, message: true, rewind: true },
   edits: {},
   stale: {},
 };

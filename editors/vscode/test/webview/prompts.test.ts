@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import type { Card } from "../../src/install/card.ts";
+import { emptySession } from "../../src/state/session.ts";
 import { after, AROUND, begin, log, open, type TestPage } from "./page.ts";
 
 const LOOK = log("three_children");
@@ -173,6 +175,42 @@ for (const [around, text, action, type] of NOTICES) {
     assert.deepEqual(page.newMessages(), [{ type }]);
   });
 }
+
+test("a failed start shows the cause, and the settings if they are the cause", async () => {
+  const page = await open();
+  page.show(after(LOOK), { server: "stopped", problem: { message: "deputy.model: unknown.", isSetting: true } });
+  assert.ok(page.one(".notice").textContent.startsWith("deputy.model: unknown."));
+  page.newMessages();
+  for (const name of ["Open Settings", "Try Again", "Show Log"]) page.button(name).click();
+  assert.deepEqual(
+    page.newMessages().map(({ type }) => type),
+    ["serverSettings", "start", "showLog"],
+  );
+});
+
+test("a card shows what to do without a server, and a step of the installation keeps the focus", async () => {
+  const page = await open();
+  const step = (done: number): Card => ({
+    icon: "sync",
+    title: "Installing",
+    text: `Step ${done + 1} of 4`,
+    progress: { done, of: 4 },
+    buttons: [{ text: "Cancel", act: "cancelInstall" }],
+  });
+  page.show(emptySession("session-1"), { server: "stopped", card: step(0) });
+  assert.equal(page.all(".notice").length, 0);
+  assert.equal(page.one(".welcome").hidden, true);
+  page.button("Cancel").focus();
+  page.show(emptySession("session-1"), { server: "stopped", card: step(1) });
+  assert.equal(page.one(".setup p").textContent, "Step 2 of 4");
+  assert.equal((page.one("progress") as HTMLProgressElement).value, 1);
+  assert.equal(document.activeElement, page.button("Cancel"));
+  page.newMessages();
+  page.button("Cancel").click();
+  assert.deepEqual(page.newMessages(), [{ type: "cancelInstall" }]);
+  page.show(emptySession("session-1"), { server: "running" });
+  assert.equal(page.one(".setup").hidden, true);
+});
 
 test("a rejected key offers to set a key and to show the log", async () => {
   const page = await open();

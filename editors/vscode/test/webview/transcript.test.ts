@@ -76,6 +76,19 @@ test("cancelling by keyboard focuses the block", async () => {
   assert.equal(document.activeElement, block.querySelector(".block-toggle"));
 });
 
+test("earlier messages are asked for with the button at the top", async () => {
+  const page = await open();
+  const state = after(LOOK);
+  const agentId = state.primaryId ?? "";
+  page.show({ ...state, earlier: { [agentId]: true } });
+  const button = page.button("Show earlier messages");
+  assert.equal(button, page.all(".transcript")[0]?.firstElementChild);
+  button.click();
+  assert.deepEqual(page.newMessages(), [{ type: "earlier", agentId }]);
+  page.show(state);
+  assert.ok(!page.all("button").some(({ textContent }) => textContent === "Show earlier messages"));
+});
+
 test("a snapshot of another window's session is read-only and can be reloaded", async () => {
   const page = await open();
   page.show({ ...after(LOOK.slice(0, 5)), snapshot: true });
