@@ -25,6 +25,9 @@ for group, link in pairs({
   DeputyAdd = 'DiffAdd',
   DeputyDelete = 'DiffDelete',
   DeputyHunk = 'Comment',
+  DeputyAddSign = 'Added',
+  DeputyChangeSign = 'Changed',
+  DeputyDeleteSign = 'Removed',
 }) do
   vim.api.nvim_set_hl(0, group, { link = link, default = true })
 end
@@ -58,10 +61,19 @@ end)
 simple('DeputyNew', 'open a new session', 'new')
 simple('DeputyAgents', 'show the tree of agents', 'agents')
 simple('DeputyInbox', 'show open approvals', 'inbox')
+simple('DeputyPermissions', 'list and remove permission rules', 'permissions')
+simple('DeputyReview', 'list the changes to review, with diffs', 'review')
+simple('DeputyRewind', 'go back to before a prompt', 'rewind')
+simple('DeputyFork', 'continue in a new session from a checkpoint', 'fork')
 simple('DeputyStop', 'stop all agents', 'stop')
 simple('DeputyContinue', 'resume an interrupted turn', 'continue')
 simple('DeputyRestart', 'restart the server', 'restart')
+simple('DeputyUninstall', 'remove the installed server', 'uninstall')
 simple('DeputyLog', 'open the log', 'log')
+
+command('DeputyInstall', 'install or repair the server', { bang = true }, function(given)
+  require('deputy').install(given.bang)
+end)
 
 command('DeputySessions', 'list the sessions of the project', { bang = true }, function(given)
   require('deputy').sessions(given.bang)
@@ -105,9 +117,21 @@ command('DeputyMode', 'set the permission mode', {
 }, function(given)
   require('deputy').mode(given.args)
 end)
-command('DeputyModel', 'set the model', { nargs = 1 }, function(given)
-  require('deputy').model(given.args)
-end)
+for name, row in pairs({
+  DeputyModel = { 'model', 'set the model', 'complete' },
+  DeputyEffort = { 'effort', 'set the effort', 'efforts' },
+  DeputyThinking = { 'thinking', 'set when the model thinks', 'thinking_modes' },
+}) do
+  local call, about, complete = unpack(row)
+  command(name, about, {
+    nargs = '?',
+    complete = function(lead)
+      return require('deputy.models')[complete](lead)
+    end,
+  }, function(given)
+    require('deputy.models')[call](given.args)
+  end)
+end
 
 local function plug(name, run)
   vim.keymap.set('n', ('<Plug>(deputy-%s)'):format(name), run, { desc = 'Deputy: ' .. name })
@@ -120,6 +144,11 @@ for name, call in pairs({
   agents = 'agents',
   stop = 'stop',
   sessions = 'sessions',
+  permissions = 'permissions',
+  ['next-mode'] = 'next_mode',
+  review = 'review',
+  rewind = 'rewind',
+  fork = 'fork',
 }) do
   plug(name, function()
     require('deputy')[call]()
@@ -129,7 +158,10 @@ end
 for _, action in ipairs({
   'approve',
   'approve_always',
+  'approve_project',
+  'approve_user',
   'approve_agent',
+  'approve_edits',
   'deny',
   'deny_reason',
   'deny_always',
@@ -139,5 +171,21 @@ for _, action in ipairs({
 }) do
   plug((action:gsub('_', '-')), function()
     require('deputy').inline(action)
+  end)
+end
+
+for _, action in ipairs({
+  'next_change',
+  'prev_change',
+  'keep',
+  'undo',
+  'keep_file',
+  'undo_file',
+  'keep_all',
+  'undo_all',
+  'blame',
+}) do
+  plug((action:gsub('_', '-')), function()
+    require('deputy').change(action)
   end)
 end

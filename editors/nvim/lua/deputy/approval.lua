@@ -6,9 +6,10 @@ local text = require('deputy.text')
 
 local M = {}
 
-local function option(request, kind)
+--- The option of a kind, and of a scope if one is named.
+local function option(request, kind, scope)
   return vim.iter(request.options):find(function(choice)
-    return choice.kind == kind
+    return choice.kind == kind and (scope == nil or choice.scope == scope)
   end)
 end
 
@@ -50,8 +51,9 @@ end
 ---@param kind deputy.OptionKind
 ---@param more { feedback: string?, input: table? }?
 ---@param accepted fun()? when it was the first answer
-function M.answer(request, kind, more, accepted)
-  local choice = option(request, kind)
+---@param scope deputy.RuleScope? the narrowest one when absent
+function M.answer(request, kind, more, accepted, scope)
+  local choice = option(request, kind, scope)
   if not choice then
     vim.notify('Deputy: this request has no such answer.', vim.log.levels.WARN)
     return
@@ -69,13 +71,44 @@ function M.can_edit(request)
   return request.tool ~= 'mcp'
 end
 
---- The name of the option of a kind. For a lasting answer it contains the rule that the answer adds.
+--- Cells of a rule that the name of its answer contains.
+local MOST_IN_NAME = 60
+
+--- The rules of a lasting answer that its name does not contain: several, or a long one.
+---@param choice deputy.PermissionOption
+---@return string[]
+local function rules_to_list(choice)
+  local rules = vim.tbl_map(text.exact, choice.rules or {})
+  return (#rules > 1 or #rules == 1 and text.width(rules[1]) > MOST_IN_NAME) and rules or {}
+end
+
+--- What a lasting answer does, without its rules.
+local function verb(choice)
+  return text.exact(choice.name):match('^[^:]*')
+end
+
+--- The name of the option of a kind: complete, or with the number of the rules that the answer lists before it adds them.
 ---@param request deputy.PermissionRequest
 ---@param kind deputy.OptionKind
+---@param scope deputy.RuleScope?
 ---@return string?
-function M.name(request, kind)
-  local choice = option(request, kind)
-  return choice and text.one_line(choice.name)
+function M.name(request, kind, scope)
+  local choice = option(request, kind, scope)
+  local rules = choice and rules_to_list(choice) or {}
+  if #rules > 0 then
+    return ('%s %s…'):format(verb(choice), text.plural(#rules, 'rule'))
+  end
+  return choice and text.exact(choice.name)
+end
+
+--- Asks for confirmation, with all lines of `what` on the screen before a key answers. Cancel is the default.
+local function confirmed(question, what, answer)
+  local more = vim.o.more
+  vim.o.more = true
+  local lines = table.concat(what, '\n')
+  local choice = vim.fn.confirm(('%s\n%s'):format(question, lines), ('&%s\n&Cancel'):format(answer), 2)
+  vim.o.more = more
+  return choice == 1
 end
 
 --- Denies with a reason for the agent; an aborted input leaves the request open.
@@ -88,22 +121,52 @@ function M.deny_with_reason(request)
   end)
 end
 
+--- The lines of a request in a list: its title, and all of its change, command or text.
+local function in_list(request)
+  local lines, preview = { '  ' .. text.one_line(request.title) }, request.preview
+  if preview and preview.type == 'diff' then
+    for _, piece in ipairs(M.preview(request)) do
+      table.insert(lines, '    ' .. piece[1])
+    end
+  elseif preview then
+    for _, line in ipairs(text.exact_lines(preview.command or preview.text)) do
+      table.insert(lines, '    ' .. line)
+    end
+  end
+  return lines
+end
+
 --- Approves all open requests of the agent of `request`, after a confirmation that lists them.
 ---@param request deputy.PermissionRequest
 function M.approve_agent(request)
   local own = vim.tbl_filter(function(other)
     return other.agent.agentId == request.agent.agentId
   end, session.requests())
-  local titles = vim.tbl_map(function(other)
-    return '  ' .. text.one_line(other.title)
-  end, own)
-  local ask = ('Approve all %s?\n%s'):format(text.plural(#own, 'request'), table.concat(titles, '\n'))
-  -- Cancel is the default.
-  if vim.fn.confirm(ask, '&Approve\n&Cancel', 2) ~= 1 then
+  local what = vim.iter(own):map(in_list):flatten():totable()
+  if not confirmed(('Approve all %s?'):format(text.plural(#own, 'request')), what, 'Approve') then
     return
   end
   vim.iter(own):each(approved)
   answer_all(own, 'allow_once')
+end
+
+--- Approves all edits of the agent of `request` until the turn ends, after a confirmation with the combined change of
+--- the open ones.
+---@param request deputy.PermissionRequest
+function M.approve_edits(request)
+  local own = vim.tbl_filter(function(other)
+    return other.agent.agentId == request.agent.agentId and other.preview and other.preview.type == 'diff'
+  end, session.requests())
+  if #own == 0 then
+    vim.notify('Deputy: this request is no edit.')
+    return
+  end
+  local what = vim.iter(own):map(in_list):flatten():totable()
+  if not confirmed('Approve these and all further edits of this agent in this turn?', what, 'Approve') then
+    return
+  end
+  vim.iter(own):each(approved)
+  client.request('deputy/permission/approveEdits', { requestId = own[1].requestId }, function() end)
 end
 
 local function answering(kind)
@@ -112,15 +175,33 @@ local function answering(kind)
   end
 end
 
+--- Lists the rules first, if the name of the answer does not contain them.
+local function lasting(kind, scope)
+  return function(request)
+    local choice = option(request, kind, scope)
+    local rules = choice and rules_to_list(choice) or {}
+    local question = ('%s, %s:'):format(choice and verb(choice) or '', text.plural(#rules, 'rule'))
+    local lines = vim.tbl_map(function(rule)
+      return '  ' .. rule
+    end, rules)
+    if #rules == 0 or confirmed(question, lines, vim.startswith(kind, 'allow') and 'Allow' or 'Deny') then
+      M.answer(request, kind, nil, nil, scope)
+    end
+  end
+end
+
 --- The ways to answer a request, by the name of their key.
 ---@type table<string, fun(request: deputy.PermissionRequest)>
 M.ANSWERS = {
   approve = answering('allow_once'),
-  approve_always = answering('allow_always'),
+  approve_always = lasting('allow_always'),
+  approve_project = lasting('allow_always', 'project'),
+  approve_user = lasting('allow_always', 'user'),
   approve_agent = M.approve_agent,
+  approve_edits = M.approve_edits,
   deny = answering('reject_once'),
   deny_reason = M.deny_with_reason,
-  deny_always = answering('reject_always'),
+  deny_always = lasting('reject_always'),
   edit = function(request)
     if M.can_edit(request) then
       require('deputy.proposal').edit(request)
@@ -133,12 +214,9 @@ M.ANSWERS = {
 -- -- preview -----------------------------------------------------------------------------------------------------
 
 local function diff_lines(preview)
-  local function plain(whole)
-    return whole and table.concat(text.lines(whole), '\n') or ''
-  end
-  local old, new = plain(preview.oldText), plain(preview.newText)
+  local old, new = text.exact_lines(preview.oldText or '', preview.newText)
   local lines = {} ---@type deputy.Piece[]
-  local diff = text.diff(old, new, { ctxlen = 2 }) --[[@as string]]
+  local diff = text.diff(table.concat(old, '\n'), table.concat(new, '\n'), { ctxlen = 2 }) --[[@as string]]
   for _, line in ipairs(vim.split(diff, '\n', { plain = true, trimempty = true })) do
     local first = line:sub(1, 1)
     local group = ({ ['+'] = 'DeputyAdd', ['-'] = 'DeputyDelete', ['@'] = 'DeputyHunk', ['\\'] = 'DeputyDim' })[first]
@@ -147,10 +225,29 @@ local function diff_lines(preview)
   return lines
 end
 
+--- The change of a large file.
+local function hunk_lines(preview)
+  local lines = {} ---@type deputy.Piece[]
+  for _, hunk in ipairs(preview.hunks) do
+    local head = ('@@ -%d,%d +%d,%d @@'):format(hunk.oldStart, hunk.oldCount, hunk.newStart, hunk.newCount)
+    table.insert(lines, { head, 'DeputyHunk' })
+    for _, line in ipairs(hunk.lines) do
+      local group = ({ ['+'] = 'DeputyAdd', ['-'] = 'DeputyDelete', ['\\'] = 'DeputyDim' })[line:sub(1, 1)]
+      table.insert(lines, { text.exact_lines(line)[1], group })
+    end
+  end
+  if preview.truncated then
+    table.insert(lines, { 'The change is too large to be shown completely.', 'DeputyDim' })
+  end
+  return lines
+end
+
 local function preview_lines(request)
   local preview, lines = request.preview, {} ---@type deputy.Piece[]
   if not preview then
     return lines
+  elseif preview.hunks then
+    return hunk_lines(preview)
   elseif preview.type == 'diff' then
     if preview.oldText == nil then
       table.insert(lines, { 'new file ' .. text.path(preview.uri), 'DeputyDim' })
@@ -158,12 +255,12 @@ local function preview_lines(request)
     return vim.list_extend(lines, diff_lines(preview))
   elseif preview.type == 'command' then
     table.insert(lines, { 'in ' .. text.path(preview.cwd), 'DeputyDim' })
-    for index, line in ipairs(text.lines(preview.command)) do
+    for index, line in ipairs(text.exact_lines(preview.command)) do
       table.insert(lines, { (index == 1 and '$ ' or '  ') .. line, 'DeputyCommand' })
     end
     return lines
   end
-  for _, line in ipairs(text.lines(preview.text)) do
+  for _, line in ipairs(text.exact_lines(preview.text)) do
     table.insert(lines, { line })
   end
   return lines

@@ -15,7 +15,10 @@ local NARROWEST = 20
 local CHOICES = {
   { 'approve', 'allow_once' },
   { 'approve_always', 'allow_always' },
+  { 'approve_project', 'allow_always', true, 'project' },
+  { 'approve_user', 'allow_always', true, 'user' },
   { 'approve_agent' },
+  { 'approve_edits', nil, true },
   { 'edit' },
   { 'deny', 'reject_once' },
   { 'deny_reason' },
@@ -24,8 +27,8 @@ local CHOICES = {
 }
 
 --- The name of an option. For a lasting answer it contains the rule that the answer adds.
-local function name_of(request, kind)
-  local name = approval.name(request, kind)
+local function name_of(request, kind, scope)
+  local name = approval.name(request, kind, scope)
   return name and name:sub(1, 1):lower() .. name:sub(2)
 end
 
@@ -36,17 +39,18 @@ end
 ---@param whole boolean? include rare choices
 ---@return string[]
 function M.choices(request, keys, own, whole)
-  local shown, in_code = {}, request.preview and request.preview.type == 'diff'
+  local shown, in_code = {}, request.preview and request.preview.newText ~= nil
   local words = {
     approve_agent = own > 1 and ('approve all %d of this agent'):format(own) or nil,
+    approve_edits = request.preview and request.preview.type == 'diff' and 'approve all edits in this turn' or nil,
     edit = approval.can_edit(request) and 'edit first' or nil,
     deny_reason = 'deny with reason',
     go_to_code = in_code and 'go to the code' or nil,
   }
   for _, row in ipairs(CHOICES) do
-    local action, option, rare = unpack(row, 1, 3)
+    local action, option, rare, scope = unpack(row, 1, 4)
     local key = (whole or not rare) and keys[action]
-    local word = words[action] or option and name_of(request, option)
+    local word = words[action] or option and name_of(request, option, scope)
     if key and word then
       table.insert(shown, text.key(key) .. ' ' .. word)
     end

@@ -20,7 +20,7 @@ local stopping = false
 
 --- Hooks for the rest of the plugin, called for messages and state changes of the server.
 M.on_event = function(_) end ---@type fun(event: table)
-M.on_request = function(_) end ---@type fun(request: deputy.PermissionRequest)
+M.on_request = function(_) end ---@type fun(request: deputy.PermissionRequest|deputy.InputRequest)
 M.on_notice = function(_) end ---@type fun(notice: string)
 M.on_ready = function() end
 M.on_gone = function(_) end ---@type fun(unexpected: boolean)
@@ -51,9 +51,11 @@ local function capabilities()
       protocolVersion = 1,
       events = true,
       permissions = true,
+      input = true,
       diffPreview = true,
       diagnostics = true,
       navigation = true,
+      review = true,
     },
   }
   return all
@@ -76,6 +78,16 @@ handlers['deputy/permission/request'] = function(_, request)
   end)
   coroutine.yield()
   return { outcome = { outcome = 'cancelled' } }
+end
+
+--- Likewise, with `deputy/input/answer`.
+handlers['deputy/input/request'] = function(_, request)
+  local thread = coroutine.running()
+  M.on_request(request, function()
+    coroutine.resume(thread)
+  end)
+  coroutine.yield()
+  return { outcome = 'cancelled' }
 end
 
 --- Messages of the server are often longer than the message line, so the session window shows them.
@@ -193,11 +205,11 @@ local function watch_start(id)
   end, seconds * 1000)
 end
 
-local function start()
-  local command = server.find()
-  if not command or vim.fn.executable(command[1]) ~= 1 then
-    local what = command and ('the server `%s` cannot be run'):format(command[1]) or 'no server was found'
-    failed(what .. '. Run `:checkhealth deputy`.')
+---@param command string[]
+---@return integer? client
+local function start(command)
+  if vim.fn.executable(command[1]) ~= 1 then
+    failed(('the server `%s` cannot be run. Run `:checkhealth deputy`.'):format(command[1]))
     return nil
   end
   stopping = false
@@ -222,6 +234,27 @@ local function start()
   })
 end
 
+--- Starts the server for the callbacks that wait for it. Without one, offers to install it.
+local function start_for_waiting()
+  local command, why = server.find()
+  if not command then
+    return require('deputy.install').offer(why .. ' Install it?', function(installed)
+      if installed and server.find() then
+        start_for_waiting()
+      else
+        failed('there is no server. `:DeputyInstall` installs it.')
+        resolve_waiting(nil)
+      end
+    end)
+  end
+  client_id = start(command)
+  if client_id then
+    watch_start(client_id)
+  else
+    resolve_waiting(nil)
+  end
+end
+
 --- Calls back with the running server, starting it if needed; with nil if the start fails.
 ---@param callback fun(client: vim.lsp.Client?)
 function M.with(callback)
@@ -231,12 +264,7 @@ function M.with(callback)
   end
   table.insert(waiting, callback)
   if #waiting == 1 then
-    client_id = start()
-    if client_id then
-      watch_start(client_id)
-    else
-      resolve_waiting(nil)
-    end
+    start_for_waiting()
   end
 end
 

@@ -26,6 +26,8 @@ M.defaults = {
   notify = true,
   --- Show proposed changes in the windows of their files.
   inline = true,
+  --- Mark unreviewed changes in the windows of their files.
+  review = true,
   --- Keys; `false` disables one. `keys = false` disables all: use the <Plug> maps.
   keys = {
     --- In the session window, on the line of an approval, an agent or a location.
@@ -34,6 +36,9 @@ M.defaults = {
       toggle = '<Tab>',
       approve = 'a',
       approve_always = 'A',
+      approve_project = 'gP',
+      approve_user = 'gU',
+      approve_edits = 'gE',
       approve_agent = 'ga',
       deny = 'd',
       deny_reason = 'D',
@@ -53,6 +58,7 @@ M.defaults = {
       continue = 'C',
       agents = 'gt',
       inbox = 'gi',
+      next_mode = 'gm',
       help = 'g?',
       close = 'q',
     },
@@ -62,6 +68,9 @@ M.defaults = {
     inline = {
       approve = '<LocalLeader>a',
       approve_always = '<LocalLeader>A',
+      approve_project = '<LocalLeader>gP',
+      approve_user = '<LocalLeader>gU',
+      approve_edits = '<LocalLeader>gE',
       approve_agent = '<LocalLeader>ga',
       deny = '<LocalLeader>d',
       deny_reason = '<LocalLeader>D',
@@ -69,6 +78,16 @@ M.defaults = {
       edit = '<LocalLeader>e',
       next_question = '<LocalLeader>n',
       prev_question = '<LocalLeader>p',
+    },
+    --- In a file with unreviewed changes; the first two also in other files, while there are any.
+    review = {
+      next_change = ']h',
+      prev_change = '[h',
+      keep = '<LocalLeader>hk',
+      undo = '<LocalLeader>hu',
+      keep_file = '<LocalLeader>hK',
+      undo_file = '<LocalLeader>hU',
+      blame = '<LocalLeader>hb',
     },
   },
 }
@@ -141,7 +160,7 @@ function M.set(given)
 end
 
 --- The keys of an area, by action.
----@param area 'session'|'input'|'inline'
+---@param area 'session'|'input'|'inline'|'review'
 ---@return table<string, string|false>
 function M.keys(area)
   local keys = M.options.keys

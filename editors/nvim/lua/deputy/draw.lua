@@ -2,6 +2,7 @@
 
 local box = require('deputy.box')
 local items = require('deputy.item')
+local question = require('deputy.question')
 local reducer = require('deputy.reducer')
 local text = require('deputy.text')
 local labels = require('deputy.labels')
@@ -59,6 +60,20 @@ local messages = setmetatable({}, { __mode = 'k' }) ---@type table<deputy.Entry,
 local function cached_message(entry, speaker)
   messages[entry] = messages[entry] or message(entry.role, entry.text, speaker)
   return messages[entry]
+end
+
+--- What the model thought: its first line, and all of it if it is unfolded.
+local function thought(entry, look)
+  local opened = look.open[entry.messageId]
+  local item = items.new({ entry = entry, agent = entry.agentId })
+  local first = text.cut(text.one_line(entry.text), look.width - text.width('▸ Thinking  '))
+  items.add(item, { { opened and '▾ Thinking' or '▸ Thinking  ' .. first, 'DeputyDim' } })
+  for _, line in ipairs(opened and text.lines(vim.trim(entry.text)) or {}) do
+    for _, part in ipairs(text.folded(line, look.width - INDENT)) do
+      items.add(item, { { (' '):rep(INDENT) .. part, 'DeputyDim' } })
+    end
+  end
+  return item
 end
 
 local notices = {} ---@type table<string, deputy.Item>
@@ -145,7 +160,7 @@ local function agent_line(state, node, look, lead, quiet)
     { lead, 'DeputyDim' },
     { states[1] .. ' ', states[3] },
     { text.cut(text.one_line(node.label), MOST_LABEL), 'DeputyLabel' },
-    { node.parentAgentId and '  ' .. labels.definition_of(node) or '', 'DeputyDim' },
+    { node.parentAgentId and '  ' .. labels.definition_of(node) .. labels.own_model(state, node) or '', 'DeputyDim' },
     { '  ' .. labels.word_of(state, node), states[3] },
   }
   local function left()
@@ -172,6 +187,9 @@ local function boxes(state, agent_id, look, indent, out)
   local own = reducer.requests_of(state, agent_id)
   for _, request in ipairs(own) do
     table.insert(out, box.draw(request, indent, look, #own))
+  end
+  for _, request in ipairs(reducer.inputs_of(state, agent_id)) do
+    table.insert(out, question.draw(request, indent, look))
   end
 end
 
@@ -213,6 +231,8 @@ items_of = function(state, agent_id, look, indent, label, out, on_message)
   for _, entry in ipairs(entries) do
     if entry.type == 'message' and on_message then
       on_message(entry)
+    elseif entry.type == 'thought' and on_message then
+      table.insert(out, thought(entry, look))
     elseif entry.type == 'tool_call' and not hidden[entry.toolCallId] then
       table.insert(out, call(state, entry, look, on_message and INDENT or indent, label))
     elseif entry.type == 'agent' and state.agents[entry.agentId] and state.agents[entry.agentId].run == entry.run then
@@ -336,6 +356,12 @@ function M.transcript(state, agent_id, look)
   local out, node = {}, state.agents[agent_id]
   -- Messages to a sub-agent usually come from its parent.
   local speaker = agent_id ~= state.primary and 'Task' or nil
+  if state.earlier[agent_id] then
+    local key = look.keys.open and text.key(look.keys.open) .. ' shows them' or ''
+    local pieces = { { '▴ Earlier messages', 'DeputyHeading' }, { '  ' .. key, 'DeputyDim' } }
+    table.insert(out, items.line(pieces, { earlier = agent_id }))
+    speaker = speaker and 'Message'
+  end
   items_of(state, agent_id, look, 0, node.label, out, function(entry)
     gap(out)
     table.insert(out, cached_message(entry, entry.role == 'user' and speaker or nil))

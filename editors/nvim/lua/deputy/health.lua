@@ -3,6 +3,7 @@
 local M = {}
 
 local function check_version()
+  vim.health.info('plugin ' .. require('deputy.version'))
   if vim.fn.has('nvim-0.11') == 1 then
     vim.health.ok('Neovim ' .. tostring(vim.version()))
   else
@@ -21,26 +22,22 @@ local function check_options(config)
 end
 
 local function check_server(client)
-  local command, how = require('deputy.server').find()
+  local bundle, server = require('deputy.bundle'), require('deputy.server')
+  local command, how = server.find()
   if not command then
-    vim.health.error('no server was found', {
-      'run `make venv` in your clone of Deputy, and add its `.venv/bin` to PATH',
-      "or set it: require('deputy').setup({ server = { '/path/to/deputy/.venv/bin/deputy', 'serve', '--stdio' } })",
-    })
-    return
-  elseif vim.fn.executable(command[1]) ~= 1 then
-    vim.health.error(('the server `%s` cannot be run (%s)'):format(command[1], how), {
-      'correct the option `server`, or remove it to search PATH',
-    })
+    vim.health.error(how, { 'run `:DeputyInstall`' })
     return
   end
-  local done = vim.system({ command[1], '--version' }, { text = true, timeout = 10000 }):wait()
-  if done.code == 0 then
-    vim.health.ok(('server %s, from %s: %s'):format(vim.trim(done.stdout), how, command[1]))
+  local version = vim.fn.executable(command[1]) == 1 and server.version(command[1])
+  if version then
+    vim.health.ok(('server deputy %s, from %s: %s'):format(version, how, command[1]))
   else
-    vim.health.error(('`%s --version` failed: %s'):format(command[1], vim.trim(done.stderr or '')), {
-      'run `make venv` in your clone of Deputy again',
-    })
+    local advice = 'correct the option `server`, or remove it and run `:DeputyInstall`'
+    vim.health.error(('the server `%s` cannot be run (%s)'):format(command[1], how), { advice })
+  end
+  local state = bundle.state()
+  if state == 'broken' or state == 'outdated' then
+    vim.health.warn('the server in ' .. bundle.folder() .. ' is ' .. state, { 'run `:DeputyInstall`' })
   end
   local running = client.get()
   vim.health.info(

@@ -10,9 +10,9 @@ local M = {}
 
 local ns = vim.api.nvim_create_namespace('deputy.hunks')
 
----@alias deputy.Hunk { [1]: integer, [2]: integer, [3]: integer, [4]: integer } start and count in the old and new text
+---@alias deputy.DiffHunkLines { [1]: integer, [2]: integer, [3]: integer, [4]: integer } start and count in the old and new text
 
----@return deputy.Hunk[]
+---@return deputy.DiffHunkLines[]
 local function hunks_of(old, new)
   local function joined(lines)
     return table.concat(lines, '\n') .. '\n'
@@ -77,7 +77,7 @@ local function draw_hunk(buf, hunk, removed, added, header, width)
   local row = math.min(math.max(old_start, 1), last)
   local have = vim.api.nvim_buf_get_lines(buf, row - 1, row - 1 + old_count, false)
   local below = virtual(added, 'DeputyAdd', '+', width)
-  if old_count > 0 and vim.deep_equal(vim.tbl_map(text.visible, have), removed) then
+  if old_count > 0 and vim.deep_equal(vim.tbl_map(text.exact, have), removed) then
     for line = row, row + old_count - 1 do
       put(buf, line - 1, { line_hl_group = 'DeputyDelete' })
     end
@@ -153,12 +153,12 @@ end
 
 --- Lines for comparison: a buffer has no line after the last line feed.
 local function lines_of(whole)
-  local lines = text.lines(whole or '')
+  local lines = text.exact_lines(whole or '')
   return #lines > 1 and lines[#lines] == '' and vim.list_slice(lines, 1, #lines - 1) or lines
 end
 
 local function lines_in(buf)
-  return vim.tbl_map(text.visible, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
+  return vim.tbl_map(text.exact, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
 end
 
 --- Whether a buffer contains exactly a text.
@@ -191,7 +191,7 @@ end
 ---@param stale boolean whether the text has changed since the agent asked
 ---@return deputy.Drawn
 function M.draw(buf, request, width, keys, height, stale)
-  local old, new = text.lines(request.preview.oldText or ''), text.lines(request.preview.newText)
+  local old, new = text.exact_lines(request.preview.oldText or '', request.preview.newText)
   local moved = hunks_of(lines_of(request.preview.oldText), lines_in(buf))
   local low = height and height < LOW
   local header, first = header_of(request, width, low and few(keys) or keys, stale), nil ---@type deputy.Piece[][], deputy.Drawn?

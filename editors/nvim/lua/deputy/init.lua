@@ -54,10 +54,41 @@ function M.stop()
 end
 
 --- Answers the approval nearest to the cursor in the current file, or goes to another one: `approve`,
---- `approve_always`, `approve_agent`, `deny`, `deny_reason`, `deny_always`, `edit`, `next_question`, `prev_question`.
+--- `approve_always`, `approve_project`, `approve_user`, `approve_agent`, `deny`, `deny_reason`, `deny_always`, `edit`,
+--- `next_question`, `prev_question`.
 ---@param action string
 function M.inline(action)
   require('deputy.inline').act(action)
+end
+
+--- Lists the permission rules of the session, and removes them.
+function M.permissions()
+  local session = require('deputy.session').get()
+  if session then
+    require('deputy.rules').open(session.id)
+  end
+end
+
+--- Reviews the changes of the current file, or goes to another one: `next_change`, `prev_change`, `keep`, `undo`,
+--- `keep_file`, `undo_file`, `keep_all`, `undo_all`, `blame`.
+---@param action string
+function M.change(action)
+  require('deputy.marks').act(action)
+end
+
+--- Lists all unreviewed changes in the quickfix list, and shows the first file as a diff.
+function M.review()
+  require('deputy.review').open()
+end
+
+--- Goes back to the checkpoint before a prompt, after asking which one and what goes back.
+function M.rewind()
+  require('deputy.rewind').rewind()
+end
+
+--- Continues in a new session from a checkpoint, after asking which one.
+function M.fork()
+  require('deputy.rewind').fork()
 end
 
 --- Text for a status line: `Agents: 1 primary, 2 running, 1 finished`; empty while there is no session.
@@ -131,6 +162,16 @@ function M.modes(lead)
   end, MODES)
 end
 
+--- Goes to the next permission mode of the session: plan, default, accept_edits; never to bypass.
+function M.next_mode()
+  require('deputy.session').with(function(session)
+    local now = session.mode or 'default'
+    local next_of = { plan = 'default', default = 'accept_edits' }
+    M.mode(next_of[now] or 'plan')
+    vim.notify('Deputy: permission mode ' .. (next_of[now] or 'plan'))
+  end)
+end
+
 --- Sets the permission mode of the session; asks for it if none is given.
 ---@param mode string?
 function M.mode(mode)
@@ -148,18 +189,21 @@ function M.mode(mode)
   end)
 end
 
---- Sets the model of the session.
----@param model string
-function M.model(model)
-  require('deputy.session').with(function(session)
-    require('deputy.client').request('deputy/session/setModel', { sessionId = session.id, model = model })
-  end)
-end
-
 --- Lists sessions, to load, rename, archive or delete one.
 ---@param archived boolean? include archived sessions
 function M.sessions(archived)
   require('deputy.library').pick(archived)
+end
+
+--- Installs the server after a question; with `now` without one, waiting for its end.
+---@param now boolean?
+function M.install(now)
+  require('deputy.install').command(now == true)
+end
+
+--- Removes the server that `install` has installed, after a question.
+function M.uninstall()
+  require('deputy.install').remove()
 end
 
 --- Opens the log of language servers, which includes Deputy's.

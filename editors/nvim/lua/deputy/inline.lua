@@ -9,14 +9,12 @@ local window = require('deputy.window')
 
 local M = {}
 
-local mapped = {} ---@type table<integer, table<string, string>> working keys by action, by buffer
-local set = {} ---@type table<integer, string[]> keys mapped by this module, by buffer
 local appeared = {} ---@type table<integer, table<string, number>> time when each request appeared, by buffer
 local rows = {} ---@type table<integer, table<string, integer>> line of each request, by buffer
 local fits = {} ---@type table<integer, table<string, string[]>> texts that proposals apply to, by agent, by buffer
 
 local function uri_of(request)
-  return request.preview and request.preview.type == 'diff' and request.preview.uri
+  return request.preview and request.preview.newText and request.preview.uri
 end
 
 --- The open requests for the file in a buffer. Compares paths, because a URI can be encoded in several ways.
@@ -74,39 +72,12 @@ function M.act(action)
   end
 end
 
-local function plug(action)
-  return ('<Plug>(deputy-%s)'):format((action:gsub('_', '-')))
-end
-
 --- Actions that work without an open approval in the current file.
 local STEPS = { 'next_question', 'prev_question' }
 
-local function unmap(buf)
-  for _, key in ipairs(set[buf] or {}) do
-    pcall(vim.keymap.del, 'n', key, { buffer = buf })
-  end
-  mapped[buf], set[buf] = nil, nil
-end
-
---- Maps the keys of `actions` in a buffer, and no others.
-local function map(buf, actions)
-  unmap(buf)
-  mapped[buf], set[buf] = {}, {}
-  for _, action in ipairs(actions) do
-    local key = config.keys('inline')[action]
-    -- A user's own mapping is never replaced; it works only if it is mapped to the <Plug> action.
-    local own = key and vim.fn.maparg(key, 'n')
-    if key and own == plug(action) then
-      mapped[buf][action] = key
-    elseif key and own == '' then
-      vim.keymap.set('n', key, function()
-        M.act(action)
-      end, { buffer = buf, desc = 'Deputy: ' .. action:gsub('_', ' ') })
-      mapped[buf][action] = key
-      table.insert(set[buf], key)
-    end
-  end
-end
+local bound = require('deputy.bound_keys').new(function(action)
+  M.act(action)
+end)
 
 --- Records the texts of a buffer that a request applies to: the one it was made for, and those between the changes of
 --- one agent, each of which applies to the result of the one before.
@@ -150,9 +121,8 @@ function M.refresh(buf)
   end
   hunks.clear(buf)
   local elsewhere = #request == 0 and vim.iter(all):any(uri_of)
-  vim.api.nvim_buf_call(buf, function()
-    map(buf, #request > 0 and vim.tbl_keys(config.keys('inline')) or elsewhere and STEPS or {})
-  end)
+  local keys = config.keys('inline')
+  bound:map(buf, keys, #request > 0 and vim.tbl_keys(keys) or elsewhere and STEPS or {})
   local before = appeared[buf] or {}
   drawn[buf], rows[buf], appeared[buf] = key, {}, {}
   for _, each in ipairs(request) do
@@ -162,7 +132,7 @@ function M.refresh(buf)
     appeared[buf][each.requestId] = before[each.requestId] or grace.now()
   end
   for _, each in ipairs(request) do
-    local shown = hunks.draw(buf, each, width, mapped[buf], height, stale(buf, each))
+    local shown = hunks.draw(buf, each, width, bound.mapped[buf], height, stale(buf, each))
     rows[buf][each.requestId] = shown.row
     -- Do not move the text while the user is typing.
     local typing = win == vim.api.nvim_get_current_win() and vim.api.nvim_get_mode().mode ~= 'n'
@@ -214,7 +184,7 @@ local group = vim.api.nvim_create_augroup('deputy.inline', {})
 vim.api.nvim_create_autocmd({ 'BufUnload', 'BufDelete' }, {
   group = group,
   callback = function(event)
-    unmap(event.buf)
+    bound:unmap(event.buf)
     drawn[event.buf], rows[event.buf], appeared[event.buf], fits[event.buf] = nil, nil, nil, nil
   end,
 })

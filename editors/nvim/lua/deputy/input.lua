@@ -45,6 +45,13 @@ local function current_text()
   return vim.trim(table.concat(vim.api.nvim_buf_get_lines(M.buffer(), 0, -1, false), '\n'))
 end
 
+--- Puts a text before that of the input area, and shows it.
+---@param text string
+function M.restore(text)
+  set_text(vim.trim(text .. '\n\n' .. current_text()))
+  require('deputy.panel').open()
+end
+
 local function send(text, blocks)
   require('deputy.panel').to_end()
   sessions.prompt(blocks, function()

@@ -13,6 +13,7 @@ local M = {}
 ---@field request string? id
 ---@field entry deputy.Entry?
 ---@field prompt string? id
+---@field earlier string? id of the agent whose transcript has earlier entries
 
 ---@alias deputy.Piece { [1]: string, [2]: string? } text and highlight group
 

@@ -5,6 +5,7 @@ local config = require('deputy.config')
 local grace = require('deputy.grace')
 local place = require('deputy.place')
 local approval = require('deputy.approval')
+local question = require('deputy.question')
 local reducer = require('deputy.reducer')
 local sessions = require('deputy.session')
 
@@ -31,7 +32,7 @@ local function open_call(entry)
   if found then
     place.jump(found.uri, found.range and found.range.start.line + 1)
   else
-    panel().toggle(entry.toolCallId)
+    panel().toggle(entry.toolCallId or entry.messageId)
   end
 end
 
@@ -39,6 +40,8 @@ function actions.open(at)
   local uri, line = place.under_cursor()
   if at.request then
     require('deputy.inline').go_to(at.request)
+  elseif at.about.earlier then
+    sessions.need_earlier(at.session, at.about.earlier)
   elseif at.about.entry then
     open_call(at.about.entry)
   elseif at.about.agent then
@@ -51,7 +54,7 @@ end
 
 function actions.toggle(at)
   local about = at.about
-  local id = about.request or about.entry and about.entry.toolCallId or about.agent
+  local id = about.request or about.entry and (about.entry.toolCallId or about.entry.messageId) or about.agent
   if id then
     panel().toggle(id)
   end
@@ -108,6 +111,10 @@ function actions.inbox()
   require('deputy.lists').inbox()
 end
 
+function actions.next_mode()
+  require('deputy').next_mode()
+end
+
 function actions.close()
   panel().close()
 end
@@ -125,8 +132,12 @@ end
 
 for name, answer in pairs(approval.ANSWERS) do
   actions[name] = function(at)
-    if at.request and not grace.over(at.pane:since(at.request.requestId)) then
+    local asked = at.about.request and sessions.input(at.about.request)
+    local open = asked or at.request
+    if open and not grace.over(at.pane:since(open.requestId)) then
       return
+    elseif asked then
+      return question.ANSWERS[name] and question.ANSWERS[name](asked)
     elseif at.request then
       answer(at.request)
     else
@@ -180,6 +191,9 @@ local ABOUT = {
   toggle = 'unfold or fold the item under the cursor',
   approve = 'approve',
   approve_always = 'approve for the session',
+  approve_project = 'approve for the project',
+  approve_user = 'always approve',
+  approve_edits = 'approve all edits of this agent in this turn',
   approve_agent = 'approve all requests of this agent',
   deny = 'deny',
   deny_reason = 'deny with a reason',
@@ -199,6 +213,7 @@ local ABOUT = {
   continue = 'resume an interrupted turn',
   agents = 'list of agents',
   inbox = 'list of approvals',
+  next_mode = 'next permission mode',
   help = 'help',
   close = 'close',
 }

@@ -32,7 +32,7 @@ local ICONS = { code_search = '⌕', code_review = '◎', planner = '☰' }
 ---@param node deputy.AgentNode
 ---@return deputy.Look3
 function M.state_of(state, node)
-  return #reducer.requests_of(state, node.agentId) > 0 and M.STATES.asking or M.STATES[node.status]
+  return reducer.waits(state, node.agentId) and M.STATES.asking or M.STATES[node.status]
 end
 
 --- `failed: timed out`, `queued, place 2`, `rate limited, retrying in 4 s`.
@@ -85,13 +85,40 @@ function M.definition_of(node)
   return icon and icon .. ' ' .. text.one_line(node.definition) or text.one_line(node.definition)
 end
 
+--- The model of an agent, and its effort if one was chosen.
+---@param node { model: string, effort: string? }
+---@return string
+function M.model_of(node)
+  return text.one_line(node.model) .. (node.effort and ' · ' .. node.effort or '')
+end
+
+--- The same for a line about a sub-agent; empty if it has the model and effort of its parent.
+---@param state deputy.State
+---@param node deputy.AgentNode
+---@return string
+function M.own_model(state, node)
+  local parent = state.agents[node.parentAgentId]
+  local own = M.model_of(node)
+  return parent and M.model_of(parent) ~= own and '  ' .. own or ''
+end
+
+--- `context 42 %`: how full the context window of the primary agent is; empty below 1 %.
+---@param state deputy.State
+---@return string
+function M.gauge(state)
+  local node = state.agents[state.primary or '']
+  local size = node and node.context
+  local percent = size and math.floor(100 * size.used / size.window) or 0
+  return percent > 0 and ('context %d %%'):format(percent) or ''
+end
+
 --- `Agents: 1 primary, 2 running, 1 finished`, with queued agents and open approvals. If that is too wide, only running
 --- and queued agents and approvals.
 ---@param state deputy.State
 ---@param width integer?
 ---@return string
 function M.status_line(state, width)
-  local counts, open = reducer.counts(state), #state.requests
+  local counts, open = reducer.counts(state), #state.requests + #state.inputs
   local queued = counts.pending > 0 and ('%d queued, '):format(counts.pending) or ''
   local waiting = open > 0 and (' · %d waiting for you'):format(open) or ''
   local active = ('%s%d running'):format(queued, counts.running)

@@ -84,8 +84,13 @@ end
 function M.pick(archived)
   local params = { cwd = vim.uri_from_fname(client.root()), limit = MOST, includeArchived = archived or false }
   client.request('deputy/session/list', params, function(listed)
+    if listed.problem then
+      vim.notify('Deputy: ' .. text.one_line(listed.problem), vim.log.levels.WARN)
+    end
     if #listed.sessions == 0 then
-      vim.notify('Deputy: there is no session in this project. `:DeputySessions!` lists archived ones too.')
+      if not listed.problem then
+        vim.notify('Deputy: there is no session in this project. `:DeputySessions!` lists archived ones too.')
+      end
       return
     end
     vim.ui.select(listed.sessions, { prompt = 'Sessions', format_item = line }, function(info)

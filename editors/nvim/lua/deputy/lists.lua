@@ -15,6 +15,8 @@ local M = {}
 
 local SHARE = 0.3
 local LEAST = 8
+--- Lines of a screen on which a list has a tab page of its own.
+local LOW = 20
 
 local OPTIONS =
   { number = false, relativenumber = false, signcolumn = 'no', wrap = false, cursorline = true, winfixheight = true }
@@ -22,7 +24,7 @@ local OPTIONS =
 local function open_window(pane, list)
   local win = vim.fn.bufwinid(pane.buf)
   if win == -1 then
-    vim.cmd('botright split')
+    vim.cmd(vim.o.lines < LOW and 'tab split' or 'botright split')
     win = vim.api.nvim_get_current_win()
     vim.wo[win].winfixbuf = false
     vim.api.nvim_win_set_buf(win, pane.buf)
@@ -56,14 +58,23 @@ local LISTS = {
     empty = 'No open approvals.',
     actions = vim.list_extend(
       { 'open', 'toggle', 'next_question', 'prev_question', 'stop', 'steer', 'agents', 'help', 'close' },
-      { 'approve', 'approve_always', 'approve_agent', 'deny', 'deny_reason', 'deny_always', 'edit', 'go_to_code' }
+      vim.list_extend(
+        { 'approve', 'approve_always', 'approve_project', 'approve_user', 'approve_agent', 'approve_edits' },
+        { 'deny', 'deny_reason', 'deny_always', 'edit', 'go_to_code' }
+      )
     ),
     hints = { { 'approve', 'approve' }, { 'deny', 'deny' }, { 'open', 'go to the code' }, { 'close', 'close' } },
     draw = function(look)
-      return vim.tbl_map(function(request)
+      local drawn = vim.tbl_map(function(request)
         local state = sessions.sessions[request.sessionId].state
         return box.draw(request, 0, look, #reducer.requests_of(state, request.agent.agentId))
       end, sessions.requests())
+      for _, session in pairs(sessions.sessions) do
+        for _, request in ipairs(session.stale and {} or session.state.inputs) do
+          table.insert(drawn, require('deputy.question').draw(request, 0, look))
+        end
+      end
+      return drawn
     end,
   },
   agents = {

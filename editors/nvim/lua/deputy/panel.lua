@@ -12,8 +12,9 @@ local text = require('deputy.text')
 local window = require('deputy.window')
 local labels = require('deputy.labels')
 
--- Shows approvals at the code from now on.
+-- Shows approvals and changes at the code from now on.
 require('deputy.inline')
+require('deputy.marks')
 
 local M = {}
 
@@ -56,9 +57,15 @@ end
 local function banner(session, node)
   if not node or not node.parentAgentId then
     local parts = { 'Deputy', session.title and session.title ~= '' and text.one_line(session.title) or 'new session' }
-    table.insert(parts, session.model or node and node.model)
+    local effort = session.effort or node and node.effort
+    local model = session.model or node and node.model
+    table.insert(parts, model and labels.model_of({ model = model, effort = effort }))
     if session.mode and session.mode ~= 'default' then
       table.insert(parts, 'mode ' .. session.mode)
+    end
+    local gauge = labels.gauge(session.state)
+    if gauge ~= '' then
+      table.insert(parts, gauge)
     end
     if session.stale then
       table.insert(parts, 'the server has ended')
@@ -103,7 +110,7 @@ end
 
 --- Unfolds the agent of a new request once; the user may fold it again.
 local function unfold_for_requests(session)
-  for _, request in ipairs(session.state.requests) do
+  for _, request in ipairs(vim.list_extend(vim.list_slice(session.state.requests), session.state.inputs)) do
     local id = request.agent.agentId
     unfolded[id] = unfolded[id] or not unfolded_once[request.requestId] or nil
     unfolded_once[request.requestId] = true
@@ -247,6 +254,12 @@ sessions.watch(function(session)
     end
   end
 end)
+
+require('deputy.install').on_step = function(line)
+  if window.transcript() and not M.subject() then
+    show_text('Deputy is ' .. line)
+  end
+end
 
 client.on_failure = function(why)
   if window.transcript() and not M.subject() then

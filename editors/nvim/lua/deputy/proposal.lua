@@ -155,7 +155,7 @@ end
 local function show_change(buf, request)
   local hunks = text.diff(plain(request.preview.oldText), M.text(request), { result_type = 'indices' })
   for index, hunk in
-    ipairs(hunks --[[@as deputy.Hunk[] ]])
+    ipairs(hunks --[[@as deputy.DiffHunkLines[] ]])
   do
     local first, count = hunk[3], hunk[4]
     for line = first, first + count - 1 do

@@ -19,7 +19,9 @@ local ENVELOPE = { type = true, seq = true, agentSeq = true, afterSeq = true, ti
 ---@field agents table<string, deputy.AgentNode>
 ---@field primary string?
 ---@field transcripts table<string, deputy.Entry[]> by agent, in the order of `seq`
+---@field earlier table<string, boolean> agents whose transcript has earlier entries, which are loaded on demand
 ---@field requests deputy.PermissionRequest[] open permission requests, in order
+---@field inputs deputy.InputRequest[] open questions, in order
 ---@field plans table<string, deputy.PlanEntry[]>
 ---@field promptQueue deputy.PromptQueueEntry[]
 ---@field streaming table<string, { agentId: string, text: string }> by message
@@ -40,7 +42,9 @@ function M.new()
     gap = false,
     agents = {},
     transcripts = {},
+    earlier = {},
     requests = {},
+    inputs = {},
     plans = {},
     promptQueue = {},
     streaming = {},
@@ -76,7 +80,7 @@ function M.interrupt(state, time)
   if state.turn then
     state.ended = { turnId = state.turn, stopReason = 'cancelled', interrupted = true }
   end
-  state.turn, state.requests = nil, {}
+  state.turn, state.requests, state.inputs = nil, {}, {}
   for id, node in pairs(state.agents) do
     if id == state.primary then
       state.agents[id] = copy(node, { status = 'idle' })
@@ -135,7 +139,7 @@ end
 function on.agent_started(state, event)
   local node, earlier = event.agent, state.agents[event.agent.agentId]
   if earlier then
-    node = copy(node, { startedAt = earlier.startedAt, usage = earlier.usage })
+    node = copy(node, { startedAt = earlier.startedAt, usage = earlier.usage, context = earlier.context })
   end
   state.agents[node.agentId] = node
   state.activities[node.agentId], state.details[node.agentId] = nil, nil
@@ -175,6 +179,7 @@ end
 function on.usage(state, event)
   change(state, event, function(node)
     node.usage = event.usage
+    node.context = event.context or node.context
   end)
 end
 
@@ -191,6 +196,18 @@ function on.message(state, event)
     text = event.text,
     references = event.references,
     pictures = event.pictures,
+  })
+end
+
+function on.thought(state, event)
+  enter(state, event.agentId, {
+    type = 'thought',
+    seq = event.seq,
+    agentId = event.agentId,
+    run = event.run,
+    time = event.time,
+    messageId = event.messageId,
+    text = event.text,
   })
 end
 
@@ -226,26 +243,35 @@ function on.plan(state, event)
   state.plans[event.agentId] = event.entries
 end
 
-function on.permission_requested(state, event)
-  local request = {}
-  for key, value in pairs(event) do
-    if not ENVELOPE[key] then
-      request[key] = value
+--- Adds a request to a list of open ones.
+local function opens(list)
+  return function(state, event)
+    local request = {}
+    for key, value in pairs(event) do
+      if not ENVELOPE[key] then
+        request[key] = value
+      end
     end
+    table.insert(state[list], request)
+    change(state, event, function() end)
   end
-  table.insert(state.requests, request)
-  change(state, event, function() end)
 end
 
-function on.permission_resolved(state, event)
-  for index, request in ipairs(state.requests) do
-    if request.requestId == event.requestId then
-      table.remove(state.requests, index)
-      change(state, event, function() end)
-      return
+--- Removes a settled request from a list of open ones.
+local function settles(list)
+  return function(state, event)
+    for index, request in ipairs(state[list]) do
+      if request.requestId == event.requestId then
+        table.remove(state[list], index)
+        change(state, event, function() end)
+        return
+      end
     end
   end
 end
+
+on.permission_requested, on.permission_resolved = opens('requests'), settles('requests')
+on.input_requested, on.input_resolved = opens('inputs'), settles('inputs')
 
 local lossy = {}
 
@@ -301,7 +327,7 @@ end
 function M.loaded(loaded)
   local state = M.new()
   state.lastSeq = loaded.lastSeq
-  state.requests = vim.list_slice(loaded.permissions)
+  state.requests, state.inputs = vim.list_slice(loaded.permissions), vim.list_slice(loaded.inputs)
   state.promptQueue = loaded.promptQueue
   state.ended = loaded.lastTurn
   state.snapshot = loaded.snapshot and os.time() or nil
@@ -315,15 +341,17 @@ function M.loaded(loaded)
       state.turn = node.status == 'running' and 'loaded' or nil
     end
   end
-  M.put_transcript(state, state.primary, loaded.transcript)
+  M.put_transcript(state, state.primary, loaded.transcript, loaded.earlier)
   return state
 end
 
---- Adds the transcript of an agent, and keeps newer entries from events after it.
+--- Adds entries of an agent's transcript, and keeps later ones.
 ---@param state deputy.State
 ---@param agent_id string
 ---@param entries deputy.Entry[]
-function M.put_transcript(state, agent_id, entries)
+---@param earlier boolean? whether there are entries before them
+function M.put_transcript(state, agent_id, entries, earlier)
+  state.earlier[agent_id] = earlier
   local later, last = state.transcripts[agent_id] or {}, #entries > 0 and entries[#entries].seq or 0
   state.transcripts[agent_id] = {}
   local function put(entry)
@@ -366,6 +394,24 @@ function M.requests_of(state, agent_id)
   end, state.requests)
 end
 
+--- The open questions of one agent.
+---@param state deputy.State
+---@param agent_id string
+---@return deputy.InputRequest[]
+function M.inputs_of(state, agent_id)
+  return vim.tbl_filter(function(request)
+    return request.agent.agentId == agent_id
+  end, state.inputs)
+end
+
+--- Whether an agent waits for the user.
+---@param state deputy.State
+---@param agent_id string
+---@return boolean
+function M.waits(state, agent_id)
+  return #M.requests_of(state, agent_id) + #M.inputs_of(state, agent_id) > 0
+end
+
 --- Counts for the status line: sub-agents by state; `awaitingPermission` is included in `running`.
 ---@param state deputy.State
 function M.counts(state)
@@ -374,7 +420,7 @@ function M.counts(state)
     if node.parentAgentId then
       local key = ENDED[node.status] and 'finished' or node.status
       counts[key] = counts[key] + 1
-      if node.status == 'running' and #M.requests_of(state, id) > 0 then
+      if node.status == 'running' and M.waits(state, id) then
         counts.awaitingPermission = counts.awaitingPermission + 1
       end
     end

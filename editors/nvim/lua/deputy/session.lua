@@ -12,12 +12,15 @@ local FRAME = 50
 local REST = 4
 local TICK = 1000
 local MODEL_FAILURE = -32006
+--- Entries of a transcript that are loaded at first, and each time that earlier ones are shown.
+M.PAGE = 200
 
 ---@class deputy.Session
 ---@field id string
 ---@field cwd string?
 ---@field title string?
 ---@field model string?
+---@field effort deputy.Effort?
 ---@field mode deputy.PermissionMode? set by the user
 ---@field state deputy.State
 ---@field early table[] events that arrived while the session was loading
@@ -130,6 +133,19 @@ function M.request(request_id)
   end)
 end
 
+--- An open question of an agent or an MCP server.
+---@param request_id string
+---@return deputy.InputRequest?
+function M.input(request_id)
+  for _, session in pairs(M.sessions) do
+    for _, request in ipairs(session.stale and {} or session.state.inputs) do
+      if request.requestId == request_id then
+        return request
+      end
+    end
+  end
+end
+
 local function notice()
   local waiting = M.requests()
   if #waiting == 0 then
@@ -139,7 +155,7 @@ local function notice()
     if require('deputy.config').options.notify then
       -- A text longer than the message line would wait for a key.
       vim.notify(
-        text.cut('Deputy needs approval: ' .. text.one_line(waiting[1].title), math.max(20, vim.v.echospace - 1))
+        text.cut('Deputy needs approval: ' .. text.one_line(waiting[1].title), math.max(1, vim.v.echospace - 1))
       )
     end
   end
@@ -163,7 +179,7 @@ local function report_failure(session, event)
   session.approved[event.toolCallId] = nil
   if event.status == 'failed' then
     local message = 'Deputy: the approved call failed: ' .. text.one_line(event.content or '')
-    vim.notify(text.cut(message, math.max(20, vim.v.echospace - 1)), vim.log.levels.WARN)
+    vim.notify(text.cut(message, math.max(1, vim.v.echospace - 1)), vim.log.levels.WARN)
   end
 end
 
@@ -180,8 +196,19 @@ local function fold(session, event)
     release(event.requestId)
     emit('DeputySettled', event)
     notice()
+  elseif event.type == 'input_requested' then
+    emit('DeputyApproval', event)
+    if require('deputy.config').options.notify then
+      vim.notify(text.cut('Deputy asks: ' .. text.one_line(event.title), math.max(1, vim.v.echospace - 1)))
+    end
+  elseif event.type == 'input_resolved' then
+    release(event.requestId)
+    emit('DeputySettled', event)
   elseif event.type == 'agent_started' or event.type == 'agent_finished' or event.type == 'turn_finished' then
     emit('DeputyAgents', event)
+  elseif event.type == 'session_rewound' and event.conversation then
+    -- What is hidden now is only known to the server.
+    M.load(session.id)
   elseif event.type == 'tool_call_update' then
     report_failure(session, event)
   elseif event.type == 'session_changed' then
@@ -205,6 +232,7 @@ client.on_event = function(event)
 end
 
 client.on_request = function(request, done)
+  release(request.requestId) -- it is asked again because its session was loaded again
   releases[request.requestId] = done
 end
 
@@ -260,7 +288,7 @@ function M.new(callback)
 end
 
 local function describe(session, info)
-  session.title, session.model = info.title, info.model
+  session.title, session.model, session.effort = info.title, info.model, info.effort
   -- A list omits a mode that comes from the settings.
   session.mode = info.permissionMode or session.mode
 end
@@ -278,6 +306,26 @@ function M.describe(session)
   end, true)
 end
 
+local function request_transcript(session, agent_id, before)
+  local params = { sessionId = session.id, agentId = agent_id, before = before, limit = M.PAGE }
+  client.request('deputy/agent/transcript', params, function(answer)
+    if answer then
+      reducer.put_transcript(session.state, agent_id, answer.entries, answer.earlier)
+      M.changed(session)
+    end
+  end)
+end
+
+--- Requests the entries of a transcript before those that are loaded.
+---@param session deputy.Session
+---@param agent_id string
+function M.need_earlier(session, agent_id)
+  local first = (session.state.transcripts[agent_id] or {})[1]
+  if first and session.state.earlier[agent_id] then
+    request_transcript(session, agent_id, first.seq)
+  end
+end
+
 --- Requests the transcript of a sub-agent, which a loaded session does not include.
 ---@param session deputy.Session
 ---@param agent_id string
@@ -287,11 +335,7 @@ function M.need_transcript(session, agent_id)
     return
   end
   session.requested[agent_id] = true
-  local params = { sessionId = session.id, agentId = agent_id }
-  client.request('deputy/agent/transcript', params, function(answer)
-    reducer.put_transcript(session.state, agent_id, answer.entries)
-    M.changed(session)
-  end)
+  request_transcript(session, agent_id, session.state.lastSeq + 1)
 end
 
 --- Loads or reloads a session and makes it the current one.
@@ -300,7 +344,7 @@ end
 function M.load(id, callback)
   local session = put(id)
   session.loading = true
-  client.request('deputy/session/load', { sessionId = id }, function(loaded, error)
+  client.request('deputy/session/load', { sessionId = id, transcriptLimit = M.PAGE }, function(loaded, error)
     session.loading = false
     if error then
       session.stale = true

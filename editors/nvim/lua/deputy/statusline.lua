@@ -2,14 +2,19 @@
 
 local M = {}
 
---- `Agents: 1 primary, 2 running, 1 finished`; empty if there is no session. Never starts the server.
+--- `Agents: 1 primary, 2 running, 1 finished · context 42 %`; empty if there is no session. Never starts the server.
 ---@return string
 function M.get()
   if not package.loaded['deputy.session'] then
     return ''
   end
   local session = require('deputy.session').get()
-  return session and require('deputy.labels').status_line(session.state) or ''
+  if not session then
+    return ''
+  end
+  local labels = require('deputy.labels')
+  local gauge = labels.gauge(session.state)
+  return labels.status_line(session.state) .. (gauge ~= '' and ' · ' .. gauge or '')
 end
 
 return M

@@ -2,20 +2,60 @@
 
 local M = {}
 
--- Bidirectional controls, zero-width characters, separators, tags: invisible characters that change how a line looks.
+-- Invisible characters, and characters that change how a line looks: controls, bidirectional and other format characters,
+-- separators, fillers, tags, selectors of variants.
 local HIDDEN = {
   '\194[\128-\159]',
   '\194\173',
-  '\216\156',
+  '\205\143',
+  '\216[\128-\133\156]',
+  '\219\157',
+  '\220\143',
+  '\224\162[\144\145]',
+  '\224\163\162',
+  '\225\133[\159\160]',
+  '\225\158[\180\181]',
+  '\225\160[\139-\143]',
   '\226\128[\139-\143]',
   '\226\128[\168-\174]',
   '\226\129[\160-\175]',
+  '\226\160\128',
+  '\227\133\164',
   '\239\187\191',
+  '\239\190\160',
+  '\239\191[\176-\187]',
+  '\240\145\130\189',
+  '\240\145\131\141',
+  '\240\147\144[\176-\191]',
+  '\240\155\178[\160-\163]',
+  '\240\157\133[\179-\186]',
   '\243\160[\128-\135][\128-\191]',
+}
+
+-- Spaces that do not separate words, selectors of emoji, characters for private use.
+local INEXACT = {
+  '\194\160',
+  '\225\154\128',
+  '\226\128[\128-\138]',
+  '\226\128\175',
+  '\226\129\159',
+  '\227\128\128',
+  '\238[\128-\191][\128-\191]',
+  '\239[\128-\163][\128-\191]',
+  '\239\184[\128-\143]',
+  '\243[\176-\191][\128-\191][\128-\191]',
+  '\244[\128-\143][\128-\191][\128-\191]',
 }
 
 local function code(character)
   return ('<U+%04X>'):format(vim.fn.char2nr(character))
+end
+
+local function spelled_out(line, patterns)
+  for _, pattern in ipairs(patterns) do
+    line = line:gsub(pattern, code)
+  end
+  return line
 end
 
 --- One line with invisible characters spelled out.
@@ -25,11 +65,14 @@ function M.visible(line)
   if not line:find('[%c\128-\255]') then
     return line
   end
-  line = line:gsub('\t', '    '):gsub('%c', code)
-  for _, pattern in ipairs(HIDDEN) do
-    line = line:gsub(pattern, code)
-  end
-  return line
+  return spelled_out(line:gsub('\t', '    '):gsub('%c', code), HIDDEN)
+end
+
+--- One line of text that the user approves: every character that is not what it looks like is spelled out.
+---@param line string
+---@return string
+function M.exact(line)
+  return line:find('[%c\128-\255]') and spelled_out(M.visible(line), INEXACT) or line
 end
 
 --- The lines of a text, made visible; only a line feed ends a line.
@@ -37,6 +80,24 @@ end
 ---@return string[]
 function M.lines(text)
   return vim.tbl_map(M.visible, vim.split((text:gsub('\r\n', '\n')), '\n', { plain = true }))
+end
+
+--- Whether every line of a text ends with a carriage return and a line feed, and there is no other carriage return.
+local function is_windows(text)
+  local rest = text:gsub('\r\n', '')
+  return not rest:find('[\r\n]')
+end
+
+--- The lines of texts that the user approves: texts with the same line endings in all of them show none; otherwise each
+--- carriage return is spelled out.
+---@param ... string
+---@return string[] ... one list for each text
+function M.exact_lines(...)
+  local texts = { ... }
+  local all = vim.iter(texts):all(is_windows)
+  return unpack(vim.tbl_map(function(text)
+    return vim.tbl_map(M.exact, vim.split(all and text:gsub('\r\n', '\n') or text, '\n', { plain = true }))
+  end, texts))
 end
 
 --- A text in one line.
@@ -166,7 +227,7 @@ end
 ---@return string
 function M.path(uri)
   local path = vim.startswith(uri, 'file:') and vim.uri_to_fname(uri) or uri
-  return M.visible(vim.fn.fnamemodify(path, ':.'))
+  return M.exact(vim.fn.fnamemodify(path, ':.'))
 end
 
 return M

@@ -69,9 +69,10 @@
 ---@field agentId string
 ---@field parentAgentId? string Absent for the primary agent.
 ---@field toolCallId? string The parent's tool call that started it.
----@field label string First line of its task, at most 30 characters.
+---@field label string The title that its parent gave it, at most 40 characters, or the first line of its task, at most 30.
 ---@field definition string Name of its agent definition, such as `primary` or `general`.
 ---@field model string
+---@field effort? deputy.Effort Absent if it is left to the model.
 ---@field access deputy.Access
 ---@field depth integer 0 for the primary agent, 1 for its sub-agents.
 ---@field run integer The latest run, counted from 1.
@@ -84,6 +85,7 @@
 ---@field error? string Why the run failed, for the user.
 ---@field failureReason? deputy.FailureReason
 ---@field usage deputy.Usage
+---@field context? deputy.ContextSize Absent before the first reply of the model.
 ---@field toolCallCount integer Number of tool calls so far.
 
 ---Which part of a tool call's output to return.
@@ -138,7 +140,8 @@
 ---@field maxDepth? integer Maximum depth of the agent tree below the primary agent. With 1, sub-agents cannot start sub-agents; with 0, there are no sub-agents.
 ---@field parallelWriters? boolean Run sub-agents of one agent at the same time even if they can change files. When off, those that can change files run one after the other.
 ---@field timeout? number Maximum running time of a sub-agent in seconds, not counting the time it waits for the user.
----@field wakeOnTaskEnd? boolean Start a turn when a background task ends while the primary agent is idle. When off, the result is delivered with the next prompt.
+---@field models? string[] Names of models that agents may choose for their sub-agents, in addition to `inherit` (the model of the parent), `small` (the setting `smallModel`) and `default` (the setting `model`).
+---@field wakeOnTaskEnd? boolean Start a turn when a background task or process ends while the primary agent is idle. When off, the agent is notified with the next prompt.
 
 ---A run of an agent was accepted. It is `pending` or `running`.
 ---@class deputy.AgentStarted
@@ -173,11 +176,13 @@
 ---@field sessionId string
 ---@field agentId string
 ---@field after? integer Only entries with a greater `seq`.
----@field limit? integer Maximum number of entries.
+---@field before? integer Only entries with a smaller `seq`.
+---@field limit? integer Maximum number of entries: the last ones if `before` is set, otherwise the first.
 
 ---Entries of a transcript.
 ---@class deputy.AgentTranscriptResult
----@field entries (deputy.MessageEntry|deputy.ToolCallEntry|deputy.AgentEntry)[] Ordered by `seq`.
+---@field entries (deputy.MessageEntry|deputy.ThoughtEntry|deputy.ToolCallEntry|deputy.AgentEntry)[] Ordered by `seq`.
+---@field earlier? boolean True when the transcript has entries before these. Request them with `before`.
 ---@field lastSeq integer The session's last published `seq`. Later events are not part of this result.
 
 ---An agent above another one in the tree.
@@ -196,14 +201,35 @@
 ---@field keyring? boolean Read the API key from the operating system's keyring, where `keyring set deputy api-key` stores it. Needs the Python package `keyring`: install `deputy-ls[keyring]`.
 ---@field headers? table<string, string> Additional headers for every request.
 ---@field proxy? string Address of a proxy. When absent, the proxy variables of the environment apply. Connections to this machine never use a proxy.
----@field connectTimeout? number Connection timeout in seconds.
+---@field connectTimeout? number Seconds to establish a connection, including name lookup and TLS.
 ---@field idleTimeout? number Seconds without any data after which a response of the model times out.
+
+---What approved a change: the user, a rule, or the permission mode; `none` if nothing had to.
+---@alias deputy.ApprovedBy 'user'|'rule'|'mode'|'none'
 
 ---The permission requests of one model response.
 ---@class deputy.Batch
 ---@field id string
 ---@field index integer Position of this request in the batch, counted from 0.
 ---@field size integer Number of permission requests in the batch.
+
+---The agent that made a change.
+---@class deputy.BlameAgent
+---@field agentId string
+---@field label string
+---@field definition string Name of its agent definition.
+
+---A change that contains the line.
+---@class deputy.BlameEntry
+---@field range deputy.Range The lines of the change around the line.
+---@field agent deputy.BlameAgent
+---@field sessionId string
+---@field turnId string
+---@field toolCallId string
+---@field title string Title of the tool call.
+---@field time string
+---@field approvedBy deputy.ApprovedBy
+---@field state deputy.ReviewState
 
 ---A limit on what may be used. An absent value means no limit.
 ---@class deputy.BudgetSettings
@@ -226,21 +252,74 @@
 ---@class deputy.CancelledResult
 ---@field cancelled boolean False when there was nothing to cancel.
 
+---Hunks of a file were kept or undone.
+---@class deputy.ChangesReviewed
+---@field sessionId string
+---@field agentId string
+---@field run integer
+---@field time string
+---@field seq integer
+---@field agentSeq integer
+---@field type 'changes_reviewed'
+---@field uri string
+---@field hunks string[] Their ids.
+---@field verb deputy.ReviewVerb
+
+---The state before a turn, or the one that a rewind left.
+---@class deputy.Checkpoint
+---@field checkpointId string
+---@field turnId string
+---@field seq integer Number of its event. The prompt of its turn has a greater number.
+---@field time string
+---@field title string First line of the turn's prompt.
+---@field files integer Number of files that differ from the next checkpoint, or now from the last one.
+---@field added integer Number of lines.
+---@field removed integer Number of lines.
+
+---The state of the files before a turn is stored.
+---@class deputy.CheckpointCreated
+---@field sessionId string
+---@field agentId string
+---@field run integer
+---@field time string
+---@field seq integer
+---@field agentSeq integer
+---@field type 'checkpoint_created'
+---@field checkpointId string
+---@field turnId string
+
+---The checkpoints of a session.
+---@class deputy.CheckpointListResult
+---@field checkpoints deputy.Checkpoint[] Newest first.
+---@field notes string[] What the checkpoints do not cover, such as changes by shell commands where git is missing. Show them.
+
+---A checkpoint of a session.
+---@class deputy.CheckpointParams
+---@field sessionId string
+---@field checkpointId string
+
+---What a rewind of the files would change.
+---@class deputy.CheckpointPreviewResult
+---@field files deputy.PreviewFile[]
+
 ---`capabilities.experimental.deputy` of a client.
 ---@class deputy.ClientCapabilities
 ---@field protocolVersion? integer Protocol version that the client supports.
 ---@field events? boolean The client handles the notification `deputy/event`.
 ---@field permissions? boolean The client answers the request `deputy/permission/request`.
+---@field input? boolean The client answers the request `deputy/input/request`.
 ---@field diffPreview? boolean The client can show the old and new text of a preview as a diff.
 ---@field diagnostics? boolean The client answers the request `deputy/editor/diagnostics`.
 ---@field navigation? boolean The client answers the requests `deputy/editor/definition`, `references`, `hover` and `symbols`.
+---@field review? boolean The client shows unreviewed changes itself. It gets no code lenses for them.
 
----A prompt that the user runs as `/name arguments`.
+---What the user runs as `/name arguments`: a prompt in a file, or a command of Deputy, which the server carries out when it receives it as a prompt.
 ---@class deputy.CommandInfo
 ---@field name string
 ---@field description string
 ---@field argumentHint? string Which arguments to write, for the user.
----@field uri string
+---@field uri? string The file. Absent for a command of Deputy.
+---@field builtin? boolean Present and true for a command of Deputy.
 
 ---A command to run.
 ---@class deputy.CommandPreview
@@ -275,11 +354,40 @@
 ---@field servers deputy.McpServerInfo[] MCP servers.
 ---@field problems deputy.ContextProblem[]
 
+---How much a part of the context window takes.
+---@class deputy.ContextPart
+---@field name deputy.ContextPartName
+---@field tokens integer
+
+---A part of the context window. `system` is the prompt without `instructions`, `tools` are the tools without those of MCP servers (`mcp`), `messages` are the messages without tool results (`results`).
+---@alias deputy.ContextPartName 'system'|'tools'|'mcp'|'instructions'|'messages'|'results'|'free'
+
 ---A file that cannot be used, or only in part.
 ---@class deputy.ContextProblem
 ---@field uri string
 ---@field line integer
 ---@field reason string What is wrong, for the user.
+
+---How much of an agent's context window is used.
+---@class deputy.ContextSize
+---@field used integer Tokens of the last request and its reply.
+---@field window integer Size of the context window in tokens.
+
+---An agent of a session.
+---@class deputy.ContextUsageParams
+---@field sessionId string
+---@field agentId? string Default: the primary agent.
+
+---What the next request of an agent contains, in tokens. The total is what the model's service has counted, as far as it has; the parts are estimates that add up to it.
+---@class deputy.ContextUsageResult
+---@field window integer Size of the context window.
+---@field used integer
+---@field parts deputy.ContextPart[]
+---@field cachedShare? number The part of the last request that came from the provider's cache, from 0 to 1. Absent before the first reply.
+---@field compactsAt? integer The number of tokens above which the conversation is compacted.
+
+---Stands for what the settings say.
+---@alias deputy.Default 'default'
 
 ---An agent definition.
 ---@class deputy.DefinitionInfo
@@ -322,16 +430,29 @@
 ---@class deputy.DiagnosticsResult
 ---@field items deputy.FileDiagnostics[]
 
----A change of a file, as complete texts.
+---Changed lines of a file, with some lines around them. The first line of a file is 1; a start is 0 when the file has no lines before or after the change.
+---@class deputy.DiffHunk
+---@field oldStart integer
+---@field oldCount integer
+---@field newStart integer
+---@field newCount integer
+---@field lines string[] Each begins with a space (unchanged), `-` (removed), `+` (added) or a backslash (a note), and has no line end.
+
+---A change of a file: either as complete texts or, when these are large, as hunks. `deputy/permission/preview` returns complete texts of any size.
 ---@class deputy.DiffPreview
 ---@field type 'diff'
 ---@field uri string
----@field oldText string|nil `null` for a new file.
----@field newText string
+---@field oldText string|nil `null` for a new file, and when there are `hunks`.
+---@field newText? string Absent when there are `hunks`.
+---@field hunks? deputy.DiffHunk[] The changed lines of a large file.
+---@field truncated? boolean True when `hunks` do not contain all changed lines completely.
 
 ---Whether the finding was dismissed.
 ---@class deputy.DismissFindingResult
 ---@field dismissed boolean False when the finding no longer existed.
+
+---How much work a model puts into its replies, from least to most. A model that does not have the level uses the next lower one.
+---@alias deputy.Effort 'low'|'medium'|'high'|'xhigh'|'max'
 
 ---No fields.
 ---@class deputy.Empty
@@ -340,7 +461,7 @@
 ---@alias deputy.EndStatus 'completed'|'failed'|'cancelled'
 
 ---One event. `type` identifies its shape.
----@alias deputy.EventParams deputy.TurnStarted|deputy.TurnFinished|deputy.PromptQueue|deputy.AgentStarted|deputy.AgentStatusChanged|deputy.AgentActivity|deputy.AgentFinished|deputy.UsageChanged|deputy.MessageDelta|deputy.ThoughtDelta|deputy.ToolOutputDelta|deputy.MessageAdded|deputy.ToolCallStarted|deputy.ToolCallUpdate|deputy.Plan|deputy.PermissionRequested|deputy.PermissionResolved|deputy.SessionStatus|deputy.SessionChanged|deputy.DefinitionsChanged
+---@alias deputy.EventParams deputy.TurnStarted|deputy.TurnFinished|deputy.PromptQueue|deputy.AgentStarted|deputy.AgentStatusChanged|deputy.AgentActivity|deputy.AgentFinished|deputy.UsageChanged|deputy.MessageDelta|deputy.ThoughtDelta|deputy.ToolOutputDelta|deputy.MessageAdded|deputy.ThoughtAdded|deputy.ToolCallStarted|deputy.ToolCallUpdate|deputy.Plan|deputy.PermissionRequested|deputy.PermissionResolved|deputy.InputRequested|deputy.InputResolved|deputy.ChangesReviewed|deputy.ReviewStatus|deputy.CheckpointCreated|deputy.SessionRewound|deputy.SessionStatus|deputy.SessionChanged|deputy.DefinitionsChanged
 
 ---Format of an exported session.
 ---@alias deputy.ExportFormat 'markdown'|'json'
@@ -352,6 +473,9 @@
 ---@class deputy.FileDiagnostics
 ---@field uri string
 ---@field diagnostics deputy.Diagnostic[]
+
+---What happened to a file.
+---@alias deputy.FileStatus 'created'|'modified'|'deleted'
 
 ---A finding of a review.
 ---@class deputy.FindingArgument
@@ -371,11 +495,119 @@
 ---@class deputy.HoverResult
 ---@field text? string Markdown. Absent when there is no information.
 
+---Lines that differ from the base because of agents.
+---@class deputy.Hunk
+---@field hunkId string
+---@field range deputy.Range The lines in the current text. Empty if lines were only deleted.
+---@field baseLines string[] The lines in the base, without line ends.
+---@field lines string[] The current lines, without line ends.
+---@field changes deputy.HunkChange[] The changes that it consists of, oldest first.
+---@field mixed boolean Whether edits of the user overlap the hunk.
+---@field note? string What the lines do not show, such as a binary file or a changed file mode.
+
+---A change that a hunk contains.
+---@class deputy.HunkChange
+---@field agentId string
+---@field label string Label of the agent.
+---@field turnId string
+---@field toolCallId string
+---@field time string
+
 ---An image.
 ---@class deputy.ImageBlock
 ---@field type 'image'
 ---@field mimeType 'image/png'|'image/jpeg'|'image/gif'|'image/webp'
 ---@field data string The image in Base64.
+
+---An answer to an input request.
+---@class deputy.InputAnswerParams
+---@field requestId string
+---@field outcome deputy.InputOutcome
+---@field values? table<string, any> With `accepted`: the values by name of the field. Optional fields may be absent.
+
+---Whether the answer took effect.
+---@class deputy.InputAnswerResult
+---@field accepted boolean False when the request was already settled.
+
+---A field of a form.
+---@class deputy.InputField
+---@field name string
+---@field type deputy.InputFieldType
+---@field title? string Label for the user. When absent, `name`.
+---@field description? string
+---@field required? boolean Whether it needs a value. When absent, it does not.
+---@field options? deputy.InputOption[] The possible values of a `choice` or `choices` field.
+---@field default? boolean|number|string|string[] The value to start with.
+---@field integer? boolean Whether a number must be whole.
+---@field minimum? number
+---@field maximum? number
+---@field minLength? integer Least number of characters, or of chosen options.
+---@field maxLength? integer Largest number of characters, or of chosen options.
+---@field format? string Format of a string: `email`, `uri`, `date` or `date-time`.
+
+---What the user enters. `choice` is the value of one option, `choices` a list of them.
+---@alias deputy.InputFieldType 'string'|'number'|'boolean'|'choice'|'choices'
+
+---A possible value of a field.
+---@class deputy.InputOption
+---@field value string
+---@field title string Label for the user.
+
+---What the user did. Only `accepted` is an answer; `cancelled` means that the user closed the request.
+---@alias deputy.InputOutcome 'accepted'|'declined'|'cancelled'
+
+---A request to the user for input.
+---@class deputy.InputRequest
+---@field requestId string
+---@field sessionId string
+---@field toolCallId? string The tool call that needs the input.
+---@field agent deputy.AgentRef The agent that makes the call.
+---@field title string `ask_user(question)` or `server(message)`, shortened. For a sub-agent, its label comes first.
+---@field message string The whole question.
+---@field fields deputy.InputField[] Empty when there is a `url`.
+---@field url? string A URL to open, only after the user has seen it and agreed. `accepted` means that the user agreed.
+---@field source deputy.InputSource
+---@field server? string Name of the MCP server that asks.
+
+---An input request is open. This event is for information; the request itself is sent as `deputy/input/request`.
+---@class deputy.InputRequested
+---@field sessionId string
+---@field agentId string
+---@field run integer
+---@field time string
+---@field seq integer
+---@field agentSeq integer
+---@field requestId string
+---@field toolCallId? string The tool call that needs the input.
+---@field agent deputy.AgentRef The agent that makes the call.
+---@field title string `ask_user(question)` or `server(message)`, shortened. For a sub-agent, its label comes first.
+---@field message string The whole question.
+---@field fields deputy.InputField[] Empty when there is a `url`.
+---@field url? string A URL to open, only after the user has seen it and agreed. `accepted` means that the user agreed.
+---@field source deputy.InputSource
+---@field server? string Name of the MCP server that asks.
+---@field type 'input_requested'
+
+---An input request was settled. What the user entered is in the result of the tool call only.
+---@class deputy.InputResolved
+---@field sessionId string
+---@field agentId string
+---@field run integer
+---@field time string
+---@field seq integer
+---@field agentSeq integer
+---@field type 'input_resolved'
+---@field requestId string
+---@field outcome deputy.InputOutcome
+---@field by deputy.ResolvedBy How it was settled.
+
+---A client's result of `deputy/input/request`.
+---@class deputy.InputResponse
+---@field outcome deputy.InputOutcome
+---@field values? table<string, any> With `accepted`: the values by name of the field. Optional fields may be absent.
+
+---Who asks.
+---@alias deputy.InputSource 'agent'|'mcp'
 
 ---A file that is part of the system prompt of every agent that works below the file's folder.
 ---@class deputy.InstructionInfo
@@ -389,6 +621,9 @@
 ---@field field string JSON path of the first invalid field, such as `prompt[0].uri`. Empty when the parameters as a whole are invalid.
 ---@field reason string What is wrong with it.
 
+---With `auto`, commands are isolated where the system can; with `off`, never.
+---@alias deputy.Isolation 'auto'|'off'
+
 ---Limits of single steps.
 ---@class deputy.LimitSettings
 ---@field resultBytes? integer Maximum size in bytes of a sub-agent's result in events and for its parent. The transcript has the full text.
@@ -400,6 +635,17 @@
 ---Which agents to list.
 ---@class deputy.ListAgentsArgument
 ---@field sessionId? string When absent, the agents of all sessions of this client.
+
+---A model. What is absent is unknown.
+---@class deputy.ListedModel
+---@field name string Name for the setting `model` and for `deputy/session/setModel`.
+---@field displayName? string Name for the user.
+---@field provider string Prefix of its provider, such as `anthropic`; `offline` for the built-in model.
+---@field window? integer Size of the context window in tokens.
+---@field maxOutput? integer Maximum number of tokens in one reply.
+---@field efforts? deputy.Effort[] The levels of effort that it has. Empty if it has none.
+---@field thinking? deputy.Thinking[] The modes that make a difference. Empty if it cannot think.
+---@field price? deputy.ModelPrice
 
 ---A file, or a part of a file.
 ---@class deputy.Location
@@ -476,14 +722,30 @@
 ---@field id string
 ---@field name string
 
+---The models to offer to the user.
+---@class deputy.ModelListResult
+---@field models deputy.ListedModel[]
+---@field default string Name of the model from the settings, which new sessions have.
+---@field problem? string Why the models of the service are missing from the list, if they are.
+
+---US dollars for a million tokens of each kind.
+---@class deputy.ModelPrice
+---@field input number
+---@field output number
+---@field cacheRead number
+---@field cacheWrite number
+
 ---No fields.
 ---@class deputy.NoParams
+
+---What a rewind does if it cannot change a file: `stop` changes nothing, `skip` leaves out that file.
+---@alias deputy.OnConflict 'stop'|'skip'
 
 ---The document that was opened.
 ---@class deputy.OpenTranscriptResult
 ---@field uri string
 
----What an option does. The `always` kinds add a rule for all agents of the session.
+---What an option does. The `always` kinds add rules; the option's `scope` says where.
 ---@alias deputy.OptionKind 'allow_once'|'allow_always'|'reject_once'|'reject_always'
 
 ---A distribution.
@@ -511,22 +773,37 @@
 ---@class deputy.PermissionAnswerResult
 ---@field accepted boolean False when the request was already settled.
 
----Which permission requests to list.
+---An open permission request about an edit.
+---@class deputy.PermissionApproveEditsParams
+---@field requestId string
+
+---Which open requests to list.
 ---@class deputy.PermissionListParams
 ---@field sessionId? string When absent, the requests of all sessions.
 
----The open permission requests.
+---The open requests to the user.
 ---@class deputy.PermissionListResult
 ---@field requests deputy.PermissionRequest[]
+---@field inputs deputy.InputRequest[] The open input requests.
 
 ---What agents may do without approval, from least to most.
 ---@alias deputy.PermissionMode 'plan'|'default'|'accept_edits'|'bypass'
 
----A possible answer.
+---A possible answer. The ids are `allow_once`, `allow_session`, `allow_project`, `allow_user`, `reject_once` and `reject_session`; requests about MCP servers have `allow_always` and `reject_always` for the folder.
 ---@class deputy.PermissionOption
 ---@field optionId string
----@field name string Label for the user. For an `always` option, it states the rule that is added.
+---@field name string Label for the user. For an `always` option, it states the rules that are added.
 ---@field kind deputy.OptionKind
+---@field rules? string[] The rules that the option adds, one by one. Show all of them completely before the user can choose it. When absent, the option adds no rules or `name` states them.
+---@field scope? deputy.RuleScope Where the option adds them. When absent, `once` for the `once` kinds and `session` for the `always` kinds.
+
+---Which preview to return.
+---@class deputy.PermissionPreviewParams
+---@field requestId string
+
+---What a call would do, with complete texts.
+---@class deputy.PermissionPreviewResult
+---@field preview? deputy.DiffPreview|deputy.CommandPreview|deputy.TextPreview Absent when the request has none.
 
 ---A request to the user to approve a tool call.
 ---@class deputy.PermissionRequest
@@ -587,7 +864,8 @@
 ---Permission rules, and what happens while no user can be asked.
 ---@class deputy.PermissionSettings
 ---@field rules? deputy.RuleSetting[] Rules for all agents, in addition to those of the workspace (`.deputy/settings.json`). Any matching `deny` rule wins, then any `ask` rule, then any `allow` rule.
----@field reconnectGrace? number Seconds that permission requests and running agents wait for a disconnected client to reconnect over TCP or WebSocket. Over stdio nothing waits.
+---@field reconnectGrace? number Seconds that agents go on working while no client is connected over TCP or WebSocket; then they are stopped. Agents with an open permission request wait for a client as long as it takes. Over stdio nothing waits.
+---@field readingCommands? boolean Run commands that only read files of the workspace, such as `git status` or `head -5 a.py`, without approval. The documentation of permissions lists them. Rules that ask or deny apply to them too.
 
 ---An agent's plan. Replaces the previous plan.
 ---@class deputy.Plan
@@ -616,6 +894,14 @@
 ---@class deputy.Position
 ---@field line integer Counted from 0.
 ---@field character integer Counted from 0, in units of the negotiated position encoding.
+
+---A file that a rewind would change.
+---@class deputy.PreviewFile
+---@field uri string
+---@field status deputy.FileStatus What would happen to it.
+---@field added integer Number of lines.
+---@field removed integer Number of lines.
+---@field conflict? string Why the rewind cannot change this file, for the user.
 
 ---A background process.
 ---@class deputy.ProcessInfo
@@ -666,6 +952,19 @@
 ---@field text string
 ---@field pictures? integer Number of images in the prompt. The images themselves are not sent back.
 
+---The prefix of a provider's models, see `docs/models.md`. `openai` also stands for `openai-responses`.
+---@alias deputy.ProviderName 'openai'|'bedrock'|'aws'|'vertex'|'foundry'
+
+---Where a provider is, and its key. What is absent comes from the environment.
+---@class deputy.ProviderSettings
+---@field baseUrl? string Address of the service, such as `http://localhost:11434/v1` for `openai`.
+---@field keyCommand? string[] A program and its arguments that print the key or the access token. It runs again when the key is rejected.
+---@field headers? table<string, string> Additional headers for every request.
+---@field region? string Region of the cloud provider.
+---@field project? string Project of Google Vertex AI.
+---@field workspace? string Workspace of Claude on AWS.
+---@field resource? string Resource of Microsoft Foundry.
+
 ---A range in a document.
 ---@class deputy.Range
 ---@field start deputy.Position
@@ -676,7 +975,7 @@
 ---@field uri string
 ---@field range deputy.Range
 
----How a permission request was settled. `unreachable` means that no client could ask the user.
+---How a request to the user was settled. `unreachable` means that no client could ask the user.
 ---@alias deputy.ResolvedBy 'user'|'rule'|'cancelled'|'dismissed'|'unreachable'
 
 ---A file, or a part of a file, that the prompt is about.
@@ -687,6 +986,126 @@
 
 ---A file that was not reverted.
 ---@class deputy.RevertConflict
+---@field uri string
+---@field reason string Why, for the user.
+
+---All hunks of a session, or those of one file, agent or turn: at most one of the fields beside `sessionId`.
+---@class deputy.ReviewAllArgument
+---@field sessionId string
+---@field uri? string
+---@field agentId? string
+---@field turnId? string
+
+---A file.
+---@class deputy.ReviewBaseParams
+---@field sessionId string
+---@field uri string
+
+---The left side of a diff.
+---@class deputy.ReviewBaseResult
+---@field text string|nil The file's text without its unreviewed hunks; `null` if the file did not exist.
+
+---A line of a file, in all sessions of this server.
+---@class deputy.ReviewBlameParams
+---@field uri string
+---@field line integer Counted from 0.
+
+---Who changed the line, latest change first. Empty if no agent did.
+---@class deputy.ReviewBlameResult
+---@field entries deputy.BlameEntry[]
+
+---A hunk, or a whole file, that was left unchanged.
+---@class deputy.ReviewConflict
+---@field hunkId? string Absent if the reason concerns the whole file.
+---@field uri string
+---@field reason string Why, for the user.
+
+---A file with unreviewed hunks.
+---@class deputy.ReviewFile
+---@field uri string
+---@field status deputy.FileStatus
+---@field added integer Number of lines.
+---@field removed integer Number of lines.
+---@field hunks deputy.Hunk[] In the order of the file.
+
+---Hunks of a session.
+---@class deputy.ReviewHunksArgument
+---@field sessionId string
+---@field hunkIds string[]
+
+---Which hunks to list. Without further fields, all of the session.
+---@class deputy.ReviewListParams
+---@field sessionId string
+---@field agentId? string Only hunks that this agent changed.
+---@field turnId? string Only hunks that were changed in this turn.
+---@field uri? string Only hunks of this file.
+
+---The unreviewed hunks.
+---@class deputy.ReviewListResult
+---@field files deputy.ReviewFile[] Ordered by path.
+---@field totals deputy.ReviewTotals
+---@field notes string[] What the list does not cover, such as changes by shell commands where git is missing. Show them.
+
+---Which hunks to keep or undo: exactly one of the fields beside `sessionId`.
+---@class deputy.ReviewParams
+---@field sessionId string
+---@field hunkIds? string[] These hunks.
+---@field uri? string All hunks of this file.
+---@field agentId? string All lines that this agent changed.
+---@field turnId? string All lines that were changed in this turn.
+---@field all? boolean All hunks.
+
+---A line of a file, from which to look for an unreviewed hunk.
+---@class deputy.ReviewPlaceArgument
+---@field uri? string When absent, the first file with unreviewed hunks.
+---@field line? integer Counted from 0.
+
+---The hunk that was found, which the editor now shows. Empty if there is none.
+---@class deputy.ReviewPlaceResult
+---@field sessionId? string
+---@field hunkId? string
+---@field uri? string
+---@field range? deputy.Range
+
+---What was kept or undone, and what was not.
+---@class deputy.ReviewResult
+---@field done string[] Ids of hunks.
+---@field conflicts deputy.ReviewConflict[]
+
+---Whose hunks to list.
+---@class deputy.ReviewSessionArgument
+---@field sessionId? string Default: this client's latest session with unreviewed hunks.
+
+---How the changes of agents are shown for review.
+---@class deputy.ReviewSettings
+---@field hints? boolean Show each unreviewed change as a diagnostic of the lowest severity. For editors that show no code lenses.
+
+---Whether the user has kept the change.
+---@alias deputy.ReviewState 'unreviewed'|'kept'
+
+---Counts of the unreviewed hunks of the session. Request `deputy/review/list` again to show them.
+---@class deputy.ReviewStatus
+---@field sessionId string
+---@field time string
+---@field afterSeq integer
+---@field type 'review_status'
+---@field files integer
+---@field hunks integer
+---@field added integer Number of lines.
+---@field removed integer Number of lines.
+
+---Counts over all listed files.
+---@class deputy.ReviewTotals
+---@field files integer
+---@field hunks integer
+---@field added integer Number of lines.
+---@field removed integer Number of lines.
+
+---What happened to hunks.
+---@alias deputy.ReviewVerb 'kept'|'undone'
+
+---A file that was left unchanged.
+---@class deputy.RewindConflict
 ---@field uri string
 ---@field reason string Why, for the user.
 
@@ -705,6 +1124,7 @@
 ---@field pattern? string Glob pattern for the target of the tool call: a path relative to its root, a command, a host, or the name of an agent definition. When absent, the rule matches every target.
 ---@field action deputy.RuleAction
 ---@field source string Origin of the rule: `session` (an answer of the user), `settings`, or the path of a file.
+---@field saved? boolean True when the rule can be removed from the file that it is in.
 
 ---What a rule decides.
 ---@alias deputy.RuleAction 'allow'|'ask'|'deny'
@@ -721,6 +1141,10 @@
 ---@class deputy.RuleRemoveParams
 ---@field sessionId string
 ---@field ruleId string
+---@field saved? boolean Remove the rule from the file that it is in, and so from every session. When false, a rule of a file or of the settings is removed for this session only.
+
+---How long an answer lasts: `once` for this call, `session` for all agents of the session, `project` as a rule in `.deputy/settings.local.json` of the project, `user` as a rule in the user's own `settings.json`.
+---@alias deputy.RuleScope 'once'|'session'|'project'|'user'
 
 ---A permission rule. Unknown fields are rejected, because a misspelled `pattern` would make the rule match more than intended.
 ---@class deputy.RuleSetting
@@ -754,6 +1178,16 @@
 ---@field afterSeq integer
 ---@field type 'session_changed'
 
+---The session to compact.
+---@class deputy.SessionCompactParams
+---@field sessionId string
+---@field keep? string What the summary must contain, in the user's words.
+
+---The size of the next request, in tokens.
+---@class deputy.SessionCompactResult
+---@field before integer
+---@field after integer
+
 ---What to export.
 ---@class deputy.SessionExportParams
 ---@field sessionId string
@@ -762,6 +1196,11 @@
 ---The exported session.
 ---@class deputy.SessionExportResult
 ---@field text string
+
+---What to fork.
+---@class deputy.SessionForkParams
+---@field sessionId string
+---@field checkpointId? string Default: the session as it is now.
 
 ---A session as shown in lists.
 ---@class deputy.SessionInfo
@@ -775,6 +1214,8 @@
 ---@field model string
 ---@field permissionMode? deputy.PermissionMode Absent until it is set for this session; until then the mode from the settings applies. The result of `deputy/session/load` always has the mode in force, except for a session that is live in another server process.
 ---@field agentCount integer Number of agents, including ended ones.
+---@field effort? deputy.Effort Absent unless it was chosen for this session.
+---@field thinking? deputy.Thinking Absent unless it was chosen for this session.
 
 ---Which sessions to list.
 ---@class deputy.SessionListParams
@@ -788,13 +1229,21 @@
 ---@class deputy.SessionListResult
 ---@field sessions deputy.SessionInfo[] Newest first.
 ---@field nextCursor? string Absent on the last page.
+---@field problem? string Why stored sessions are missing from the list, if they are: the session store cannot be used. Show it.
+
+---A session, and how much of its transcript to return.
+---@class deputy.SessionLoadParams
+---@field sessionId string
+---@field transcriptLimit? integer Maximum number of entries in `transcript`: the last ones. Default: all.
 
 ---Everything needed to draw a session. Events with a greater `seq` follow the result.
 ---@class deputy.SessionLoadResult
 ---@field session deputy.SessionInfo
 ---@field agents deputy.AgentNode[]
----@field transcript (deputy.MessageEntry|deputy.ToolCallEntry|deputy.AgentEntry)[] Transcript of the primary agent.
+---@field transcript (deputy.MessageEntry|deputy.ThoughtEntry|deputy.ToolCallEntry|deputy.AgentEntry)[] Transcript of the primary agent.
+---@field earlier? boolean True when the transcript has entries before these. `deputy/agent/transcript` with `before` returns them.
 ---@field permissions deputy.PermissionRequest[] Open permission requests. They are also sent as requests.
+---@field inputs deputy.InputRequest[] Open input requests. They are also sent as requests.
 ---@field plans deputy.AgentPlan[] Plans of the agents that have one.
 ---@field promptQueue deputy.PromptQueueEntry[] Queued prompts, in the order in which they will run.
 ---@field lastTurn? deputy.TurnOutcome How the last turn ended. Absent while a turn runs, and before the first turn.
@@ -806,6 +1255,8 @@
 ---@field cwd? string URI of the session's folder. Default: the first workspace folder. A folder outside the workspace folders becomes a workspace of its own without further checks, because the client acts for the user.
 ---@field title? string Default: a title made from the first prompt.
 ---@field model? string Default: the model from the settings.
+---@field effort? deputy.Effort Default: the effort from the agent definition or the settings.
+---@field thinking? deputy.Thinking Default: the mode from the settings.
 ---@field permissionMode? deputy.PermissionMode Default: the permission mode from the settings.
 ---@field agent? string Name of the agent definition for the primary agent. Default: `primary`.
 
@@ -835,10 +1286,40 @@
 ---@field sessionId string
 ---@field title string
 
----A new model.
+---What to rewind, and to where.
+---@class deputy.SessionRewindParams
+---@field sessionId string
+---@field checkpointId string
+---@field files boolean Restore the files.
+---@field conversation boolean Continue the conversation from there.
+---@field onConflict? deputy.OnConflict
+
+---What was rewound.
+---@class deputy.SessionRewindResult
+---@field prompt? (deputy.TextBlock|deputy.ResourceLink|deputy.ImageBlock)[] The prompt of the turn that was gone back over. Put it into the input.
+---@field files string[] URIs of the files that were changed.
+---@field conflicts deputy.RewindConflict[]
+
+---The session went back to a checkpoint.
+---@class deputy.SessionRewound
+---@field sessionId string
+---@field agentId string
+---@field run integer
+---@field time string
+---@field seq integer
+---@field agentSeq integer
+---@field type 'session_rewound'
+---@field checkpointId string
+---@field turnId string The turn that the checkpoint precedes.
+---@field files boolean Whether the files were restored.
+---@field conversation boolean Whether the conversation continues from there. Load the session again.
+
+---What to change. What is absent stays as it is.
 ---@class deputy.SessionSetModelParams
 ---@field sessionId string
----@field model string
+---@field model? string Name of a model, which need not be listed by `deputy/model/list`.
+---@field effort? deputy.Effort|deputy.Default `default` is the effort from the agent definition or the settings.
+---@field thinking? deputy.Thinking|deputy.Default `default` is the mode from the settings.
 
 ---A new permission mode.
 ---@class deputy.SessionSetPermissionModeParams
@@ -875,8 +1356,12 @@
 ---@field model? string Model of the primary agent. `offline` is built in and needs no key. When absent: `DEPUTY_MODEL` if set; otherwise a model of the Messages API if a key is configured; otherwise `offline`.
 ---@field maxTokens? integer Maximum number of tokens in one model response.
 ---@field smallModel? string A cheaper model for agent definitions that request one. When absent, the model of the primary agent.
+---@field fallbackModel? string Model that replaces another one that is overloaded or rejects requests for long, until the end of the turn or of the sub-agent's run. When absent, the turn waits and then fails.
+---@field effort? deputy.Effort How much work models put into their replies: `low`, `medium`, `high`, `xhigh` or `max`. An agent definition can set its own. When absent, the model decides.
+---@field thinking? deputy.Thinking When models think before they answer: `auto` when it helps, `off` never, `always` before every answer.
 ---@field baseUrl? string Address of the Messages API, or of a local server that implements it. When absent, `ANTHROPIC_BASE_URL`.
 ---@field api? deputy.ApiSettings
+---@field providers? table<string, deputy.ProviderSettings> Other providers of models, by the prefix of their models: `openai`, `bedrock`, `aws`, `vertex`, `foundry`. Each can have `baseUrl`, `keyCommand`, `headers`, `region`, `project`, `workspace` and `resource`.
 ---@field permissionMode? deputy.PermissionMode What agents of a new session may do without approval.
 ---@field trusted? boolean Whether the user trusts the workspace. In an untrusted workspace, no file in it configures agents, and the permission mode is `plan`. Workspace rules that allow something apply only if this is explicitly set to true.
 ---@field roots? deputy.RootSetting[] Additional folders whose files agents of new sessions may read. Ignored in an untrusted workspace.
@@ -887,6 +1372,7 @@
 ---@field web? deputy.WebSettings
 ---@field permissions? deputy.PermissionSettings
 ---@field shell? deputy.ShellSettings
+---@field review? deputy.ReviewSettings
 ---@field sessions? deputy.SessionsSettings
 ---@field hooks? deputy.HookSetting[] Commands that run before and after tool calls and at the end of a turn, in addition to those in `~/.deputy/settings.json` and, if the workspace is explicitly trusted, in `.deputy/settings.json`.
 ---@field mcpServers? table<string, table<string, any>> MCP servers by name, in the format of `.mcp.json`: `command`, `args` and `env`, or `url` and `headers`. They take precedence over those in `~/.deputy/settings.json` and in the workspace. Each needs approval before it starts.
@@ -895,7 +1381,8 @@
 ---@class deputy.ShellSettings
 ---@field env? string[] Names of environment variables that commands get in addition to the usual ones (`PATH`, `HOME`, `LANG` and similar). `*` matches any text, as in `CI_*`.
 ---@field timeout? number Timeout in seconds for commands that do not set their own.
----@field sandbox? boolean Run commands in a sandbox, without network access and without write access outside the workspace. Needs Linux and bubblewrap (`bwrap`); without it, commands are rejected.
+---@field sandbox? boolean Run commands in a sandbox, without network access and without write access outside the workspace. Uses bubblewrap, or namespaces and Landlock, on Linux, and `sandbox-exec` on macOS; without any of them, commands are rejected.
+---@field isolation? deputy.Isolation Whether other processes are out of reach of commands, hooks and MCP servers: they cannot read the environment of your editor, and cannot use `sudo`. Needs Linux with user namespaces.
 
 ---A skill that agents can read when they need it.
 ---@class deputy.SkillInfo
@@ -947,6 +1434,21 @@
 ---@field type 'text'
 ---@field text string
 
+---When a model thinks before it answers: `auto` when it helps, `off` never, `always` before every answer. A model that cannot do that does what is closest.
+---@alias deputy.Thinking 'auto'|'off'|'always'
+
+---What the model thought before a message. It replaces the `thought_delta` events with this `messageId`.
+---@class deputy.ThoughtAdded
+---@field sessionId string
+---@field agentId string
+---@field run integer
+---@field time string
+---@field seq integer
+---@field agentSeq integer
+---@field messageId string
+---@field text string
+---@field type 'thought'
+
 ---More of a model's reasoning, for display only. It never becomes part of a message.
 ---@class deputy.ThoughtDelta
 ---@field sessionId string
@@ -957,6 +1459,16 @@
 ---@field type 'thought_delta'
 ---@field messageId string
 ---@field text string
+
+---What the model thought. Show it folded.
+---@class deputy.ThoughtEntry
+---@field seq integer `seq` of the event that created the entry.
+---@field agentId string
+---@field run integer
+---@field time string
+---@field messageId string
+---@field text string
+---@field type 'thought'
 
 ---A tool call in its latest state.
 ---@class deputy.ToolCallEntry
@@ -1052,7 +1564,7 @@
 ---@field setting? string With `max_turn_requests`: the name of that setting without the prefix `deputy.`, such as `budgets.tree.tokens`.
 ---@field type 'turn_finished'
 
----What started a turn: a prompt, the end of a background task, or a command.
+---What started a turn: a prompt, the end of a background task or process, or a command.
 ---@alias deputy.TurnOrigin 'user'|'task_end'|'command'
 
 ---How a turn ended.
@@ -1084,7 +1596,7 @@
 ---@field cacheWriteTokens integer
 ---@field cost? number US dollars. Absent when the price of the model is unknown.
 
----The total usage of an agent.
+---The total usage of an agent, and how much of its context window is used.
 ---@class deputy.UsageChanged
 ---@field sessionId string
 ---@field agentId string
@@ -1094,6 +1606,7 @@
 ---@field agentSeq integer
 ---@field type 'usage'
 ---@field usage deputy.Usage
+---@field context? deputy.ContextSize Absent if it has not changed.
 
 ---What agents may read on the web.
 ---@class deputy.WebSettings

@@ -127,10 +127,14 @@ function M.show_input(buf)
   end)
 end
 
+--- Largest share of the screen's height for the input area.
+local MOST_INPUT = 1 / 6
+
 --- Restores the height of the input area, which windows opened or closed below it change.
 function M.fit()
   if M.input() then
-    vim.api.nvim_win_set_height(input_window, config.options.window.input_height)
+    local most = math.max(1, math.floor(vim.o.lines * MOST_INPUT))
+    vim.api.nvim_win_set_height(input_window, math.min(config.options.window.input_height, most))
   end
 end
 
