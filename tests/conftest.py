@@ -14,14 +14,23 @@ from hypothesis import settings
 import deputy_agents
 import deputy_protocol
 import deputy_server
+from tests.support.commands import Started, descendants
 
 SCRUBBED_PREFIXES = ("ANTHROPIC_", "DEPUTY_", "CLAUDE_")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 settings.register_profile("deputy", deadline=None)  # how long an example takes is the machine's business
 settings.load_profile("deputy")
 
+LONGEST_FIRST = ("tests/editors/vscode/", "tests/package/", "tests/editors/", "tests/server/", "")
+"""Tests by the beginning of their names: those go first that mostly wait for other programs. At the end they would keep
+one process busy while the others have nothing to do."""
+
 NOWHERE = "http://127.0.0.1:9"
-"""The discard port: where a model adapter goes that was not told of a test server."""
+"""The discard port: the proxy to the internet, for processes that a test starts."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: [item.nodeid.startswith(start) for start in LONGEST_FIRST].index(True))
 
 
 def _is_loopback(host: str) -> bool:
@@ -54,7 +63,7 @@ def _isolated_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyt
     for name in list(os.environ):
         if name.startswith(SCRUBBED_PREFIXES) or name.upper() in PROXIES:
             monkeypatch.delenv(name)
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", NOWHERE)
+    monkeypatch.setenv("HTTPS_PROXY", NOWHERE)
     monkeypatch.setenv("DEPUTY_STATE", str(tmp_path_factory.mktemp("state")))
     home = str(tmp_path_factory.mktemp("home"))
     monkeypatch.setenv("HOME", home)
@@ -77,3 +86,11 @@ def workspace(tmp_path: Path) -> Path:
     folder = tmp_path / "workspace"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def started() -> Started:
+    """A function that returns the descendants of this process that the test has started, and that still exist. What
+    earlier tests keep for later ones, such as a browser, does not count."""
+    before = set(descendants())
+    return lambda: [process for process in descendants() if process not in before]

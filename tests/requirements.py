@@ -25,13 +25,39 @@ PROVEN = frozenset(
     C1 C2 C3 C4 C5 C6 C7 C8 C9 C10
     D1 D2 D3 D4 D5 D6 D7 D8 D9 D10 D11 D12 D13
     E1 E2 E3 E4 E5 E6 E7 E8 E9 E10 E11 E12 E13 E14 E15 E16 E17 E18 E19 E20
+    L1 L2 L3 L4
+    M1 M2 M3 M4 M5 M6 M7 M8 M9 M10 M11
     P1 P2 P3 P4 P5 P6 P7 P8
     X1 X2 X3 X4 X5 X6 X7 X8 X9 X10 X11 X12 X13 X14 X15 X16 X17 X18 X19 X20 X21 X22 X23 X25 X26 X27 X28
+    R1 R2 R3 R4 R5 R6 R7 R8 R9
+    N1 N2 N3 N4
+    Q1 Q2 Q4 Q5 Q7 Q8 Q10
     """.split()  # noqa: SIM905 - a list of them would fill a page
 )
 """Ids that tests prove. Everything else is planned."""
 
 SENTENCES: dict[str, str] = {
+    # M · models
+    "M1": (
+        "Models think as the setting says, as far as they can; thinking survives tool loops, resume and compaction, is "
+        "left out after a change of the model, and stays visible after the turn, folded"
+    ),
+    "M2": (
+        "Effort and model are set by the user, for a session, by a definition and for a child; a child inherits only "
+        "what its definition does not set; the tree shows both"
+    ),
+    "M3": "`deputy/model/list` has the models of the service with their capabilities, else those on the cards",
+    "M4": "Models of several providers behind one port, chosen by a prefix of the name; one suite for every adapter",
+    "M5": "A conversation's requests start with the same bytes, and its cache outlives waits for children and users",
+    "M6": "Many MCP tools cost few bytes of each request",
+    "M7": "Use of the context window is visible; compaction keeps the task, decisions, open work and files",
+    "M8": (
+        "At the start, agents know system, date, Git state, languages and folders; the built-in definitions say how to "
+        "verify, delegate and report"
+    ),
+    "M9": "The first request leaves within 30 ms of the first prompt; an idle server stays small",
+    "M10": "A fallback model replaces one that stays overloaded, and the user is told; off by default",
+    "M11": "A child's label is the title that its parent gave it; without one, the beginning of its task",
     # P · the product
     "P1": "A pygls 2 language server runs the agent loop; stdio is the default, TCP and WebSocket are options",
     "P2": "Each running sub-agent block streams to the editor as custom notifications and as LSP work-done progress",
@@ -49,6 +75,20 @@ SENTENCES: dict[str, str] = {
     "P8": (
         "With no plugin at all, any LSP client can prompt, see progress, approve and cancel (executeCommand, code "
         "actions, showMessageRequest, progress)"
+    ),
+    # L · the release
+    "L1": (
+        "The wheel alone is enough: demo, run, serve and acp work in a fresh environment of every supported Python "
+        "that is there; wheel and source distribution are complete and the same in every build"
+    ),
+    "L2": (
+        "The workflows are valid and safe, and a release needs that tag, version, changelog and repository agree; the "
+        "version is stated once"
+    ),
+    "L3": "The documentation is a site with every document and no broken link",
+    "L4": (
+        "What a new user meets explains itself: a server at a terminal, an address without a key, an unsupported "
+        "system, a full disk; an error names the file or the address that it is about"
     ),
     # A · sub-agents as first-class members of one event stream
     "A1": (
@@ -264,6 +304,72 @@ SENTENCES: dict[str, str] = {
     "X26": "Slash commands and reusable prompts from Markdown files",
     "X27": "Hooks: a user's command before and after tools, at the end of a turn (format, test, notify)",
     "X28": "Open permission requests are noticed: one quiet notification, never a flood",
+    # R · review, checkpoints, rewind
+    "R1": (
+        "After any turn `review/list` shows every file agents changed, by tool or by command, as hunks with agent, "
+        "turn, tool call; counts in `review_status` live"
+    ),
+    "R2": (
+        "Keep and undo: one hunk, a file, an agent, a turn, all; user-typed lines are never touched; conflicts are "
+        "named, nothing half done"
+    ),
+    "R3": "In any LSP client: lenses, code actions, hover with who, why and approval, next and previous by command",
+    "R4": (
+        "VS Code: a changes bar above the input, per-file rows, gutter and inline hunk widgets with keys, the "
+        "multi-diff editor for the whole review, comments on hunks collected and sent as one prompt"
+    ),
+    "R5": (
+        "Neovim: signs and virtual text, `]h` `[h`, keep and undo maps (`<Plug>`), `:DeputyReview` (quickfix plus "
+        "diff), blame on hover; works beside gitsigns and fugitive"
+    ),
+    "R6": (
+        "Each turn has a checkpoint; preview, rewind of files, of the conversation, of both; the prompt of the turn "
+        "gone back over is put into the input for editing; rewind can itself be undone"
+    ),
+    "R7": "Fork a session at a checkpoint; both go on independently",
+    "R8": "Changes made by shell commands are covered (own object store), the user's git repository is never touched",
+    "R9": (
+        "Headless and ACP: `deputy sessions diff, keep, undo, rewind, fork`, and a diff in the exported transcript; "
+        'edits stay visible in the transcript of every front end as a diff, not as "Changed lines 18-26"'
+    ),
+    "R10": (
+        "With review in place `accept_edits` is a good default for trusted folders: the docs and the mode picker "
+        "explain the two ways (ask first, review after)"
+    ),
+    # Q · permission requests
+    "Q1": (
+        "Every permission request can be answered once, for the session, for the project, always; each answer shows "
+        "its rule; the files keep their comments; rules are listed and removed in every front end"
+    ),
+    "Q2": "Commands that only read do not ask, by an exact grammar that a fuzzer tests; whatever it does not name asks",
+    "Q3": (
+        "A command that a working sandbox confines may run without asking; what fails because of it is offered to run "
+        "outside, with a request"
+    ),
+    "Q4": (
+        "Many edits of one agent are approved in one gesture, after their combined diff, also for the rest of the turn"
+    ),
+    "Q5": (
+        "Agents and MCP servers can ask the user: attributed, answered in every front end that can show the form, "
+        "never answered by anything but the user; headless: refused with a clear result"
+    ),
+    "Q7": "Why a request asks is one short sentence, which names the rule or mode and how to change it",
+    "Q8": "Modes are changed and requests answered by keys in every front end, never by text typed before",
+    "Q10": "An open request never expires by itself; after a restart of the server its loss is shown",
+    # N · installed by an editor
+    "N1": (
+        "What an editor installs is what was tested: packages are pinned by hash, nothing is left of a failed or "
+        "cancelled installation, and its cause is named"
+    ),
+    "N2": (
+        "The VS Code extension alone is enough: after a click it installs its server, and the chat shows "
+        "progress, causes, retry and repair"
+    ),
+    "N3": (
+        "The Neovim plugin works from a plain repository URL; `:Deputy` without a server offers to install it, and "
+        "`:checkhealth deputy` names one command for each problem"
+    ),
+    "N4": "Documented configurations of editors are run in the editor or checked against its schema, and say which",
 }
 
 REQUIREMENTS: dict[str, Requirement] = {

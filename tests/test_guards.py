@@ -8,6 +8,7 @@ import types
 import pytest
 
 import deputy_server
+from deputy_agents.web.connect import environment_proxy
 
 
 def test_a_test_cannot_connect_beyond_loopback() -> None:
@@ -29,7 +30,8 @@ def test_loopback_is_open() -> None:
 
 def test_no_key_and_no_real_endpoint_is_in_the_environment() -> None:
     assert "ANTHROPIC_API_KEY" not in os.environ
-    assert os.environ["ANTHROPIC_BASE_URL"].startswith("http://127.0.0.1:")
+    assert "ANTHROPIC_BASE_URL" not in os.environ
+    assert environment_proxy("https://api.example.com") == "http://127.0.0.1:9"
 
 
 @pytest.mark.asyncio

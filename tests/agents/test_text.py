@@ -2,7 +2,7 @@
 
 import pytest
 
-from deputy_agents.text import clean, make_label, visible
+from deputy_agents.text import clean, make_label, visible, well_formed
 
 
 @pytest.mark.requirement("E17")
@@ -44,3 +44,19 @@ def test_a_label_has_no_hidden_characters() -> None:
 )
 def test_characters_that_are_not_seen_are_escaped(char: str) -> None:
     assert visible(f"rm{char} x") == f"rm\\u{{{ord(char):x}}} x"
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 5])
+def test_text_is_cleaned_the_same_in_parts(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = ("a\tb", "\r\n", "\r", "\x1b[31m", "\x1b]0;title\nand more\x07", "\x00", "\x9b", "\u202e", "\u200d", "é😀")
+    text = "".join(first + second for first in pieces for second in pieces)
+    whole = clean(text)
+    assert not {"\x1b", "\r", "\x00", "\x9b", "\u202e"} & set(whole)
+    assert {"\t", "\n", "\u200d", "é", "😀"} <= set(whole)
+    monkeypatch.setattr("deputy_agents.text._PART", part)
+    assert clean(text) == whole
+
+
+@pytest.mark.parametrize("text", ["", "a", "é", "\ud83d\ude00", "\udc80", "a\ud800b", "😀\udfff"])
+def test_only_lone_surrogates_are_replaced(text: str) -> None:
+    assert well_formed(text) == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

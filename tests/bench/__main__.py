@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.bench import agents, deputy, startup, store, streams, wire
+from tests.bench import agents, cache, deputy, load, review, snapshots, stalls, startup, store, streams, wire
 from tests.bench.fanout import CONTENDERS, main
 
 if __name__ == "__main__":
@@ -11,4 +11,9 @@ if __name__ == "__main__":
     asyncio.run(streams.main())
     asyncio.run(agents.main())
     asyncio.run(store.main())
+    asyncio.run(load.main())
+    asyncio.run(review.main())
+    asyncio.run(snapshots.main())
     asyncio.run(wire.main())
+    asyncio.run(stalls.main())
+    asyncio.run(cache.main())

@@ -59,8 +59,9 @@ async def playing(scene: Scene, at_once: int) -> AsyncGenerator[tuple[Session, T
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         settings = Settings(model="bench", agents=limits)
-        async with Runtime(settings=settings, store=MemoryStore(), models=lambda name: model, home=root) as runtime:
-            session = await runtime.new_session(cwd=root, roots=[root])
+        async with Runtime(store=MemoryStore(), home=root) as runtime:
+            client = runtime.clients.connect(settings, lambda name: model)
+            session = await runtime.new_session(client, cwd=root, roots=[root])
             watching = asyncio.create_task(_watch(session))
             yield session, session.turns.accept([Text("go")])
             watching.cancel()

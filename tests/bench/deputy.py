@@ -9,22 +9,24 @@ from deputy_agents.domain.settings import AgentSettings, Settings
 from deputy_agents.events.subscription import Subscription
 from deputy_agents.model.endpoint import ApiSettings
 from deputy_agents.model.factory import Models
+from deputy_agents.ports.model import ModelFactory
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.store.memory import MemoryStore
 from tests.bench.fanout import Fanout
 
 
 @cache
-def _models(url: str) -> Models:
+def _models(url: str) -> ModelFactory:
     """One for all runs, like the floor's client."""
-    return Models({"ANTHROPIC_API_KEY": "bench"}, ApiSettings(url))
+    return Models({"ANTHROPIC_API_KEY": "bench"}).of(ApiSettings(url))
 
 
 async def turn(run: Fanout) -> None:
     """One prompt, its children, and a subscriber that reads every event."""
     settings = Settings(model="bench", agents=AgentSettings(max_parallel=64, max_parallel_per_parent=64))
-    async with Runtime(settings=settings, store=MemoryStore(), models=_models(run.url)) as runtime:
-        session = await runtime.new_session(cwd=run.folder, roots=[run.folder])
+    async with Runtime(store=MemoryStore()) as runtime:
+        client = runtime.clients.connect(settings, _models(run.url))
+        session = await runtime.new_session(client, cwd=run.folder, roots=[run.folder])
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_read, session.log.subscribe(0))
             outcome = await session.turns.accept([Text(run.prompt)]).result()

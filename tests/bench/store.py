@@ -14,7 +14,7 @@ from pathlib import Path
 from deputy_agents.domain import event as ev
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.outcome import AgentStatus
-from deputy_agents.session import restore
+from deputy_agents.events import saved_view
 from deputy_agents.store import codec
 from deputy_agents.store.sqlite import FILE, SqliteStore
 from tests.support.stored_sessions import PRIMARY, record
@@ -65,11 +65,11 @@ async def main() -> None:
         await store.create(record())
         on_loop, whole = await _append(store, events)
         before = time.perf_counter()
-        stored, histories = await store.events("s"), await store.histories("s")
+        stored = await store.events("s")
         read = time.perf_counter() - before
-        past = restore.fold("s", stored, histories)
+        view = saved_view.fold(stored)
         folded = time.perf_counter() - before - read
-        assert len(past.view.agents) == AGENTS + 1
+        assert len(view.agents) == AGENTS + 1
         await store.close()
         size = (Path(folder) / FILE).stat().st_size
     count = len(events)

@@ -23,7 +23,7 @@ class Ticking:
         self._deltas = rate * seconds
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while head := await _head(reader):
+        while head := await head_of(reader):
             length = next(int(line.split(b":")[1]) for line in head if line.lower().startswith(b"content-length"))
             body = json.loads(await reader.readexactly(length))
             writer.write(_HEAD)
@@ -56,7 +56,7 @@ class Ticking:
         yield event("content_block_stop", index=0) + closing + stop
 
 
-async def _head(reader: asyncio.StreamReader) -> list[bytes]:
+async def head_of(reader: asyncio.StreamReader) -> list[bytes]:
     try:
         return (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
     except asyncio.IncompleteReadError:

@@ -1,6 +1,6 @@
 """The contract of all stores."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +11,22 @@ from anyio import to_thread
 from deputy_agents.domain import event as ev
 from deputy_agents.domain.errors import InvalidRequest, StoreError, UnknownSession
 from deputy_agents.domain.file_change import FileChange
+from deputy_agents.domain.message import Image, Message, Text
 from deputy_agents.ports.store import (
     ChangesDropped,
+    CheckpointRecord,
     Claim,
+    ContextRecord,
+    HistoryEnds,
     HistoryRecord,
+    NotesRecord,
     OutputRecord,
+    PendingPrompt,
+    PromptsRecord,
+    RewindRecord,
     SessionQuery,
     SessionRecord,
+    SessionState,
     Store,
 )
 from deputy_agents.store.memory import MemoryStore
@@ -79,10 +88,34 @@ async def test_every_type_of_event_and_message_is_read_back_unchanged(kind: str,
         assert list(await store.events("s", after=99)) == []
         assert list(await store.history("s", "p")) == list(MESSAGES)
         await store.append("s", [], [HistoryRecord("c", MESSAGES[0])])
-        assert {agent: list(messages) for agent, messages in (await store.histories("s")).items()} == {
-            "p": list(MESSAGES),
-            "c": [MESSAGES[0]],
+        assert list(await store.history("s", "c")) == [MESSAGES[0]]
+        assert list(await store.history("s", "p", 2)) == list(MESSAGES[:2])
+
+
+async def test_events_are_read_by_their_numbers(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        events = numbered(*BODIES)
+        await store.append("s", events)
+        assert list(await store.events_at("s", [9, 2, 2, 5, 99, 0])) == [events[1], events[4], events[8]]
+        assert list(await store.events_at("s", [])) == []
+
+
+async def test_the_ends_of_histories_are_read_without_the_rest(kind: str, tmp_path: Path) -> None:
+    notices = [Message("user", (Text(f'{{"task_id": "{name}"}} \U0001f600 "quoted"'),)) for name in ("one", "two")]
+    said = Message("assistant", (Text("done"),))
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        histories = {"p": [*MESSAGES, notices[0], said, notices[1], said], "c": [said]}
+        for agent_id, messages in histories.items():
+            await store.append("s", [], [HistoryRecord(agent_id, message) for message in messages])
+        found = await store.history_ends("s", ["p", "c", "nobody"], '"task_id": "')
+        assert found == {
+            "p": HistoryEnds(7, MESSAGES[0], said, tuple(notices)),
+            "c": HistoryEnds(1, said, said),
         }
+        assert await store.history_ends("s", ["p"], '\U0001f600 "quoted"') == {"p": found["p"]}
+        assert await store.history_ends("s", ["p"]) == {"p": HistoryEnds(7, MESSAGES[0], said)}
 
 
 async def test_file_changes_and_full_outputs_are_read_back_unchanged(kind: str, tmp_path: Path) -> None:
@@ -97,6 +130,34 @@ async def test_file_changes_and_full_outputs_are_read_back_unchanged(kind: str, 
         assert list(await store.changes("s")) == [changed]
 
 
+async def test_the_last_context_of_each_agent_is_read_back_unchanged(kind: str, tmp_path: Path) -> None:
+    first, last = ContextRecord("p", "f"), ContextRecord("p", "g", "a summary", 3, 5, ((4, 0), (7, 2)))
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        await store.append("s", [started(PRIMARY, 1), started(CHILD, 2)], [first])
+        assert await store.state("s") == SessionState((first,))
+        await store.append("s", [], [last])
+        assert await store.state("s") == SessionState((last,))
+
+
+async def test_input_that_waits_is_read_back_until_it_is_delivered(kind: str, tmp_path: Path) -> None:
+    image = Image("image/png", "aGk=")
+    prompts = (
+        PendingPrompt("q1", Message("user", (Text("first \U0001f600"), image)), "first", "user"),
+        PendingPrompt("q2", Message("user", (Text("second"),)), "/second", "command"),
+    )
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        await store.append("s", [started(PRIMARY, 1), started(CHILD, 2)], [PromptsRecord(prompts)])
+        await store.append("s", [], [NotesRecord("c", ("be quick", "and quiet"))])
+        notes = (NotesRecord("c", ("be quick", "and quiet")),)
+        assert await store.state("s") == SessionState((), prompts, notes)
+        await store.append("s", [], [PromptsRecord(prompts[1:]), NotesRecord("c", ())])
+        assert await store.state("s") == SessionState((), prompts[1:])
+        await store.append("s", [], [PromptsRecord(())])
+        assert await store.state("s") == SessionState()
+
+
 async def test_an_append_is_atomic_and_its_numbers_continue_after_the_last_one(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as store:
         await store.create(record())
@@ -104,7 +165,7 @@ async def test_an_append_is_atomic_and_its_numbers_continue_after_the_last_one(k
         with pytest.raises(StoreError, match="does not follow"):
             await store.append("s", [good, bad], lines())
         assert list(await store.events("s")) == []
-        assert await store.histories("s") == {}
+        assert await store.history_ends("s", ["p", "c"]) == {}
         await store.append("s", [good])
         with pytest.raises(StoreError, match="does not follow"):
             await store.append("s", [good])
@@ -119,7 +180,8 @@ async def test_a_missing_session_is_an_unknown_session(kind: str, tmp_path: Path
             store.append("x", numbered(BODIES[0], session_id="x")),
             store.events("x"),
             store.history("x", "p"),
-            store.histories("x"),
+            store.history_ends("x", ["p"]),
+            store.events_at("x", [1]),
             store.changes("x"),
             store.output("x", "p", "t"),
             store.claim("x"),
@@ -184,7 +246,7 @@ async def test_a_deleted_session_leaves_nothing(kind: str, tmp_path: Path) -> No
         assert await listed(store, children=True) == []
         await store.create(record())
         assert list(await store.events("s")) == []
-        assert await store.histories("s") == {}
+        assert await store.history_ends("s", ["p", "c"]) == {}
 
 
 async def test_only_the_owner_changes_a_session_and_anyone_reads_it(kind: str, tmp_path: Path) -> None:
@@ -207,3 +269,45 @@ async def test_text_that_cannot_be_encoded_does_not_fail_the_session(kind: str, 
         await store.append("s", numbered(broken))
         (stored,) = await store.events("s")
         assert isinstance(stored.body, ev.ToolCallStarted)
+
+
+def said(*texts: str) -> list[HistoryRecord]:
+    return [HistoryRecord("p", Message("user", (Text(text),))) for text in texts]
+
+
+async def texts(store: Store) -> list[str]:
+    return [message.text for message in await store.history("s", "p")]
+
+
+async def test_histories_go_back_to_a_checkpoint_and_forward_again(kind: str, tmp_path: Path) -> None:
+    def checkpoint(checkpoint_id: str, *, is_left: bool = False) -> CheckpointRecord:
+        return CheckpointRecord(checkpoint_id, "t", "p", 1.0, "title", None, is_left=is_left)
+
+    def rewind(target: str, left: str, made: Sequence[CheckpointRecord]) -> RewindRecord:
+        found = next(one for one in made if one.checkpoint_id == target)
+        return RewindRecord(target, left, found.counts, "p", found.context)
+
+    change = FileChange("c", "p", 1, "call", "/folder/a", None, "a", 1.0)
+    async with opened(kind, tmp_path) as store:
+        await store.create(record())
+        before, after = ContextRecord("p", "frame", start=1), ContextRecord("p", "frame", start=2)
+        await store.append("s", [started(PRIMARY, 1)], [*said("1", "2"), before, checkpoint("k"), change])
+        await store.append("s", [], [*said("3"), after, checkpoint("left", is_left=True)])
+        made = await store.checkpoints("s")
+        assert [(one.checkpoint_id, one.counts, one.context) for one in made] == [
+            ("k", {"p": 2}, before),
+            ("left", {"p": 3}, after),
+        ]
+        assert await store.changes("s", "k") == [change]
+        assert await store.changes("s", "left") == []
+        await store.append("s", [], [rewind("k", "left", made), *said("other 3")])
+        assert await texts(store) == ["1", "2", "other 3"]
+        assert (await store.state("s")).contexts == (before,)
+        await store.append("s", [], [checkpoint("left again", is_left=True)])
+        made = await store.checkpoints("s")
+        assert made[-1].counts == {"p": 3}
+        await store.append("s", [], [rewind("left", "left again", made)])
+        assert await texts(store) == ["1", "2", "3"]
+        assert (await store.state("s")).contexts == (after,)
+        await store.append("s", [], [rewind("left again", "x", made)])
+        assert await texts(store) == ["1", "2", "other 3"]

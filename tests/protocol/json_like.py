@@ -33,7 +33,8 @@ def allowed(schema: dict[str, Any], types: dict[str, Any]) -> st.SearchStrategy[
                 optional={name: fields[name] for name in fields if name not in required},
             )
         case {"type": "object", "additionalProperties": dict(values)}:
-            return st.dictionaries(TEXT, allowed(values, types), max_size=2)
+            names = allowed(schema["propertyNames"], types) if "propertyNames" in schema else TEXT
+            return st.dictionaries(names, allowed(values, types), max_size=2)
         case {"type": "object"}:
             return st.dictionaries(TEXT, JSON, max_size=2)
         case {"type": kind}:

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from deputy_protocol.command_table import COMMANDS
 from deputy_protocol.contract import Direction, Notification
 from deputy_protocol.errors import ErrorCode
-from deputy_protocol.methods import COMMANDS, METHODS
+from deputy_protocol.methods import METHODS
 from deputy_protocol.schema import document
 from tests.protocol import contract_names as names
 
@@ -100,6 +101,16 @@ def test_every_setting_has_a_description_and_a_default(section: str) -> None:
     for name, shape in TYPES[section]["properties"].items():
         if shape.get("$ref", "").endswith("Settings"):
             continue
-        optional_without_default = {"model", "smallModel", "baseUrl", "token", "pattern", "tool", "action"}
+        optional_without_default = {
+            "model",
+            "smallModel",
+            "fallbackModel",
+            "effort",
+            "baseUrl",
+            "token",
+            "pattern",
+            "tool",
+            "action",
+        }
         assert "default" in shape or name in optional_without_default, name
         assert "description" in shape or name == "action", name

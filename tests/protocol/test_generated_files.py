@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from deputy_protocol.command_table import COMMANDS
 from deputy_protocol.generate import OUTPUTS, ROOT, main, stale
-from deputy_protocol.methods import COMMANDS, METHODS
+from deputy_protocol.methods import METHODS
 
 
 def test_generated_files_are_up_to_date() -> None:
@@ -49,7 +50,7 @@ def test_schema_is_valid_and_has_no_dangling_references() -> None:
 def test_protocol_page_contains_everything_and_has_no_dangling_links() -> None:
     text = (ROOT / "docs/protocol.md").read_text("utf-8")
     headings = [line.lstrip("#").strip() for line in text.splitlines() if line.startswith("#")]
-    assert {item.name for item in (*METHODS, *COMMANDS)} <= set(headings)
+    assert {*(item.name for item in METHODS), *(f"Command {item.name}" for item in COMMANDS)} <= set(headings)
     anchors = ["".join(c for c in h.lower().replace(" ", "-") if c.isalnum() or c in "-_") for h in headings]
     assert len(anchors) == len(set(anchors))
     assert {part.partition(")")[0] for part in text.split("](#")[1:]} <= set(anchors)

@@ -10,12 +10,13 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
 from deputy_protocol.agent import AgentStatus, Usage
-from deputy_protocol.base import rfc3339, to_json, to_wire
+from deputy_protocol.base import rfc3339, to_json, to_json_in_steps, to_wire
 from deputy_protocol.capabilities import ClientCapabilities, ServerCapabilities
+from deputy_protocol.command_table import COMMANDS
 from deputy_protocol.contract import Request
 from deputy_protocol.event import AgentActivity, EventParams, MessageDelta, ThoughtDelta, activity, delta
-from deputy_protocol.methods import COMMANDS, METHODS, SESSION_LIST
-from deputy_protocol.permission import DiffPreview
+from deputy_protocol.methods import METHODS, SESSION_LIST
+from deputy_protocol.permission import DiffPreview, PermissionPreviewResult
 from deputy_protocol.place import Location
 from deputy_protocol.progress import child_token, turn_token
 from deputy_protocol.schema import document
@@ -109,6 +110,14 @@ def test_old_text_of_a_new_file_is_null_and_not_absent() -> None:
     preview = DiffPreview(uri="file:///a", old_text=None, new_text="x")
     assert to_wire(preview) == {"type": "diff", "uri": "file:///a", "oldText": None, "newText": "x"}
     assert json.loads(to_json(preview)) == to_wire(preview)
+
+
+@pytest.mark.parametrize("old", [None, "", 'a"\\\né😀' * 9])
+def test_long_texts_are_encoded_in_steps_as_at_once(old: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deputy_protocol.base._PART", 5)
+    preview = DiffPreview(uri="file:///a", old_text=old, new_text="new text\n" * 9)
+    result = PermissionPreviewResult(preview=preview)
+    assert json.loads(to_json_in_steps(result)) == to_wire(result)
 
 
 def test_null_param_equals_absent_param() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from deputy_protocol.command_table import PROMPT_COMMAND
 from deputy_protocol.contract import Request
 from deputy_protocol.errors import ErrorCode, InvalidParams
 from deputy_protocol.message import TextBlock
 from deputy_protocol.methods import (
     PERMISSION_ANSWER,
-    PROMPT_COMMAND,
     SESSION_CANCEL,
     SESSION_EXPORT,
     SESSION_LIST,

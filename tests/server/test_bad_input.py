@@ -78,7 +78,7 @@ async def test_a_request_without_the_version_is_rejected_with_its_id(client: Rpc
 async def test_an_unknown_method_is_rejected_and_an_unknown_notification_ignored(client: RpcClient) -> None:
     client.notify("deputy/unknown", {"of": 1})
     client.notify("$/unknown")
-    for method in ("deputy/unknown", "textDocument/hover", "$/unknown", "deputy/event"):
+    for method in ("deputy/unknown", "textDocument/rename", "$/unknown", "deputy/event"):
         with pytest.raises(RpcFailure, match="Unknown method") as failure:
             await client.request(method, {})
         assert failure.value.code == -32601

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.support.rpc import EVERYTHING, RpcClient, serving
+from tests.support.rpc import EVERYTHING, RpcClient, RpcFailure, serving
 
 
 @pytest_asyncio.fixture
@@ -38,10 +38,11 @@ async def test_context_list_contains_what_was_loaded_and_the_reason(client: RpcC
         "truncated": False,
     }
     assert [(skill["name"], skill["description"]) for skill in found["skills"]] == [("pdf", "Reads PDF")]
-    assert [(command["name"], command["argumentHint"]) for command in found["commands"]] == [("review", "<file>")]
+    of_files = [command for command in found["commands"] if not command.get("builtin")]
+    assert [(command["name"], command["argumentHint"]) for command in of_files] == [("review", "<file>")]
     [problem] = found["problems"]
     assert problem["uri"].endswith("/broken/SKILL.md")
-    assert "closing line" in problem["reason"]
+    assert "has no end" in problem["reason"]
 
 
 @pytest.mark.asyncio
@@ -49,9 +50,42 @@ async def test_a_prompt_gets_completions(client: RpcClient) -> None:
     session = await client.request("deputy/session/new", {})
     found = await client.request("deputy/context/complete", {**_id(session), "text": "see @MAI"})
     assert found == {"replace": "@MAI", "items": [{"text": "@main.py", "kind": "file"}]}
-    found = await client.request("deputy/context/complete", {**_id(session), "text": "/r"})
+    found = await client.request("deputy/context/complete", {**_id(session), "text": "/rev"})
     assert found["items"] == [{"text": "/review", "kind": "command", "detail": "<file> Looks closely"}]
 
 
 def _id(session: dict[str, object]) -> dict[str, object]:
     return {"sessionId": session["sessionId"]}
+
+
+@pytest.mark.requirement("M7")
+@pytest.mark.asyncio
+async def test_usage_and_compaction_are_requests_and_commands_of_any_client(client: RpcClient) -> None:
+    session = await client.request("deputy/session/new", {})
+    found = await client.request("deputy/context/list", _id(session))
+    builtin = [command["name"] for command in found["commands"] if command.get("builtin")]
+    assert builtin == ["compact", "context", "clear", "model", "mode", "rewind"]
+    assert all("uri" not in command for command in found["commands"] if command.get("builtin"))
+    usage = await client.request("deputy/context/usage", _id(session))
+    names = ["system", "tools", "mcp", "instructions", "messages", "results", "free"]
+    assert [part["name"] for part in usage["parts"]] == names
+    assert sum(part["tokens"] for part in usage["parts"]) == usage["window"]
+    assert 0 < usage["used"] < usage["compactsAt"] < usage["window"]
+    assert await client.request("deputy/context/usage", {**_id(session), "agentId": session["agentId"]}) == usage
+    with pytest.raises(RpcFailure, match="-32008"):
+        await client.request("deputy/context/usage", {**_id(session), "agentId": "nobody"})
+    for text in ("Read AGENTS.md", "Read AGENTS.md again"):
+        await client.request("deputy/session/prompt", {**_id(session), "prompt": [{"type": "text", "text": text}]})
+    sizes = await client.request("deputy/session/compact", {**_id(session), "keep": "the tabs"})
+    assert set(sizes) == {"before", "after"}
+    ended = await client.request(
+        "deputy/session/prompt", {**_id(session), "prompt": [{"type": "text", "text": "/context"}]}
+    )
+    assert ended["stopReason"] == "end_turn"
+    loaded = await client.request("deputy/session/load", _id(session))
+    texts = [entry["text"] for entry in loaded["transcript"] if entry["type"] == "message"]
+    assert texts[-2] == "/context"
+    assert "tokens used" in texts[-1]
+    assert loaded["agents"][0]["context"]["used"] == sizes["after"]
+    with pytest.raises(RpcFailure, match="-32602"):
+        await client.request("deputy/session/compact", {**_id(session), "keep": "x" * 2001})

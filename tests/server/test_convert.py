@@ -8,12 +8,15 @@ from typing import get_args
 import pytest
 
 from deputy_agents.domain import event as ev
+from deputy_agents.domain import preview
 from deputy_agents.domain.access import Access
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.message import Image, Text, Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.review import ChangesReviewed, ReviewStatus
 from deputy_agents.domain.rule import DecisionKind
+from deputy_agents.domain.user_input import FieldOption, FieldType, InputAction, InputField, InputForm
 from deputy_agents.events import view
 from deputy_protocol import message, place, settings
 from deputy_protocol.base import to_wire
@@ -40,10 +43,31 @@ QUESTION = ev.PermissionRequest(
     {"path": "x"},
     (PLACE,),
     (ev.Option("o1", "Allow", ev.OptionKind.ALLOW_ONCE), ev.Option("o2", "Deny", ev.OptionKind.REJECT_ONCE)),
-    ev.DiffPreview("/w/x", None, "new"),
+    preview.DiffPreview("/w/x", None, "new"),
     "because",
 )
+OPTIONS = (FieldOption("a", "First"), FieldOption("b", "Second"))
+INPUT = ev.InputRequest(
+    "i1",
+    QUESTION.agent,
+    "[label] ask_user(which?)",
+    InputForm(
+        "which?",
+        (
+            InputField("text", FieldType.STRING, "Text", "About", default="x", shortest=1, longest=9, format="email"),
+            InputField("count", FieldType.NUMBER, required=False, default=2.5, minimum=1, maximum=3),
+            InputField("whole", FieldType.NUMBER, integer=True),
+            InputField("sure", FieldType.BOOLEAN, default=False),
+            InputField("one", FieldType.CHOICE, options=OPTIONS, default="b"),
+            InputField("some", FieldType.CHOICES, options=OPTIONS, default=("a", "b")),
+        ),
+    ),
+    "t2",
+)
+PAGE = InputForm("Log in there.", url="https://example.com/login", server="tracker")
 BODIES: tuple[ev.Body, ...] = (
+    ChangesReviewed("/folder/a.py", ("h1", "h2"), "undone"),
+    ReviewStatus(2, 3, 10, 4),
     ev.TurnStarted("u1", "task_end"),
     ev.TurnFinished("u1", "error", ev.TurnError("rate_limited", "slow down", True, "wait")),
     ev.TurnFinished("u1", "end_turn"),
@@ -53,6 +77,7 @@ BODIES: tuple[ev.Body, ...] = (
     ),
     ev.AgentStarted(INFO, AgentStatus.PENDING, 2),
     ev.StatusChanged(AgentStatus.RUNNING, None, "rate limited, retrying in 4 s (2/8)"),
+    ev.ThoughtAdded("m1", "Hm."),
     ev.MessageAdded("m1", "assistant", "see `a b.py`", (PLACE, ev.Location("/w/b.py"))),
     ev.ToolCallStarted(
         "t2", "read_file", "read_file(x)", ev.ToolKind.READ, ev.CallStatus.PENDING, {"a": [1]}, (PLACE,)
@@ -60,13 +85,18 @@ BODIES: tuple[ev.Body, ...] = (
     ev.ToolCallUpdated("t2", ev.CallStatus.COMPLETED, "text", ()),
     ev.ToolCallUpdated("t2", ev.CallStatus.FAILED),
     ev.PermissionRequested(QUESTION),
-    ev.PermissionRequested(dataclasses.replace(QUESTION, preview=ev.CommandPreview("ls", "/w"), reason=None)),
-    ev.PermissionRequested(dataclasses.replace(QUESTION, preview=ev.TextPreview("words"))),
+    ev.PermissionRequested(dataclasses.replace(QUESTION, preview=preview.CommandPreview("ls", "/w"), reason=None)),
+    ev.PermissionRequested(dataclasses.replace(QUESTION, preview=preview.TextPreview("words"))),
     ev.PermissionResolved("q1", ev.ResolvedBy.USER, "o1"),
     ev.PermissionResolved("q1", ev.ResolvedBy.UNREACHABLE),
+    ev.InputRequested(INPUT),
+    ev.InputRequested(dataclasses.replace(INPUT, tool_call_id=None, form=PAGE)),
+    ev.InputResolved("i1", InputAction.ACCEPTED, ev.ResolvedBy.USER),
     ev.PlanChanged((ev.PlanEntry("do", "in_progress", "high"), ev.PlanEntry("rest"))),
     ev.UsageChanged(Usage(1, 2, 3, 4, 0.5)),
     ev.AgentFinished(AgentStatus.FAILED, "partial", Usage(), 3, 4, FailureReason.TIMED_OUT, "too slow", (PLACE,), True),
+    ev.CheckpointCreated("k1", "t1"),
+    ev.SessionRewound("k1", "t1", files=True, conversation=False),
     ev.MessageDelta("m1", "a"),
     ev.ThoughtDelta("m1", "b"),
     ev.ToolOutputDelta("t1", "line"),
@@ -106,7 +136,12 @@ def test_times_are_rfc_3339_in_utc_and_lines_become_ranges_of_whole_lines() -> N
 
 
 @pytest.mark.parametrize(
-    "body", [ev.MessageAdded("m", "user", "x"), view.ChildBlock(view.AgentNode(INFO, 1, AgentStatus.RUNNING, 1.0, 2.0))]
+    "body",
+    [
+        ev.MessageAdded("m", "user", "x"),
+        ev.ThoughtAdded("m", "Hm."),
+        view.ChildBlock(view.AgentNode(INFO, 1, AgentStatus.RUNNING, 1.0, 2.0)),
+    ],
 )
 def test_transcript_entries_contain_their_envelope(body: view.EntryBody) -> None:
     wire = to_wire(entry_to_wire(view.Entry(4, "a1", 2, 1.0, body)))

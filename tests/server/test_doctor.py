@@ -2,19 +2,21 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from deputy_agents.domain.errors import InvalidRequest, ToolError
+from deputy_agents.shell.confinement import Start
+from deputy_agents.shell.sandbox import Mechanism
 from deputy_agents.tool import ripgrep
-from deputy_protocol.settings import ApiSettings, Settings
-from deputy_server import doctor
+from deputy_protocol.settings import ApiSettings, Isolation, Settings, ShellSettings
+from deputy_server import doctor, doctor_commands
 from deputy_server.doctor import CheckContext, CheckResult, read_settings, run_checks
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import failing, say
+from tests.support.warm import completed
 
 
 @pytest.fixture(autouse=True)
@@ -33,16 +35,16 @@ def context(tmp_path: Path, settings: Settings | None = None, *, online: bool = 
 
 
 def run(tmp_path: Path, *options: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "deputy_server", "doctor", *options]
     env = {"PATH": "/usr/bin:/bin", "DEPUTY_STATE": str(tmp_path / "state"), **environ}
-    return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    return completed(["-m", "deputy_server", "doctor", *options], env, tmp_path)
 
 
 def test_working_installation_passes_each_check_in_one_line(tmp_path: Path) -> None:
     ran = run(tmp_path, ANTHROPIC_API_KEY="sk-secret", DEPUTY_MODEL="some-model")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert [line.split()[:2] for line in ran.stdout.splitlines()] == [
-        ["✓", name] for name in ("python", "server", "search", "model", "prices", "files", "store")
+        ["✓", name]
+        for name in (*("python", "server", "search", "model", "prices", "files", "store", "commands", "sandbox"),)
     ]
     assert "sk-secret" not in ran.stdout
 
@@ -54,7 +56,7 @@ def test_invalid_settings_file_of_the_user_is_reported(tmp_path: Path) -> None:
     ran = run(tmp_path, HOME=str(tmp_path / "own"), DEPUTY_MODEL="offline")
     assert ran.returncode == 1
     reason = "invalid JSON (line 2, column 2). Until this is fixed, every tool call needs approval."
-    assert f"✗ files   {file}:2: {reason}" in ran.stdout
+    assert f"✗ files     {file}:2: {reason}" in ran.stdout
 
 
 def test_json_has_the_failed_check_and_its_action_and_the_exit_code_is_1(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_json_has_the_failed_check_and_its_action_and_the_exit_code_is_1(tmp_pat
     assert (ran.returncode, report["ok"]) == (1, False)
     (failed,) = [check for check in report["checks"] if not check["ok"]]
     assert failed["name"] == "model"
-    assert failed["message"] == "No key for the model service is set."
+    assert failed["message"] == "No key for the model service is set: https://api.anthropic.com needs one."
     assert "ANTHROPIC_API_KEY" in failed["action"]
 
 
@@ -146,3 +148,73 @@ def test_settings_have_the_format_that_editors_send(tmp_path: Path) -> None:
     read = read_settings(path)
     keys: Sequence[str] = read.api.key_command
     assert (read.model, tuple(keys)) == ("m", ("pass", "key"))
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_isolation_and_sandbox_are_tried(tmp_path: Path) -> None:
+    found = await results(context(tmp_path))
+    assert found["commands"] == CheckResult("commands", True, "Commands are isolated: they cannot see other processes.")
+    assert found["sandbox"].ok
+    assert (
+        "no network, no writing outside the workspace. It is off (setting `shell.sandbox`)." in found["sandbox"].message
+    )
+
+
+@pytest.mark.asyncio
+async def test_a_machine_without_isolation_passes_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_commands, "isolation_problem", lambda: "unshare: Operation not permitted")
+    found = (await results(context(tmp_path)))["commands"]
+    assert found.ok
+    assert found.message == "Commands run, but are not isolated: unshare: Operation not permitted."
+    assert "api.keyCommand" in found.action
+    off = Settings(shell=ShellSettings(isolation=Isolation.OFF))
+    found = (await results(context(tmp_path, off)))["commands"]
+    assert found.ok
+    assert "the setting `shell.isolation` is off" in found.message
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_missing_sandbox_is_an_error_only_if_it_is_on(
+    wanted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise ToolError("There is no sandbox on this machine: bwrap is not installed. Install it.")
+
+    monkeypatch.setattr(doctor_commands, "mechanism", missing)
+    found = (await results(context(tmp_path, Settings(shell=ShellSettings(sandbox=wanted)))))["sandbox"]
+    assert found.ok is not wanted
+    assert "bwrap is not installed" in found.message
+
+
+@pytest.mark.asyncio
+async def test_a_sandbox_that_does_not_hold_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run without it here, but the check does not know."""
+    monkeypatch.setattr(doctor_commands, "mechanism", lambda: Mechanism.BUBBLEWRAP)
+    monkeypatch.setattr("deputy_agents.shell.sandbox.sandboxed", lambda command, writable, cwd: Start(tuple(command)))
+    found = (await results(context(tmp_path)))["sandbox"]
+    assert not found.ok
+    assert "a command wrote outside the workspace, a command reached the network" in found.message
+
+
+@pytest.mark.requirement("M4")
+@pytest.mark.parametrize(
+    ("model", "environ", "ok", "words"),
+    [
+        ("openai/m", {"OPENAI_API_KEY": "k"}, True, "openai/m of OpenAI at https://api.openai.com/v1, with a key"),
+        ("openai/m", {}, False, "OPENAI_API_KEY"),
+        ("bedrock/m", {"AWS_REGION": "eu-west-3"}, True, "region eu-west-3, with the credentials of your login there"),
+        ("vertex/m", {}, False, "CLOUD_ML_REGION"),
+        ("foundry/m", {"ANTHROPIC_FOUNDRY_API_KEY": "k"}, False, "ANTHROPIC_FOUNDRY_RESOURCE"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_set_up_of_every_provider_is_explained(
+    tmp_path: Path, model: str, environ: dict[str, str], words: str, *, ok: bool
+) -> None:
+    found = (await results(context(tmp_path, DEPUTY_MODEL=model, **environ)))["model"]
+    assert found.ok is ok
+    assert words in f"{found.message} {found.action}"

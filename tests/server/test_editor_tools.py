@@ -148,6 +148,20 @@ async def test_hover_and_symbols_are_returned(deputy: Deputies, workspace: Path)
             assert await told(client) == expected
 
 
+async def test_symbols_of_files_that_need_approval_are_left_out(deputy: Deputies, workspace: Path) -> None:
+    (workspace / ".env").write_text("API_KEY=1\n")
+    (workspace / "link.sh").symlink_to(".env")
+    library = workspace.parent / "library.py"
+    uris = [(workspace / ".env").as_uri(), (workspace / "link.sh").as_uri(), library.as_uri()]
+    span = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
+    async with deputy(asking("lookup", find="symbols", symbol="K"), workspace, KNOWING) as (client, _):
+        client.handlers["deputy/editor/symbols"] = lambda _: {
+            "items": [{"name": f"KEY{n}", "kind": 13, "uri": uri, "range": span} for n, uri in enumerate(uris)]
+        }
+        said = await told(client)
+    assert said.splitlines() == [f"{library}:1: variable KEY2", "[left out: 2 files that need approval to read]"]
+
+
 @pytest.mark.parametrize(
     ("input", "error"),
     [

@@ -8,10 +8,25 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_rules import blocks_of
+from tests.support.connections import faulty
+from tests.support.facts import without_facts
 from tests.support.messages_api import MessagesApi, messages_api
-from tests.support.model_replies import Failure, Json, Play, call, calls, event, failing, frames, say, text, think
+from tests.support.model_replies import (
+    Failure,
+    Json,
+    Play,
+    answering,
+    call,
+    calls,
+    event,
+    failing,
+    frames,
+    say,
+    text,
+    think,
+)
 from tests.support.prefix import misses
-from tests.support.rpc import RpcClient, RpcFailure, serving
+from tests.support.rpc import PATIENCE, RpcClient, RpcFailure, serving
 from tests.support.shared_server import Deputies
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -50,7 +65,7 @@ def details(client: RpcClient) -> list[str]:
 
 
 def texts(message: Json) -> list[str]:
-    return [block["text"] for block in blocks_of(message) if block["type"] == "text"]
+    return without_facts(block["text"] for block in blocks_of(message) if block["type"] == "text")
 
 
 # -- temporary failures ----------------------------------------------------------------------------------------------
@@ -101,6 +116,26 @@ async def test_silence_is_told_and_repeated(deputy: Deputies, workspace: Path, f
         configured(client, api)
 
 
+async def test_a_service_that_cannot_be_reached_ends_the_turn_after_a_second_attempt(
+    deputy: Deputies, workspace: Path
+) -> None:
+    async with deputy(lambda *_: say(ANSWER), workspace) as (client, api), asyncio.timeout(PATIENCE):
+        with faulty("full") as url:
+            client.notify(
+                "workspace/didChangeConfiguration",
+                {"settings": {"deputy": {"model": "m", "baseUrl": url, "api": {"connectTimeout": 0.3}}}},
+            )
+            session_id, _ = await client.session()
+            with pytest.raises(RpcFailure) as failure:
+                await client.prompt(session_id, "go")
+        assert [told for told in details(client) if "retrying" in told] == [details(client)[0]]
+        assert details(client)[0].startswith("service unreachable, retrying in")
+        assert details(client)[0].endswith("(2/2)")
+        assert (failure.value.code, failure.value.data["kind"]) == (-32006, "unreachable")
+        assert f"could not connect to {url}: no connection within 0.3 s" in failure.value.message
+        configured(client, api)
+
+
 async def test_a_wait_for_the_next_try_can_be_cancelled_and_keeps_what_was_shown(
     deputy: Deputies, workspace: Path
 ) -> None:
@@ -122,12 +157,22 @@ async def test_a_wait_for_the_next_try_can_be_cancelled_and_keeps_what_was_shown
 FINAL = {
     "wrong key": (failing(401, "authentication_error", "invalid x-api-key"), "authentication", "ANTHROPIC_API_KEY"),
     "no right": (failing(403, "permission_error"), "permission", "permissions of your key"),
-    "no credit": (failing(400, "billing_error", "your credit is too low"), "permission", "permissions of your key"),
+    "no credit": (failing(400, "billing_error", "your credit is too low"), "permission", "billing"),
     "unknown model": (failing(404, "not_found_error", "model: m"), "not_found", "`model`"),
+    "unknown model in other words": (answering(400, {"error": "model 'x' not found"}), "not_found", "`model`"),
+    "an error with status 200": (answering(200, {"error": "model 'x' not found"}), "not_found", "`model`"),
+    "no credit in other words": (
+        failing(400, "invalid_request_error", "Your credit balance is too low"),
+        "permission",
+        "billing",
+    ),
+    "wrong address": (answering(404, "404 page not found"), "not_found", "`baseUrl`"),
+    "a page": (answering(200, "<html><title>Sign in</title></html>", "text/html"), "not_found", "`baseUrl`"),
     "refused as invalid": (failing(400, "invalid_request_error", "bad"), "invalid_request", "`model`"),
     "too large": (failing(413, "request_too_large"), "too_large", "attach less"),
     "too long": (failing(400, "invalid_request_error", "prompt is too long"), "context_window", "new session"),
-    "a limit of an hour": (failing(429, "rate_limit_error", retry_after="3600"), "rate_limited", "later"),
+    "a limit of an hour": (failing(429, "rate_limit_error", retry_after="3600"), "rate_limited", ("until", "in ")),
+    "a limit of some hours": (failing(429, "rate_limit_error", retry_after="18000"), "rate_limited", ("until", "in ")),
     "a spent budget": (failing(429, "rate_limit_error", x_should_retry="false"), "rate_limited", "later"),
 }
 
@@ -142,7 +187,7 @@ async def test_what_does_not_pass_is_one_clear_error_and_the_session_goes_on(
         with pytest.raises(RpcFailure) as failure:
             await client.prompt(session_id, "go")
         assert (failure.value.code, failure.value.data["kind"]) == (-32006, kind)
-        assert action in failure.value.data["action"]
+        assert any(one in failure.value.data["action"] for one in ([action] if isinstance(action, str) else action))
         assert "\n" not in failure.value.message
         finished = await client.event("turn_finished")
         assert (finished["stopReason"], finished["error"]["kind"]) == ("error", kind)
@@ -192,7 +237,11 @@ async def test_a_pause_goes_on_by_itself(deputy: Deputies, workspace: Path) -> N
         session_id, _ = await client.session()
         assert (await client.prompt(session_id, "go"))["stopReason"] == "end_turn"
         assert said(client) == ["I am thinking. \n", "Now I know."]
-        assert [texts(message) for message in api.bodies[1]["messages"]] == [["go"], ["I am thinking."]]
+        assert [texts(message) for message in api.bodies[1]["messages"]] == [
+            ["go"],
+            ["I am thinking. \n"],
+            ["Continue."],
+        ]
 
 
 @pytest.mark.parametrize("json_text", ['{"path": "a', "[1]", "nonsense", '{"path": NaN}'])

@@ -53,7 +53,7 @@ async def test_a_client_that_does_not_read_does_not_delay_shutdown(
     async with serving() as client:
         await client.initialize(workspace, initializationOptions={"model": "offline"})
         client.stop_reading()
-        for _ in range(6000):
+        for _ in range(3000):
             client.start("deputy/session/list", {})
         await client.drain()  # most requests are read by now, and their responses exceed the pipe's capacity
         if number is None:

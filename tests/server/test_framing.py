@@ -85,6 +85,49 @@ def test_a_bad_header_is_reported_once_and_the_next_frame_is_read(garbage: bytes
     assert read_all(garbage + frame_with_header(b"{}")) == [FrameError.BAD_HEADER, b"{}"]
 
 
+FOREIGN = [
+    b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n",
+    b"GET http://127.0.0.1:80/ HTTP/1.1\r\n\r\n",
+    b"Content-Type: text/plain\r\nPOST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n",
+    b"Host: 127.0.0.1\r\nContent-Length: 2\r\n\r\n",
+    b"Content-Length: 2\r\nX-Unknown: a:b\r\n\r\n",
+    b"X-Content-Length: 2\r\n\r\n",
+    b"Content-Length : 2\r\n Content-Length: 2; x\r\nOrigin: http://evil\r\n\r\n",
+    b"\x16\x03\x01\x02\n",
+    b"\r\n\r\nhello\r\n\r\n",
+    b"x" * 200_000 + b"\r\n\r\n",
+]
+
+
+def strict(reader: asyncio.StreamReader) -> MessageReader:
+    return Frames(reader, strict=True)
+
+
+@pytest.mark.parametrize("header", FOREIGN)
+@pytest.mark.parametrize("before", [b"", frame_with_header(b"{}")])
+def test_a_strict_reader_reads_nothing_after_a_foreign_header(header: bytes, before: bytes) -> None:
+    found = read_all(before + header + b"{}" + frame_with_header(b"{}"), messages=strict)
+    assert found == [b"{}"] * bool(before) + [FrameError.FOREIGN]
+
+
+@given(cuts=st.lists(st.integers(min_value=0), max_size=10), header=st.sampled_from(FOREIGN))
+def test_a_foreign_header_is_foreign_however_the_stream_is_split(cuts: list[int], header: bytes) -> None:
+    assert read_all(header + frame_with_header(b"{}"), cuts=cuts, messages=strict) == [FrameError.FOREIGN]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"content-length: 2\r\n\r\n",
+        b"Content-Length: 2\n\n",
+        b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 2\r\n\r\n",
+        b"\r\n\r\nContent-Length: 2\r\n\r\n",
+    ],
+)
+def test_a_strict_reader_accepts_the_headers_of_lsp(header: bytes) -> None:
+    assert read_all(header + b"{}", messages=strict) == [b"{}"]
+
+
 def test_garbage_before_a_valid_length_is_ignored() -> None:
     assert read_all(b"stray output\r\n" + frame_with_header(b"{}")) == [b"{}"]
 

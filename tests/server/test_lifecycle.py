@@ -15,21 +15,18 @@ import pytest
 from deputy_agents.definition.definition import BUILT_IN
 from deputy_protocol.base import to_wire
 from deputy_protocol.capabilities import ServerCapabilities
-from deputy_protocol.methods import COMMANDS, METHODS, REQUESTS
+from deputy_protocol.command_table import COMMANDS
+from deputy_protocol.methods import METHODS, REQUESTS
 from deputy_protocol.validate import parse
 from deputy_server.lsp import routes, server
-from tests.support.commands import started
+from tests.support.commands import descendants
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import say
 from tests.support.rpc import PATIENCE, RpcClient, RpcFailure, serving
 
 SERVE = (sys.executable, "-m", "deputy_server", "serve")
-LATE = ("anthropic", "acp", "mcp", "typer", "rich", "tree_sitter")
+LATE = ("anthropic", "acp", "mcp", "typer", "rich", "tree_sitter", "PIL")
 """Packages that must not be imported before they are needed."""
-
-
-def descendants() -> set[int]:
-    return {child.pid for child in started()}
 
 
 @asynccontextmanager
@@ -66,6 +63,38 @@ async def test_shutdown_then_exit_ends_with_0_and_exit_alone_with_1(workspace: P
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("end", ["exit", "end of input", "signal"])
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+async def test_the_store_is_closed_however_the_server_ends(
+    end: str, busy: bool, workspace: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    gate = asyncio.Event()
+    async with (
+        messages_api(lambda _body, _n: say("hi", gate=gate if busy else None)) as api,
+        serving(env={**KEY, "DEPUTY_STATE": str(state)}) as client,
+    ):
+        await client.initialize(workspace, initializationOptions={"model": "m", "baseUrl": api.url})
+        session_id, _ = await client.session()
+        if busy:
+            client.start_prompt(session_id, "hello")
+            await client.event("turn_started")
+        else:
+            await client.prompt(session_id, "hello")
+        match end:
+            case "exit":
+                await client.shut_down()
+            case "end of input":
+                client.close_input()
+            case _:
+                client.process.send_signal(signal.SIGTERM)
+        await client.gone()
+    assert {path.name for path in state.iterdir()} >= {"sessions.db", "owners"}
+    assert not list(state.glob("sessions.db-*")), "the log is in the file"
+    assert not list(state.glob("owners/*")), "no lock is left"
+
+
+@pytest.mark.asyncio
 async def test_exit_before_initialize_ends_the_server() -> None:
     async with serving() as client:
         client.notify("exit")
@@ -88,7 +117,7 @@ async def test_the_end_of_input_ends_the_server_cleanly() -> None:
 async def test_a_turn_is_cancelled_and_answered_when_the_server_ends(
     workspace: Path, number: signal.Signals | None, code: int
 ) -> None:
-    before = descendants()
+    before = set(descendants())
     gate = asyncio.Event()
     async with messages_api(lambda *_: say("never", gate=gate)) as api, serving(env=KEY) as client:
         prompt = await prompting(client, workspace, api.url)
@@ -100,7 +129,7 @@ async def test_a_turn_is_cancelled_and_answered_when_the_server_ends(
         assert (await client.result(prompt))["stopReason"] == "cancelled"
         assert await client.exit_code() == code
         await api.until(lambda: not api.connections)
-        assert descendants() <= before
+        assert set(descendants()) <= before
         assert client.stderr == ""
 
 

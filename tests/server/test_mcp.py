@@ -14,11 +14,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from deputy_server.cli.mcp import mcp
-from tests.support.commands import until
+from tests.support.commands import runs, until
 from tests.support.mcp_workspaces import SILENT_SERVER, configure_mcp_servers, configure_user_mcp_servers, tools_server
 from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import PLAIN, serving
 from tests.support.shared_server import Deputies, is_child
+from tests.support.warm import completed
 
 TIME = {"command": str(Path(sys.executable).with_name("mcp-server-time")), "args": ["--local-timezone", "UTC"]}
 ASK = "deputy/permission/request"
@@ -88,6 +89,40 @@ async def test_a_child_uses_a_reference_server_that_is_denied_once_and_allowed_o
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_schemas_and_names_that_the_service_rejects_are_translated_there_and_back(
+    deputy: Deputies, workspace: Path
+) -> None:
+    configure_mcp_servers(workspace, tools=tools_server("foreign_mcp_server"))
+
+    def script(body: Json, n: int) -> Play:
+        if len(body["messages"]) != 3:
+            return say("done")
+        nested = {"page_size": 5, "other": {"page_size": 6}}
+        return calls(
+            call("mcp__tools__list", filter_name="a", type=1, nested=nested), call("mcp__tools__choose", by_id="x")
+        )
+
+    async with deputy(script, workspace) as (client, api):
+        client.handlers[ASK] = choosing(
+            mcp=["allow_once"], mcp__tools__list=["allow_once"], mcp__tools__choose=["allow_once"]
+        )  # type: ignore[assignment]
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        await client.event("tool_call_update", lambda event: "is running with 5 tools" in event.get("content", ""))
+        await client.prompt(session_id, "again")
+        schemas = {tool["name"]: tool["input_schema"] for tool in api.bodies[-1]["tools"]}
+        assert list(schemas["mcp__tools__choose"]["properties"]) == ["by_id", "name"]
+        assert schemas["mcp__tools__list"]["required"] == ["type"]
+        first, second = (block["content"] for block in api.bodies[-1]["messages"][-1]["content"])
+        assert json.loads(first) == {
+            "filter[name]": "a",
+            "@type": 1,
+            "nested": {"page[size]": 5, "other": {"page_size": 6}},
+        }
+        assert json.loads(second) == {"by$id": "x"}
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_plain_client_is_told_what_would_be_started_and_who_names_it(deputy: Deputies, workspace: Path) -> None:
     configure_mcp_servers(workspace, docs={"command": "bash", "args": ["-c", "run docs"], "env": {"KEY": "${HOME}"}})
     async with deputy(lambda _b, _n: say("done"), workspace, PLAIN) as (client, _):  # type: ignore[arg-type]
@@ -117,7 +152,7 @@ async def test_a_deputy_that_is_killed_leaves_no_server(workspace: Path) -> None
         mine = psutil.Process(client.process.pid).children(recursive=True)
         assert any("tests.support.mcp_server" in " ".join(process.cmdline()) for process in mine)
         os.kill(client.process.pid, signal.SIGKILL)
-        await until(lambda: not any(process.is_running() for process in mine))
+        await until(lambda: not any(map(runs, mine)), 50)
 
 
 @pytest.mark.asyncio
@@ -140,8 +175,7 @@ async def test_a_prompt_that_waits_for_a_server_is_cancelled_at_once(workspace: 
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "deputy_server", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return completed(["-m", "deputy_server", *arguments], cwd=folder)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ async def test_an_error_denies_and_a_client_without_the_method_is_unreachable(
         permission_request = next(m for m in client.received if m.get("method") == ASK)
         client.handlers[ASK] = lambda _: {"jsonrpc": "2.0", "id": permission_request["id"], "result": "late"}
         assert not (workspace / "a.txt").exists()
-        assert await client.request("deputy/permission/list", {}) == {"requests": []}
+        assert await client.request("deputy/permission/list", {}) == {"requests": [], "inputs": []}
 
 
 async def test_an_unanswered_permission_request_waits_and_is_withdrawn_with_its_turn(
@@ -133,7 +133,7 @@ async def test_an_unanswered_permission_request_waits_and_is_withdrawn_with_its_
         assert withdrawn["params"] == {"id": permission_request["id"]}
         choice = choose("allow_once")(permission_request["params"])  # type: ignore[operator]
         client.send({"jsonrpc": "2.0", "id": permission_request["id"], "result": choice})
-        assert await client.request("deputy/permission/list", {}) == {"requests": []}
+        assert await client.request("deputy/permission/list", {}) == {"requests": [], "inputs": []}
         assert not (workspace / "a.txt").exists()
 
 
@@ -398,3 +398,51 @@ async def test_many_simultaneous_permission_requests_are_all_sent_and_resolved(
         session_id, _ = await client.session()
         await client.prompt(session_id, "go")
         assert all((workspace / path).exists() for path in paths)
+
+
+@pytest.mark.parametrize("steps", [["load"], ["load", "load"], ["unload", "load"], ["unload", "load", "load"]])
+@pytest.mark.parametrize("delegated", [False, True], ids=["primary", "sub-agent"])
+async def test_loading_a_session_again_keeps_its_open_permission_request(
+    deputy: Deputies, workspace: Path, steps: list[str], delegated: bool
+) -> None:
+    def direct(body: Json, _: int) -> Play:
+        return say("done") if len(body["messages"]) > 1 else call_write()
+
+    def call_write() -> Play:
+        return calls(call("write_file", path="a.txt", content="new\n"))
+
+    async with deputy(writing("a.txt") if delegated else direct, workspace) as (client, _):
+        asked: list[Json] = []
+        hold = Unanswered
+        client.handlers[ASK] = lambda request: asked.append(request) or hold  # type: ignore[operator,func-returns-value]
+        session_id, _ = await client.session()
+        prompt = client.start_prompt(session_id, "go")
+        await client.event("permission_requested")
+        for step in steps:
+            loaded = await client.request(f"deputy/session/{step}", {"sessionId": session_id})
+        request_id = asked[0]["requestId"]
+        assert [open_request["requestId"] for open_request in loaded["permissions"]] == [request_id]
+        sent = 1 + steps.count("load")
+        await client.until(lambda _: [m.get("method") for m in client.received].count(ASK) == sent)
+        assert {request["requestId"] for request in asked} == {request_id}
+        await client.until(lambda _: len(withdrawn_and_asked(client)) == 2 * sent - 1)
+        order = withdrawn_and_asked(client)
+        for earlier, cancelled in zip(order[::2], order[1::2], strict=False):
+            assert earlier == cancelled, "a request is withdrawn before it is sent again"
+        allowed = next(option["optionId"] for option in asked[0]["options"] if option["kind"] == "allow_once")
+        outcome = {"outcome": "selected", "optionId": allowed}
+        answered = await client.request("deputy/permission/answer", {"requestId": request_id, "outcome": outcome})
+        assert answered["accepted"]
+        assert (await client.result(prompt))["stopReason"] == "end_turn"
+        assert (workspace / "a.txt").exists()
+        assert [event["by"] for event in client.events("permission_resolved")][-1:] == ["user"]
+
+
+def withdrawn_and_asked(client: RpcClient) -> list[str]:
+    """The JSON-RPC ids of permission requests, and those that were withdrawn, in order."""
+    ids = [m["id"] for m in client.received if m.get("method") == ASK]
+    return [
+        m["id"] if m["method"] == ASK else m["params"]["id"]
+        for m in client.received
+        if m.get("method") == ASK or (m.get("method") == "$/cancelRequest" and m["params"]["id"] in ids)
+    ]

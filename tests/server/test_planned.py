@@ -9,8 +9,9 @@ from pydantic import BaseModel
 import deputy_agents
 import deputy_server
 from deputy_protocol import methods
+from deputy_protocol.command_table import COMMANDS
 from deputy_protocol.contract import Direction
-from deputy_protocol.methods import COMMANDS, METHODS
+from deputy_protocol.methods import METHODS
 from deputy_protocol.settings import Settings
 from deputy_server.lsp import routes
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deputy_agents.domain.event import DiffPreview
+from deputy_agents.domain.preview import DiffPreview
 from deputy_agents.text import lines_with_ends
 from deputy_server.preview import preview_lines
 from deputy_server.transcript import code

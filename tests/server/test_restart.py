@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.facts import without_facts
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.model_replies import Json, Play, call, calls, say
 from tests.support.rpc import EVERYTHING, RpcClient, RpcFailure, Unanswered, serving
@@ -92,8 +93,69 @@ async def test_load_returns_the_plan_the_prompt_queue_and_the_mode(workspace: Pa
         async with deputy(api, workspace, tmp_path / "state") as client:
             loaded = await load(client, session_id)
             assert loaded["plans"] == [{"agentId": primary, "entries": steps}]
-            assert loaded["promptQueue"] == []
+            assert loaded["promptQueue"] == [waiting]
             assert loaded["session"]["permissionMode"] == "plan"
+
+
+@pytest.mark.parametrize("kills", [True, False], ids=["killed", "in order"])
+async def test_queued_prompts_survive_a_restart_paused_and_run_after_the_next_prompt(
+    kills: bool, workspace: Path, tmp_path: Path
+) -> None:
+    gate = asyncio.Event()
+    async with messages_api(lambda _body, _n: say("late", gate=gate)) as api:
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            session_id, _ = await client.session()
+            client.start_prompt(session_id, "go")
+            await client.event("turn_started")
+            for number, text in enumerate(("second", "third", "fourth"), 1):
+                client.start_prompt(session_id, text, queue=True)
+                shown = await client.event("prompt_queue", lambda e, number=number: len(e["entries"]) == number)
+            await (kill(client) if kills else client.shut_down())
+        gate.set()
+        api.script = lambda _body, _n: say("done")
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            before = len(api.requests)
+            loaded = await load(client, session_id)
+            assert loaded["promptQueue"] == shown["entries"]
+            notice = await client.until(lambda m: "still queued" in str(m.get("params", {}).get("message")))
+            assert notice["params"]["message"].startswith("3 prompts")
+            assert len(api.requests) == before, "nothing runs by itself after a restart"
+            removed = {"sessionId": session_id, "promptId": shown["entries"][1]["promptId"]}
+            assert await client.request("deputy/session/unqueue", removed) == {"removed": True}
+            assert (await client.prompt(session_id, "first of all"))["stopReason"] == "end_turn"
+            await client.event("turn_finished", lambda _: len(client.events("turn_finished")) == 3)
+            asked = [block["text"] for message in api.bodies[-1]["messages"] for block in message["content"]]
+            prompts = [text for text in without_facts(asked) if text != "done"]
+            assert prompts[-3:] == ["first of all", "second", "fourth"]
+            await client.shut_down()
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            assert (await load(client, session_id))["promptQueue"] == []
+
+
+@pytest.mark.parametrize("attempt", range(5))
+async def test_an_answered_prompt_or_message_survives_a_kill_right_after_the_answer(
+    attempt: int, workspace: Path, tmp_path: Path
+) -> None:
+    gate = asyncio.Event()
+    async with messages_api(lambda _body, _n: say("late", gate=gate)) as api:
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            text = f"number {attempt}"
+            session_id = (await client.command("deputy.prompt", {"text": text}))["sessionId"]
+            agent_id = client.events("agent_started")[0]["agentId"] if client.events("agent_started") else ""
+            agent_id = agent_id or (await load(client, session_id))["agents"][0]["agentId"]
+            message = {"sessionId": session_id, "agentId": agent_id, "text": f"hint {attempt}"}
+            assert await client.request("deputy/agent/message", message) == {"queued": True}
+            client.process.kill()
+            await client.gone()
+        gate.set()
+        api.script = lambda _body, _n: say("done")
+        async with deputy(api, workspace, tmp_path / "state") as client:
+            loaded = await load(client, session_id)
+            assert text in [entry.get("text") for entry in loaded["transcript"]]
+            assert (await client.prompt(session_id, "go on"))["stopReason"] == "end_turn"
+            sent = str(api.bodies[-1]["messages"])
+            assert sent.count(text) == 1
+            assert sent.count(f"hint {attempt}") == 1
 
 
 @pytest.mark.requirement("E7")
@@ -174,6 +236,7 @@ async def test_a_session_of_another_server_is_loaded_as_a_snapshot(workspace: Pa
         gate.set()
 
 
+@pytest.mark.requirement("Q10")
 async def test_an_open_permission_request_does_not_survive_a_restart_and_its_edit_is_not_made(
     workspace: Path, tmp_path: Path
 ) -> None:
@@ -194,6 +257,8 @@ async def test_an_open_permission_request_does_not_survive_a_restart_and_its_edi
         async with deputy(api, workspace, tmp_path / "state") as client:
             loaded = await load(client, session_id)
             assert loaded["permissions"] == []
+            (lost,) = [one for one in loaded["transcript"] if one.get("toolCallId") == asked["toolCallId"]]
+            assert "The server ended before you answered its permission request." in lost["content"]
             assert (workspace / "a.txt").read_text() == "old\n"
             with pytest.raises(RpcFailure):
                 await client.request(

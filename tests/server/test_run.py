@@ -14,8 +14,10 @@ import pytest
 
 from deputy_protocol.event import EventParams
 from tests.support.mcp_workspaces import SILENT_SERVER, configure_user_mcp_servers, tools_server
+from tests.support.warm import completed
 
-DEPUTY = [sys.executable, "-P", "-m", "deputy_server"]
+WARM = ("-P", "-m", "deputy_server")
+DEPUTY = [sys.executable, *WARM]
 PATIENCE = 60
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -30,17 +32,8 @@ def project(workspace: Path) -> Path:
 @pytest.fixture
 def run(project: Path) -> Run:
     def run(*arguments: str, input: str | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [*DEPUTY, *arguments],
-            cwd=project,
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            env={**os.environ, "ANTHROPIC_BASE_URL": "", **env},
-            check=False,
-        )
+        given = None if input is None else input.encode()
+        return completed([*WARM, *arguments], {**os.environ, "ANTHROPIC_BASE_URL": "", **env}, project, given, PATIENCE)
 
     return run
 
@@ -108,11 +101,13 @@ def test_the_exit_code_reflects_the_outcome(
         (("--allow", "edit file", "x"), "is not a valid rule"),
         (("--continue", "x"), "this folder has no session yet"),
         (("--continue", "--session", "s", "x"), "cannot be combined"),
-        (("--session", "unknown", "x"), "No sessions have an id that begins with unknown."),
+        (("--session", "unknown", "x"), "No session has an id that begins or ends with unknown."),
         (("--agent", "planner", "x"), "'planner' is for sub-agents only"),
         (("--permission-mode", "root", "x"), "'--permission-mode': 'root' is not one of 'plan'"),
         (("--max-turns", "few", "x"), "'--max-turns': must be a valid integer\n"),
-        (("--budget", "-1", "x"), "'--budget': must be greater than or equal to 0"),
+        (("--budget", "-1", "x"), "'--budget': must be an amount above 0. Omit it for no limit."),
+        (("--budget", "0", "x"), "'--budget': must be an amount above 0. Omit it for no limit."),
+        (("--budget", "nan", "x"), "'--budget': must be an amount above 0. Omit it for no limit."),
         (("--settings", "nothing.json", "x"), "nothing.json: there is no such file"),
         (("",), "The prompt is empty"),
         (("--json", "  \n"), "The prompt is empty"),
@@ -128,16 +123,10 @@ def test_invalid_usage_is_reported_and_nothing_runs(run: Run, arguments: tuple[s
 
 
 @pytest.mark.parametrize("input", ["", "  \n", "\udcff"])
-def test_an_invalid_prompt_is_a_usage_error(run: Run, input: str) -> None:
-    ended = subprocess.run(
-        [*DEPUTY, "run"],
-        input=input.encode("utf-8", "surrogateescape"),
-        capture_output=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+def test_an_invalid_prompt_is_a_usage_error(input: str) -> None:
+    ended = completed([*WARM, "run"], input=input.encode("utf-8", "surrogateescape"))
     assert ended.returncode == 2
-    assert b"standard input" in ended.stderr
+    assert "standard input" in ended.stderr
 
 
 def test_run_continues_an_earlier_session(run: Run, project: Path) -> None:
@@ -244,8 +233,9 @@ def test_a_full_disk_behind_standard_output_is_reported_in_one_line(project: Pat
     assert (ended.returncode, ended.stderr) == (1, "deputy: no space left on device\n")
 
 
-def test_non_ascii_prompts_work_in_an_ascii_locale(run: Run) -> None:
-    ended = run("run", "--json", "where is größe?", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+def test_non_ascii_prompts_work_in_an_ascii_locale(project: Path) -> None:
+    locale = "LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 ANTHROPIC_BASE_URL="
+    ended = in_bash(f"{locale} {' '.join(DEPUTY)} run --json 'where is größe?'", project)
     assert "where is größe?" in [event.get("text") for event in lines(ended.stdout)]
 
 
@@ -267,13 +257,36 @@ def test_a_closed_pipe_ends_the_run(project: Path) -> None:
     assert len(ended.stdout.splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("option", "rule", "reason"),
+    [
+        ("--deny", "shel(git push *)", "there is no tool shel. Did you mean shell?"),
+        ("--allow", "red_file(*)", "there is no tool red_file. Did you mean read_file?"),
+        ("--deny", "shel*", "there is no tool shel*."),
+    ],
+)
+def test_a_rule_for_an_unknown_tool_is_wrong_usage(run: Run, option: str, rule: str, reason: str) -> None:
+    ended = run("run", option, rule, "where is retry defined?")
+    assert ended.returncode == 2
+    assert f"{option} {rule}: {reason}" in " ".join(ended.stderr.replace("│", " ").split())
+    assert json.loads(run("sessions", "list", "--json").stdout) == []
+
+
+def test_an_unknown_name_in_a_settings_file_is_wrong_usage(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    file.write_text('{\n"permisions": {"rules": [{"tool": "shell", "action": "deny"}]}\n}')
+    ended = run("run", "--settings", str(file), "hi")
+    assert ended.returncode == 2
+    shown = "".join(ended.stderr.replace("│", " ").split())
+    assert f"{file}:2:permisions:Thereisnosettingpermisions." in shown
+
+
 def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path) -> None:
-    first = run("run", "--allow", "red_file(*)", "--deny", "mcp__git__*", "where is retry defined?")
-    assert "--allow and --deny: there is no tool red_file." in first.stderr
+    assert run("run", "--deny", "mcp__git__*", "where is retry defined?").returncode == 0
     [listed] = json.loads(run("sessions", "list", "--json").stdout)
     session_id = listed["sessionId"]
-    assert session_id in run("sessions", "list").stdout
-    assert "where is retry defined?" in run("sessions", "show", session_id[:30]).stdout
+    assert run("sessions", "list").stdout.startswith(session_id[-12:])
+    assert "where is retry defined?" in run("sessions", "show", session_id[-12:]).stdout
     exported = json.loads(run("sessions", "export", session_id, "--format", "json").stdout)
     assert exported["session"]["sessionId"] == session_id
     target = tmp_path / "talk.md"
@@ -289,7 +302,7 @@ def test_sessions_are_listed_shown_exported_and_deleted(run: Run, tmp_path: Path
     assert json.loads(run("sessions", "list", "--json").stdout) == []
     unknown = run("sessions", "show", "nothing")
     assert unknown.returncode == 2
-    assert "No sessions have an id that begins with nothing." in unknown.stderr
+    assert "No session has an id that begins or ends with nothing." in unknown.stderr
 
 
 def _deaf() -> str:

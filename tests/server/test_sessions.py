@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deputy_protocol.event import EventParams
-from tests.support.images import png
+from tests.support.images import broken_png, png
 from tests.support.model_replies import Json, Play, call, calls, failing, say
 from tests.support.rpc import PLAIN, RpcClient, RpcFailure, Unanswered, serving
 from tests.support.shared_server import Deputies, hanging, is_quiet, last_text, spawning
@@ -418,6 +418,40 @@ async def test_a_prompt_with_only_images_is_a_message(deputy: Deputies, workspac
         answer = await client.request("deputy/agent/transcript", {"sessionId": session_id, "agentId": agent_id})
         asked = answer["entries"][0]
         assert (asked["role"], asked["text"], asked["pictures"]) == ("user", "", 2)
+
+
+async def test_a_damaged_image_of_a_prompt_is_replaced_by_a_text_that_the_user_sees(
+    deputy: Deputies, workspace: Path
+) -> None:
+    async with deputy(lambda *_: say("I see."), workspace) as (client, api):
+        session_id, _ = await client.session()
+        prompt = [
+            {"type": "text", "text": "Compare these."},
+            {"type": "image", "mimeType": "image/png", "data": based(broken_png())},
+            {"type": "image", "mimeType": "image/png", "data": based(png(3000, 20))},
+        ]
+        ended = await client.request("deputy/session/prompt", {"sessionId": session_id, "prompt": prompt})
+        assert ended["stopReason"] == "end_turn"
+        text, left_out, image, _ = api.bodies[-1]["messages"][0]["content"]
+        assert text["text"] == "Compare these."
+        assert left_out["text"] == "[An image of this prompt is left out: The image is damaged or incomplete.]"
+        assert image["source"]["data"] != based(png(3000, 20))
+        asked = next(event for event in client.events() if event["type"] == "message")
+        assert (asked["text"], asked["pictures"]) == (f"Compare these.\n{left_out['text']}", 1)
+
+
+async def test_prompts_are_accepted_in_their_order_while_images_are_decoded(deputy: Deputies, workspace: Path) -> None:
+    async with deputy(lambda *_: say("I see."), workspace) as (client, api):
+        session_id, _ = await client.session()
+        image = {"type": "image", "mimeType": "image/png", "data": based(png(4000, 4000))}
+        texts = [{"type": "text", "text": text} for text in ("first", "second")]
+        sent = [
+            client.start("deputy/session/prompt", {"sessionId": session_id, "prompt": prompt, "queue": True})
+            for prompt in ([texts[0], image], [texts[1]])
+        ]
+        for one in sent:
+            await client.result(one)
+        assert [body["messages"][-1]["content"][0]["text"] for body in api.bodies] == ["first", "second"]
 
 
 @pytest.mark.requirement("X1")

@@ -80,6 +80,32 @@ async def test_background_commands_are_listed_and_stopped(deputy: Deputies, work
         assert failure.value.code == -32602
 
 
+@pytest.mark.parametrize("wakes", [True, False])
+async def test_the_agent_is_notified_how_a_background_command_ended(workspace: Path, wakes: bool) -> None:
+    command = "while [ ! -e go ]; do sleep 0.02; done; echo last words; exit 3"
+
+    def script(body: Json, number: int) -> Play:
+        return say("I see.") if number else calls(call("shell", command=command, background=True))
+
+    async with messages_api(script) as api, serving(env={"ANTHROPIC_API_KEY": "test-key"}) as client:
+        options = {"model": "m", "baseUrl": api.url, "agents": {"wakeOnTaskEnd": wakes}}
+        await client.initialize(workspace, initializationOptions=options)
+        allowing(client)
+        session_id, _ = await client.session()
+        await client.prompt(session_id, "go")
+        client.forget()
+        (workspace / "go").touch()
+        await client.event("agent_status", lambda event: "(exit code 3)" in event.get("detail", ""))
+        if wakes:
+            turn = await client.event("turn_started", lambda event: event["origin"] == "task_end")
+            await client.event("turn_finished", lambda event: event["turnId"] == turn["turnId"])
+        else:
+            assert client.events("turn_started") == []
+            await client.prompt(session_id, "next")
+        content = str(api.bodies[-1]["messages"][-1]["content"])
+        assert all(part in content for part in ('"exit_code": 3', '"last words"', '"process_id"'))
+
+
 async def test_an_editor_without_a_plugin_shows_the_full_command(deputy: Deputies, workspace: Path) -> None:
     command = "echo " + "a" * 300 + "\n" * 30 + "echo last"
     async with deputy(running(command), workspace, PLAIN) as (client, _):
@@ -87,9 +113,11 @@ async def test_an_editor_without_a_plugin_shows_the_full_command(deputy: Deputie
         asked = await client.until(lambda message: message.get("method") == "window/showMessageRequest")
         await client.command("deputy.cancelSession", {"sessionId": answer["sessionId"]})
         lines = asked["params"]["message"].split("\n")
-        assert lines[1] == "shell runs a command, which needs approval in this mode."
+        assert lines[1] == "The mode default asks before commands; a rule for shell allows them."
         assert lines[2] == "$ echo " + "a" * 300
-        assert lines[-2:] == ["  echo last", f"in {workspace}"]
+        end = lines.index("  echo last")
+        assert lines[end + 1] == f"in {workspace}"
+        assert any("a" * 300 in line for line in lines[end + 2 :]), "the rules of a lasting answer are complete too"
         assert asked["params"]["actions"][0] == {"title": "Deny"}
 
 

@@ -195,7 +195,7 @@ async def test_a_signal_ends_the_server_and_answers_the_requests_of_all_clients(
     gate = asyncio.Event()
     async with messages_api(lambda *_: say("never", gate=gate)) as api, listening(carrier, "0", env=KEY) as server:
         options = {"model": "m", "baseUrl": api.url}
-        async with server.opened(workspace, options=options) as one, server.opened(workspace) as two:
+        async with server.opened(workspace, options=options) as one, server.opened(workspace, options=options) as two:
             turns = []
             for client in (one, two):
                 session_id, _ = await client.session()
@@ -362,12 +362,12 @@ async def test_a_file_that_only_another_client_has_open_is_read_and_edited_there
         assert second.edits == 1
 
 
-async def test_a_client_without_settings_does_not_change_them(shared: Shared, workspace: Path) -> None:
+async def test_a_client_without_settings_changes_those_of_no_other_client(shared: Shared, workspace: Path) -> None:
     shared.play(lambda *_: say("still m"))
     async with (
-        shared.server.opened(workspace, options=shared.options),
-        shared.server.opened(workspace, EVERYTHING) as two,
+        shared.server.opened(workspace, options=shared.options) as one,
+        shared.server.opened(workspace, EVERYTHING),
     ):
-        session_id, _ = await two.session()
-        assert (await two.prompt(session_id, "go"))["stopReason"] == "end_turn"
+        session_id, _ = await one.session()
+        assert (await one.prompt(session_id, "go"))["stopReason"] == "end_turn"
         assert shared.api.bodies[-1]["model"] == "m"

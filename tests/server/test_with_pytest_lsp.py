@@ -107,3 +107,28 @@ async def test_a_standard_client_cancels_a_sub_agent_by_its_progress(client: Lan
     await until(client, lambda: "Deputy: look around" in ends(client))
     assert ends(client)["general: look for ever"] == "cancelled"
     assert ends(client)["Deputy: look around"] == "end_turn"
+
+
+@pytest.mark.requirement("R3")
+@pytest.mark.asyncio
+async def test_a_standard_client_reviews_a_new_file_by_lens_and_hover(client: LanguageClient, workspace: Path) -> None:
+    client.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)(lambda _: types.MessageActionItem("Approve"))
+    await command(client, "deputy.prompt", {"text": "edit both"})
+    await until(client, lambda: "Deputy: edit both" in ends(client))
+    path = workspace / "first.txt"
+    item = types.TextDocumentItem(path.as_uri(), types.LanguageKind.Python, 1, path.read_text())
+    client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+    document = types.TextDocumentIdentifier(item.uri)
+    hover = await client.text_document_hover_async(types.HoverParams(document, types.Position(0, 0)))
+    assert hover is not None
+    assert isinstance(hover.contents, types.MarkupContent)
+    assert "**write the first** (general) changed this line: not reviewed" in hover.contents.value
+    assert "approved by you" in hover.contents.value
+    lenses = await client.text_document_code_lens_async(types.CodeLensParams(document)) or ()
+    commands = {lens.command.title: lens.command for lens in lenses if lens.command}
+    assert list(commands) == ["Keep all", "Undo all", "1 of 2", "write the first: Keep", "Undo", "Ask"]
+    keep = commands["write the first: Keep"]
+    assert (await command(client, keep.command, (keep.arguments or [None])[0]))["conflicts"] == []
+    assert not await client.text_document_code_lens_async(types.CodeLensParams(document))
+    place = await command(client, "deputy.review.next", {"uri": item.uri, "line": 0})
+    assert place["uri"] == (workspace / "second.txt").as_uri()

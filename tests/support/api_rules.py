@@ -8,10 +8,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
+from tests.support.model_infos import EFFORTS, THINKING, known_model
+
 Json = Mapping[str, Any]
 
 _TOOL_ID = re.compile(r"^[a-zA-Z0-9_-]+$")
 _TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,128}$")
+_PROPERTY = re.compile(r"^[a-zA-Z0-9_.-]{1,64}$")
+_VALIDATOR = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+_MAPS = ("properties", "$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties")
 _MAX_CACHE_BREAKPOINTS = 4
 _BLOCKS = {
     "user": {"text", "image", "tool_result"},
@@ -21,7 +28,7 @@ _BLOCKS = {
 
 def broken_rules(headers: Mapping[str, str], body: Json) -> list[str]:
     """Every rule that a ``POST /v1/messages`` with these headers (lower-case names) and this body breaks."""
-    return [*_head(headers, body), *_tools(body), *_messages(body), *_cache(body)]
+    return [*_head(headers, body), *_reasoning(body), *_tools(body), *_messages(body), *_cache(body)]
 
 
 def _head(headers: Mapping[str, str], body: Json) -> Iterator[str]:
@@ -38,6 +45,62 @@ def _head(headers: Mapping[str, str], body: Json) -> Iterator[str]:
         yield "system: text must be non-empty"
 
 
+_WITHOUT_THINKING = ("disabled", "between_tools")
+_FIELDS = {
+    "adaptive": {"type", "display"},
+    "enabled": {"type", "display", "budget_tokens"},
+    **{kind: {"type"} for kind in _WITHOUT_THINKING},
+}
+
+
+def _reasoning(body: Json) -> Iterator[str]:
+    """Thinking, effort, and what cannot be combined with them. Of models that the service does not know, only what
+    holds for all is checked."""
+    model = known_model(str(body.get("model")))
+    thinking: Json = body.get("thinking") or {}
+    effort = (body.get("output_config") or {}).get("effort")
+    kind = thinking.get("type")
+    if thinking and kind not in THINKING:
+        yield f"thinking.type: Input tag {kind!r} found using 'type' does not match any of the expected tags"
+        return
+    if thinking.keys() - _FIELDS.get(str(kind), set()):
+        yield f"thinking.{kind}: Extra inputs are not permitted"
+    if effort is not None and effort not in EFFORTS:
+        yield f"output_config.effort: Input should be one of {EFFORTS}"
+    if kind in _WITHOUT_THINKING and effort in ("xhigh", "max"):
+        yield f"output_config.effort: {effort!r} is not supported when thinking is off"
+    if model is not None and kind and kind not in model.thinking:
+        yield f'"thinking.type.{kind}" is not supported for this model'
+    if model is not None and effort is not None and effort not in model.efforts:
+        yield f"This model does not support the effort level {effort!r} (output_config.effort)"
+    if model is not None and not model.sampling and "temperature" in body:
+        yield "temperature: this model does not support sampling parameters"
+    if kind in ("adaptive", "enabled"):
+        yield from _thinking_rules(body, thinking)
+
+
+def _thinking_rules(body: Json, thinking: Json) -> Iterator[str]:
+    if body.get("temperature", 1) != 1:
+        yield "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode"
+    if (body.get("tool_choice") or {}).get("type") in ("any", "tool"):
+        yield "Thinking may not be enabled when tool_choice forces tool use"
+    if thinking["type"] != "enabled":
+        return
+    budget = thinking.get("budget_tokens")
+    if not isinstance(budget, int) or budget < 1024:
+        yield "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+    elif budget >= body.get("max_tokens", 0):
+        yield "`max_tokens` must be greater than `thinking.budget_tokens`"
+    messages: Sequence[Json] = body.get("messages") or []
+    if len(messages) > 1 and any(block.get("type") == "tool_result" for block in blocks_of(messages[-1])):
+        first = (blocks_of(messages[-2]) or [{}])[0].get("type")
+        if first not in ("thinking", "redacted_thinking"):
+            yield (
+                f"messages.{len(messages) - 2}.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
+                f"`{first}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block"
+            )
+
+
 _SERVER_TOOLS = ("web_search_20250305",)
 """Tools that the service runs."""
 
@@ -52,8 +115,37 @@ def _tools(body: Json) -> Iterator[str]:
             yield "tools: names must be unique"
         else:
             names.add(name)
-        if tool.get("type") not in _SERVER_TOOLS and tool.get("input_schema", {}).get("type") != "object":
-            yield f"tools.{index}.input_schema.type: must be object"
+        if tool.get("type") not in _SERVER_TOOLS:
+            yield from (f"tools.{index}.custom.input_schema{broken}" for broken in broken_schema(tool["input_schema"]))
+
+
+def broken_schema(schema: Json) -> Iterator[str]:
+    """The rules that an input schema breaks."""
+    if schema.get("type") != "object":
+        yield ".type: must be object"
+    if any(key in schema for key in ("oneOf", "allOf", "anyOf")):
+        yield ": input_schema does not support oneOf, allOf, or anyOf at the top level"
+    names = [name for properties in _all_properties(schema) for name in properties]
+    if not all(map(_PROPERTY.match, names)):
+        yield f".properties: Property keys should match pattern '{_PROPERTY.pattern}'"
+    if not _VALIDATOR.is_valid(schema):
+        yield ": JSON schema is invalid. It must match JSON Schema draft 2020-12"
+
+
+def _all_properties(node: Any) -> Iterator[Json]:
+    """All ``properties`` in a schema, at any depth."""
+    if isinstance(node, list):
+        for one in node:
+            yield from _all_properties(one)
+    if not isinstance(node, Mapping):
+        return
+    if isinstance(found := node.get("properties"), Mapping):
+        yield found
+    for key, one in node.items():
+        if key in _MAPS and isinstance(one, Mapping):
+            yield from _all_properties(list(one.values()))
+        elif key not in ("default", "const", "enum", "examples"):
+            yield from _all_properties(one)
 
 
 def _messages(body: Json) -> Iterator[str]:
@@ -80,6 +172,7 @@ def _messages(body: Json) -> Iterator[str]:
         yield from _ids(index, blocks, seen)
         yield from _tool_results(index, blocks_of(previous) if previous.get("role") == "assistant" else [], blocks)
         previous = message
+    yield from _final_blocks(messages)
     yield from _last_message(messages[-1], len(messages) - 1)
 
 
@@ -181,6 +274,14 @@ def _last_message(last: Json, index: int) -> Iterator[str]:
         yield f"messages.{index}: final assistant content cannot end with trailing whitespace"
 
 
+def _final_blocks(messages: Sequence[Json]) -> Iterator[str]:
+    """Thinking comes before what it leads to."""
+    for index, message in enumerate(messages):
+        kinds = [block.get("type") for block in blocks_of(message)]
+        if message.get("role") == "assistant" and kinds and kinds[-1] in ("thinking", "redacted_thinking"):
+            yield f"messages.{index}: The final block in an assistant message cannot be `thinking`"
+
+
 def _cache(body: Json) -> Iterator[str]:
     system = body.get("system", "")
     blocks: list[Json] = [] if isinstance(system, str) else list(system)
@@ -193,3 +294,11 @@ def _cache(body: Json) -> Iterator[str]:
         yield f"cache_control: at most {_MAX_CACHE_BREAKPOINTS} blocks, found {len(marked)}"
     if any(block.get("type") in ("thinking", "redacted_thinking") for block in marked):
         yield "cache_control: not allowed on thinking"
+    # The order of the service: tools, system, messages.
+    tools = body.get("tools", [])
+    ordered = [block for block in (*tools, *(block for block in blocks if block not in tools)) if block in marked]
+    lives = [block["cache_control"].get("ttl", "5m") for block in ordered]
+    if set(lives) - {"5m", "1h"}:
+        yield "cache_control.ttl: Input should be '5m' or '1h'"
+    if lives != sorted(lives):
+        yield "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"

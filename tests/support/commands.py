@@ -3,9 +3,13 @@
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 import psutil
+
+Started: TypeAlias = Callable[[], list[psutil.Process]]
+"""What the fixture ``started`` is: see tests/conftest.py."""
 
 
 async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
@@ -26,7 +30,7 @@ def marked(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def started() -> list[psutil.Process]:
+def descendants() -> list[psutil.Process]:
     """The child processes of this process and their descendants, without the two that :mod:`tests.support.warm`
     keeps."""
     found: list[psutil.Process] = []
@@ -35,3 +39,10 @@ def started() -> list[psutil.Process]:
             found += [] if "from multiprocessing" in " ".join(child.cmdline()) else [child]
             found += child.children(recursive=True)
     return found
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether the process exists and has not ended; it may end at any moment."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from deputy_agents.domain.event import Body, Event, PermissionRequest, PermissionRequested, ToolCallUpdated
+from deputy_agents.domain.event import (
+    Body,
+    Event,
+    InputRequest,
+    PermissionRequest,
+    PermissionRequested,
+    ResolvedBy,
+    ToolCallUpdated,
+)
 from deputy_agents.domain.message import Reply, Text, ToolResult, ToolUse
 from deputy_agents.domain.settings import Settings
 from deputy_agents.domain.turn import Turn, TurnResult
@@ -20,10 +28,11 @@ from deputy_agents.events.view import AgentNode
 from deputy_agents.model.scripted import Script, Scripted, ScriptedModel, calls, use
 from deputy_agents.ports.clock import Clock
 from deputy_agents.ports.model import Model, ModelEvent, ModelRequest
-from deputy_agents.ports.permission import PermissionAnswer, PermissionClient, Selected
+from deputy_agents.ports.permission import Dismissed, InputAnswer, PermissionAnswer, PermissionClient, Selected
 from deputy_agents.ports.store import Store
 from deputy_agents.session.runtime import Runtime
 from deputy_agents.session.session import Session
+from deputy_agents.snapshots.roots import SnapshotRoots
 from deputy_agents.store.memory import MemoryStore
 from tests.support.history_rules import broken_history_rules
 
@@ -115,6 +124,9 @@ class Person:
     answer: PermissionAnswer | Callable[[PermissionRequest], PermissionAnswer | Awaitable[PermissionAnswer]] = ALLOW
     asked: list[PermissionRequest] = field(default_factory=list[PermissionRequest])
     withdrawn: list[str] = field(default_factory=list[str])
+    fill: Callable[[InputRequest], InputAnswer | Awaitable[InputAnswer]] = lambda _: Dismissed(ResolvedBy.UNREACHABLE)
+    """What is entered into a form."""
+    inputs: list[InputRequest] = field(default_factory=list[InputRequest])
 
     async def ask(self, permission_request: PermissionRequest) -> PermissionAnswer:
         self.asked.append(permission_request)
@@ -123,6 +135,15 @@ class Person:
             return await answer if inspect.isawaitable(answer) else answer
         except asyncio.CancelledError:
             self.withdrawn.append(permission_request.request_id)
+            raise
+
+    async def ask_input(self, request: InputRequest) -> InputAnswer:
+        self.inputs.append(request)
+        try:
+            answer = self.fill(request)
+            return await answer if inspect.isawaitable(answer) else answer
+        except asyncio.CancelledError:
+            self.withdrawn.append(request.request_id)
             raise
 
     @property
@@ -264,23 +285,21 @@ async def core(
     clock: Clock | None = None,
     grace: float = 0,
     wrap: Callable[[Model], Model] = lambda model: model,
+    snapshots: SnapshotRoots | None = None,
+    reading: bool = False,
 ) -> AsyncGenerator[Core]:
     """Opens a session in ``root``; at the end, closes everything and looks at what is left. ``wrap`` may put something
-    between the agents and their model."""
+    between the agents and their model. Unless ``reading``, commands that only read need approval like all others."""
+    settings = settings or Settings()
+    settings = replace(settings, permissions=replace(settings.permissions, reading_commands=reading))
     tasks_before = asyncio.all_tasks()
     model = ScriptedModel(script)
     store = store or MemoryStore()
     async with asyncio.timeout(3 * BOUND):
-        runtime = Runtime(
-            settings=settings or Settings(),
-            store=store,
-            models=lambda name: wrap(model),
-            clock=clock,
-            grace=grace,
-            home=root.parent / "home",
-        )
+        runtime = Runtime(store=store, clock=clock, home=root.parent / "home", snapshots=snapshots)
+        client = runtime.clients.connect(settings, lambda name: wrap(model), grace)
         async with asyncio.TaskGroup() as tasks, runtime:
-            session = await runtime.new_session(cwd=root, roots=[root])
+            session = await runtime.new_session(client, cwd=root, roots=[root])
             for person in people:
                 session.inbox.attach(person)
             opened = Core(runtime, session, model, store, root)
@@ -288,6 +307,14 @@ async def core(
             yield opened
     assert asyncio.all_tasks() == tasks_before, "tasks outlive the runtime"
     assert [broken for request in model.requests if (broken := broken_history_rules(request.messages))] == []
+
+
+@asynccontextmanager
+async def reopened(store: Store, session_id: str, folder: Path) -> AsyncGenerator[Session]:
+    """The session as the next process has it."""
+    async with Runtime(store=store, home=folder.parent) as runtime:
+        client = runtime.clients.connect(Settings(), lambda name: ScriptedModel([]))
+        yield await runtime.load(client, session_id, roots=[folder])
 
 
 def edit(path: str, old: str, new: str) -> ToolUse:

@@ -16,9 +16,10 @@ from deputy_agents.domain.event import AgentFinished, AgentStarted, Event
 from deputy_agents.store.sqlite import FILE, SqliteStore
 from deputy_server.convert.event import event_to_wire
 from tests.support.commands import marked, until
+from tests.support.findings import Findings
 from tests.support.messages_api import MessagesApi, messages_api
 from tests.support.model_replies import Json, Play, call, calls, say
-from tests.support.rpc import EVERYTHING, RpcClient, Unanswered, serving
+from tests.support.rpc import EVERYTHING, RpcClient, RpcFailure, Unanswered, serving
 
 FILES = ("a.txt", "b.txt", "c.txt")
 BEFORE = "one\ntwo\nthree\n"
@@ -68,22 +69,26 @@ class Crash:
     """One life and one death, by ``seed``."""
 
     def __init__(self, seed: int, workspace: Path, state: Path) -> None:
+        self.findings = Findings(tries=1)
         self._random = random.Random(seed)
         self._workspace = workspace
         self._state = state
         self._session_id = ""
         self._seen: list[Json] = []
+        self._acknowledged: list[str] = []
+        """Prompts that were shown in the queue, and messages that were answered."""
 
     async def run(self) -> None:
         for name in FILES:
             (self._workspace / name).write_text(BEFORE)
         async with messages_api(_script) as api:
             await self._live_and_die(api)
-            await until(lambda: not marked(self._workspace))
+            await self._search_processes()
             await self._look_at_what_is_left()
             await self._go_on(api)
-            assert api.violations == []
-        await until(lambda: not marked(self._workspace))
+            self.findings.invalid += api.violations
+        await self._search_processes()
+        self.findings.check()
 
     def _serving(self) -> AbstractAsyncContextManager[RpcClient]:
         return serving(env={"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": str(self._state)})
@@ -105,9 +110,14 @@ class Crash:
                 return Unanswered
             return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 
+        says_at = self._random.randrange(1, MOST_EVENTS)
+        saying: list[asyncio.Task[None]] = []
+
         async with self._serving() as client:
 
             def look(_: Json) -> None:
+                if len(client.events()) >= says_at and not saying:
+                    saying.append(asyncio.create_task(self._say_more(client)))
                 if len(client.events()) >= last or client.events("turn_finished"):
                     reached.set()
 
@@ -121,10 +131,29 @@ class Crash:
             await asyncio.sleep(pause)  # a random moment: nothing is waited for
             client.process.send_signal(signal.SIGKILL)
             await client.gone()
+            for task in saying:
+                task.cancel()
+            queues = [event["entries"] for event in client.events("prompt_queue")]
+            self._acknowledged += {entry["text"] for entries in queues for entry in entries}
             self._seen = [event for event in client.events() if "seq" in event]
             assert "Traceback" not in client.stderr
 
+    async def _say_more(self, client: RpcClient) -> None:
+        """Queues prompts, and sends messages to the agent that runs."""
+        primary = client.events("agent_started")[0]["agentId"]
+        for number in range(3):
+            client.start_prompt(self._session_id, f"queued prompt {number}", queue=True)
+            message = {"sessionId": self._session_id, "agentId": primary, "text": f"message {number}"}
+            with suppress(RpcFailure):  # the turn has ended
+                await client.request("deputy/agent/message", message)
+                self._acknowledged.append(f"message {number}")
+
     # -- what must hold --------------------------------------------------------------------------------------------
+
+    async def _search_processes(self) -> None:
+        with suppress(TimeoutError):
+            await until(lambda: not marked(self._workspace))
+        self.findings.orphans += map(str, marked(self._workspace))
 
     async def _look_at_what_is_left(self) -> None:
         """The file is sound, and has every event that the client saw, and every edit that reached a file."""
@@ -133,8 +162,8 @@ class Crash:
         store = await to_thread.run_sync(SqliteStore.open, self._state)
         try:
             stored = {event.seq: event_to_wire(event) for event in await store.events(self._session_id)}
-            for event in self._seen:
-                assert stored[event["seq"]] == event
+            lost = [event["seq"] for event in self._seen if stored.get(event["seq"]) != event]
+            self.findings.lost += [f"event {seq} is not stored as it was shown" for seq in lost]
             changes = await store.changes(self._session_id)
         finally:
             await store.close()
@@ -152,6 +181,10 @@ class Crash:
             assert {agent["status"] for agent in loaded["agents"]} <= {"idle", "completed", "failed"}
             api.script = lambda _body, _n: say("on we go")
             assert (await client.prompt(self._session_id, "and now?"))["stopReason"] == "end_turn"
+            for _ in loaded["promptQueue"]:
+                await client.prompt(self._session_id, "and then?", queue=True)
+            reached = str(api.bodies[-1]["messages"])
+            self.findings.lost += [text for text in self._acknowledged if text not in reached]
             assert await client.shut_down() == 0
         store = await to_thread.run_sync(SqliteStore.open, self._state)
         try:

@@ -1,19 +1,21 @@
 """An agent's hands on a folder: tools called as the driver calls them, and an editor with open documents."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import anyio
 
 from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import PlanEntry
 from deputy_agents.domain.rule import AccessRequest
-from deputy_agents.domain.settings import Root
+from deputy_agents.domain.settings import Root, ShellSettings
 from deputy_agents.events.view import AgentNode
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.ports.buffers import Buffer
-from deputy_agents.tool.base import Prepared, ReadMarks, Tool, ToolContext, ToolOutput
+from deputy_agents.shell.background import BackgroundProcesses
+from deputy_agents.tool.base import CommandContext, Prepared, ReadMarks, Tool, ToolContext, ToolOutput
 from deputy_agents.tool.registry import Registry, file_tools
 
 
@@ -23,12 +25,16 @@ class OpenDocuments:
 
     open: dict[Path, Buffer] = field(default_factory=dict[Path, Buffer])
     applied: list[str] = field(default_factory=list[str])
+    reloaded: list[Path] = field(default_factory=list[Path])
 
     def show(self, path: Path, text: str, version: int = 1) -> None:
         self.open[path] = Buffer(path, text, version)
 
     async def get(self, path: Path) -> Buffer | None:
         return self.open.get(path)
+
+    def reload(self, path: Path) -> None:
+        self.reloaded.append(path)
 
     def all(self) -> list[Buffer]:
         return list(self.open.values())
@@ -98,19 +104,23 @@ class NoSession:
     async def nodes(self) -> list[AgentNode]:
         return []
 
-    def result_of(self, agent_id: str) -> str:
+    async def result_of(self, agent_id: str) -> str:
         return agent_id
 
-    def messages_of(self, agent_id: str) -> str:
+    async def messages_of(self, agent_id: str) -> str:
         return agent_id
 
     def set_plan(self, entries: Sequence[PlanEntry]) -> None:
         raise AssertionError(entries)
 
 
-def hands_on(root: Path, *further: Root) -> Hands:
-    """An agent labelled ``worker`` in ``root``, with nothing read and no document open."""
+def hands_on(root: Path, *further: Root, reading: bool = False) -> Hands:
+    """An agent labelled ``worker`` in ``root``, with nothing read and no document open. ``reading``: the gate may tell
+    commands that only read from others; commands are not run."""
     documents = OpenDocuments()
     workspace = Workspace([root], documents, further)
     context = ToolContext(workspace, workspace.roots[0], "worker", ReadMarks(), NoSession())
+    if reading:
+        none = cast("BackgroundProcesses", None)
+        context = replace(context, commands=CommandContext("worker", ShellSettings(), none, reading=True))
     return Hands(workspace.roots[0], workspace, documents, context)

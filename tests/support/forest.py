@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
+from anyio import to_thread
+
 from deputy_agents.domain.event import AgentFinished, AgentStarted, Event, ToolCallStarted
 from deputy_agents.domain.message import Message, Reply, Text
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.domain.settings import Settings
 from deputy_agents.domain.turn import Turn
 from deputy_agents.ports.model import ModelRequest
+from deputy_agents.run.driver import Driver
 from deputy_agents.run.effect import Stopped, SubAgentResult
 from deputy_agents.run.state import Idle
 from tests.support.core import Core, core
@@ -48,6 +51,8 @@ class Forest:
         self.waiting: list[tuple[ModelRequest, asyncio.Future[Reply | Exception]]] = []
         self.deadlines: list[ManualDeadline] = []
         self.turns: list[Turn] = []
+        self._drivers: dict[str, Driver] = {}
+        """The drivers that :meth:`check_always` has met, also of runs that have ended since."""
         self._runner = asyncio.Runner()
         self._loop = self._runner.get_loop()
         self._leave = asyncio.Event()
@@ -58,7 +63,7 @@ class Forest:
     # -- actions of a test -----------------------------------------------------------------------------------------
 
     def prompt(self) -> None:
-        if not self.core.session.busy:
+        if self.core.session.turns.running is None:
             self._do(self._call(lambda: self.turns.append(self.core.start())))
 
     def answer(self, index: int, reply: Reply | Exception) -> None:
@@ -102,7 +107,7 @@ class Forest:
 
     def repeat(self, index: int) -> None:
         """An ended child reports again, and an ended effect is acknowledged again."""
-        drivers = self._supervisor.drivers
+        drivers = self._drivers
         ended = [driver for driver in drivers.values() if driver.agent.is_child and driver.state.ended]
         if ended:
             driver = ended[index % len(ended)]
@@ -132,7 +137,8 @@ class Forest:
     # -- invariants ------------------------------------------------------------------------------------------------
 
     def check_always(self) -> None:
-        slots, limits = self.core.runtime.slots, self.core.runtime.settings.agents
+        self._drivers |= self._supervisor.drivers
+        slots, limits = self.core.runtime.slots, self.core.session.settings.current.agents
         assert 0 <= slots.running <= limits.max_parallel
         assert 0 <= slots.queued <= limits.queue
         parents = {node.info.agent_id: node.info.parent_id for node in self._nodes()}
@@ -142,7 +148,8 @@ class Forest:
         running = sum(node.status is AgentStatus.RUNNING for node in self._nodes())
         assert self.core.session.view.status().running == running
         assert all(node.info.depth <= limits.max_depth for node in self._nodes())
-        assert shown(folded(self._stored())) == shown(self.core.session.view)
+        stored = self._stored()
+        assert shown(folded(stored), stored) == shown(self.core.session.view, stored)
 
     def check_rest(self) -> None:
         """Nothing runs: every run has one start and one end, every slot is free, every history is valid."""
@@ -156,7 +163,8 @@ class Forest:
         self._check_runs()
         self._check_replay()
         self._check_notices()
-        for driver in self._supervisor.drivers.values():
+        assert set(self._supervisor.drivers) == {self.core.session.primary_id}
+        for driver in self._drivers.values():
             assert driver.state.ended or isinstance(driver.state.phase, Idle)
             if driver.agent.history:
                 assert broken_history_rules(driver.agent.history) == []
@@ -179,13 +187,13 @@ class Forest:
     def _check_replay(self) -> None:
         """Folding the same events again changes nothing, wherever the first fold ended."""
         events = self._stored()
-        complete = shown(folded(events))
+        complete = shown(folded(events), events)
         for end in range(0, len(events) + 1, max(len(events) // 7, 1)):
             once = folded(events[:end])
-            before = shown(once)
-            assert shown(folded(events[:end], onto=once)) == before
-            assert shown(folded(events, onto=once)) == complete
-        assert complete == shown(self.core.session.view)
+            before = shown(once, events)
+            assert shown(folded(events[:end], onto=once), events) == before
+            assert shown(folded(events, onto=once), events) == complete
+        assert complete == shown(self.core.session.view, events)
 
     def _check_children_end_first(self, events: list[Event]) -> None:
         live: dict[str | None, str | None] = {}
@@ -217,7 +225,7 @@ class Forest:
                 break
             self.answer(0, reply)
         assert not self.waiting, "the agents never end"
-        assert not self.core.session.busy, f"the agents are stuck: {self._stuck()}"
+        assert self.core.session.turns.running is None, f"the agents are stuck: {self._stuck()}"
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -232,8 +240,8 @@ class Forest:
         return [node for node in self.core.session.agents() if node.info.depth > 0]
 
     def _steerable(self, agent_id: str) -> bool:
-        state = self._supervisor.drivers[agent_id].state
-        return not (state.ended or isinstance(state.phase, Idle))
+        driver = self._supervisor.drivers.get(agent_id)
+        return driver is not None and not (driver.state.ended or isinstance(driver.state.phase, Idle))
 
     def _stuck(self) -> str:
         return str([(d.agent.info.label, d.state.phase) for d in self._supervisor.drivers.values()])
@@ -268,7 +276,7 @@ class Forest:
         return reply
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs ``work``, and then the event loop until nothing is left to do."""
+        """Runs ``work``, and then the event loop until nothing is left to do, in threads neither."""
         return self._loop.run_until_complete(_until_quiet(work))
 
     async def _call(self, work: Any) -> None:
@@ -281,10 +289,11 @@ class Forest:
 async def _until_quiet(work: Coroutine[Any, Any, T]) -> T:
     done = await work
     loop: Any = asyncio.get_running_loop()
+    threads = to_thread.current_default_thread_limiter()
     quiet = 0
     while quiet < 3:
-        await asyncio.sleep(0)
-        quiet = 0 if loop._ready else quiet + 1
+        await asyncio.sleep(0.001 if threads.borrowed_tokens else 0)
+        quiet = 0 if loop._ready or threads.borrowed_tokens else quiet + 1
     return done
 
 

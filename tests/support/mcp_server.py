@@ -3,10 +3,13 @@
 import os
 import sys
 from pathlib import Path
+from typing import Literal
 
 import anyio
 from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
+from mcp_types import ElicitRequestURLParams
+from pydantic import BaseModel, Field
 
 from tests.support.images import png
 
@@ -80,6 +83,37 @@ def flood() -> str:
 def much() -> str:
     """Returns a long text."""
     return "y" * (1024 * 1024)
+
+
+class Address(BaseModel):
+    """What :func:`order` asks for."""
+
+    street: str = Field(min_length=2, description="Street and number")
+    floor: int = Field(default=1, ge=0, le=99)
+    express: bool = False
+    size: Literal["small", "large"] = "small"
+
+
+@server.tool()
+async def order(context: Context) -> str:
+    """Asks the user for an address."""
+    answer = await context.elicit("Where to?", Address)
+    return answer.model_dump_json()
+
+
+@server.tool()
+async def login(context: Context, url: str) -> str:
+    """Sends the user to a page."""
+    answer = await context.elicit_url("Log in there.", url, "e1")
+    return answer.action
+
+
+@server.tool()
+def locked() -> str:
+    """Fails until the user has opened a page."""
+    raise UrlElicitationRequiredError(
+        [ElicitRequestURLParams(message="Log in first.", url="https://example.com/in", elicitation_id="e2")]
+    )
 
 
 @server.tool()

@@ -21,18 +21,22 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+from urllib.parse import parse_qs
 
 if __package__ in (None, ""):  # run as a script
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from deputy_agents.concurrency.signal import Signal
-from tests.support.api_rules import broken_rules
+from tests.support.api_rules import blocks_of, broken_rules
+from tests.support.model_infos import MODELS, model_page
 from tests.support.model_replies import Failure, Json, Play, event, frames, full_message, say
+
+MODELS_PATH = "/v1/models"
 
 Script: TypeAlias = Callable[[Json, int], Play | Awaitable[Play]]
 
@@ -57,9 +61,16 @@ class MessagesApi:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.url = ""
+        self.needs_key = True
         self.requests: list[Received] = []
         self.violations: list[str] = []
-        self.connections: set[_Connection] = set()
+        self.connections: set[Connection] = set()
+        self.models = tuple(MODELS.values())
+        """What ``GET /v1/models`` lists; empty for a service without it."""
+        self.lists = 0
+        """Requests for the list of models, which are not in ``requests``."""
+        self._thoughts: dict[tuple[str, str], set[str]] = {}
+        """The models that have sent a thinking block, by signature and text."""
         self.streams = 0
         self.peak = 0
         self._changed = Signal()
@@ -67,6 +78,25 @@ class MessagesApi:
     @property
     def bodies(self) -> list[Json]:
         return [received.body for received in self.requests]
+
+    stream_type = "text/event-stream"
+
+    def frames(self, play: Play, model: str) -> Iterator[bytes]:
+        """The complete event stream of ``play``; each delta is one frame."""
+        return frames(play, model)
+
+    def is_delta(self, frame: bytes) -> bool:
+        return b"_delta" in frame
+
+    def error_frame(self) -> bytes:
+        return event("error", error={"type": "overloaded_error", "message": "Overloaded"})
+
+    def ping_frame(self) -> bytes:
+        return event("ping")
+
+    def error_body(self, status: int, kind: str, message: str) -> Json:
+        del status
+        return {"type": "error", "error": {"type": kind, "message": message}}
 
     def changed(self) -> None:
         """Wakes all waits in :meth:`until`."""
@@ -77,30 +107,63 @@ class MessagesApi:
         while not holds():
             await self._changed.wait()
 
-    async def answer(self, connection: "_Connection", received: Received) -> None:
+    async def answer(self, connection: "Connection", received: Received) -> None:
         if received.path.startswith("/_"):
             connection.send_json(200, {"violations": self.violations, "requests": self.bodies})
             return
-        if not _has_key(received.headers):
+        if self.needs_key and not _has_key(received.headers):
             connection.send_error(401, "authentication_error", "a key is required")
+            return
+        path, _, query = received.path.partition("?")
+        if path == MODELS_PATH:
+            self.list_models(connection, query)
             return
         if received.path.startswith("/v1/messages/count_tokens"):
             connection.send_json(200, {"input_tokens": max(1, len(json.dumps(received.body)) // 4)})
             return
-        broken = broken_rules(received.headers, received.body)
+        broken = [*broken_rules(received.headers, received.body), *self._foreign_thinking(received.body)]
         self.violations += broken
         if broken:
             connection.send_error(400, "invalid_request_error", broken[0])
             return
         play = self.script(received.body, received.number)
-        await connection.play(await play if inspect.isawaitable(play) else play, received.body)
+        play = await play if inspect.isawaitable(play) else play
+        for block in play.blocks:
+            if block["type"] == "thinking":
+                self._thoughts.setdefault((block["signature"], block["thinking"]), set()).add(received.body["model"])
+        await connection.play(play, received.body)
+
+    def _foreign_thinking(self, body: Json) -> Iterator[str]:
+        """Thinking comes back as it was sent, and to the model that has sent it."""
+        signatures = {signature for signature, _ in self._thoughts}
+        for index, message in enumerate(body.get("messages") or ()):
+            for place, block in enumerate(blocks_of(message)):
+                signature = block.get("signature")
+                if block.get("type") != "thinking" or signature not in signatures:
+                    continue
+                if body["model"] not in self._thoughts.get((signature, block["thinking"]), ()):
+                    yield f"messages.{index}.content.{place}: Invalid `signature` in `thinking` block"
+
+    def list_models(self, connection: "Connection", query: str) -> None:
+        self.lists += 1
+        asked = parse_qs(query)
+        if not self.models:
+            connection.send_error(404, "not_found_error", "Not found")
+            return
+        after = asked.get("after_id", [None])[0]
+        connection.send_json(200, model_page(self.models, after, int(asked.get("limit", ["20"])[0])))
+
+
+def _decoded(body: bytes) -> Json:
+    """The JSON of a body; nothing for a form."""
+    return json.loads(body) if body.startswith(b"{") else {}
 
 
 def _has_key(headers: Mapping[str, str]) -> bool:
     return bool(headers.get("x-api-key") or headers.get("authorization"))
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection. Each request is handled in a task, which is cancelled when the client disconnects."""
 
     transport: asyncio.Transport
@@ -136,10 +199,10 @@ class _Connection(asyncio.Protocol):
             number=len(self.api.requests),
             path=first.split()[1],
             headers=headers,
-            body=json.loads(rest[:length]) if length else {},
+            body=_decoded(rest[:length]),
             at=time.monotonic(),
         )
-        if not received.path.startswith("/_"):
+        if not received.path.startswith(("/_", MODELS_PATH)):
             self.api.requests.append(received)
             self.api.changed()
         self.task = asyncio.create_task(self._serve(received))
@@ -157,16 +220,17 @@ class _Connection(asyncio.Protocol):
             self.api.changed()
 
     def send_error(self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> None:
-        self.send_json(status, {"type": "error", "error": {"type": kind, "message": message}}, headers)
+        self.send_json(status, self.api.error_body(status, kind, message), headers)
 
     def send_json(self, status: int, body: Json, headers: Mapping[str, str] | None = None) -> None:
-        data = json.dumps(body).encode()
+        self.send_body(status, json.dumps(body).encode(), {"content-type": "application/json", **(headers or {})})
+
+    def send_body(self, status: int, data: bytes, headers: Mapping[str, str]) -> None:
         lines = [
             f"HTTP/1.1 {status} Answer",
-            "content-type: application/json",
             "request-id: req_test",
             f"content-length: {len(data)}",
-            *(f"{name}: {value}" for name, value in (headers or {}).items()),
+            *(f"{name}: {value}" for name, value in headers.items()),
         ]
         self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
 
@@ -180,18 +244,20 @@ class _Connection(asyncio.Protocol):
             return
         if play.failure is Failure.STALL_BEFORE_HEADERS:
             await asyncio.Event().wait()
-        if play.status != 200:
+        if play.body is not None:
+            self.send_body(play.status, play.body, play.headers)
+        elif play.status != 200:
             self.send_error(play.status, *play.error, play.headers)
         elif not body.get("stream"):
             self.send_json(200, full_message(play, body["model"]), play.headers)
         else:
-            await self._stream(play, body["model"])
+            await self.stream(play, body["model"])
 
-    async def _stream(self, play: Play, model: str) -> None:
+    async def stream(self, play: Play, model: str) -> None:
         self.api.streams += 1
         self.api.peak = max(self.api.peak, self.api.streams)
         try:
-            headers = {"content-type": "text/event-stream", **play.headers}
+            headers = {"content-type": self.api.stream_type, **play.headers}
             lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             self.transport.write(
                 f"HTTP/1.1 200 OK\r\n{lines}request-id: req_test\r\ntransfer-encoding: chunked\r\n\r\n".encode()
@@ -210,9 +276,9 @@ class _Connection(asyncio.Protocol):
             return True
         waiting: list[bytes] = []
         deltas = 0
-        for frame in frames(play, model):
+        for frame in self.api.frames(play, model):
             waiting.append(frame)
-            if b"_delta" not in frame:
+            if not self.api.is_delta(frame):
                 continue
             deltas += 1
             if deltas == play.after and (play.hold or play.failure not in (None, Failure.LINGER)):
@@ -234,8 +300,12 @@ class _Connection(asyncio.Protocol):
             case Failure.NO_STOP:
                 return True
             case Failure.ERROR_EVENT:
-                await self._write(event("error", error={"type": "overloaded_error", "message": "Overloaded"}), 0)
+                await self._write(self.api.error_frame(), 0)
                 return True
+            case Failure.PINGS:
+                while True:
+                    await self._write(self.api.ping_frame(), 0)
+                    await asyncio.sleep(0.02)
             case Failure.STALL:
                 await asyncio.Event().wait()
             case Failure.RESET:
@@ -256,8 +326,17 @@ class _Connection(asyncio.Protocol):
 @asynccontextmanager
 async def messages_api(script: Script, port: int = 0) -> AsyncGenerator[MessagesApi]:
     """Runs the server on loopback for the duration of the block."""
-    api = MessagesApi(script)
-    server = await asyncio.get_running_loop().create_server(lambda: _Connection(api), "127.0.0.1", port)
+    async with serving(MessagesApi(script), port) as api:
+        yield api
+
+
+A = TypeVar("A", bound=MessagesApi)
+
+
+@asynccontextmanager
+async def serving(api: A, port: int = 0) -> AsyncGenerator[A]:
+    """Runs ``api`` on loopback for the duration of the block."""
+    server = await asyncio.get_running_loop().create_server(lambda: Connection(api), "127.0.0.1", port)
     api.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield api

@@ -25,6 +25,8 @@ class Failure(Enum):
     NO_STOP = auto()
     """The body ends regularly, but without ``message_stop``."""
     STALL = auto()
+    PINGS = auto()
+    """Only pings follow."""
     ERROR_EVENT = auto()
     LINGER = auto()
     """All events are sent, but the body does not end."""
@@ -38,7 +40,7 @@ class Play:
     the headers and between deltas, ``piece`` is the number of characters per delta (0: one delta per block). A
     ``status`` other than 200 sends ``error`` (type, message) instead. The server waits for ``gate`` before the headers,
     and for ``hold`` where a failure would occur. ``raw`` replaces the event stream; ``chunk`` is the number of its
-    bytes per write, to split characters.
+    bytes per write, to split characters. ``body`` is sent with ``status`` and ``headers`` alone, instead of all else.
     """
 
     blocks: Sequence[Block] = ()
@@ -54,6 +56,7 @@ class Play:
     gate: asyncio.Event | None = None
     hold: asyncio.Event | None = None
     raw: bytes | None = None
+    body: bytes | None = None
     chunk: int = 0
     usage: Mapping[str, int] = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 1})
     final_usage: Mapping[str, int] = field(default_factory=lambda: {"output_tokens": 5})
@@ -93,6 +96,14 @@ def failing(status: int, kind: str, message: str = "", **headers: str) -> Play:
     """A reply with an HTTP error; header names have underscores instead of hyphens."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Play(status=status, error=(kind, message or kind), headers=named)
+
+
+def answering(status: int, body: Json | list[Any] | str, content_type: str = "", **headers: str) -> Play:
+    """A reply with any body: JSON or a text. Header names have underscores instead of hyphens."""
+    data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    kind = content_type or ("text/plain" if isinstance(body, str) else "application/json")
+    return Play(status=status, body=data, headers={"content-type": kind, **named})
 
 
 def event(kind: str, **data: Any) -> bytes:

@@ -291,7 +291,13 @@ async def running(
 ) -> AsyncGenerator[C]:
     """A Python process of ``arguments`` and the client that ``connect`` makes of it, which reads lines of ``limit``
     bytes. It starts warm, unless there are options for the interpreter."""
-    client = connect(await started(arguments, env, cwd, limit))
+    async with attached(connect(await started(arguments, env, cwd, limit))) as client:
+        yield client
+
+
+@asynccontextmanager
+async def attached(client: C) -> AsyncGenerator[C]:
+    """``client`` while it reads what its process writes. The process ends with it."""
     readers = [asyncio.create_task(client.read()), asyncio.create_task(client.read_errors())]
     try:
         yield client

@@ -18,6 +18,7 @@ from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import say, use
 from deputy_agents.ports.model import ModelRequest
+from deputy_agents.project.facts import TITLE
 from deputy_protocol.settings import Settings as WireSettings
 from deputy_server.convert.settings import settings_from_wire
 from tests.support.core import ALLOW, DENY, Core, Person, core, silent, task_of
@@ -65,7 +66,8 @@ class Scenario:
             turns = [turn for step in self.data["do"] if (turn := await self._do(step)) is not None]
             for turn in turns:
                 await c.finish(turn)
-            await self._when(lambda: all(node.status.ended for node in c.session.agents()[1:]) and not c.session.busy)
+            turns = c.session.turns
+            await self._when(lambda: all(node.status.ended for node in c.session.agents()[1:]) and not turns.running)
             self._check()
 
     # -- the script ------------------------------------------------------------------------------------------------
@@ -167,7 +169,8 @@ class Scenario:
             assert nodes == self.data["agents_at_the_end"]
         for who, wanted in self.data.get("heard", {}).items():
             request = c.requests(None if who == "primary" else who)[-1]
-            last = [named(line, self._labels()) for line in message_lines(request.messages)]
+            heard = [line for line in message_lines(request.messages) if not line.startswith(f"user: {TITLE}")]
+            last = [named(line, self._labels()) for line in heard]
             assert len(last) == len(wanted), last
             assert all(map(matches, wanted, last)), last
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from tests.support.facts import without_facts
 from tests.support.messages_api import MessagesApi, Script, messages_api
 from tests.support.model_replies import Json, call, calls, say
 from tests.support.rpc import EVERYTHING, RpcClient, serving
@@ -52,9 +53,10 @@ async def _shut_down(client: RpcClient) -> None:
 
 
 def last_text(body: Json) -> str:
-    """The text of the last message of a request."""
+    """The text of the last message of a request, without the facts of the project."""
     content = body["messages"][-1]["content"]
-    return content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+    texts = [content] if isinstance(content, str) else [block.get("text", "") for block in content]
+    return "".join(without_facts(texts))
 
 
 def is_child(body: Json) -> bool:

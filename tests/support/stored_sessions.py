@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 
 from deputy_agents.domain import event as ev
+from deputy_agents.domain import preview
 from deputy_agents.domain.access import Access
 from deputy_agents.domain.message import Image, Message, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.domain.model_card import Effort, ThinkingMode
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
 from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.review import ChangesReviewed, CheckpointCreated, SessionRewound
 from deputy_agents.domain.rule import DecisionKind, Rule
+from deputy_agents.domain.user_input import FieldOption, FieldType, InputAction, InputField, InputForm
 from deputy_agents.ports.store import HistoryRecord, SessionRecord
 
 PRIMARY = ev.AgentInfo("p", "primary", "primary", "m", Access.DEFAULT, 0, cwd="/folder")
@@ -21,6 +25,8 @@ def record(session_id: str = "s", **fields: object) -> SessionRecord:
         "created_at": 1.5,
         "updated_at": 2.5,
         "model": "m",
+        "effort": Effort.XHIGH,
+        "thinking": ThinkingMode.OFF,
     }
     return SessionRecord(session_id, "p", **(values | fields))  # pyright: ignore[reportArgumentType]
 
@@ -46,13 +52,30 @@ PERMISSION_REQUEST = ev.PermissionRequest(
     {"path": "a.py", "count": 3, "deep": {"list": [1, None, True, "x"]}},
     (ev.Location("/folder/a.py", 1, 2),),
     (ev.Option("allow_once", "Allow", ev.OptionKind.ALLOW_ONCE),),
-    ev.DiffPreview("/folder/a.py", None, "new ✓\n"),
+    preview.DiffPreview("/folder/a.py", None, "new ✓\n"),
     "why",
+)
+
+INPUT_REQUEST = ev.InputRequest(
+    "i1",
+    PERMISSION_REQUEST.agent,
+    "[look here] ask_user(which?)",
+    InputForm(
+        "which?",
+        (
+            InputField("some", FieldType.CHOICES, options=(FieldOption("a", "A ✓"),), default=("a",)),
+            InputField("count", FieldType.NUMBER, integer=True, default=3, minimum=1.5),
+            InputField("sure", FieldType.BOOLEAN, default=True),
+            InputField("text", FieldType.STRING, default="2.5"),
+        ),
+    ),
+    "t2",
 )
 
 BODIES: Sequence[ev.Durable] = (
     ev.AgentStarted(PRIMARY, AgentStatus.IDLE),
     ev.TurnStarted("turn", "user"),
+    ev.ThoughtAdded("m", "Hm."),
     ev.MessageAdded("m1", "user", "do it", (ev.Location("/folder/a.py"),)),
     ev.ToolCallStarted(
         "t1", "grep", "grep(x)", ev.ToolKind.SEARCH, ev.CallStatus.PENDING, {"pattern": "x"}, (ev.Location("/folder"),)
@@ -60,6 +83,8 @@ BODIES: Sequence[ev.Durable] = (
     ev.ToolCallUpdated("t1", ev.CallStatus.COMPLETED, "found", (ev.Location("/folder/a.py", 3),)),
     ev.PermissionRequested(PERMISSION_REQUEST),
     ev.PermissionResolved("q1", ev.ResolvedBy.USER, "allow_once"),
+    ev.InputRequested(INPUT_REQUEST),
+    ev.InputResolved("i1", InputAction.DECLINED, ev.ResolvedBy.USER),
     ev.StatusChanged(AgentStatus.RUNNING, 2, "waiting"),
     ev.PlanChanged((ev.PlanEntry("first", "in_progress", "high"),)),
     ev.UsageChanged(Usage(1, 2, 3, 4, 0.5)),
@@ -67,6 +92,9 @@ BODIES: Sequence[ev.Durable] = (
         AgentStatus.FAILED, "partial", Usage(1), 2, 3, FailureReason.MODEL_ERROR, "why", (ev.Location("/a", 1),), True
     ),
     ev.TurnFinished("turn", "error", ev.TurnError("server", "no", True, "wait")),
+    CheckpointCreated("k1", "turn"),
+    SessionRewound("k1", "turn", files=True, conversation=False),
+    ChangesReviewed("/folder/a.py", ("h1", "h2"), "kept"),
 )
 
 MESSAGES: Sequence[Message] = (

@@ -1,4 +1,4 @@
-"""Server processes that start with most modules already imported.
+"""Processes of Deputy that start with most modules already imported.
 
 Importing takes longer than most tests, and the tests start hundreds of servers. These are forked from a process that
 has imported the modules, and then behave as if just started: with their own pid, pipes, environment, folder and
@@ -11,7 +11,9 @@ import multiprocessing
 import os
 import runpy
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from multiprocessing.reduction import DupFd
 from pathlib import Path
@@ -73,13 +75,60 @@ async def started(
     arguments: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None, limit: int = 2**16
 ) -> Process:
     """Start ``python <arguments>`` with three pipes and lines of at most ``limit`` bytes. The process is warm if it
-    runs a module and needs no interpreter options."""
-    if arguments[0] == "-m":
-        return await _start_warm(arguments[1:], env, cwd, limit)
+    runs a module and needs no interpreter options but ``-P``."""
+    arguments = tuple(arguments)
+    if arguments[:1] == ("-m",) or arguments[:2] == ("-P", "-m"):
+        return await _start_warm(arguments, env, cwd, limit)
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         sys.executable, *arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd, limit=limit
     )
+
+
+def completed(
+    arguments: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    input: bytes | None = None,
+    seconds: float = 60,
+) -> "subprocess.CompletedProcess[str]":
+    """What ``python <arguments>`` (which runs a module, see :func:`started`) returns and prints, with a short ``input``
+    or none. Like :func:`subprocess.run`, but warm.
+
+    Raises:
+        TimeoutExpired: it took longer than ``seconds``, and was ended.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        if input is None:
+            given = os.open(os.devnull, os.O_RDONLY)
+        else:
+            given, giving = os.pipe()
+            os.write(giving, input)
+            os.close(giving)
+        process = _warm_process(arguments, env, cwd, (given, out.fileno(), errors.fileno()))
+        os.close(given)
+        process.join(seconds)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(list(arguments), seconds)
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(
+            list(arguments), process.exitcode, out.read().decode(), errors.read().decode()
+        )
+
+
+def _warm_process(
+    arguments: Sequence[str], env: Mapping[str, str] | None, cwd: Path | None, fds: Sequence[int]
+) -> "multiprocessing.context.ForkServerProcess":
+    process = _context.Process(
+        target=_run,
+        args=(tuple(arguments), dict(env or os.environ), os.fspath(cwd or Path.cwd()), _Pipes(fds)),
+        daemon=True,  # ends with the tests
+    )
+    process.start()
+    return process
 
 
 async def _start_warm(
@@ -89,12 +138,7 @@ async def _start_warm(
     our_out, child_out = os.pipe()
     our_err, child_err = os.pipe()
     child_fds = (child_in, child_out, child_err)
-    process = _context.Process(
-        target=_run,
-        args=(tuple(arguments), dict(env or os.environ), os.fspath(cwd or Path.cwd()), _Pipes(child_fds)),
-        daemon=True,  # ends with the tests
-    )
-    process.start()
+    process = _warm_process(arguments, env, cwd, child_fds)
     for fd in child_fds:
         os.close(fd)
     warm = WarmProcess(process)
@@ -135,12 +179,15 @@ def _run(arguments: Sequence[str], env: Mapping[str, str], cwd: str, pipes: Sequ
     """Run a module in the new process."""
     os.environ.clear()
     os.environ.update(env)
+    tempfile.tempdir = None  # look at the variables again
     os.chdir(cwd)
     for fd, pipe in enumerate(pipes):
         os.dup2(pipe, fd)
         os.close(pipe)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(fd, mode) for fd, mode in enumerate("rww"))
-    module, *rest = arguments
-    sys.argv = [module, *rest]
-    sys.path.insert(0, cwd)
+    at = arguments.index("-m") + 1
+    module = arguments[at]
+    sys.argv = list(arguments[at:])
+    if "-P" not in arguments[:at]:
+        sys.path.insert(0, cwd)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

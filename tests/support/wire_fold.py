@@ -12,9 +12,11 @@ from pydantic import BaseModel
 from pygls.uris import to_fs_path
 
 from deputy_agents.domain import event as ev
+from deputy_agents.domain import preview
 from deputy_agents.domain.access import Access
 from deputy_agents.domain.message import Usage
 from deputy_agents.domain.outcome import AgentStatus, FailureReason
+from deputy_agents.domain.rule import RuleScope
 from deputy_agents.events.view import View
 from deputy_protocol import agent, event, permission, place
 from deputy_protocol.base import to_wire
@@ -22,6 +24,7 @@ from deputy_protocol.event import EventParams
 from deputy_server.convert.agent import agent_node_to_wire
 from deputy_server.convert.permission import permission_request_to_wire
 from deputy_server.convert.transcript import entry_to_wire
+from tests.support.fold import transcripts
 from tests.support.model_replies import Json
 
 UNKNOWN = ev.Unknown("unknown")
@@ -33,12 +36,16 @@ class WireFold:
     """The fold. Feed it every event in order; ``state`` is what a front end should then hold, in the wire's form."""
 
     view: View = field(default_factory=View)
+    events: list[ev.Event] = field(default_factory=list[ev.Event])
     queue: list[Json] = field(default_factory=list[Json])
     streaming: dict[str, Json] = field(default_factory=dict[str, Json])
 
     def apply(self, raw: Json) -> None:
         known = "seq" not in raw or raw["seq"] > self.view.last_seq
-        self.view.apply(_event(raw))
+        happened = _event(raw)
+        self.view.apply(happened)
+        if known:
+            self.events.append(happened)
         match raw:
             case {"type": "prompt_queue", "entries": entries}:
                 self.queue = entries
@@ -55,10 +62,11 @@ class WireFold:
         nodes = self.view.tree()
         ids = [node.info.agent_id for node in nodes]
         session_id = "session-1"
+        entries = transcripts(self.view, self.events)
         return {
             "lastSeq": self.view.last_seq,
             "agents": [to_wire(agent_node_to_wire(node)) for node in nodes],
-            "transcripts": {key: _wires(map(entry_to_wire, self.view.transcript(key))) for key in ids},
+            "transcripts": {key: _wires(map(entry_to_wire, entries[key])) for key in ids},
             "permissions": _wires(
                 permission_request_to_wire(session_id, q) for q in self.view.permission_requests.values()
             ),
@@ -124,7 +132,8 @@ def _body(told: event.Event) -> ev.Body:
         case event.AgentFinished():
             return _finished(told)
         case event.UsageChanged():
-            return ev.UsageChanged(_usage(told.usage))
+            context = told.context and ev.ContextSize(told.context.used, told.context.window)
+            return ev.UsageChanged(_usage(told.usage), context)
         case event.MessageAdded():
             places = tuple(map(_location, told.references or ()))
             return ev.MessageAdded(told.message_id, told.role.value, told.text, places)
@@ -202,20 +211,29 @@ def _question(told: permission.PermissionRequest) -> ev.PermissionRequest:
         kind=ev.ToolKind(told.kind),
         input=told.input,
         locations=tuple(map(_location, told.locations)),
-        options=tuple(ev.Option(o.option_id, o.name, ev.OptionKind(o.kind)) for o in told.options),
+        options=tuple(map(_option, told.options)),
         preview=_preview(told.preview),
         reason=told.reason,
     )
 
 
-def _preview(shown: permission.Preview | None) -> ev.Preview | None:
+def _option(told: permission.PermissionOption) -> ev.Option:
+    scope = RuleScope(told.scope or RuleScope.ONCE)
+    return ev.Option(told.option_id, told.name, ev.OptionKind(told.kind), told.rules or (), scope)
+
+
+def _preview(shown: permission.Preview | None) -> preview.Preview | None:
     match shown:
         case permission.DiffPreview(uri=uri):
-            return ev.DiffPreview(_path(uri), shown.old_text, shown.new_text)
+            hunks = tuple(
+                preview.DiffHunk(hunk.old_start, hunk.old_count, hunk.new_start, hunk.new_count, hunk.lines)
+                for hunk in shown.hunks or ()
+            )
+            return preview.DiffPreview(_path(uri), shown.old_text, shown.new_text, hunks, shown.truncated or False)
         case permission.CommandPreview():
-            return ev.CommandPreview(shown.command, _path(shown.cwd))
+            return preview.CommandPreview(shown.command, _path(shown.cwd))
         case permission.TextPreview(text=text):
-            return ev.TextPreview(text)
+            return preview.TextPreview(text)
         case None:
             return None
 

@@ -189,7 +189,7 @@ async def record(script: Callable[[Json, int], Play], run: Run) -> tuple[list[Js
     """The events of a run with fixed ids and times, and the session as the server loads it at the end."""
     with TemporaryDirectory() as folder:
         root = _project(folder)
-        env = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": folder}
+        env = {"ANTHROPIC_API_KEY": "test-key", "DEPUTY_STATE": f"{folder}/state"}
         async with messages_api(script) as api, serving(env=env) as client:
             await client.initialize(root, initializationOptions={"model": "m", "baseUrl": api.url})
             session_id, _ = await client.session()

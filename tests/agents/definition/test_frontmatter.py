@@ -109,9 +109,9 @@ def test_first_of_repeated_fields_is_used_and_the_others_reported() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ("", 1, "must start with a frontmatter"),
-        ("# Title\n", 1, "must start with a frontmatter"),
-        ("---\nname: x\n", 1, "no closing line"),
+        ("", 1, "must start with a line '---'"),
+        ("# Title\n", 1, "must start with a line '---'"),
+        ("---\nname: x\n", 1, "has no end"),
         (f"---\nname: {'x' * MAX_HEAD}\n---\n", 2, "longer than"),
     ],
 )

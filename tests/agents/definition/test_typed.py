@@ -11,6 +11,7 @@ from deputy_agents.domain.outcome import Completed, Failed, FailureReason, Outco
 from deputy_agents.run.result import delegation_result
 from deputy_agents.run.state import Children
 from deputy_agents.tool.delegate import TypedAgentTool
+from deputy_agents.tool.spawn_options import option_fields
 from deputy_agents.tool.typed import TypedArgs, parse_typed, spec_of
 
 
@@ -43,7 +44,7 @@ def test_built_in_agents_have_a_description_an_icon_and_a_prompt() -> None:
         assert definition.source == "built-in"
 
 
-def test_tool_has_the_name_description_and_schema_of_its_definition_and_a_timeout() -> None:
+def test_tool_has_the_name_description_and_schema_of_its_definition_and_the_options() -> None:
     search = built_in()["code_search"]
     spec = spec_of(search)
     assert (spec.name, spec.description) == ("code_search", search.description)
@@ -51,7 +52,8 @@ def test_tool_has_the_name_description_and_schema_of_its_definition_and_a_timeou
     offered_fields, own_fields = offered.pop("properties"), own.pop("properties")
     assert offered == own
     assert isinstance(offered_fields, dict)
-    assert offered_fields.pop("timeout")["exclusiveMinimum"] == 0  # pyright: ignore[reportUnknownMemberType]
+    for name, option in option_fields().items():
+        assert offered_fields.pop(name) == option  # pyright: ignore[reportUnknownMemberType]
     assert offered_fields == own_fields
 
 
@@ -63,7 +65,8 @@ def test_invalid_timeout_is_rejected_by_name(wrong: object) -> None:
 
 def test_timeout_field_of_the_schema_is_passed_on() -> None:
     kind = fields(timeout={"type": "string"})
-    assert spec_of(kind).input_schema == kind.input_schema
+    offered = spec_of(kind).input_schema["properties"]
+    assert offered == {**option_fields(), "timeout": {"type": "string"}}
     assert parse_typed(kind, {"timeout": "soon"}) == TypedArgs({"timeout": "soon"})
 
 

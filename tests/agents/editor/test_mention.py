@@ -9,6 +9,7 @@ from deputy_agents.editor.completion import Completions
 from deputy_agents.editor.mention import Mention, mentions
 from deputy_agents.model.scripted import calls, say
 from tests.support.core import Cast, Core, Person, core, edit
+from tests.support.facts import without_facts
 from tests.support.images import png
 
 
@@ -32,7 +33,7 @@ async def sent(c: Core, text: str) -> list[str]:
     """The texts that the model got in addition to the prompt itself."""
     await (await c.session.prompts.accept([Text(text)])).result()
     content = c.requests()[-1].messages[-1].content
-    return [block.text for block in content if isinstance(block, Text)][1:]
+    return without_facts(block.text for block in content if isinstance(block, Text))[1:]
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ async def test_completed_mention_attaches_the_completed_file(project: Path) -> N
 async def test_completion_of_commands_and_of_plain_text(project: Path) -> None:
     (project / ".deputy/commands").mkdir(parents=True)
     (project / ".deputy/commands/review.md").write_text("---\nargument-hint: [file]\n---\nReview $1")
-    found = await completed(project, "/re")
+    found = await completed(project, "/rev")
     assert [(item.text, item.kind, item.detail) for item in found.items] == [("/review", "command", "[file] Review $1")]
     assert (await completed(project, "hello world")) == Completions("")
     assert (await completed(project, "look @../")).items == ()

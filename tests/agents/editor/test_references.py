@@ -1,15 +1,21 @@
 """File references in answers: checked against the files, enforced if required, and reported as locations."""
 
+import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from deputy_agents.domain.event import AgentFinished, Location, MessageAdded
 from deputy_agents.domain.message import Reply, Text
-from deputy_agents.editor.references import Reference, check, references
+from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule
+from deputy_agents.editor.references import Reference, check, references, references_at
 from deputy_agents.files.workspace import Workspace
 from deputy_agents.model.scripted import call, calls, say, use
+from deputy_agents.permission.decide import Policy, allows
 from deputy_agents.ports.model import ModelRequest
+from deputy_agents.text import lines_without_ends
 from tests.support.core import Cast, core, delegate, task_of
 from tests.support.files import OpenDocuments
 
@@ -124,6 +130,10 @@ def test_references_are_found(text: str, found: list[Reference]) -> None:
     assert list(references(text)) == found
 
 
+def only_plain_files(request: AccessRequest) -> bool:
+    return request.action is Action.READ
+
+
 @pytest.mark.parametrize(
     "reference",
     ["../out.txt:1", "/etc/hostname:1", ".env:1", "src:1", "gone:1", "src/a.py:0", "src/a.py:3-2", "\ud800:1"],
@@ -132,14 +142,44 @@ def test_references_are_found(text: str, found: list[Reference]) -> None:
 async def test_reference_without_an_existing_location_is_a_problem(workspace: Path, file: Path, reference: str) -> None:
     (workspace / ".env").write_text("KEY=1\n")
     (workspace.parent / "out.txt").write_text("x\n")
-    checked = await check(f"See {reference}.", await Workspace.open([workspace]), workspace)
+    checked = await check(f"See {reference}.", await Workspace.open([workspace]), workspace, only_plain_files)
     assert checked.locations == ()
     assert len(checked.problems) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["src/a.py", "link.py"])
+async def test_reference_to_a_file_that_rules_deny_reveals_nothing(workspace: Path, file: Path, name: str) -> None:
+    (workspace / "link.py").symlink_to(file)
+    deny = Policy(PermissionMode.BYPASS, [Rule("1", "*", DecisionKind.DENY, name)])
+    checked = await check(f"{name}:99", await Workspace.open([workspace]), workspace, partial(allows, deny))
+    assert checked.problems == (f"{name}:99: reading the file needs approval",)
 
 
 @pytest.mark.asyncio
 async def test_references_are_checked_against_unsaved_text(workspace: Path, file: Path) -> None:
     editor = OpenDocuments()
     editor.show(file, "one\ntwo\nthree\nfour\nfive\n")
-    checked = await check("src/a.py:5", await Workspace.open([workspace], editor), workspace)
+    checked = await check("src/a.py:5", await Workspace.open([workspace], editor), workspace, lambda _: True)
     assert checked.locations == (Location(str(file), 5, 5),)
+
+
+@pytest.mark.parametrize("part", [1, 2, 5, 13, 40])
+def test_references_are_found_wherever_the_text_is_divided(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("a.py:1", "src/b.c:3-9", "x#L4-L5", "word", "a:1:2", "(c.d:7)", "http://a.b:8/c", "größe.py:12.", "e:" * 9)
+    text = "".join(f"{first}{space}{second}\n" for first in words for second in words for space in (" ", "\t", ", "))
+    whole = list(references_at(text))
+    assert len(whole) > 300
+    monkeypatch.setattr("deputy_agents.editor.references._PART", max(part, *map(len, words)))
+    assert list(references_at(text)) == whole
+
+
+@pytest.mark.parametrize("text", ["", "a", "\n", "a\n", "a\nb", "a\r\nb\r\n", "a\n\n", "a\rb"])
+@pytest.mark.asyncio
+async def test_last_line_of_a_file_can_be_referred_to(text: str, workspace: Path) -> None:
+    await asyncio.to_thread((workspace / "a.txt").write_bytes, text.encode())
+    count = len(lines_without_ends(text))
+    files = await Workspace.open([workspace])
+    checked = await check(f"a.txt:{count} a.txt:{count + 1}", files, workspace, lambda _: True)
+    assert [at.start for at in checked.locations] == ([count] if count else [])
+    assert checked.problems[-1] == f"a.txt:{count + 1}: the file has {count} lines"

@@ -11,6 +11,7 @@ from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.events.view import View
 from deputy_agents.model.scripted import call, calls, say, use
 from tests.support.core import Cast, Person, core
+from tests.support.fold import transcripts
 
 EVERYTHING = Cast(
     [
@@ -40,9 +41,9 @@ def folded(events: list[Event]) -> View:
     return view
 
 
-def everything(view: View) -> object:
-    transcripts = {agent_id: view.transcript(agent_id) for agent_id in view.agents}
-    return view.last_seq, view.tree(), view.status(), view.permission_requests, view.plans, view.last_turn, transcripts
+def everything(view: View, events: list[Event]) -> object:
+    shown = (view.last_seq, view.tree(), view.status(), view.permission_requests, view.plans, view.last_turn)
+    return shown, view.transcripts, transcripts(view, events)
 
 
 async def recorded(workspace: Path) -> tuple[View, list[Event], list[Event]]:
@@ -56,8 +57,8 @@ async def recorded(workspace: Path) -> tuple[View, list[Event], list[Event]]:
 @pytest.mark.asyncio
 async def test_a_live_view_equals_a_fresh_fold_of_the_stored_events(workspace: Path) -> None:
     live, seen, stored = await recorded(workspace)
-    assert everything(folded(stored)) == everything(live)
-    assert everything(folded(seen)) == everything(live)
+    assert everything(folded(stored), stored) == everything(live, stored)
+    assert everything(folded(seen), seen) == everything(live, stored)
 
 
 @pytest.mark.asyncio
@@ -66,8 +67,8 @@ async def test_folding_an_event_twice_changes_nothing(workspace: Path) -> None:
     twice = folded(stored)
     for event in stored:
         twice.apply(event)
-    assert everything(twice) == everything(live)
-    assert everything(folded([event for event in stored for _ in range(2)])) == everything(live)
+    assert everything(twice, stored) == everything(live, stored)
+    assert everything(folded([event for event in stored for _ in range(2)]), stored) == everything(live, stored)
 
 
 @pytest.mark.asyncio
@@ -97,13 +98,24 @@ async def test_a_new_run_restarts_an_ended_agent(workspace: Path) -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_transcript_can_be_read_after_a_number(workspace: Path) -> None:
-    live, _, stored = await recorded(workspace)
-    primary = stored[0].agent_id or ""
-    whole = live.transcript(primary)
-    assert [entry.seq for entry in whole] == sorted(entry.seq for entry in whole)
-    assert [*live.transcript(primary, limit=2), *live.transcript(primary, after=whole[1].seq)] == whole
-    assert live.transcript(primary, after=live.last_seq) == []
+async def test_a_transcript_is_read_in_pages_from_both_ends(workspace: Path) -> None:
+    async with core(workspace, EVERYTHING, Person()) as c:
+        await c.turn()
+        primary, last_seq = c.session.primary_id, c.session.log.last_seq
+        whole = (await c.session.transcript(primary)).entries
+        numbers = [entry.seq for entry in whole]
+        assert numbers == sorted(numbers)
+        first = await c.session.transcript(primary, limit=2)
+        rest = await c.session.transcript(primary, after=numbers[1])
+        assert ([*first.entries, *rest.entries], first.earlier, rest.earlier) == (whole, False, True)
+        assert (await c.session.transcript(primary, after=last_seq)).entries == []
+
+        last = await c.session.transcript(primary, before=last_seq + 1, limit=2)
+        earlier = await c.session.transcript(primary, before=last.entries[0].seq)
+        assert ([*earlier.entries, *last.entries], earlier.earlier, last.earlier) == (whole, False, True)
+        assert (await c.session.transcript(primary, before=numbers[0])).entries == []
+        between = await c.session.transcript(primary, after=numbers[0], before=numbers[-1], limit=1)
+        assert between.entries == whole[-2:-1]
 
 
 @pytest.mark.asyncio
@@ -111,6 +123,6 @@ async def test_a_tool_call_that_is_emitted_twice_is_one_entry(workspace: Path) -
     _, _, stored = await recorded(workspace)
     view = folded(stored)
     started = next(event for event in stored if isinstance(event.body, ToolCallStarted))
-    before = len(view.transcript(started.agent_id or ""))
+    before = view.transcripts.page(started.agent_id or "")
     view.apply(replace(started, seq=view.last_seq + 1))
-    assert len(view.transcript(started.agent_id or "")) == before
+    assert view.transcripts.page(started.agent_id or "") == before

@@ -16,7 +16,9 @@ from deputy_agents.domain.errors import OutsideRoots, ToolError
 from deputy_agents.domain.settings import Root
 from deputy_agents.files import disk
 from deputy_agents.files.encoding import decode
-from deputy_agents.files.workspace import PathKind, Workspace, digest, is_secret
+from deputy_agents.files.place import PathKind
+from deputy_agents.files.sensitive import is_secret
+from deputy_agents.files.workspace import Workspace, digest
 from deputy_agents.text import well_formed
 from tests.support.files import OpenDocuments
 

@@ -127,3 +127,27 @@ async def test_changed_file_takes_effect_in_the_next_turn(workspace: Path) -> No
         await c.session.refresh()
         await c.turn()
         assert ["New rule." in request.system for request in c.requests()] == [False, True]
+
+
+@pytest.mark.asyncio
+async def test_guidance_in_files_that_need_approval_is_left_out_and_named(workspace: Path) -> None:
+    (workspace / ".env").write_text("# Key\n\ncanary\n")
+    (workspace / "AGENTS.md").write_text("Be kind.\n@notes.md\n@denied/more.md\n")
+    (workspace / "notes.md").symlink_to(".env")
+    (workspace / "denied").mkdir()
+    (workspace / "denied/more.md").write_text("canary\n")
+    (workspace / ".deputy/skills/x").mkdir(parents=True)
+    (workspace / ".deputy/skills/x/SKILL.md").symlink_to("../../../.env")
+    (workspace / ".deputy/commands").mkdir()
+    (workspace / ".deputy/commands/c.md").symlink_to("../../.env")
+    rules = '{"permissions": {"rules": [{"tool": "read_file", "pattern": "denied/**", "action": "deny"}]}}'
+    (workspace / ".deputy/settings.json").write_text(rules)
+    async with core(workspace, Cast([say("done"), say("done")])) as c:
+        await c.turn()
+        await c.turn("/c")
+        library = c.session.customizations.library
+        assert (dict(library.skills), dict(library.commands)) == ({}, {})
+        assert all("Be kind." in request.system for request in c.requests())
+        assert all("canary" not in f"{request.system} {request.messages}" for request in c.requests())
+        left_out = {Path(one.file).relative_to(workspace).as_posix() for one in library.problems}
+    assert left_out == {"notes.md", "denied/more.md", ".deputy/skills/x/SKILL.md", ".deputy/commands/c.md"}

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import MessageAdded, StatusChanged, ToolCallUpdated, TurnStarted
 from deputy_agents.domain.hook import Hook, When
-from deputy_agents.domain.message import Text
+from deputy_agents.domain.message import Text, ToolUse
 from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings
 from deputy_agents.model.scripted import calls, say, use
-from tests.support.commands import started, until
+from deputy_agents.tool.hook_change import adopt_hook_change
+from tests.support.commands import Started, until
 from tests.support.core import Cast, Core, Person, core, delegate, results
+from tests.support.files import hands_on
 
 pytestmark = pytest.mark.asyncio
 
@@ -76,7 +79,84 @@ async def test_hook_after_a_tool_can_change_the_file_and_reports_only_failures(w
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
         await c.turn()
         assert (workspace / "a.py").read_text() == "x = 1\n"
-        assert told(c) == ("Created a.py: line 1.\n[The hook `echo 'line too long' >&2; exit 1` failed: line too long]")
+        assert told(c) == (
+            "Created a.py: line 1.\n[The hook `echo 'line too long' >&2; exit 1` failed: line too long]\n"
+            "[Hooks have changed a.py after the edit:]\n@@ -1 +1 @@\n-x=1\n+x = 1"
+        )
+
+
+FORMATTER = Hook(AFTER, 'sed -i "s/ *= */ = /" "$DEPUTY_FILE"', ("write_file", "edit_file"))
+
+
+def edits(*pairs: tuple[str, str]) -> list[ToolUse]:
+    return [use("edit_file", path="a.py", old_string=old, new_string=new) for old, new in pairs]
+
+
+@pytest.mark.parametrize("prefix", ["", "\ufeff"])
+async def test_edits_of_one_reply_and_later_ones_apply_to_the_formatted_file_and_all_are_reverted(
+    workspace: Path, prefix: str
+) -> None:
+    original = f"{prefix}a=1\nb=2\nc=3\nd=4\n"
+    (workspace / "a.py").write_text(original)
+    three = edits(("1", "10"), ("2", "20"), ("3", "30"))
+    script = [calls([use("read_file", path="a.py")]), calls(three), calls(edits(("d = 4", "d = 40"))), say("done")]
+    async with core(workspace, Cast(script), Person(), settings=with_hooks(FORMATTER)) as c:
+        await c.turn()
+        assert (workspace / "a.py").read_text() == f"{prefix}a = 10\nb = 20\nc = 30\nd = 40\n"
+        first, *others = results(c.requests()[2])
+        assert "+d = 4" in first.content
+        assert not any(result.is_error or "Hooks have changed" in result.content for result in others)
+        reverted = await c.session.revert(c.session.primary_id)
+        assert reverted.conflicts == ()
+        assert (workspace / "a.py").read_text() == original
+
+
+async def test_formatted_new_file_is_removed_by_a_revert(workspace: Path) -> None:
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=with_hooks(FORMATTER)) as c:
+        await c.turn()
+        assert (workspace / "a.py").read_text() == "x = 1\n"
+        await c.session.revert(c.session.primary_id)
+        assert not (workspace / "a.py").exists()
+
+
+async def test_edit_whose_text_the_formatter_has_changed_fails_and_later_ones_apply(workspace: Path) -> None:
+    (workspace / "a.py").write_text("a=1\nb=2\n")
+    script = [
+        calls([use("read_file", path="a.py")]),
+        calls(edits(("a=1", "a=10"), ("b=2", "b=20"))),
+        calls(edits(("b = 2", "b = 20"))),
+        say("done"),
+    ]
+    async with core(workspace, Cast(script), Person(), settings=with_hooks(FORMATTER)) as c:
+        await c.turn()
+        assert ["old_string was not found" in result.content for result in results(c.requests()[2])] == [False, True]
+        assert (workspace / "a.py").read_text() == "a = 10\nb = 20\n"
+
+
+async def test_hook_that_removes_the_file_is_reported(workspace: Path) -> None:
+    settings = with_hooks(Hook(AFTER, 'rm "$DEPUTY_FILE"', ("write_file",)))
+    async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:
+        await c.turn()
+        assert told(c) == "Created a.py: line 1.\n[After the hooks, a.py does not exist any more.]"
+
+
+async def test_long_difference_of_a_hook_is_cut(workspace: Path) -> None:
+    write = use("write_file", path="a.py", content="x=1\n" * 5000)
+    async with core(workspace, Cast([calls([write]), say("done")]), Person(), settings=with_hooks(FORMATTER)) as c:
+        await c.turn()
+        assert len(told(c)) < 5000
+        assert told(c).endswith("[cut here: read the file to see all]")
+
+
+async def test_change_of_another_agent_during_the_hook_is_not_adopted(workspace: Path) -> None:
+    hands = hands_on(workspace)
+    output = await hands.call("write_file", path="a.txt", content="one\n")
+    assert output.written is not None
+    place = output.written.place
+    await hands.workspace.write(place, "two\n", expected="one\n", label="other")
+    assert await adopt_hook_change(output.written, hands.context) == ""
+    with pytest.raises(ToolError, match="has changed since you read it"):
+        await hands.call("write_file", path="a.txt", content="three\n")
 
 
 async def test_hooks_apply_to_calls_of_sub_agents_and_to_starting_them(workspace: Path, tmp_path: Path) -> None:
@@ -125,7 +205,9 @@ async def test_hook_output_is_bounded(workspace: Path) -> None:
         assert len(told(c)) < 10_000
 
 
-async def test_hook_gets_no_secrets_and_leaves_no_process(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hook_gets_no_secrets_and_leaves_no_process(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, started: Started
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     settings = with_hooks(Hook(AFTER, 'sleep 613 & echo "key: $ANTHROPIC_API_KEY"; exit 1'))
     async with core(workspace, Cast([calls([WRITE]), say("done")]), Person(), settings=settings) as c:

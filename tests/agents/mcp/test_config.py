@@ -122,7 +122,10 @@ def test_variables_without_value_and_default_are_an_error() -> None:
 
 def test_answers_are_stored_per_folder_and_command_line_in_a_file_for_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "state" / "mcp.json"
-    entry, other = McpServerEntry("a", "s", "x", ("-1",)), McpServerEntry("a", "s", "x", ("-2",))
+    entry, other = (
+        McpServerEntry("a", McpServerSource("s", {}), "x", ("-1",)),
+        McpServerEntry("a", McpServerSource("s", {}), "x", ("-2",)),
+    )
     folder = tmp_path / "w"
     Approvals(path).save(folder, entry, True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -173,4 +176,4 @@ def test_concurrent_answers_are_all_stored(tmp_path: Path) -> None:
 def test_unreadable_answers_count_as_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(text)
-    assert Approvals(path).get(Path("/w"), McpServerEntry("a", "s", "x")) is None
+    assert Approvals(path).get(Path("/w"), McpServerEntry("a", McpServerSource("s", {}), "x")) is None

@@ -1,8 +1,11 @@
 """MCP servers over HTTP: errors, and the end of a session."""
 
 import json
+import re
+import socket
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,8 +15,10 @@ import pytest
 
 from deputy_agents.mcp.catalog import McpServerState
 from deputy_agents.model.scripted import say
+from deputy_agents.web import connect
 from tests.agents.session.test_mcp_servers import prompt, starting, state
 from tests.support.commands import until
+from tests.support.connections import CAUSES, faulty
 from tests.support.core import Cast, core
 from tests.support.mcp_workspaces import configure_mcp_servers
 
@@ -26,6 +31,8 @@ class _Handler(BaseHTTPRequestHandler):
     received: list[tuple[str, str]]
     """Method and session of each request that is not a POST."""
     error: HTTPStatus | None
+    further: Mapping[str, str]
+    """Further headers of responses."""
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -57,6 +64,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         self.send_header("mcp-session-id", "s-1")
+        for name, value in self.further.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -65,10 +74,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening(error: HTTPStatus | None = None) -> Generator[tuple[str, list[tuple[str, str]]]]:
+def listening(error: HTTPStatus | None = None, **further: str) -> Generator[tuple[str, list[tuple[str, str]]]]:
     """An address and the requests received there."""
     received: list[tuple[str, str]] = []
-    handler = type("Handler", (_Handler,), {"received": received, "error": error})
+    handler = type("Handler", (_Handler,), {"received": received, "error": error, "further": further})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -93,3 +102,38 @@ async def test_the_session_is_deleted_on_the_mcp_server_when_it_ends(workspace: 
             await prompt(c)
             await until(lambda: state(c) is McpServerState.READY)
         assert received == [("DELETE", "s-1")]
+
+
+@pytest.mark.parametrize("fault", CAUSES)
+async def test_an_mcp_server_that_cannot_be_reached_is_reported_in_time_with_url_and_cause(
+    workspace: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "CONNECT_LIMIT", 0.4)
+    monkeypatch.delenv("HTTPS_PROXY")  # it would be asked for the name
+    real = socket.getaddrinfo
+
+    def lookup(host: str | bytes, *args: int, **kwargs: int) -> object:
+        if "nowhere" in str(host):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return real(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    with faulty(fault) as url:
+        configure_mcp_servers(workspace, tracker={"type": "http", "url": f"{url}/mcp?key=hush"})
+        async with core(workspace, Cast([say("hello")]), starting()) as c:
+            started = time.monotonic()
+            await prompt(c)
+            await until(lambda: state(c) is McpServerState.FAILED)
+            assert time.monotonic() - started < 8
+            problem = str(c.session.problems[-1])
+            assert re.search(f"could not connect to {re.escape(url)}: {CAUSES[fault]}\\.$", problem)
+
+
+async def test_a_compressed_response_that_was_not_requested_is_an_error(workspace: Path) -> None:
+    """The limit of a message is about the bytes that are kept."""
+    with listening(**{"content-encoding": "gzip"}) as (url, _):
+        configure_mcp_servers(workspace, tracker={"type": "http", "url": url})
+        async with core(workspace, Cast([say("hello")]), starting()) as c:
+            await prompt(c)
+            await until(lambda: state(c) is McpServerState.FAILED)
+            assert "compressed response, which was not requested" in str(c.session.problems[-1])

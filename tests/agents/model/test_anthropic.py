@@ -272,7 +272,7 @@ async def test_a_history_is_converted_to_a_request_that_the_api_accepts() -> Non
         user("more"),
     )
     async with served(lambda body, n: say("done")) as (model, api):
-        await collect(model, request(*history, tools=(READ, GREP)))
+        await collect(model, request(*history, tools=(GREP, READ)))
     assert api.violations == []
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
     assert api.bodies[0] == {
@@ -423,7 +423,7 @@ async def test_an_incomplete_reply_is_retryable(failure: Failure, kind: ModelErr
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("failure", [Failure.STALL_BEFORE_HEADERS, Failure.STALL])
+@pytest.mark.parametrize("failure", [Failure.STALL_BEFORE_HEADERS, Failure.STALL, Failure.PINGS])
 async def test_silence_ends_after_the_idle_timeout(failure: Failure) -> None:
     error = await failed(say("half an answer", piece=4, failure=failure), idle_timeout=0.2)
     assert (error.kind, error.retryable) == (ModelErrorKind.TIMEOUT, True)
@@ -445,12 +445,12 @@ async def test_an_invalid_stream_is_a_cut_stream(raw: bytes) -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_unreachable_host_is_a_connection_error() -> None:
+async def test_an_unreachable_host_is_an_error_of_its_own_kind() -> None:
     model = AnthropicModel(Endpoint("http://127.0.0.1:9", KEY))
     with pytest.raises(ModelError) as caught:
         await collect(model)
     await model.aclose()
-    assert (caught.value.kind, caught.value.retryable) == (ModelErrorKind.CONNECTION, True)
+    assert (caught.value.kind, caught.value.retryable) == (ModelErrorKind.UNREACHABLE, True)
     assert "baseUrl" in caught.value.action
 
 
@@ -474,8 +474,9 @@ async def test_an_error_that_contains_the_key_does_not_show_it() -> None:
 @pytest.mark.asyncio
 async def test_a_missing_key_is_reported_before_anything_is_imported() -> None:
     with pytest.raises(ModelError) as caught:
-        await collect(AnthropicModel(Endpoint("http://127.0.0.1:9")))
+        await collect(AnthropicModel(Endpoint("https://models.invalid")))
     assert caught.value.kind is ModelErrorKind.NOT_CONFIGURED
+    assert str(caught.value) == "No key for the model service is set: https://models.invalid needs one."
     assert "ANTHROPIC_API_KEY" in caught.value.action
 
 
@@ -524,6 +525,58 @@ async def test_closing_the_iterator_closes_the_connection() -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure.CUT,
+        Failure.RESET,
+        Failure.NO_STOP,
+        Failure.STALL,
+        Failure.PINGS,
+        Failure.ERROR_EVENT,
+        Failure.LINGER,
+    ],
+)
+async def test_a_reply_with_a_stop_reason_is_complete_whatever_follows(failure: Failure) -> None:
+    play = say("All of it.", failure=failure, after=2)
+    reply = await replied(play)
+    assert reply.message.text == "All of it."
+    assert reply.stop_reason is StopReason.END_TURN
+    assert reply.usage.output_tokens == 5
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("end", [b"data: [DONE]\n\n", b"", b"data: {broken\n\n", b"\xff\xfe"])
+async def test_odd_ends_of_a_complete_stream_are_ignored(end: bytes) -> None:
+    whole = b"".join(frames(say("All of it."), "m"))
+    at = whole.index(b"event: message_stop")
+    assert (await replied(Play(raw=whole[:at] + end))).message.text == "All of it."
+
+
+@pytest.mark.asyncio
 async def test_a_complete_reply_does_not_wait_for_the_end_of_the_body() -> None:
     async with served(lambda body, n: say("ok", failure=Failure.LINGER)) as (model, _):
         assert isinstance((await collect(model))[-1], Reply)
+
+
+# -- before the first request ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("M9")
+async def test_preparing_sends_nothing_and_makes_the_first_request_fast() -> None:
+    async with served(lambda body, n: say("hello")) as (model, api):
+        await model.prepare()
+        assert api.connections == set()
+        async with asyncio.timeout(10):
+            await collect(model)
+        assert len(api.requests) == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("M9")
+async def test_preparing_runs_no_key_command_and_never_fails() -> None:
+    for endpoint in (Endpoint("http://127.0.0.1:9", key_command=("false",)), Endpoint("nonsense", KEY), Endpoint()):
+        model = AnthropicModel(endpoint)
+        await model.prepare()
+        await model.aclose()

@@ -239,3 +239,29 @@ async def test_a_proxy_is_used_only_for_other_machines() -> None:
             _ = [event async for event in model.stream(REQUEST)]
             await model.aclose()
             assert (len(near.requests), len(proxy.requests)) == (1, 1)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("headers", [(), (("authorization", "Basic bWU="),)])
+async def test_service_on_this_machine_gets_no_key_if_none_is_set(headers: tuple[tuple[str, str], ...]) -> None:
+    async with messages_api(lambda *_: say("without a key")) as api:
+        api.needs_key = False
+        model = AnthropicModel(endpoint_of({}, ApiSettings(api.url, headers=headers)))
+        events = [event async for event in model.stream(REQUEST)]
+        await model.aclose()
+    assert isinstance(events[-1], Reply)
+    sent = api.requests[0].headers
+    assert "x-api-key" not in sent
+    assert sent.get("authorization") == dict(headers).get("authorization")
+    assert api.violations == []
+
+
+@pytest.mark.requirement("L4")
+@pytest.mark.asyncio
+async def test_error_names_the_address_and_ends_before_the_action() -> None:
+    async with messages_api(lambda *_: failing(401, "authentication_error", "invalid x-api-key")) as api:
+        model = AnthropicModel(endpoint_of({"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url}))
+        with pytest.raises(ModelError) as caught:
+            _ = [event async for event in model.stream(REQUEST)]
+        await model.aclose()
+    assert str(caught.value) == f"The model service rejected the key: invalid x-api-key ({api.url})."

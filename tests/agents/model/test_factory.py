@@ -45,18 +45,35 @@ def test_the_address_in_the_settings_precedes_the_environment() -> None:
 
 @pytest.mark.asyncio
 async def test_all_models_of_an_endpoint_share_one_adapter() -> None:
-    models = Models({"ANTHROPIC_API_KEY": "k"}, ApiSettings("http://127.0.0.1:9"))
-    first = models("one")
-    assert models("two") is first
-    assert isinstance(models("offline"), OfflineModel)
-    models.api = ApiSettings("http://127.0.0.1:10")
-    assert models("one") is not first
+    models = Models({"ANTHROPIC_API_KEY": "k"})
+    here, there = models.of(ApiSettings("http://127.0.0.1:9")), models.of(ApiSettings("http://127.0.0.1:10"))
+    first = here("one")
+    assert here("two") is first
+    assert models.of(ApiSettings("http://127.0.0.1:9"))("one") is first
+    assert isinstance(here("offline"), OfflineModel)
+    assert there("one") is not first
+    assert here("one") is first
     await models.aclose()
 
 
 def test_creating_a_model_does_not_import_the_sdk() -> None:
     code = (
-        "import sys; from deputy_agents.model.factory import Models; Models({'ANTHROPIC_API_KEY': 'k'})('m');"
+        "import sys; from deputy_agents.model.factory import Models; Models({'ANTHROPIC_API_KEY': 'k'}).of()('m');"
         "assert not {'anthropic', 'httpx2'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+@pytest.mark.requirement("L4")
+def test_address_without_a_key_uses_the_offline_model_and_says_what_is_missing() -> None:
+    choice = choose_model(None, {"ANTHROPIC_BASE_URL": "https://me:s3cret@models.example"})
+    assert choice.name == "offline"
+    assert choice.notice is not None
+    assert choice.notice.startswith("https://models.example is set as the address")
+    assert "ANTHROPIC_API_KEY" in choice.notice
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost:11434/", "http://[::1]:1"])
+def test_service_on_this_machine_needs_no_key(url: str) -> None:
+    assert choose_model(None, {"ANTHROPIC_BASE_URL": url}) == ModelChoice(DEFAULT_MODEL)
+    assert choose_model(None, {}, ApiSettings(url)) == ModelChoice(DEFAULT_MODEL)

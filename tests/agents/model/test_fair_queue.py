@@ -147,9 +147,10 @@ async def test_32_children_at_a_server_that_accepts_4_all_finish_with_few_extra_
     script = Strict(4, 32)
     settings = Settings(model="m", agents=AgentSettings(max_parallel=32, max_parallel_per_parent=32))
     async with asyncio.timeout(50), messages_api(script) as api:
-        models = Models({"ANTHROPIC_API_KEY": "k"}, ApiSettings(api.url))
-        async with Runtime(settings=settings, store=MemoryStore(), models=models) as runtime:
-            session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
+        models = Models({"ANTHROPIC_API_KEY": "k"})
+        async with Runtime(store=MemoryStore()) as runtime:
+            client = runtime.clients.connect(settings, models.of(ApiSettings(api.url)))
+            session = await runtime.new_session(client, cwd=tmp_path, roots=[tmp_path])
             outcome = await session.turns.accept([Text("go")]).result()
             statuses = [node.status.value for node in session.agents() if node.info.depth]
         await models.aclose()
@@ -169,9 +170,9 @@ async def test_an_agent_that_waits_in_a_pause_shows_it_uses_no_attempt_and_can_b
     ahead = queue.join(request("other"))
     queue.reject(ahead, 100.0)
     async with asyncio.timeout(20):
-        settings, store = Settings(model="m"), MemoryStore()
-        async with Runtime(settings=settings, store=store, models=lambda _: queued_model) as runtime:
-            session = await runtime.new_session(cwd=tmp_path, roots=[tmp_path])
+        async with Runtime(store=MemoryStore()) as runtime:
+            client = runtime.clients.connect(Settings(model="m"), lambda _: queued_model)
+            session = await runtime.new_session(client, cwd=tmp_path, roots=[tmp_path])
             subscription = session.log.subscribe(0)
             turn = session.turns.accept([Text("go")])
             async for event in subscription:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from deputy_agents.domain.permission_mode import PermissionMode
 from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind, Rule
 from deputy_agents.permission.decide import Policy, child_policy, decide, decide_all
+from deputy_agents.permission.rule_patterns import lasting_rule
 
 STRICT = {DecisionKind.ALLOW: 0, DecisionKind.ASK: 1, DecisionKind.DENY: 2}
 
@@ -99,6 +100,7 @@ def test_session_tools_are_allowed_regardless_of_rules(mode: PermissionMode) -> 
         (Action.READ_SECRET, "ask ask ask allow"),
         (Action.EDIT, "deny ask allow allow"),
         (Action.EDIT_PROTECTED, "deny ask ask allow"),
+        (Action.CONFIGURE, "deny ask ask ask"),
         (Action.EXECUTE, "deny ask ask allow"),
         (Action.FETCH, "ask ask ask allow"),
         (Action.SPAWN, "deny allow allow allow"),
@@ -123,6 +125,54 @@ def test_deny_rule_wins_over_allow_rule_in_any_order() -> None:
 def test_ask_rule_wins_over_allow_rule() -> None:
     some = [rule(DecisionKind.ALLOW), rule(DecisionKind.ASK, pattern="src/**")]
     assert decide(Policy(PermissionMode.BYPASS, some), edit()).kind is DecisionKind.ASK
+
+
+@pytest.mark.parametrize("pattern", [None, "*", "**", "**/*", ".g*/**", "*/workflows/**", "**/*.yml", ".?ithub/**"])
+def test_broad_allow_rule_does_not_cover_a_protected_file(pattern: str | None) -> None:
+    request = AccessRequest("edit_file", Action.EDIT_PROTECTED, ".github/workflows/ci.yml")
+    for tool in ("*", "edit_file"):
+        policy = Policy(PermissionMode.ACCEPT_EDITS, [rule(DecisionKind.ALLOW, tool, pattern)])
+        assert decide(policy, request).kind is DecisionKind.ASK
+
+
+@pytest.mark.parametrize("pattern", [".github/**", ".github/workflows/ci.yml", "**/.github/**", ".github/*/*"])
+def test_allow_rule_that_names_what_is_protected_covers_it(pattern: str) -> None:
+    request = AccessRequest("edit_file", Action.EDIT_PROTECTED, ".github/workflows/ci.yml")
+    policy = Policy(PermissionMode.DEFAULT, [rule(DecisionKind.ALLOW, "edit_file", pattern)])
+    assert decide(policy, request).kind is DecisionKind.ALLOW
+
+
+def test_inner_protected_name_does_not_open_an_outer_protected_folder() -> None:
+    request = AccessRequest("edit_file", Action.EDIT_PROTECTED, ".vscode/AGENTS.md")
+    policy = Policy(PermissionMode.DEFAULT, [rule(DecisionKind.ALLOW, "edit_file", "**/AGENTS.md")])
+    assert decide(policy, request).kind is DecisionKind.ASK
+
+
+def test_lasting_approval_of_a_protected_file_covers_exactly_this_file() -> None:
+    request = AccessRequest("edit_file", Action.EDIT_PROTECTED, ".git/hooks/a*b")
+    policy = Policy(PermissionMode.DEFAULT, [lasting_rule(request, DecisionKind.ALLOW)])
+    assert decide(policy, request).kind is DecisionKind.ALLOW
+    other = AccessRequest("edit_file", Action.EDIT_PROTECTED, ".git/hooks/axb")
+    assert decide(policy, other).kind is DecisionKind.ASK
+
+
+@pytest.mark.parametrize("pattern", [None, "**", ".deputy/**", ".deputy/settings.json"])
+@pytest.mark.parametrize("tool", ["*", "write_file"])
+def test_no_rule_and_no_mode_allows_a_change_of_own_configuration(tool: str, pattern: str | None) -> None:
+    request = AccessRequest("write_file", Action.CONFIGURE, ".deputy/settings.json")
+    for mode in (PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS, PermissionMode.BYPASS):
+        assert decide(Policy(mode, [rule(DecisionKind.ALLOW, tool, pattern)]), request).kind is DecisionKind.ASK
+        denied = Policy(mode, [rule(DecisionKind.DENY, tool, pattern)])
+        assert decide(denied, request).kind is DecisionKind.DENY
+
+
+def test_deny_rule_applies_to_every_name_of_a_file_and_allow_rule_to_the_real_one() -> None:
+    request = AccessRequest("read_file", Action.READ_SECRET, "real.txt", also=(("link.txt", None),))
+    denied = [rule(DecisionKind.DENY, "read_file", pattern) for pattern in ("real.txt", "link.txt")]
+    assert [decide(Policy(PermissionMode.BYPASS, [one]), request).kind for one in denied] == [DecisionKind.DENY] * 2
+    allowed = [rule(DecisionKind.ALLOW, "read_file", pattern) for pattern in ("real.txt", "link.txt")]
+    kinds = [decide(Policy(PermissionMode.DEFAULT, [one]), request).kind for one in allowed]
+    assert kinds == [DecisionKind.ALLOW, DecisionKind.ASK]
 
 
 def test_plan_mode_overrides_a_lasting_approval() -> None:

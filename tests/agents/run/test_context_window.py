@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 
 from deputy_agents.domain.errors import ModelErrorKind
 from deputy_agents.domain.event import MessageAdded, StatusChanged
-from deputy_agents.domain.message import Block, Message, Reply, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from deputy_agents.domain.message import (
+    Block,
+    Image,
+    Message,
+    Reply,
+    StopReason,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
 from deputy_agents.domain.model_card import ModelCard, ModelCards, Price
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.error_mapping import model_error
@@ -50,6 +61,61 @@ def histories(draw: st.DrawFn) -> list[Message]:
     return history
 
 
+# -- images ----------------------------------------------------------------------------------------------------------
+
+
+def _with_images(counts: list[int], size: int) -> list[Message]:
+    """A history with messages that have so many images, in turn in a prompt and in a result."""
+    history: list[Message] = []
+    for number, count in enumerate(counts):
+        images = tuple(Image("image/png", "x" * size) for _ in range(count))
+        if number % 2:
+            history.append(Message("assistant", (ToolUse(f"t{number}", "paint", {}),)))
+            history.append(Message("user", (ToolResult(f"t{number}", "painted", images=images),)))
+        else:
+            history += [Message("assistant", (Text("Go on."),)), Message("user", (Text("see"), *images))]
+    return history[1:]
+
+
+def _sent_images(history: list[Message], window: ContextWindow) -> list[Image]:
+    blocks = [block for message in context_window.request_messages(history, window) for block in message.content]
+    shown = [block.images if isinstance(block, ToolResult) else (block,) for block in blocks]
+    return [image for images in shown for image in images if isinstance(image, Image)]
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=60), st.sampled_from([1, 500_000, 4_000_000]), st.data())
+def test_no_request_has_more_images_than_services_accept(counts: list[int], size: int, data: st.DataObject) -> None:
+    history = _with_images(counts, size)
+    window = ContextWindow()
+    changes = 0
+    for length in sorted(data.draw(st.sets(st.integers(0, len(history)), max_size=10)) | {len(history)}):
+        bounded = context_window.with_bounded_images(history[:length], window)
+        changes += bounded != window
+        window = bounded
+        sent = _sent_images(history[:length], window)
+        assert len(sent) <= context_window.MAX_IMAGES
+        assert len(sent) * size <= context_window.MAX_IMAGE_BYTES
+        assert context_window.with_bounded_images(history[:length], window) == window
+    total = sum(counts)
+    if total <= context_window.MAX_IMAGES and total * size <= context_window.MAX_IMAGE_BYTES:
+        assert changes == 0
+        assert len(_sent_images(history, window)) == total
+    kept = context_window.MAX_IMAGES // 2 - 8
+    assert len(_sent_images(history, window)) >= min(total, kept, context_window.MAX_IMAGE_BYTES // size // 2 - 8)
+    assert broken_history_rules(context_window.request_messages(history, window)) == []
+
+
+def test_the_oldest_images_are_left_out_with_a_text_in_their_place() -> None:
+    history = _with_images([60, 8, 60], 10)
+    window = context_window.with_bounded_images(history, ContextWindow())
+    first, _, result, _, last = context_window.request_messages(history, window)
+    assert [block for block in first.content[1:] if block != Text(context_window.TOO_MANY_IMAGES)] == []
+    (painted,) = result.content
+    assert isinstance(painted, ToolResult)
+    assert (painted.content, painted.images) == (f"painted\n{context_window.TOO_MANY_IMAGES}", ())
+    assert sum(isinstance(block, Image) for block in last.content) == 50
+
+
 @pytest.mark.requirement("X19")
 @given(histories(), st.integers(0, 400), st.data())
 def test_every_compacted_request_is_valid(history: list[Message], keep: int, data: st.DataObject) -> None:
@@ -58,7 +124,7 @@ def test_every_compacted_request_is_valid(history: list[Message], keep: int, dat
         at = context_window.cut_index(history, window.start, keep)
         if at is None:
             break
-        window = context_window.compacted(history, at, data.draw(st.sampled_from(["", "We decided."])))
+        window = context_window.compacted(history, window, at, data.draw(st.sampled_from(["", "We decided."])))
         sent = context_window.request_messages(history, window)
         assert broken_history_rules(sent) == []
         assert "the task" in sent[0].text
@@ -102,7 +168,7 @@ def test_the_replacement_contains_the_task_the_users_messages_and_the_files() ->
         Message("user", (ToolResult("c", "Changed."),)),
         Message("assistant", (Text("Now the rest."),)),
     ]
-    summary = context_window.compacted(history, 5, "We keep the cap at 8.").summary
+    summary = context_window.compacted(history, ContextWindow(), 5, "We keep the cap at 8.").summary
     for part in ("Fix the retry loop.", "Leave the tests alone.", "- src/a.py (edit_file)", "We keep the cap at 8."):
         assert part in summary
     assert "text" not in summary.replace("context", "")
@@ -110,10 +176,10 @@ def test_the_replacement_contains_the_task_the_users_messages_and_the_files() ->
 
 def test_the_size_is_the_providers_count_plus_an_estimate_of_newer_messages() -> None:
     history = [Message("user", (Text("a" * 3500),)), Message("assistant", (Text("b" * 3500),))]
-    assert context_window.request_size(history, ContextWindow(), lambda: 500) == 500 + 2 * 1010
+    assert context_window.request_size(history, ContextWindow(), 500) == 500 + 2 * 1010
     window = context_window.with_usage(ContextWindow(), Usage(4000, 100, 300, 200), 2)
-    assert context_window.request_size(history, window, lambda: 500) == 4600
-    assert context_window.request_size([*history, history[0]], window, lambda: 500) == 4600 + 1010
+    assert context_window.request_size(history, window, 500) == 4600
+    assert context_window.request_size([*history, history[0]], window, 500) == 4600 + 1010
     assert context_window.with_usage(window, Usage(), 3) == window
 
 

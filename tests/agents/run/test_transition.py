@@ -138,7 +138,8 @@ def test_an_incomplete_answer_of_a_child_is_the_partial_result_of_a_failure(stop
 
 def test_a_pause_of_the_model_leads_to_the_next_request() -> None:
     world = replies(primary(), "wait", stop=StopReason.PAUSE_TURN)
-    assert world.effects == (AppendMessage(assistant("wait"), "wait"), RequestModel(2, 1))
+    continued = AppendMessage(Message("user", (Text("Continue."),)))
+    assert world.effects == (AppendMessage(assistant("wait"), "wait"), continued, RequestModel(2, 1))
     assert world.state.phase == LlmRequesting(1, 2)
 
 

@@ -19,6 +19,7 @@ from deputy_agents.domain.message import Text
 from deputy_agents.domain.outcome import AgentStatus
 from deputy_agents.domain.settings import Settings
 from deputy_agents.model.scripted import call, calls, say, use
+from deputy_agents.project.facts import TITLE
 from tests.support.core import BOUND, Cast, Core, Pause, core, delegate, results, small, task_of
 from tests.support.delegation import accepted, background, background_use, define, reported_ends
 
@@ -61,7 +62,7 @@ async def test_the_call_answers_at_once_and_the_end_wakes_the_idle_parent_with_a
             "status": "running",
             "message": "The task is running. You will get a message when it ends.",
         }
-        assert (child.status, c.session.busy) == (AgentStatus.RUNNING, False)
+        assert (child.status, c.session.turns.running) == (AgentStatus.RUNNING, None)
         (update,) = [body for body in c.bodies(ToolCallUpdated) if body.status is CallStatus.COMPLETED]
         assert update.content == json.dumps(answer)
 
@@ -121,7 +122,7 @@ async def test_without_waking_an_end_is_told_before_the_next_prompt(workspace: P
         child.go.set()
         await c.seen(AgentFinished)
         await c.caught_up()
-        assert not c.session.busy
+        assert c.session.turns.running is None
         await c.turn("Is it done?")
         end, prompt = c.requests()[-1].messages[-1].content
         assert isinstance(end, Text)
@@ -215,7 +216,8 @@ async def test_two_that_end_together_are_each_told_once(workspace: Path) -> None
             await asked(pause)
         for pause in pauses.values():
             pause.go.set()
-        await c.seen(TurnFinished, lambda _: len(reported_ends(c.requests()[-1])) == 2 and not c.session.busy)
+        turns = c.session.turns
+        await c.seen(TurnFinished, lambda _: len(reported_ends(c.requests()[-1])) == 2 and turns.running is None)
         assert sorted(end["summary"] for end in reported_ends(c.requests()[-1])) == ["A", "B"]
 
 
@@ -241,7 +243,7 @@ async def test_cancelling_the_turn_leaves_background_children_running_and_cancel
         assert c.child("do look").status is AgentStatus.CANCELLED
         assert c.child("do look").error == "Sub-agent cancelled: parent cancelled."
         await c.caught_up()
-        assert not c.session.busy
+        assert c.session.turns.running is None
         assert len(c.bodies(TurnStarted)) == 1, "a cancelled session is not woken by what was cancelled with it"
 
 
@@ -290,11 +292,10 @@ async def test_with_a_task_id_the_same_child_goes_on_with_all_that_it_knows(work
         node = c.child("do Find it.")
         assert (node.run, node.status) == (2, AgentStatus.RUNNING)
         assert task_of(c.requests("Find it.")[-1]) == "Find it."
-        assert [text for message in c.requests("Find it.")[-1].messages for text in message.content] == [
-            Text("Find it."),
-            Text("It is in a.py."),
-            Text("Which line?"),
-        ]
+        task, facts, *rest = (text for message in c.requests("Find it.")[-1].messages for text in message.content)
+        assert isinstance(facts, Text)
+        assert facts.text.startswith(TITLE)
+        assert [task, *rest] == [Text("Find it."), Text("It is in a.py."), Text("Which line?")]
         pause.go.set()
         await c.seen(AgentFinished, lambda end: end.result == "Line 3.")
         events = [event for event in c.durable() if event.agent_id == node.info.agent_id]

@@ -408,8 +408,9 @@ async def test_a_cancel_from_around_the_runtime_still_ends_agents_in_order(works
     before = asyncio.all_tasks()
     session, turn = None, None
     with anyio.fail_after(BOUND), anyio.CancelScope() as around:
-        async with Runtime(settings=Settings(), store=store, models=lambda name: model) as runtime:
-            session = await runtime.new_session(cwd=workspace, roots=[workspace])
+        async with Runtime(store=store) as runtime:
+            client = runtime.clients.connect(Settings(), lambda name: model)
+            session = await runtime.new_session(client, cwd=workspace, roots=[workspace])
             turn = session.turns.accept([Text("go")])
             await pause.asked.wait()
             around.cancel()
@@ -432,7 +433,7 @@ async def test_a_closed_runtime_knows_no_session_and_opens_none(workspace: Path)
         with pytest.raises(UnknownSession):
             c.runtime.session(c.session.id)
         with pytest.raises(WrongState):
-            await c.runtime.new_session(cwd=workspace, roots=[workspace])
+            await c.runtime.new_session(c.session.settings.client, cwd=workspace, roots=[workspace])
         with pytest.raises(WrongState):
             c.start()
 

@@ -122,8 +122,9 @@ async def test_the_replies_of_all_agents_of_a_tree_count_together(workspace: Pat
 async def test_the_time_of_a_turn_is_a_budget_of_its_tree(workspace: Path) -> None:
     child = Pause(say("never"))
     cast = Cast([delegate("slow"), say("later")], {"slow": [child]})
-    async with core(workspace, cast, settings=limited(tree=Budget(seconds=0.01))) as c:
+    async with core(workspace, cast, settings=limited(tree=Budget(seconds=1))) as c:
         outcome = await c.turn()
+        assert child.asked.is_set()
         assert outcome.stop_reason == "max_turn_requests"
         assert c.child("slow").failure_reason is FailureReason.BUDGET_EXCEEDED
 
@@ -235,7 +236,7 @@ async def test_a_depth_that_is_lowered_while_an_agent_runs_holds_at_its_next_spa
         turn = c.start()
         async with asyncio.timeout(BOUND):
             await thinking.asked.wait()
-        c.runtime.apply_settings(small(max_depth=1))
+        c.session.settings.client.apply(small(max_depth=1))
         thinking.go.set()
         await c.finish(turn)
         (result,) = results(c.requests("lead it")[-1])

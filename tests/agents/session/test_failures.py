@@ -298,7 +298,7 @@ async def test_a_failure_in_a_childs_driver_ends_that_child_alone(workspace: Pat
 async def test_a_failure_in_the_primarys_driver_ends_its_session_and_no_other(workspace: Path) -> None:
     cast = Cast([call("glob", pattern="*")])
     async with core(workspace, cast) as c:
-        other = await c.runtime.new_session(cwd=workspace, roots=[workspace])
+        other = await c.runtime.new_session(c.session.settings.client, cwd=workspace, roots=[workspace])
         turn, queued = c.start(), c.start("later", queue=True)
         outcome = await c.finish(turn)
         assert outcome.error is not None
@@ -390,7 +390,7 @@ async def test_a_prompt_without_content_is_rejected(workspace: Path) -> None:
         for blocks in ([], [Text("  \n")]):
             with pytest.raises(InvalidRequest, match="empty"):
                 c.session.turns.accept(blocks)
-        assert not c.session.busy
+        assert c.session.turns.running is None
 
 
 @pytest.mark.asyncio
@@ -465,8 +465,8 @@ async def test_in_a_file_with_damaged_pages_a_session_begins_in_memory_and_says_
         await store.create(session_record(f"s{number}", title="x" * 500))
     await store.close()
     file = folder / FILE
-    whole = file.read_bytes()
-    file.write_bytes(whole[:4096] + b"\x55" * (len(whole) - 4096))
+    whole, schema = file.read_bytes(), 32 * 4096
+    file.write_bytes(whole[:schema] + b"\x55" * (len(whole) - schema))
     damaged = file.read_bytes()
     store = await asyncio.to_thread(SqliteStore.open, folder)
     async with core(workspace, Cast([say("here I am")]), store=store) as c:

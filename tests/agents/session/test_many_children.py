@@ -72,7 +72,8 @@ async def test_five_hundred_at_once_all_end_eight_at_a_time_and_their_results_ke
 async def test_with_the_default_queue_each_task_beyond_it_has_an_error_of_its_own_in_its_place(workspace: Path) -> None:
     async with core(workspace, Crowd(fan_out(*MANY))) as c:
         await c.turn()
-        room = c.runtime.settings.agents.max_parallel_per_parent + c.runtime.settings.agents.queue
+        agents = c.session.settings.current.agents
+        room = agents.max_parallel_per_parent + agents.queue
         assert room == 72
         full = "8 sub-agents run and 64 wait; the queue is full"
         assert aggregate(c.told()[0]) == [
@@ -138,7 +139,8 @@ async def test_sixty_four_that_end_in_the_same_moment_are_all_told(workspace: Pa
         if delegation == "spawn_agents":
             assert aggregate(c.told()[0]) == [success(task, f"answer to {task}") for task in tasks]
         else:
-            await c.seen(StatusChanged, lambda _: not c.session.busy and len(reported_ends(c.requests()[-1])) == 64)
+            turns = c.session.turns
+            await c.seen(StatusChanged, lambda _: turns.running is None and len(reported_ends(c.requests()[-1])) == 64)
             told = sorted(end["summary"] for end in reported_ends(c.requests()[-1]))
             assert told == sorted(f"answer to {task}" for task in tasks)
         assert {node.status for node in c.session.agents()[1:]} == {AgentStatus.COMPLETED}

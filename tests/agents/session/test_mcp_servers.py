@@ -10,15 +10,10 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.domain.errors import InvalidRequest
-from deputy_agents.domain.event import (
-    CommandPreview,
-    MessageAdded,
-    PermissionResolved,
-    ToolCallStarted,
-    ToolCallUpdated,
-)
+from deputy_agents.domain.event import MessageAdded, PermissionResolved, ToolCallStarted, ToolCallUpdated
 from deputy_agents.domain.message import Text
 from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.preview import CommandPreview
 from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings
 from deputy_agents.mcp import connection
@@ -26,9 +21,10 @@ from deputy_agents.mcp.catalog import McpServerState
 from deputy_agents.model.scripted import calls, say, use
 from deputy_agents.ports.permission import Dismissed, PermissionAnswer, Selected
 from deputy_agents.session import prompt_acceptor
-from tests.support.commands import started, until
+from tests.support.commands import Started, until
 from tests.support.core import ALLOW, BOUND, DENY, Cast, Core, Line, Person, core, delegate, results
 from tests.support.mcp_workspaces import (
+    ROOT,
     configure_mcp_servers,
     configure_user_mcp_servers,
     free_port,
@@ -161,7 +157,7 @@ async def test_a_lasting_yes_is_about_every_call_of_the_tool(project: Path) -> N
     async with running(project, [call("echo", text="a"), call("echo", text="b"), say("done")], person) as c:
         await prompt(c)
         assert len(person.asked) == 2
-        assert person.asked[-1].options[1].name == "Always allow: mcp__tools__echo"
+        assert person.asked[-1].options[1].name == "Allow in this session: mcp__tools__echo"
 
 
 @pytest.mark.parametrize("rule", ["mcp__tools", "mcp__tools__*", "mcp__tools__echo"])
@@ -189,7 +185,7 @@ async def test_what_was_said_for_good_is_not_asked_again_unless_the_command_line
 
     async def again(c: Core) -> None:
         """Another session in the same folder."""
-        session = await c.runtime.new_session(cwd=project, roots=[project])
+        session = await c.runtime.new_session(c.session.settings.client, cwd=project, roots=[project])
         session.inbox.attach(person)
         await session.refresh()
         c.model.script = Cast([say("hello")])
@@ -217,7 +213,8 @@ async def test_servers_of_the_settings_go_before_those_of_the_workspace_and_a_ru
     project: Path,
 ) -> None:
     own = tools_server(TOOLS_TOKEN="mine")
-    rules = PermissionSettings((Rule("r", "mcp", DecisionKind.ALLOW, "* -m tests.support.mcp_server"),))
+    pattern = f"PYTHONPATH={ROOT} TOOLS_TOKEN=mine * -m tests.support.mcp_server"
+    rules = PermissionSettings((Rule("r", "mcp", DecisionKind.ALLOW, pattern),))
     settings = Settings(mcp_servers={"tools": own}, permissions=rules)
     async with core(project, Cast([call("echo", text="a"), say("done")]), Person(), settings=settings) as c:
         await prompt(c)
@@ -493,7 +490,9 @@ async def test_a_server_that_does_not_start_is_given_up_and_says_why(workspace: 
         assert problems[2] == f"NO_SUCH_VARIABLE has no value in the environment of Deputy; {hint}"
 
 
-async def test_servers_end_with_their_session_even_those_that_ignore_their_input(project: Path) -> None:
+async def test_servers_end_with_their_session_even_those_that_ignore_their_input(
+    project: Path, started: Started
+) -> None:
     configure_mcp_servers(project, tools={**tools_server(), "args": ["-c", _DEAF]})
     async with running(project, []):
         mine = started()
@@ -554,7 +553,7 @@ async def test_prompts_of_servers_are_called_by_a_slash_with_arguments_in_their_
         monkeypatch.setattr(prompt_acceptor, "READING_GRACE", 0.2)
         with pytest.raises(InvalidRequest, match=r"/mcp__tools__ponder: its server did not answer within 0.2 s"):
             await prompt(c, "/mcp__tools__ponder")
-        assert not c.session.busy
+        assert c.session.turns.running is None
         assert await c.session.cancel() is False
 
 

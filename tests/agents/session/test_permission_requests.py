@@ -9,7 +9,6 @@ import pytest
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.event import (
     MessageAdded,
-    OptionKind,
     PermissionRequest,
     PermissionRequested,
     PermissionResolved,
@@ -49,7 +48,8 @@ async def test_an_approved_call_runs(workspace: Path) -> None:
         await c.turn()
         assert (workspace / "n.txt").read_text() == "new\n"
         assert person.titles == ["write_file(n.txt)"]
-        assert [option.kind for option in person.asked[0].options] == list(OptionKind)
+        ids = ["allow_once", "allow_session", "allow_project", "allow_user", "reject_once", "reject_session"]
+        assert [option.option_id for option in person.asked[0].options] == ids
         assert resolutions(c) == [(ResolvedBy.USER, "allow_once")]
 
 
@@ -80,7 +80,7 @@ async def test_what_the_user_says_with_a_yes_reaches_the_model_behind_the_result
     ("answer", "by", "told"),
     [
         (Dismissed(), ResolvedBy.DISMISSED, "dismissed without an answer, which is not consent"),
-        (Dismissed(ResolvedBy.UNREACHABLE), ResolvedBy.UNREACHABLE, "no connected client can ask"),
+        (Dismissed(ResolvedBy.UNREACHABLE), ResolvedBy.UNREACHABLE, "there is nobody to ask"),
         (Selected("yes please"), ResolvedBy.DISMISSED, "not consent"),
         (None, ResolvedBy.DISMISSED, "not consent"),
     ],
@@ -116,7 +116,7 @@ async def test_a_client_that_breaks_while_it_asks_dismisses_the_permission_reque
 async def test_without_a_client_that_can_ask_the_call_is_rejected_at_once(workspace: Path) -> None:
     async with core(workspace, primary(WRITE)) as c:
         await c.turn()
-        assert "no connected client can ask" in c.told()[0]
+        assert "there is nobody to ask" in c.told()[0]
         assert resolutions(c) == [(ResolvedBy.UNREACHABLE, None)]
 
 
@@ -273,7 +273,7 @@ async def test_a_deny_rule_set_while_a_permission_request_waits_settles_it(works
         turn = c.start()
         await c.permission_request()
         deny = PermissionSettings((parse_rule("write_file", DecisionKind.DENY),))
-        c.runtime.apply_settings(replace(c.runtime.settings, permissions=deny))
+        c.session.settings.client.apply(replace(c.session.settings.current, permissions=deny))
         await c.finish(turn)
         assert c.told() == ["Denied: The rule write_file denies it."]
         assert resolutions(c) == [(ResolvedBy.RULE, None)]

@@ -31,7 +31,7 @@ async def test_a_prompt_during_a_turn_is_rejected_unless_it_may_wait(workspace: 
     pause = Pause(say("1"))
     async with core(workspace, Cast([pause])) as c:
         await first_turn(c, pause)
-        assert c.session.busy
+        assert c.session.turns.running is not None
         with pytest.raises(WrongState, match="queue: true"):
             c.start("second")
         pause.go.set()

@@ -7,8 +7,9 @@ import pytest
 
 from deputy_agents.domain.event import AgentFinished, AgentStarted, Location, MessageAdded
 from deputy_agents.domain.outcome import CANCELLED_BY_USER, AgentStatus
-from deputy_agents.editor import references
+from deputy_agents.editor.references import CheckedReferences
 from deputy_agents.model.scripted import call, say
+from deputy_agents.run import answer_check
 from tests.support.core import BOUND, Cast, core, delegate
 
 DELEGATION = delegate("find it", require_file_references=True)
@@ -67,7 +68,7 @@ async def test_a_child_can_be_cancelled_while_its_answer_is_checked_and_the_answ
 ) -> None:
     checking = asyncio.Event()
 
-    async def hang(*_: object) -> references.CheckedReferences:
+    async def hang(*_: object) -> CheckedReferences:
         checking.set()
         return await asyncio.Event().wait()  # pyright: ignore[reportReturnType]
 
@@ -75,7 +76,7 @@ async def test_a_child_can_be_cancelled_while_its_answer_is_checked_and_the_answ
     async with core(workspace, Cast([DELEGATION, say("ok")], {"find it": [answer]})) as c:
         async with asyncio.timeout(BOUND):
             with monkeypatch.context() as patch:
-                patch.setattr(references, "check", hang)
+                patch.setattr(answer_check, "check", hang)
                 turn = c.start()
                 await checking.wait()
             assert await c.session.cancel_agent(c.child("find it").info.agent_id)

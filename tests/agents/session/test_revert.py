@@ -13,20 +13,16 @@ from deputy_agents.domain.errors import ToolError, UnknownAgent, WrongState
 from deputy_agents.domain.file_change import FileChange
 from deputy_agents.domain.ids import new_id
 from deputy_agents.domain.message import Text
-from deputy_agents.domain.settings import Settings
 from deputy_agents.events.event_log import EventLog
 from deputy_agents.events.view import View
 from deputy_agents.files.workspace import Workspace
-from deputy_agents.model.scripted import ScriptedModel, call, calls, say, use
-from deputy_agents.ports.store import Store
+from deputy_agents.model.scripted import call, calls, say, use
 from deputy_agents.redact import Redactor
-from deputy_agents.session import change_tracker
-from deputy_agents.session.change_tracker import ChangeTracker, Reverted
-from deputy_agents.session.runtime import Runtime
-from deputy_agents.session.session import Session
+from deputy_agents.session.change_tracker import ChangeTracker
+from deputy_agents.session.review import Reverted, Review
 from deputy_agents.store.memory import MemoryStore
 from deputy_agents.store.sqlite import SqliteStore
-from tests.support.core import Cast, Core, Person, core, delegate, edit, silent
+from tests.support.core import Cast, Core, Person, core, delegate, edit, reopened, silent
 from tests.support.files import OpenDocuments
 from tests.support.stored_sessions import record
 
@@ -153,18 +149,18 @@ def change(path: Path, before: str | None, after: str) -> FileChange:
 
 
 @asynccontextmanager
-async def keeping(workspace: Workspace, *made: FileChange) -> AsyncGenerator[ChangeTracker]:
+async def keeping(workspace: Workspace, *made: FileChange) -> AsyncGenerator[Review]:
     """What was made by agents of a session without any."""
     store = MemoryStore()
     await store.create(record())
     log = EventLog("s", store, SystemClock(), View())
     async with asyncio.TaskGroup() as tasks:
         writer = tasks.create_task(log.run())
-        kept = ChangeTracker(workspace, log)
+        changes = ChangeTracker(log)
         for one in made:
-            async with kept.making(one):
+            async with changes.making(one):
                 pass
-        yield kept
+        yield Review(workspace, log, changes, lambda _: None)
         writer.cancel()
 
 
@@ -175,7 +171,7 @@ async def test_open_documents_are_changed_and_deleted_by_the_editor(folder: Path
     (folder / "new.txt").write_text("new\n")
     made = change(folder / "a.txt", "one\n", "1\n"), change(folder / "new.txt", None, "new\n")
     async with keeping(Workspace([folder], documents), *made) as kept:
-        assert (await kept.revert({"agent"}, "worker: edits reverted")).conflicts == ()
+        assert (await kept.revert({"agent"}, "worker")).conflicts == ()
     assert documents.open[folder / "a.txt"].text == "one\ntwo, being typed\n"
     assert (folder / "a.txt").read_text() == BEFORE
     assert not (folder / "new.txt").exists()
@@ -206,29 +202,7 @@ async def test_a_cancelled_edit_that_was_made_all_the_same_can_be_reverted(folde
         assert documents.open[folder / "a.txt"].text == BEFORE
 
 
-async def test_what_a_session_keeps_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_tracker, "MAX_CHARS", 20)
-    (folder / "b.txt").write_text("b" * 9)
-    (folder / "a.txt").write_text("a" * 9)
-    made = (
-        change(folder / "a.txt", "", "a" * 9),
-        change(folder / "b.txt", "12", "b" * 9),
-        change(folder / "b.txt", "b" * 9, "b" * 9),
-    )
-    async with keeping(Workspace([folder]), *made) as kept:
-        assert (await kept.revert({"agent"}, "worker")).files == ()
-    assert (folder / "a.txt").read_text() == "a" * 9
-
-
 # -- across processes --------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def reopened(store: Store, session_id: str, folder: Path) -> AsyncGenerator[Session]:
-    """The session as the next process has it."""
-    runtime = Runtime(settings=Settings(), store=store, models=lambda name: ScriptedModel([]), home=folder.parent)
-    async with runtime:
-        yield await runtime.load(session_id, roots=[folder])
 
 
 @pytest.mark.requirement("X4")

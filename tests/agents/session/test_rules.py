@@ -46,6 +46,9 @@ async def test_rules_of_the_workspace_allow_only_where_the_user_has_said_that_it
         await c.session.refresh()
         await c.turn()
         assert c.told() == ["one" if vouched else "Denied by the user."]
+        hints = [problem.reason for problem in c.session.problems]
+        assert len(hints) == (0 if vouched else 1)
+        assert all(hint.startswith("a rule that allows something is not applied") for hint in hints)
     assert len(person.asked) == (0 if vouched else 1)
 
 
@@ -167,3 +170,16 @@ async def test_a_definition_whose_rules_cannot_be_read_is_not_loaded(workspace: 
         [problem] = c.session.customizations.catalogue.problems
         assert problem.fatal
         assert problem.reason == "permissions: must contain lists of rules under allow, ask and deny."
+
+
+async def test_rule_holds_in_the_folder_of_the_session_also_for_agents_that_work_elsewhere(workspace: Path) -> None:
+    await anyio.Path(workspace / "sub").mkdir()
+    rules = (Rule("r", "shell", DecisionKind.ALLOW, "pwd", "settings"),)
+    settings = Settings(permissions=PermissionSettings(rules))
+    tasks = [{"task": "w", "mode": "default", "cwd": "sub"}]
+    here = calls([use("shell", command="pwd"), use("shell", command=f"cd {workspace} && pwd")])
+    script = Cast([calls([use("spawn_agents", tasks=tasks)]), say("done")], {"w": [here, say("ended")]})
+    person = Person(DENY)
+    async with core(workspace, script, person, settings=settings) as c:
+        await c.turn()
+    assert person.titles == ["[w] shell(pwd)"]

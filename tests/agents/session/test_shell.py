@@ -11,7 +11,6 @@ import pytest
 from deputy_agents.domain.errors import InvalidRequest
 from deputy_agents.domain.event import (
     CallStatus,
-    CommandPreview,
     PermissionResolved,
     ResolvedBy,
     ToolCallStarted,
@@ -21,10 +20,12 @@ from deputy_agents.domain.event import (
 )
 from deputy_agents.domain.message import Reply, ToolResult
 from deputy_agents.domain.permission_mode import PermissionMode
+from deputy_agents.domain.preview import CommandPreview
 from deputy_agents.domain.rule import DecisionKind, Rule
 from deputy_agents.domain.settings import PermissionSettings, Settings, ShellSettings
 from deputy_agents.model.scripted import calls, say, use
 from deputy_agents.ports.permission import Selected
+from deputy_agents.shell.sandbox import mechanism
 from tests.support.commands import marked, until
 from tests.support.core import DENY, Cast, Core, Person, core, delegate, silent
 
@@ -63,9 +64,11 @@ async def test_a_command_is_asked_about_with_its_text_and_its_folder(workspace: 
     assert permission_request.preview == CommandPreview("echo one; echo two >&2", str(workspace / "src"))
     assert [option.name for option in permission_request.options] == [
         "Approve",
+        "Allow in this session: shell(echo one), shell(echo two)",
+        "Allow in this project: shell(echo one), shell(echo two)",
         "Always allow: shell(echo one), shell(echo two)",
         "Deny",
-        "Always deny: shell(echo one *), shell(echo two *)",
+        "Deny in this session: shell(echo one *), shell(echo two *)",
     ]
 
 
@@ -98,7 +101,7 @@ async def test_a_pattern_that_stands_for_a_secret_file_asks_whatever_is_allowed(
     (workspace / "code.py").write_text("x = 1\n")
     rules = tuple(Rule(pattern, "shell", DecisionKind.ALLOW, pattern) for pattern in ("cat *", "head *"))
     person = Person(DENY)
-    script = Cast([shell("cat *.py"), shell(command), say("done")])
+    script = Cast([shell("cat ./*.py"), shell(command), say("done")])
     async with core(workspace, script, person, settings=Settings(permissions=PermissionSettings(rules=rules))) as c:
         await c.turn()
         assert c.told() == ["Denied by the user."]
@@ -139,7 +142,7 @@ async def test_a_rule_that_comes_while_a_permission_request_is_open_decides_it(w
         turn = c.start()
         await c.permission_request()
         rules = (Rule("r", "shell", DecisionKind.ALLOW, "echo *", "settings"),)
-        c.runtime.apply_settings(Settings(permissions=PermissionSettings(rules)))
+        c.session.settings.client.apply(Settings(permissions=PermissionSettings(rules)))
         await c.finish(turn)
         assert c.told() == ["one"]
         assert (await c.seen(PermissionResolved)).by is ResolvedBy.RULE
@@ -336,11 +339,13 @@ async def test_too_many_background_commands_are_rejected(workspace: Path) -> Non
 async def test_a_sandbox_that_is_missing_keeps_the_command_from_running(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    mechanism.cache_clear()
     monkeypatch.setattr(
         "deputy_agents.shell.sandbox.shutil.which", lambda name: None if name == "bwrap" else f"/bin/{name}"
     )
+    monkeypatch.setattr("deputy_agents.shell.sandbox.probe", lambda start: "not allowed")
     told = await result_of("touch x", workspace, replace(BYPASS, shell=ShellSettings(sandbox=True)))
-    assert "bubblewrap (bwrap) is not installed" in told
+    assert "no sandbox on this machine: bubblewrap (bwrap) is not installed; not allowed" in told
     assert not (workspace / "x").exists()
 
 

@@ -24,7 +24,7 @@ from deputy_agents.store.memory import MemoryStore
 from tests.support.core import BOUND, Cast, Pause, Person, answers, core, delegate, edit, results, small, task_of
 
 REPORTS = {"submit_result", "submit_error"}
-READ_ONLY = {"read_file", "list_dir", "glob", "grep", "web_fetch", "list_agents", "get_agent", "todo"}
+READ_ONLY = {"ask_user", "read_file", "list_dir", "glob", "grep", "web_fetch", "list_agents", "get_agent", "todo"}
 WRITING = READ_ONLY | {"edit_file", "write_file", "shell", "process"}
 SPAWNING = {"spawn_agent", "spawn_agents", "task", "code_search", "code_review", "planner"}
 
@@ -314,11 +314,11 @@ async def test_the_block_of_a_child_shows_in_its_parents_transcript_and_its_call
     cast = Cast([delegate("one"), say("ok")], {"one": [call("list_dir", path="."), say("1")]})
     async with core(workspace, cast) as c:
         await c.turn()
-        entries, last_seq = c.session.transcript(c.session.primary_id)
-        assert last_seq == c.session.log.last_seq
-        (block,) = [entry.body for entry in entries if isinstance(entry.body, ChildBlock)]
+        page = await c.session.transcript(c.session.primary_id)
+        assert page.last_seq == c.session.log.last_seq
+        (block,) = [entry.body for entry in page.entries if isinstance(entry.body, ChildBlock)]
         assert block.node == c.child("one")
-        own, _ = c.session.transcript(c.child("one").info.agent_id)
+        own = (await c.session.transcript(c.child("one").info.agent_id)).entries
         (listing,) = [entry.body for entry in own if isinstance(entry.body, ToolCall)]
         assert listing.started.tool == "list_dir"
         assert listing.update is not None
@@ -363,7 +363,7 @@ async def test_a_long_answer_is_cut_for_the_parent_and_whole_in_the_transcript(w
         assert f"get_agent(agent_id='{child.info.agent_id}') has all of it" in told
         (finished,) = c.bodies(AgentFinished)
         assert finished.truncated
-        entries, _ = c.session.transcript(child.info.agent_id)
+        entries = (await c.session.transcript(child.info.agent_id)).entries
         assert [entry.body.text for entry in entries if isinstance(entry.body, MessageAdded)][-1] == whole
 
 
@@ -411,11 +411,9 @@ async def test_all_agents_share_the_one_model_that_the_factory_gives_for_a_name(
         asked_for.append(name)
         return model
 
-    async with (
-        asyncio.timeout(BOUND),
-        Runtime(settings=Settings(model="some-model"), store=MemoryStore(), models=factory) as runtime,
-    ):
-        session = await runtime.new_session(cwd=workspace, roots=[workspace])
+    async with asyncio.timeout(BOUND), Runtime(store=MemoryStore()) as runtime:
+        client = runtime.clients.connect(Settings(model="some-model"), factory)
+        session = await runtime.new_session(client, cwd=workspace, roots=[workspace])
         assert asked_for == []
         await session.turns.accept([Text("go")]).result()
         assert set(asked_for) == {"some-model"}

@@ -226,7 +226,7 @@ async def test_slots_are_shared_by_all_sessions_of_a_process(workspace: Path) ->
     first, second = Pause(say("1")), Pause(say("2"))
     cast = Cast([delegate("first"), say("ok")], {"first": [first], "second": [second]})
     async with core(workspace, cast, settings=small(max_parallel=1)) as c:
-        other = await c.runtime.new_session(cwd=workspace, roots=[workspace])
+        other = await c.runtime.new_session(c.session.settings.client, cwd=workspace, roots=[workspace])
         turn = c.start()
         await asked(first)
         cast.primary = [delegate("second"), say("ok")]

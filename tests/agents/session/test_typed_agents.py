@@ -65,7 +65,7 @@ async def test_a_built_in_one_gets_its_input_its_tools_and_its_number_of_request
         ("code_search", {"query": "q", "path": "."}, "'path' was unexpected"),
         ("code_review", {"target": "t", "focus": "speed"}, "focus: 'speed' is not one of"),
         ("planner", {"task": 3}, "task: 3 is not of type 'string'"),
-        ("planner", {"task": "t", "timeout": -5}, "timeout: -5"),
+        ("planner", {"task": "t", "timeout": -5}, "timeout: input should be greater than 0"),
     ],
 )
 @pytest.mark.asyncio
@@ -235,7 +235,7 @@ async def test_an_untrusted_folder_brings_no_definitions_and_only_children_that_
         assert denied.is_error
         assert "spawn_agent starts a sub-agent that can make changes, which the mode plan denies." in denied.content
         assert read.content == "read"
-        c.runtime.apply_settings(Settings(trusted=True))
+        c.session.settings.client.apply(Settings(trusted=True))
         await c.session.refresh()
         await c.turn()
         assert "judge" in tools_of(c.requests()[-1])
@@ -286,7 +286,7 @@ async def test_one_setting_takes_every_delegation_tool_away_and_the_prompt_no_lo
     async with core(workspace, Cast([say("on"), reply, say("ok")])) as c:
         await c.turn()
         assert tools_of(c.requests()[0]) >= DELEGATION_TOOLS
-        c.runtime.apply_settings(replace(c.runtime.settings, agents=small(enabled=False).agents))
+        c.session.settings.client.apply(replace(c.session.settings.current, agents=small(enabled=False).agents))
         await c.turn()
         assert tools_of(c.requests()[-1]) & DELEGATION_TOOLS == set()
         assert "# Sub-agents" not in c.requests()[-1].system

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deputy_agents.domain.errors import ModelError, ModelErrorKind
-from deputy_agents.domain.event import TextPreview
 from deputy_agents.domain.message import Message, Reply, Source, StopReason, Text, Usage
+from deputy_agents.domain.preview import TextPreview
 from deputy_agents.domain.settings import Settings, WebSettings
 from deputy_agents.model.scripted import call, say
 from deputy_agents.ports.permission import Selected
@@ -67,9 +67,9 @@ async def test_where_the_web_is_off_nobody_is_offered_it(workspace: Path) -> Non
     settings = replace(PRIVATE, web=WebSettings(enabled=False))
     async with core(workspace, Cast([say("ok"), say("ok")]), settings=settings) as c:
         await c.turn()
-        c.runtime.apply_settings(Settings())
+        c.session.settings.client.apply(Settings())
         await c.turn()
-        c.runtime.apply_settings(Settings(web=WebSettings(search=True)))
+        c.session.settings.client.apply(Settings(web=WebSettings(search=True)))
         await c.turn()
         off, on, searching = ({tool.name for tool in request.tools} for request in c.requests())
         assert (on - off, searching - on) == ({"web_fetch"}, {"web_search"})

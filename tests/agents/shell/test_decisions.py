@@ -35,7 +35,8 @@ git \
   status
 git log --oneline | grep fix | wc -l
 ls && cat a.txt; echo done
-ls *.py ~/x
+ls -la ./*.py src
+ls -- *.py
 (ls; ls src) | sort
 { ls; echo x; } > out/list
 if ls a; then echo yes; else echo no; fi
@@ -63,11 +64,15 @@ bash -c 'ls && git status'
 env ls
 command ls
 nohup ls
-find . -name '*.py' -exec ls {} \; | xargs -0 ls
+find . -name '*.py' -exec echo {} \; | xargs -0 echo
 """
 """A command that runs another command is allowed only if the other is allowed too."""
 
 ASK = r"""
+ls *.py
+ls ~/x
+find . -name '*.py' -exec ls {} \;
+find . -name '*.py' | xargs -0 ls
 for PATH in ./evil; do git status; done
 for GIT_PAGER in ./evil; do git log; done
 for http_proxy in evil; do git status; done
@@ -334,7 +339,10 @@ async def test_bypass_mode_asks_if_a_deny_rule_may_apply(workspace: Path) -> Non
     [
         ("git status", "shell(git status *)"),
         ("git status --short", "shell(git status *)"),
-        ("npm run test -- -x", "shell(npm run test *)"),
+        ("npm run test", "shell(npm run test *)"),
+        ("npm run test -- -x", "shell(npm run test -- -x)"),
+        ("make test", "shell(make test)"),
+        ("cat /etc/passwd", "shell(cat /etc/passwd)"),
         ("npm run", "shell(npm run)"),
         ("pytest -q tests", "shell(pytest *)"),
         ("rm -rf build", "shell(rm -rf build)"),

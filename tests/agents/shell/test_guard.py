@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from deputy_agents.shell.process import ExitStatus, GuardedProcess, Launch, guarded_command
-from tests.support.commands import marked, until
+from tests.support.commands import marked, runs, until
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("X12")]
 
@@ -33,9 +33,11 @@ ESCAPES = {
 
 
 @asynccontextmanager
-async def running(text: str, folder: Path) -> AsyncGenerator[tuple[GuardedProcess, psutil.Process]]:
+async def running(
+    text: str, folder: Path, *, isolated: bool = True
+) -> AsyncGenerator[tuple[GuardedProcess, psutil.Process]]:
     """A command that has printed that it is ready, and its guard."""
-    launch = Launch(text.format(ready="echo ready; sleep 600"), str(folder), str(folder))
+    launch = Launch(text.format(ready="echo ready; sleep 600"), str(folder), str(folder), isolated=isolated)
     async with guarded_command(launch) as command:
         with anyio.fail_after(20):
             assert b"ready" in await command.output.receive()
@@ -58,26 +60,29 @@ async def program(code: str) -> AsyncGenerator[tuple[Process, asyncio.StreamRead
 
 def guard_of(folder: Path) -> psutil.Process:
     """The guard that runs in ``folder``, a child of this process."""
-    mine = psutil.Process().children()
+    mine = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
     return next(child for child in mine if child.cwd() == str(folder) and "guard.py" in " ".join(child.cmdline()))
 
 
 async def gone(processes: Sequence[psutil.Process]) -> None:
-    await until(lambda: not [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE])
+    await until(lambda: not any(map(runs, processes)))
 
 
+@pytest.mark.parametrize("isolated", [True, False], ids=["isolated", "plain"])
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
-async def test_cancelling_a_command_ends_every_process_it_started(escape: str, workspace: Path) -> None:
-    async with running(escape, workspace) as (_, guard):
+async def test_cancelling_a_command_ends_every_process_it_started(escape: str, isolated: bool, workspace: Path) -> None:
+    async with running(escape, workspace, isolated=isolated) as (_, guard):
         started = guard.children(recursive=True)
         assert len(started) > 1
     assert [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
     assert not guard.is_running()
 
 
+@pytest.mark.parametrize("isolated", [True, False], ids=["isolated", "plain"])
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
-async def test_processes_left_behind_end_with_the_command(escape: str, workspace: Path) -> None:
-    async with guarded_command(Launch(escape.format(ready="true"), str(workspace), str(workspace))) as command:
+async def test_processes_left_behind_end_with_the_command(escape: str, isolated: bool, workspace: Path) -> None:
+    launch = Launch(escape.format(ready="true"), str(workspace), str(workspace), isolated=isolated)
+    async with guarded_command(launch) as command:
         with anyio.fail_after(20):
             async for _ in command.output:
                 pass
@@ -122,13 +127,56 @@ anyio.run(main)
         assert await output.read() == b"0\n"
 
 
-async def test_processes_of_a_killed_guard_are_found_by_their_environment(workspace: Path) -> None:
-    async with running("setsid sleep 600 & {ready}", workspace) as (command, guard):
+@pytest.mark.parametrize("isolated", [True, False], ids=["isolated", "plain"])
+@pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
+async def test_processes_of_a_killed_guard_end(escape: str, isolated: bool, workspace: Path) -> None:
+    async with running(escape, workspace, isolated=isolated) as (command, guard):
         started = guard.children(recursive=True)
         guard.kill()
         with anyio.fail_after(20):
             assert await command.wait() == ExitStatus(-signal.SIGKILL)
         await gone(started)
+        assert marked(workspace) == []
+
+
+SUICIDES = {
+    "its parent": "env -i setsid sleep 617 & sleep 0.1; kill -9 $PPID; {ready}",
+    "everything": "env -i setsid sleep 617 & sleep 0.1; kill -9 -1; {ready}",
+    "all guards": "env -i setsid sleep 617 & sleep 0.1; pkill -9 -f 'guard[.]py .*sleep 617'; {ready}",
+    "a stopped parent": "env -i setsid sleep 617 & sleep 0.1; kill -STOP $PPID; kill -9 $PPID; {ready}",
+    "while forking": "g() {{ env -i sleep 617 & sleep 0.02; g & }}; g; g; kill -9 $PPID; {ready}",
+}
+
+
+@pytest.mark.parametrize("text", SUICIDES.values(), ids=SUICIDES)
+async def test_command_that_kills_its_guard_leaves_nothing(text: str, workspace: Path) -> None:
+    async with guarded_command(Launch(text.format(ready="sleep 0.1"), str(workspace), str(workspace))) as command:
+        with anyio.fail_after(20):
+            await command.wait()
+    await until(lambda: not sleeping())
+
+
+@pytest.mark.parametrize("text", [text for name, text in SUICIDES.items() if name != "everything"])
+async def test_command_that_kills_its_guard_leaves_nothing_without_namespaces(text: str, workspace: Path) -> None:
+    keeper = await asyncio.create_subprocess_exec("sleep", "600")  # a child that is none of its business
+    launch = Launch(text.format(ready="true"), str(workspace), str(workspace), isolated=False)
+    async with guarded_command(launch) as command, running("{ready}", workspace.parent) as (_, other):
+        with anyio.fail_after(20):
+            await command.wait()
+        assert sleeping() == []
+        assert keeper.returncode is None
+        assert other.is_running()
+        keeper.kill()
+        await keeper.wait()
+
+
+def sleeping() -> list[psutil.Process]:
+    """The processes that the commands above try to leave behind."""
+    return [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if one.info["cmdline"] == ["sleep", "617"] and one.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 async def test_signal_to_the_guard_ends_the_command(workspace: Path) -> None:
@@ -147,8 +195,43 @@ async def test_exit_code_is_reported(text: str, code: int, workspace: Path) -> N
             assert (await command.wait()).code == code
 
 
-async def test_processes_left_behind_are_counted(workspace: Path) -> None:
-    async with guarded_command(Launch("sleep 600 & sleep 600 & exit 3", str(workspace), str(workspace))) as command:
+ENDING = {
+    "killed": "sleep 600 & kill -9 $!",
+    "terminated": "sleep 600 & kill $!",
+    "killed in its own session": "setsid sleep 600 & kill $!",
+    "killed when stopped": "sleep 600 & kill -STOP $!; kill -9 $!",
+    "a tree that is killed": "set -m; (sleep 600 & sleep 600 & sleep 600; :) & kill -9 -- -$!",
+    "many that are killed": "for i in {1..20}; do sleep 600 & done; kill $(jobs -p)",
+    "a process substitution": "cat <(echo x) >/dev/null",
+    "a process substitution whose reader ends first": "head -1 <(yes) >/dev/null",
+    "a process substitution that reads": "echo x > >(cat >/dev/null)",
+    "the writer of a pipe": "yes | head -1 >/dev/null; (yes | head -1 >/dev/null) &",
+    "nearly done": "sleep 0.02 & (sleep 0.02; :) & setsid sleep 0.02 &",
+}
+
+
+@pytest.mark.parametrize("isolated", [True, False], ids=["isolated", "plain"])
+@pytest.mark.parametrize("text", ENDING.values(), ids=ENDING)
+async def test_processes_that_are_ending_do_not_count_as_left_behind(
+    text: str, isolated: bool, workspace: Path
+) -> None:
+    launch = Launch(f"{text}\nexit 3", str(workspace), str(workspace), isolated=isolated)
+    async with guarded_command(launch) as command:
+        with anyio.fail_after(20):
+            assert await command.wait() == ExitStatus(3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sleep 600 & sleep 600 &",
+        "sleep 600 & sleep 600 & sleep 600 & kill $!",
+        "sleep 600 & kill -STOP $!; kill $!; setsid sleep 600 &",
+        "sleep 600 > >(cat) &",
+    ],
+)
+async def test_processes_left_behind_are_counted(text: str, workspace: Path) -> None:
+    async with guarded_command(Launch(f"{text}\nexit 3", str(workspace), str(workspace))) as command:
         with anyio.fail_after(20):
             assert await command.wait() == ExitStatus(3, left=2)
 

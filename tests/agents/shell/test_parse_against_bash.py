@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deputy_agents.shell.inner import inner
-from deputy_agents.shell.parse import Command, Opaque, Part, parse
+from deputy_agents.shell.parse import parse
+from deputy_agents.shell.part import Command, Opaque, Part
 
 PIECES = (
     *(
@@ -109,6 +110,16 @@ FORMS = (
     *(
         "command {0}",
         "exec {0}",
+        "cat <<E\nfoo \\\nE\n: '\nE\n{0}\n: '",
+        "cat <<E; {0}\n\\\nE\nE\n{1}",
+        "{0} # \\\n{1}",
+        "{0} >& 'x$({1})'",
+        "for i in $({0}) x; do {1}; done",
+        "case $({0}) in x|$({1})) ;; *) {2};; esac",
+        "select i in a; do {0}; break; done <<<1",
+        "{0} ${{x@P}} ${{ {1}; }}",
+        "x='a[$({0})]'; {1} $((x)) ${{!x}}",
+        "[[ -v 'a[$({0})]' ]] && {1}",
         "echo $(( 1 + $({0}) ))",
         "{0} {{a,b}} *",
         "$({0}) {1}",

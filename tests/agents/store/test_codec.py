@@ -12,12 +12,14 @@ from deputy_agents.store.codec import (
     BLOCKS,
     EVENTS,
     MAX_EVENT,
+    Redact,
     decode_event,
     decode_message,
     decode_rules,
     encode_event,
     encode_message,
     event_type,
+    no_redaction,
 )
 from tests.support.stored_sessions import BODIES
 
@@ -93,3 +95,36 @@ def test_a_stored_event_is_bounded_and_states_what_is_missing(body: ev.Durable) 
 def test_stored_text_that_cannot_be_read_raises_nothing(stored: str) -> None:
     assert all(isinstance(decode_event(name, stored), ev.Unknown) for name in EVENTS)
     assert decode_rules(stored) == ()
+
+
+def _nested(depth: int) -> object:
+    value: object = "end"
+    for _ in range(depth):
+        value = {"a": [value]}
+    return value
+
+
+def _unchanged(value: object) -> object:
+    return value
+
+
+@pytest.mark.parametrize("redact", [no_redaction, _unchanged])
+@pytest.mark.parametrize(
+    "value",
+    [_nested(200), _nested(50_000), {"lone": "\ud800", "deep": _nested(300)}, {1: {"set"}}],
+    ids=["200", "50000", "lone", "set"],
+)
+def test_an_event_with_a_value_that_json_does_not_support_is_stored(value: object, redact: Redact) -> None:
+    body = ev.ToolCallStarted("t", "x", "x", ev.ToolKind.OTHER, ev.CallStatus.PENDING, {"value": value})
+    read = decode_event("tool_call", encode_event(body, redact))
+    assert isinstance(read, ev.ToolCallStarted)
+    assert read.tool_call_id == "t"
+
+
+@pytest.mark.parametrize("value", [_nested(200), _nested(50_000)], ids=["200", "50000"])
+def test_a_message_with_a_value_that_json_does_not_support_is_stored(value: object) -> None:
+    message = Message("assistant", (Text("before"), ToolUse("t", "x", {"value": value})))
+    read = decode_message(encode_message(message))
+    assert read is not None
+    assert read.content[0] == Text("before")
+    assert len(read.content) == 2

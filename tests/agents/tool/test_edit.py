@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import DiffPreview, Location, ToolKind
+from deputy_agents.domain.event import Location, ToolKind
+from deputy_agents.domain.preview import DiffPreview
 from deputy_agents.domain.rule import AccessRequest, Action, DecisionKind
 from deputy_agents.domain.settings import Root
 from deputy_agents.permission.rule_patterns import Match, lasting_rule, matches, parse_rule

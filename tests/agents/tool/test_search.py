@@ -12,7 +12,7 @@ from deputy_agents.domain.errors import ToolError
 from deputy_agents.domain.event import Location
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.tool import ripgrep
-from deputy_agents.tool.match import expand_braces, matcher, name_glob
+from deputy_agents.tool.match import expand_braces, matcher, name_globs
 from tests.support.files import Hands, hands_on
 
 pytestmark = pytest.mark.asyncio
@@ -129,7 +129,8 @@ async def test_search_of_one_file_uses_its_unsaved_text(project: Path) -> None:
     hands.documents.show(project / "src/app.py", "x\r\nneedle 2\r\n" + "y" * 200_000)
     assert await hands.text("grep", pattern="needle.*$", path="src/app.py") == "src/app.py:2:needle 2"
     assert await hands.access("grep", pattern="x", path="src/app.py") == [
-        AccessRequest("grep", Action.READ, "src/app.py")
+        AccessRequest("grep", Action.READ, "src/app.py"),
+        AccessRequest("read_file", Action.READ, "src/app.py"),
     ]
 
 
@@ -171,7 +172,10 @@ async def test_file_given_as_path_is_searched_regardless_of_its_size(project: Pa
 
 async def test_searching_a_secret_by_name_requests_more_than_read_access(project: Path) -> None:
     hands = hands_on(project)
-    assert await hands.access("grep", pattern="x", path=".env") == [AccessRequest("grep", Action.READ_SECRET, ".env")]
+    assert await hands.access("grep", pattern="x", path=".env") == [
+        AccessRequest("grep", Action.READ, ".env"),
+        AccessRequest("read_file", Action.READ_SECRET, ".env"),
+    ]
     assert await hands.text("grep", pattern="needle", path=".env") == ".env:1:needle=secret"
 
 
@@ -295,20 +299,79 @@ async def test_braces_are_expanded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("glob", "last"),
+    ("glob", "names"),
     [
-        ("*.py", "*.py"),
-        ("src/**/*.{ts,tsx}", "*.{ts,tsx}"),
-        ("src/**", None),
-        ("!*.py", None),
-        ("src", None),
-        ("", None),
-        ("{a/x,b/*.y}", None),
-        ("include:*.py", None),
+        ("*.py", ["*.py"]),
+        ("src/**/*.{ts,tsx}", ["*.ts", "*.tsx"]),
+        ("*.[ch]", ["*.*"]),
+        ("a/[id]?.py", ["**.py"]),
+        (r"x\[*\].py", [r"x\[*\].py"]),
+        ("{one}*.py", [r"\{one\}*.py"]),
+        ("x[a/b]*.py", []),
+        ("src/**", []),
+        ("a**.py", []),
+        ("!*.py", []),
+        ("src", []),
+        ("", []),
+        ("{a/x,b/*.y}", []),
+        ("include:*.py", []),
     ],
 )
-async def test_name_glob_matches_every_match_of_the_glob(glob: str, last: str | None) -> None:
-    assert name_glob(glob) == last
+async def test_name_globs_match_the_name_of_every_match_of_the_glob(glob: str, names: list[str]) -> None:
+    assert name_globs(glob) == names
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("app/[id]/*", ["app/[id]/page.tsx"]),
+        ("**/[id]/page.tsx", ["app/[id]/page.tsx"]),
+        ("app/[...slug]/**", ["app/[...slug]/page.tsx"]),
+        ("app/[[...all]]/*.tsx", ["app/[[...all]]/page.tsx"]),
+        ("app/[user-id]", ["app/[user-id]/page.tsx"]),
+        ("[id]", ["app/[id]/page.tsx"]),
+        (r"app/\[id\]/*", ["app/[id]/page.tsx"]),
+        ("./app/[id]/*", ["app/[id]/page.tsx"]),
+        ("app/x/[pq]age.*", ["app/x/page.tsx"]),
+        ("app/{id}/*", ["app/{id}/page.tsx"]),
+    ],
+)
+async def test_brackets_match_a_name_with_these_brackets(workspace: Path, glob: str, found: list[str]) -> None:
+    for folder in ("[id]", "[...slug]", "[[...all]]", "[user-id]", "x", "{id}"):
+        (workspace / "app" / folder).mkdir(parents=True)
+        (workspace / "app" / folder / "page.tsx").write_text("needle\n")
+    hands = hands_on(workspace)
+    assert (await hands.text("glob", pattern=glob)).splitlines() == found
+    assert (await hands.text("grep", pattern="needle", glob=glob)).splitlines() == [
+        f"{name}:1:needle" for name in found
+    ]
+
+
+EVIL_GLOBS = [
+    "*a" * 99 + "*b",
+    "**/" * 90 + "x",
+    "a/**/" * 90 + "b",
+    "*?" * 49 + "b",
+    "{" + "*a" * 50 + "," + "*?" * 25 + "}" + "*a" * 45 + "b",
+]
+
+
+@pytest.mark.parametrize("glob", EVIL_GLOBS)
+async def test_no_glob_takes_long(workspace: Path, glob: str) -> None:
+    folder = workspace.joinpath(*["a"] * 100)
+    folder.mkdir(parents=True)
+    for number in range(20):
+        (folder / f"{'a' * 200}{number}").write_text("needle\n")
+    hands = hands_on(workspace)
+    with anyio.fail_after(10):
+        assert await hands.text("glob", pattern=glob) == "No files match."
+        assert await hands.text("grep", pattern="needle", glob=glob) == "No matches."
+
+
+@pytest.mark.parametrize("glob", ["*a" * 300, "[a", "[[:word:]]", "{a,b}" * 6 + "?" * 900])
+async def test_glob_beyond_the_limits_is_an_error(workspace: Path, glob: str) -> None:
+    with pytest.raises(ToolError, match="glob"):
+        await hands_on(workspace).call("glob", pattern=glob)
 
 
 async def test_glob_can_start_with_a_hash() -> None:

@@ -8,7 +8,8 @@ import anyio
 import pytest
 
 from deputy_agents.domain.errors import ToolError
-from deputy_agents.domain.event import TextPreview, ToolKind
+from deputy_agents.domain.event import ToolKind
+from deputy_agents.domain.preview import TextPreview
 from deputy_agents.domain.rule import AccessRequest, Action
 from deputy_agents.tool.base import ToolOutput
 from deputy_agents.tool.web import WebFetch
@@ -173,7 +174,8 @@ async def test_access_request_is_about_the_site(workspace: Path, url: str, site_
     tool = WebFetch(fetcher())
     prepared = await tool.prepare(tool.parse({"url": url}), hands_on(workspace).context)
     assert list(prepared.access) == [AccessRequest("web_fetch", Action.FETCH, site_of)]
-    assert prepared.preview == TextPreview(f"GET {url}")
+    shown = url if url.isascii() else f"{url} ({site_of})"
+    assert (prepared.target, prepared.preview) == (shown, TextPreview(f"GET {shown}"))
     assert tool.kind is ToolKind.FETCH
 
 

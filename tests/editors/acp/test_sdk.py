@@ -53,7 +53,7 @@ def a_day(body: Json, n: int) -> Play:
             (think("First a plan."), text("I plan."), call("todo", entries=[{"content": "write", "status": "pending"}]))
         ),
         calls(call("spawn_agent", instructions="write it", mode="default")),
-        calls(call("shell", command="echo hello"), call("read_file", path="nothing.txt")),
+        calls(call("shell", command="echo hello; true"), call("read_file", path="nothing.txt")),
     ]
     if done < len(steps):
         return steps[done]

@@ -1,4 +1,4 @@
-"""Emacs with its two LSP clients, in batch mode, configured as in editors/README.md."""
+"""Emacs with its two LSP clients, in batch mode, configured as in docs/any-editor.md."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.nvim.neovim import scripted
+from tests.editors.nvim.neovim import DEPUTY, scripted
 from tests.editors.plain.readme import lines_for
 
 HERE = Path(__file__).parent
@@ -36,7 +36,7 @@ def emacs(client: str, heading: str, model: str, project: Path, home: Path) -> s
     ended = subprocess.run(
         ["emacs", "--batch", "-Q", "--eval", f'(setq user-emacs-directory "{home}/")', *paths, *loads],
         cwd=project,
-        env=os.environ | model_of,
+        env={**os.environ, "PATH": f"{DEPUTY.parent}{os.pathsep}{os.environ['PATH']}", **model_of},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

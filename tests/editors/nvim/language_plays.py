@@ -10,7 +10,7 @@ def script(body: Json, _: int) -> Play:
         case [_]:
             return calls(call("read_file", path="loop.py"))
         case [prompt, _, _]:
-            name, _, input = prompt["content"][-1]["text"].partition(" ")
+            name, _, input = prompt["content"][0]["text"].partition(" ")
             return calls(call(name, **json.loads(input)))
         case messages:
             return say(f"result: {messages[-1]['content'][-1]['content']}")

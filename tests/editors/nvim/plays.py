@@ -3,18 +3,19 @@
 import asyncio
 import json
 
+from tests.support.facts import without_facts
 from tests.support.model_replies import Json, Play, call, calls, say, text
-from tests.support.shared_server import is_child
+from tests.support.shared_server import is_child, last_text
 
 
 def _task(body: Json) -> str:
-    return "".join(block.get("text", "") for block in body["messages"][0]["content"])
+    return last_text({"messages": body["messages"][:1]})
 
 
 def _last_prompt(body: Json) -> str:
     contents = [m["content"] for m in body["messages"] if m["role"] == "user"]
     texts = [block["text"] for content in contents for block in content if block["type"] == "text"]
-    return texts[-1]
+    return without_facts(texts)[-1]
 
 
 def _has_only_results(body: Json) -> bool:
@@ -26,10 +27,15 @@ def _spawn(task: str, mode: str = "read_only") -> dict[str, object]:
     return dict(call("spawn_agent", instructions=task, mode=mode))
 
 
+COMPOUND = [*(f": {'word ' * 5}{number}" for number in range(30)), f"curl -s https://x.test/{'x' * 300} -o a.txt"]
+"""Parts of a command, each with a lasting rule of its own."""
+
 _ROUNDS = {
+    "compound": lambda: calls(call("shell", command=" && ".join(COMPOUND))),
     "look": lambda: calls(text("Two sides."), _spawn("read the code"), _spawn("read the notes")),
     "three": lambda: calls(_spawn("never ends, one"), _spawn("never ends, two"), _spawn("never ends, three")),
     "edit": lambda: calls(_spawn("fix the limit", "default")),
+    "question": lambda: calls(call("ask_user", question="Which colour?", options=["red", "green"])),
     "edits": lambda: calls(_spawn("fix both", "default")),
     "twice": lambda: calls(_spawn("fix twice", "default")),
     "many": lambda: calls(*(call("write_file", path=f"new{n}.txt", content=f"{n}\n") for n in range(12))),

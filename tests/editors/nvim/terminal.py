@@ -8,14 +8,15 @@ import struct
 import subprocess
 import termios
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyte
 
-from tests.editors.nvim.neovim import PLUGIN, Neovim, ended, program, reached
+from tests.editors.nvim.neovim import PATIENCE, PLUGIN, Neovim, ended, program, reached
 
 _CLOCK = re.compile(r"\b\d+ s\b")
 
@@ -43,6 +44,16 @@ class Terminal:
         with self._lock:
             shown = [line.rstrip() for line in self._screen.display]
         return _CLOCK.sub("N s", "\n".join(shown).rstrip()) + "\n"
+
+    def until(self, holds: Callable[[str], bool]) -> str:
+        """The screen, once ``holds`` is true for it and it is completely drawn. Also while Neovim waits for a key and
+        answers no request."""
+        end, before = time.monotonic() + PATIENCE, ""
+        while not holds(text := self.text()) or text != before:
+            assert time.monotonic() < end, text
+            before = text
+            time.sleep(0.1)
+        return text
 
 
 @contextmanager

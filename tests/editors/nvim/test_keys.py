@@ -135,10 +135,13 @@ def test_all_permission_requests_of_one_agent_are_approved_at_the_code(deputy: N
     deputy.until_shown("\\ga approve all 2 of this agent")
     deputy.lua("vim.fn.confirm = function(question) CONFIRMED = question; return 2 end")
     deputy.keys("\\ga")
-    assert deputy.lua("return CONFIRMED").splitlines()[1:] == [
+    shown = deputy.lua("return CONFIRMED").splitlines()[1:]
+    assert [line for line in shown if line.startswith("  [")] == [
         "  [fix both] edit_file(loop.py)",
         "  [fix both] edit_file(notes.md)",
     ]
+    assert "    +limit = 3" in shown, "the combined change is shown"
+    assert "    +It tries three times." in shown
     assert deputy.lua(f"return {OPEN}") == 2
     deputy.lua("vim.fn.confirm = function() return 1 end")
     deputy.keys("\\ga")

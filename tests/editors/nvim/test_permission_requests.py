@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
+from tests.editors.nvim.plays import COMPOUND
 from tests.support.mcp_workspaces import configure_mcp_servers
 
 OPEN = "#require('deputy.session').requests()"
@@ -30,14 +31,15 @@ def test_a_change_is_shown_at_its_place_approved_there_and_undone_as_one_step(de
     opened(deputy)
     shown = deputy.everything()
     assert (
-        "~? [fix the limit] edit_file(loop.py)  1 of 1\n~  \\a approve · \\A always allow: edit_file(loop.py)" in shown
+        "~? [fix the limit] edit_file(loop.py)  1 of 1\n~  \\a approve · \\A allow in this session: edit_file(loop.py)"
+        in shown
     )
     assert "~+ limit = 3" in shown
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
     deputy.keys("\\a")
     deputy.until_shown("All is done.")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 3", "rest = 0"]
-    assert "~" not in deputy.everything().split("==")[1]
+    assert "~?" not in deputy.everything().split("==")[1]
     assert deputy.lua('return { vim.fn.line("\'a"), vim.fn.line("\'b") }') == [2, 3]
     deputy.command("undo")
     assert text_of(deputy, "loop.py") == ["# tries", "limit = 2", "rest = 0"]
@@ -383,3 +385,112 @@ def test_mcp_server_approval_shows_command_and_cannot_be_edited(deputy: Neovim) 
     deputy.keys("e")
     assert "nothing to edit" in deputy.messages()
     assert deputy.lua(f"return {OPEN}") == 1
+
+
+def answering_confirm(deputy: Neovim, choice: int) -> None:
+    """Answers `confirm()` and records its text in `ASKED`, with the option that makes long texts wait for a key."""
+    deputy.lua(
+        """ASKED, MORE = nil, nil
+           local choice = ...
+           vim.fn.confirm = function(text) ASKED, MORE = text, vim.o.more; return choice end""",
+        choice,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "verb", "rule"),
+    [("A", "Allow in this session", "shell({})"), ("gD", "Deny in this session", "shell({} *)")],
+)
+def test_lasting_answer_lists_all_rules_and_needs_confirmation(deputy: Neovim, key: str, verb: str, rule: str) -> None:
+    deputy.lua("vim.o.more = false")
+    deputy.ask("compound")
+    deputy.at("┌ ")
+    deputy.keys("<Tab>")
+    deputy.until_shown(f"{key} {verb.lower()} 31 rules…")
+    answering_confirm(deputy, 2)
+    deputy.keys(key)
+    rules = deputy.lua("return ASKED").splitlines()[1:]
+    assert rules == [f"  {rule.format(part)}" for part in COMPOUND]
+    assert deputy.lua("return MORE") is True
+    assert deputy.lua("return vim.o.more") is False
+    assert deputy.lua(f"return {OPEN}") == 1
+    answering_confirm(deputy, 1)
+    deputy.keys(key)
+    deputy.until(f"{OPEN} == 0")
+
+
+def test_one_short_rule_is_in_the_name_of_its_answer(deputy: Neovim) -> None:
+    deputy.ask("compound")
+    deputy.until(f"{OPEN} == 1")
+    name = """local request = vim.deepcopy(require('deputy.session').requests()[1])
+              for _, option in ipairs(request.options) do
+                option.rules, option.name = { ... }, 'Always allow: ' .. ...
+              end
+              return require('deputy.approval').name(request, 'allow_always')"""
+    assert deputy.lua(name, "shell(make test)") == "Always allow: shell(make test)"
+    hidden = deputy.lua(name, "shell(a\u202e\n\u00a0b)")
+    assert hidden == "Always allow: shell(a<U+202E><U+000A><U+00A0>b)"
+    assert deputy.lua(name, f"shell({'x' * 60})") == "Always allow 1 rule…"
+
+
+def test_approving_all_of_an_agent_lists_whole_commands(deputy: Neovim) -> None:
+    deputy.ask("compound")
+    deputy.at("┌ ")
+    answering_confirm(deputy, 2)
+    deputy.keys("ga")
+    assert " && ".join(COMPOUND) in deputy.lua("return ASKED")
+    assert deputy.lua(f"return {OPEN}") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("a b\n", "a\rb\n", ["-a b", "+a<U+000D>b"]),
+        ("a\nb\n", "a\rb\n", ["-a", "-b", "+a<U+000D>b"]),
+        ("a\n", "a\r\n", ["-a", "+a<U+000D>"]),
+        ("a\r\nb\n", "a\r\nc\n", [" a<U+000D>", "-b", "+c"]),
+        ("a\r\nb\r\n", "a\r\nc\r\n", [" a", "-b", "+c"]),
+        ("a b\n", "a\u00a0b\u202e\u180b\n", ["-a b", "+a<U+00A0>b<U+202E><U+180B>"]),
+    ],
+)
+def test_preview_of_a_change_shows_characters_that_editors_hide(
+    deputy: Neovim, old: str, new: str, shown: list[str]
+) -> None:
+    request = {"preview": {"type": "diff", "uri": "file:///w/a", "oldText": old, "newText": new}}
+    lines = deputy.lua("return require('deputy.approval').preview(...)", request)
+    assert [line for line, *_ in lines if not line.startswith("@@")] == shown
+
+
+def test_change_of_a_large_file_is_shown_as_the_hunks_that_came(deputy: Neovim) -> None:
+    hunk = {"oldStart": 3, "oldCount": 2, "newStart": 3, "newCount": 2, "lines": [" a", "-b", "+c\u202e"]}
+    preview = {"type": "diff", "uri": "file:///w/a", "hunks": [hunk], "truncated": True}
+    lines = deputy.lua("return require('deputy.approval').preview(...)", {"preview": preview})
+    shown = [line for line, *_ in lines]
+    assert shown[:4] == ["@@ -3,2 +3,2 @@", " a", "-b", "+c<U+202E>"]
+    assert "too large to be shown completely" in shown[4]
+    group = deputy.lua("return require('deputy.box').choices(...)", {"preview": preview, "options": []}, {}, 1)
+    assert not any("go to the code" in choice for choice in group)
+
+
+def test_file_with_mixed_line_endings_counts_as_unchanged(deputy: Neovim) -> None:
+    for text in ("a\r\nb\n", "a\rb\n", "a\r\nb\r\n", "a\nb\n"):
+        (deputy.workspace / "mixed.txt").write_bytes(text.encode())
+        deputy.command("edit! mixed.txt")
+        assert deputy.lua("return require('deputy.hunks').holds(vim.api.nvim_get_current_buf(), ...)", text)
+
+
+@pytest.mark.requirement("Q1")
+@pytest.mark.requirement("Q8")
+def test_rules_are_listed_with_their_source_and_removed_and_the_mode_changes_by_key(deputy: Neovim) -> None:
+    opened(deputy)
+    deputy.keys("\\A")
+    deputy.until(f"{OPEN} == 0")
+    deputy.command("DeputyPermissions")
+    deputy.until_shown("allow  edit_file(loop.py)   session")
+    deputy.keys("D")
+    deputy.keys("dd")
+    deputy.until_shown("This session has no permission rules.")
+    deputy.keys("q")
+    for mode in ("accept_edits", "plan", "default"):
+        deputy.lua("require('deputy').next_mode()")
+        deputy.until(f"require('deputy.session').get().mode == '{mode}'")

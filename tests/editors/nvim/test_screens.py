@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.editors.nvim.neovim import Neovim
+from tests.editors.nvim.plays import COMPOUND
 from tests.editors.nvim.screens import FOLDER, SIZES, tour, write_files
 from tests.editors.nvim.terminal import Terminal, in_terminal
 
@@ -45,6 +46,28 @@ def test_a_permission_request_that_is_settled_leaves_the_screen_also_where_its_l
         nvim.until(lambda: "? [fix the limit] edit_file(loop.py)" in terminal.text().splitlines()[1])
         nvim.command("DeputyStop")
         nvim.until(lambda: "? [fix the limit] edit_file(loop.py)" not in terminal.text())
+
+
+def test_smallest_window_shows_the_keys_and_then_every_rule(workspace: Path, model: str) -> None:
+    write_files(workspace)
+    with in_terminal(workspace, 30, 10, "dark") as (nvim, terminal):
+        until_asked(nvim, model, "compound")
+        nvim.api.input(":DeputyInbox\rG")
+        terminal.until(lambda text: "A allow in this session" in text and "D deny with reason" in text)
+        nvim.api.input("A")
+        shown = last = terminal.until(lambda text: "More" in text)
+        while "[C]ancel" not in last:
+            nvim.api.input(" ")
+            last = terminal.until(lambda text, before=last: text != before and ("[C]ancel" in text or "More" in text))
+            shown += last
+            assert len(shown) < 100_000
+        words = "".join(shown.replace("-- More --", "").split())
+        # The last page repeats lines of the one before, within the last rule.
+        for part in COMPOUND[:-1]:
+            assert f"shell({part})".replace(" ", "") in words
+        assert words.endswith("-oa.txt)(A)llow,[C]ancel:")
+        nvim.api.input("c")
+        nvim.until("#require('deputy.session').requests() == 1")
 
 
 @pytest.mark.parametrize("size", SIZES)

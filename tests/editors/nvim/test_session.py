@@ -13,7 +13,7 @@ def test_the_offline_model_answers_from_a_plain_runtimepath(nvim: Neovim) -> Non
     nvim.setup(settings={"model": "offline"})
     nvim.ask("where is retries set?")
     nvim.until_shown("3 finished")
-    nvim.until_shown("Start with `a.py:1-1`.")
+    nvim.until_shown("Start with `a.py:1`.")
 
 
 @pytest.mark.requirement("P6")
@@ -88,6 +88,17 @@ def test_the_tree_lists_agents_and_the_status_line_counts_them(deputy: Neovim) -
     assert "· primary  idle" in tree
     assert "  ✓ read the code  general  completed" in tree
     assert deputy.lua("return require('deputy').statusline()") == "Agents: 1 primary, 0 running, 2 finished"
+
+
+@pytest.mark.requirement("M7")
+def test_the_use_of_the_context_window_is_shown(deputy: Neovim) -> None:
+    deputy.ask("look around")
+    deputy.until_shown("All is done.")
+    deputy.until(f"{STATE}.turn == nil")
+    deputy.ask("/context")
+    deputy.until_shown("tokens used")
+    deputy.lua(f"local state = {STATE}; state.agents[state.primary].context = {{ used = 84, window = 200 }}")
+    assert deputy.lua("return require('deputy').statusline()").endswith(" · context 42 %")
 
 
 def test_a_plan_is_shown_and_a_queued_prompt_can_be_withdrawn(deputy: Neovim) -> None:
@@ -215,3 +226,24 @@ def test_session_window_shrinks_on_narrow_screen(deputy: Neovim) -> None:
     assert deputy.lua(f"return {width}") == beside
     deputy.command("set columns=80 | doautocmd VimResized")
     assert deputy.lua(f"return {width}") < 40
+
+
+def test_a_long_session_shows_its_end_first_and_earlier_messages_by_key(deputy: Neovim) -> None:
+    for text in ("alpha", "beta", "gamma"):
+        deputy.ask(text)
+        deputy.until_shown(f"You said: {text}")
+        deputy.until(f"{STATE}.turn == nil")
+    deputy.lua("local sessions = require('deputy.session'); sessions.PAGE = 2; sessions.load(sessions.current)")
+    shown = deputy.until_shown("▴ Earlier messages")
+    assert ("You said: gamma" in shown, "You said: beta" in shown) == (True, False)
+    deputy.ask("delta")
+    assert "▴ Earlier messages" in deputy.until_shown("You said: delta")
+    deputy.at("Earlier messages")
+    deputy.keys("<CR>")
+    assert "You said: alpha" not in deputy.until_shown("You said: beta")
+    deputy.at("Earlier messages")
+    deputy.keys("<CR>")
+    deputy.until_shown("You said: alpha")
+    shown = deputy.everything()
+    assert "Earlier messages" not in shown
+    assert [shown.count(f"You said: {text}") for text in ("alpha", "beta", "gamma", "delta")] == [1, 1, 1, 1]

@@ -69,6 +69,7 @@ function M.loaded(path)
       lastSeq = at.lastSeq,
       agents = at.agents,
       permissions = at.permissions,
+      inputs = {},
       transcript = at.transcripts['agent-1'],
       plans = plans,
       promptQueue = at.promptQueue,

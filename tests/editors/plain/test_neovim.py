@@ -1,11 +1,12 @@
-"""Neovim without the plugin, configured as in editors/README.md."""
+"""Neovim without the plugin, configured as in docs/any-editor.md."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.editors.nvim.neovim import Neovim, neovim
+from tests.editors.nvim.neovim import DEPUTY, Neovim, neovim
 from tests.editors.plain.readme import lines_for
 
 CHOOSE = """
@@ -27,7 +28,8 @@ end
 
 
 @pytest.fixture
-def nvim(project: Path) -> Iterator[Neovim]:
+def nvim(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Neovim]:
+    monkeypatch.setenv("PATH", str(DEPUTY.parent), prepend=os.pathsep)
     with neovim(project, plugin=False) as editor:
         editor.lua(lines_for("Neovim 0.11, without the plugin", "lua"))
         editor.command("edit first.py")

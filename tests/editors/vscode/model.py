@@ -32,6 +32,10 @@ def retry(limit, send):
             raise TimeoutError
         time.sleep(2**attempt)
 """
+HIDDEN = 'return f"Hello, {name}!"  # as before\r    \u202egood\u202c'
+"""A replacement with a carriage return within a line, and reversed letters."""
+COMPOUND = (*(f": {'word ' * 8}{number}" for number in range(12)), f"curl -s https://x.test/{'x' * 300} -o a.txt")
+"""Parts of a command, each with a lasting rule of its own."""
 LOOK = ("read the callers of retry", "read the tests about retries", "read the history of backoff")
 
 
@@ -49,6 +53,10 @@ def _stalled() -> Play:
 
 
 SCRIPTS: Mapping[str, Callable[[], Steps]] = {
+    "ask which colour": lambda: (
+        calls(call("ask_user", question="Which colour?", options=["red", "green"])),
+        say("It is chosen."),
+    ),
     "why does the retry loop give up": lambda: (
         calls(
             {"type": "text", "text": "I look at the callers, the tests and the history at the same time."},
@@ -76,6 +84,12 @@ SCRIPTS: Mapping[str, Callable[[], Steps]] = {
         ),
         say("One looked, one improved."),
     ),
+    "hide something": lambda: (
+        calls(_read("hidden.py")),
+        calls(call("edit_file", path="hidden.py", old_string=GREETING, new_string=HIDDEN)),
+        say("Hidden."),
+    ),
+    "run many commands": lambda: (calls(call("shell", command=" && ".join(COMPOUND))), say("All of them ran.")),
     "improve both": lambda: (
         calls(_read("greet.py"), _read("backoff.py")),
         calls(_better(), call("edit_file", path="backoff.py", old_string="limit - 1", new_string="limit")),

@@ -35,7 +35,10 @@ EMPTY: Mapping[str, object] = {
     "sessionId": "session-1",
     "lastSeq": 0,
     "stale": False,
-    **{table: {} for table in ("agents", "entries", "whole", "streams", "outputs", "plans", "requests")},
+    **{
+        table: {}
+        for table in ("agents", "entries", "whole", "streams", "outputs", "plans", "requests", "inputs", "earlier")
+    },
     "queue": [],
     "snapshot": False,
 }
@@ -46,7 +49,7 @@ AROUND: Mapping[str, object] = {
     "trusted": True,
     "hasFolder": True,
     "folder": "",
-    "can": {"revert": True, "message": True},
+    "can": {"revert": True, "message": True, "rewind": True},
     "edits": {},
     "stale": {},
 }

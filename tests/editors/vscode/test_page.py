@@ -120,6 +120,8 @@ async def test_narrow_view_answers_do_not_cover_the_change(browser: BrowserConte
 async def test_snapshot_has_no_animations(browser: BrowserContext) -> None:
     size: ViewportSize = {"width": 300, "height": 900}
     async with chat(browser, size, recorded("three_children", 5), snapshot=True) as page:
+        await page.emulate_media(reduced_motion="no-preference")
         assert set(await page.evaluate(ANIMATIONS)) == {"none"}
     async with chat(browser, size, recorded("three_children", 5)) as page:
+        await page.emulate_media(reduced_motion="no-preference")
         assert set(await page.evaluate(ANIMATIONS)) == {"codicon-spin"}

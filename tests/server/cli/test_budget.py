@@ -1,24 +1,23 @@
 """``deputy run --budget``."""
 
 import os
-import sys
 from pathlib import Path
 
-import anyio
 import pytest
+from anyio import to_thread
 
 from tests.support.messages_api import messages_api
 from tests.support.model_replies import Json, Play, call, calls, say
+from tests.support.warm import completed
 
 pytestmark = pytest.mark.asyncio
 
 
 async def run(folder: Path, url: str, *options: str) -> tuple[int, str]:
     env = {**os.environ, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}
-    command = [sys.executable, "-P", "-m", "deputy_server", "run", *options, "look around"]
-    with anyio.fail_after(50):
-        ended = await anyio.run_process(command, cwd=folder, env=env, check=False)
-    return ended.returncode, ended.stderr.decode()
+    command = ["-P", "-m", "deputy_server", "run", *options, "look around"]
+    ended = await to_thread.run_sync(completed, command, env, folder)
+    return ended.returncode, ended.stderr
 
 
 def look_around(body: Json, _: int) -> Play:

@@ -11,9 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from deputy_server.documentation import page
 from tests.support.terminal import PATIENCE, Terminal, terminal
+from tests.support.warm import completed
 
-DEMO = [sys.executable, "-m", "deputy_server", "demo"]
+DEMO = ("-m", "deputy_server", "demo")
+COLD_DEMO = [sys.executable, *DEMO]
 
 
 @pytest.fixture
@@ -39,15 +42,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*DEMO, *arguments],
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return completed([*DEMO, *arguments], cwd=cwd)
 
 
 def test_without_a_terminal_the_tour_runs_and_leaves_the_folder_unchanged(project: Path) -> None:
@@ -60,6 +55,28 @@ def test_without_a_terminal_the_tour_runs_and_leaves_the_folder_unchanged(projec
     assert re.search(r"✓ \[.*\] completed", ended.stdout)
     assert "hello.py: changed, as approved" in ended.stdout
     assert contents(project) == before
+    *_, title, vscode, neovim, others = ended.stdout.splitlines()
+    assert title == "Now in your editor:"
+    assert [re.split(r"  +", line.strip()) for line in (vscode, neovim, others)] == [
+        ["VS Code", page("vscode")],
+        ["Neovim", page("neovim")],
+        ["other editors", page("any-editor")],
+    ]
+
+
+@pytest.mark.requirement("L4")
+def test_full_disk_below_the_output_ends_the_demo_with_a_message(project: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*COLD_DEMO, "hello"],
+            cwd=project,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (1, "deputy: no space left on device\n")
 
 
 def test_edit_without_a_user_to_ask_is_shown_and_dismissed_but_not_denied(project: Path) -> None:
@@ -97,7 +114,7 @@ def test_missing_key_is_reported_with_what_to_set(project: Path) -> None:
 
 def test_closed_output_ends_the_demo_without_an_error_message(project: Path) -> None:
     with subprocess.Popen(
-        DEMO, cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        COLD_DEMO, cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as demo:
         assert demo.stdout is not None
         assert demo.stderr is not None
@@ -108,7 +125,7 @@ def test_closed_output_ends_the_demo_without_an_error_message(project: Path) -> 
 
 
 def at_terminal(*arguments: str, cwd: Path) -> AbstractContextManager[Terminal]:
-    return terminal([*DEMO, *arguments], cwd)
+    return terminal([*COLD_DEMO, *arguments], cwd)
 
 
 def test_key_at_a_terminal_answers_a_permission_request(project: Path) -> None:

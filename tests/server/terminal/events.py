@@ -29,6 +29,10 @@ def turn_started() -> Raw:
     return _event("turn_started", "p", turnId="t", origin="user")
 
 
+def usage(agent: str, context: Raw | None = None) -> Raw:
+    return _event("usage", agent, usage=NO_USAGE, context=context)
+
+
 def turn_finished() -> Raw:
     return _event("turn_finished", "p", turnId="t", stopReason="end_turn")
 
@@ -103,14 +107,14 @@ def message(agent: str, message: str, text: str, role: str = "assistant") -> Raw
     return _event("message", agent, messageId=message, role=role, text=text)
 
 
-def call(agent: str, id: str, title: str, **input: object) -> Raw:
+def call(agent: str, id: str, title: str, kind: str = "other", **input: object) -> Raw:
     return _event(
         "tool_call",
         agent,
         toolCallId=id,
         tool=title.rpartition("] ")[2].partition("(")[0],
         title=title,
-        kind="other",
+        kind=kind,
         status="in_progress",
         input=input,
         locations=[],

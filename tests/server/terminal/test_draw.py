@@ -29,6 +29,11 @@ def sample_request(**fields: object) -> PermissionRequest:
     return PermissionRequest.model_validate({**make.permission_request("c", "q"), **fields})
 
 
+def edits(*states: str) -> list[dict[str, object]]:
+    calls = [make.call("c", f"{n}", "edit_file(a.py)", kind="edit") for n in range(len(states))]
+    return [make.started("c", "x"), *calls, *(make.update("c", f"{n}", state) for n, state in enumerate(states))]
+
+
 def test_block_shows_agent_state_tool_calls_and_stop_key() -> None:
     view = session_view(
         make.primary(),
@@ -51,6 +56,8 @@ def test_block_shows_agent_state_tool_calls_and_stop_key() -> None:
         ([make.started("c", "x", status="pending", queue=2)], "…", "queued, place 2"),
         ([make.started("c", "x"), make.permission_requested("c", "q")], "?", "waiting for you"),
         ([make.started("c", "x"), make.finished("c", "completed")], "✓", "completed"),
+        ([*edits("failed", "failed"), make.finished("c", "completed")], "⊘", "completed, 2 edits not made"),
+        ([*edits("failed", "completed"), make.finished("c", "completed")], "✓", "completed"),
         ([make.started("c", "x"), make.finished("c", "failed", reason="timed_out")], "✗", "failed: timed out"),
         ([make.started("c", "x"), make.finished("c", "cancelled")], "⊘", "cancelled"),
     ],
@@ -90,9 +97,19 @@ def test_permission_request_shows_agent_diff_and_keys() -> None:
         "+b",
         "y Approve",
         "n Deny",
-        "1 of 1 · 1 more waiting",
+        "1 more waiting",
     ):
         assert part in output
+
+
+@pytest.mark.parametrize(
+    ("index", "size", "behind", "position"),
+    [(0, 1, 0, ""), (0, 2, 1, "1 of 2"), (1, 2, 1, "2 of 2 · 1 more waiting"), (0, 2, 3, "1 of 2 · 3 more waiting")],
+)
+def test_position_of_a_request_is_stated_once(index: int, size: int, behind: int, position: str) -> None:
+    request = sample_request(batch={"id": "b", "index": index, "size": size})
+    edge = drawn(draw.permission_request(request, {}, behind, 20))[-1]
+    assert edge.strip("╰─╯ ") == position
 
 
 def test_long_diff_is_cut_with_the_number_of_hidden_lines() -> None:

@@ -102,11 +102,102 @@ async def test_permission_request_shows_its_title_and_all_keys_in_the_smallest_w
     for part in (
         '[Replace "Hello" with "Good mo…] edit_file(hello.py)',
         "y Approve",
-        "a Always",
         "n Deny",
         "Agents: 1",
     ):
         assert part in shown
+    assert "a Session" in shown or "a Always allow" in shown
+
+
+RULES = [*(f"shell(echo {'word ' * 8}{n})" for n in range(20)), f"shell(curl {'x' * 300} -o ~/.bashrc)"]
+
+
+def shell_request(command: str, rules: list[str]) -> PermissionRequest:
+    """A request for a command whose lasting answers add ``rules``."""
+    name = ", ".join(rules)
+    options = [
+        {"optionId": "yes", "name": "Approve", "kind": "allow_once"},
+        {"optionId": "always", "name": f"Always allow: {name}", "kind": "allow_always", "rules": rules},
+        {"optionId": "no", "name": "Deny", "kind": "reject_once"},
+        {"optionId": "never", "name": f"Always deny: {name}", "kind": "reject_always", "rules": rules},
+    ]
+    preview = {"type": "command", "command": command, "cwd": "file:///project"}
+    raw = make.permission_request("c", "q")
+    return PermissionRequest.model_validate({**raw, "tool": "shell", "preview": preview, "options": options})
+
+
+def shown_on(out: StringIO) -> str:
+    """What was printed, without frames and line breaks of the layout."""
+    return "".join("".join(line.strip("│ ") for line in out.getvalue().splitlines()).split())
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("width", "height"), [(30, 10), (60, 16), (100, 25), (100, 80)])
+@pytest.mark.parametrize(("key", "option"), [("a", "always"), ("v", "never")])
+async def test_lasting_answer_shows_all_of_its_rules_before_its_key_works(
+    width: int, height: int, key: str, option: str
+) -> None:
+    terminal, out = console(width, height)
+    screen = LiveScreen(terminal, lambda agent: None, None)
+    answer: list[PermissionOption | None] = []
+    seen = False
+
+    async def ask() -> None:
+        answer.append(await screen.ask(shell_request("; ".join(rule[6:-1] for rule in RULES), RULES)))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            for _ in range(3):
+                terminal.print(screen.render())
+                seen = all("".join(rule.split()) in shown_on(out) for rule in RULES)
+                screen.press(key)
+                screen.press(key)  # before it is drawn again, a key answers nothing that was not shown
+                await anyio.wait_all_tasks_blocked()
+                if answer:
+                    break
+                assert not seen
+    assert seen
+    assert [choice and choice.option_id for choice in answer] == [option]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("command", "presses"), [("make test", 1), ("\n".join(["make test"] * 100 + ["rm x"]), 2)])
+async def test_command_is_approved_only_after_all_of_it_was_shown(command: str, presses: int) -> None:
+    terminal, out = console(40, 12)
+    screen = LiveScreen(terminal, lambda agent: None, None)
+    answer: list[PermissionOption | None] = []
+
+    async def ask() -> None:
+        answer.append(await screen.ask(shell_request(command, ["shell(make test)"])))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            for press in range(presses):
+                await anyio.wait_all_tasks_blocked()
+                terminal.print(screen.render())
+                assert ("rm x" in out.getvalue()) == (press == 1)
+                screen.press("y")
+    assert [choice and choice.option_id for choice in answer] == ["yes"]
+
+
+@pytest.mark.asyncio
+async def test_denial_needs_no_second_key() -> None:
+    screen = LiveScreen(console(30, 10)[0], lambda agent: None, None)
+    answer: list[PermissionOption | None] = []
+
+    async def ask() -> None:
+        answer.append(await screen.ask(shell_request("\n".join(["make test"] * 100), RULES)))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            screen.render()
+            screen.press("n")
+    assert [choice and choice.option_id for choice in answer] == ["no"]
 
 
 def test_digit_stops_the_running_sub_agent_at_that_position() -> None:
@@ -191,3 +282,56 @@ def test_unfinished_items_are_printed_when_the_screen_closes(monkeypatch: pytest
         screen.update(reduce(fold, map(event, raw), View()), None)
         assert "The answer." not in out.getvalue()
     assert out.getvalue().index("mcp(time)") < out.getvalue().index("The answer.")
+
+
+@pytest.mark.requirement("Q8")
+@pytest.mark.asyncio
+async def test_text_typed_before_a_request_appeared_does_not_answer_it() -> None:
+    terminal, _ = console(100, 40)
+    typed = list("yes, please: always")
+    live = LiveScreen(terminal, lambda agent: None, None, discard_typed=typed.clear)
+    answers: list[PermissionOption | None] = []
+
+    async def ask() -> None:
+        answers.append(await live.ask(shell_request("make", ["shell(make)"])))
+
+    async with anyio.create_task_group() as tasks:
+        live.press("y")
+        tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        live.press("y")  # it was read before the request was drawn
+        live.render()
+        for key in typed:  # it was not
+            live.press(key)
+        await anyio.wait_all_tasks_blocked()
+        assert answers == []
+        typed.append("y")
+        live.render()
+        assert typed == ["y"]
+        live.press("y")
+    assert [answer and answer.option_id for answer in answers] == ["yes"]
+
+
+@pytest.mark.requirement("Q4")
+@pytest.mark.requirement("Q8")
+@pytest.mark.asyncio
+async def test_key_approves_all_edits_after_it_has_shown_them_and_another_one_changes_the_mode() -> None:
+    terminal, out = console(100, 40)
+    approved: list[str] = []
+    live = LiveScreen(terminal, lambda agent: None, None, approved.append, lambda: "accept_edits")
+    requests = [permission_request(name, path=f"{name}.py", old="a\n", new=f"{name}\n") for name in ("one", "two")]
+    async with anyio.create_task_group() as tasks:
+        for request in requests:
+            tasks.start_soon(live.ask, request)
+        await anyio.wait_all_tasks_blocked()
+        live.render()
+        live.press("t")
+        assert approved == []
+        assert "+one" in out.getvalue()
+        assert "+two" in out.getvalue()
+        live.render()
+        live.press("t")
+        assert approved == [requests[0].request_id]
+        live.press("m")
+        assert "Permission mode: accept_edits" in out.getvalue()
+        tasks.cancel_scope.cancel()

@@ -7,7 +7,16 @@ import pytest
 from deputy_protocol.agent import AgentStatus
 from deputy_protocol.event import Event, EventParams
 from deputy_protocol.tool import ToolStatus
-from deputy_server.terminal.view import AgentBlock, MessageItem, ToolCallItem, View, counts, fold, status_line
+from deputy_server.terminal.view import (
+    AgentBlock,
+    MessageItem,
+    ToolCallItem,
+    View,
+    context_gauge,
+    counts,
+    fold,
+    status_line,
+)
 from tests.server.terminal import events as make
 
 
@@ -151,3 +160,11 @@ def test_event_that_changes_nothing_returns_the_same_view() -> None:
 def test_event_of_an_unknown_agent_is_ignored(event: dict[str, object]) -> None:
     view = folded(make.primary())
     assert folded(event, onto=view) is view
+
+
+@pytest.mark.requirement("M7")
+@pytest.mark.parametrize(("used", "shown"), [(0, ""), (999, ""), (1000, "context 1 %"), (84_000, "context 84 %")])
+def test_gauge_shows_how_full_the_context_window_is(used: int, shown: str) -> None:
+    view = folded(make.primary(), make.usage("p", context={"used": used, "window": 100_000}))
+    assert context_gauge(view) == shown
+    assert context_gauge(folded(make.usage("p"), onto=view)) == shown

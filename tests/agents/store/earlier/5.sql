@@ -1,0 +1,14 @@
+INSERT INTO sessions (id, session_id, agent_id, title, cwd, created_at, updated_at, model) VALUES (7, 's', 'p', 'a title', '/folder', 1.0, 2.0, 'm');
+INSERT INTO agents VALUES (7, 'p', NULL, 1, 'primary', 'm', 1.0, 1.0, '{"agent_id":"p","frame":"f","summary":"short","start":1,"thinking_start":2,"withheld":[[1,0]]}', NULL);
+INSERT INTO agents VALUES (7, 'c', 'p', 0, 'look', 'm', 1.2, 1.4, NULL, '["be quick"]');
+INSERT INTO events VALUES (7, 1, 'p', 1, 1, 1.0, 'agent_started', '{"info":{"agent_id":"p","label":"primary","definition":"primary","model":"m","access":"default","depth":0,"parent_id":null,"tool_call_id":null,"cwd":"/folder"},"status":"idle","queue_position":null}');
+INSERT INTO events VALUES (7, 2, 'p', 1, 2, 1.1, 'turn_started', '{"turn_id":"t","origin":"user"}');
+INSERT INTO events VALUES (7, 3, 'p', 1, 3, 1.1, 'message', '{"message_id":"m1","role":"user","text":"look","references":[]}');
+INSERT INTO events VALUES (7, 4, 'c', 1, 1, 1.2, 'agent_started', '{"info":{"agent_id":"c","label":"look","definition":"general","model":"m","access":"read_only","depth":1,"parent_id":"p","tool_call_id":"t1","cwd":"/folder"},"status":"running","queue_position":null}');
+INSERT INTO events VALUES (7, 5, 'c', 1, 2, 1.4, 'agent_finished', '{"status":"failed","result":"","usage":{"input_tokens":1,"output_tokens":2,"cache_read_tokens":0,"cache_write_tokens":0,"cost":null},"tool_call_count":0,"iterations":1,"failure_reason":"model_error","error":"no","references":[],"truncated":false}');
+INSERT INTO events VALUES (7, 6, 'p', 1, 4, 1.5, 'turn_finished', '{"turn_id":"t","stop_reason":"end_turn","error":null}');
+INSERT INTO history VALUES (7, 'p', 1, '{"role":"user","id":"m1","content":[{"text":"look","type":"text"}]}');
+INSERT INTO history VALUES (7, 'p', 2, '{"role":"assistant","id":"m2","content":[{"text":"done","type":"text"}]}');
+INSERT INTO changes VALUES (1, 7, 'd', 'p', 1, 't', '/folder/a.txt', 1.3, 20, 0, NULL, X'7801cb4b2d0700028e014b', 't', 'user', 0, NULL, NULL);
+INSERT INTO outputs VALUES (1, 7, 'p', 't', 12, X'78014bccc951c84f53c82c01000fef032c');
+INSERT INTO checkpoints VALUES (1, 7, 'k', 't', 'p', 1.05, 'look', '{"role":"user","id":"","content":[{"text":"look","type":"text"}]}', 0, '{"p":2}', NULL, 1);
